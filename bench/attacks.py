@@ -9,14 +9,13 @@ import timm
 import torch
 from torch import Tensor
 
-from cleanset.images.base import base_image
 from cleanset.images.codec import decode
+from cleanset.images.preprocessing import base_image
 from cleanset.scoring.differentiable import PixelNetwork, searching
 from cleanset.scoring.models import Normalise
 from cleanset.scoring.scorer import CPU_BATCH_SIZE, Precision
-from cleanset.studies.attacks.base import Other, Search, Subject, group_seed, to_unit
+from cleanset.studies.attacks.base import Other, Search, Subject, globally_seeded, group_seed, to_unit
 from cleanset.studies.attacks.boundary import Boundary, chosen_start
-from cleanset.studies.attacks.libraries import globally_seeded
 from cleanset.studies.attacks.spatial import SpatialGrid
 from cleanset.studies.attacks.spsa import Spsa
 from export import photographs_or_drawings

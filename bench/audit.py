@@ -13,9 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cleanset.review.calibration import ALARM, evidence_of_misses
-from cleanset.statistics.exact import at_least, lower_limit
-from cleanset.statistics.finite import Draws, fixed_bound, open_bound
+from cleanset.review.audit import ALARM, evidence_of_misses
+from cleanset.statistics.finite import Draws, at_least, fixed_bound, lower_limit, open_bound
 from measuring import PROJECT, print_machine, print_table
 
 SETS = 10_000

@@ -175,7 +175,7 @@ def same_scores(arguments: argparse.Namespace, name: str, weights: Path, images:
 
     from cleanset.edition.params import Model
     from cleanset.files import sha256
-    from cleanset.machine import available_cores
+    from cleanset.progress import available_cores
     from cleanset.scoring.comparison import compare_scores
     from cleanset.scoring.engine import Settings, score_few
     from cleanset.scoring.models import load_model

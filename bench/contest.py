@@ -10,15 +10,15 @@ from time import perf_counter, process_time
 
 import yaml
 
-from cleanset.sections import Section
 from cleanset.studies.contest.entries import Board, BoardDecision, Defence, Stake, SubmissionManifest
 from cleanset.studies.contest.files import ContestFiles, Submission, WeekOfAnswers
-from cleanset.studies.contest.judge_page.answers import as_yaml
+from cleanset.studies.contest.judge_page.session import as_yaml
 from cleanset.studies.contest.judging import JudgeAnswer
 from cleanset.studies.contest.reading import defence_digest
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.contest.runs import DefenceRun
 from cleanset.studies.contest.standing import standing
+from cleanset.validation import Section
 from measuring import BIN, print_machine, print_table, run, share
 
 DEFENCES, IMAGES, JUDGES, TEAMS = 100, 10_000, 5, 25

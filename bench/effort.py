@@ -15,14 +15,12 @@ import pandas as pd
 import simulation
 from cleanset.edition.params import ReviewPolicy
 from cleanset.edition.paths import Edition
-from cleanset.published.edition import real_labels
-from cleanset.published.lists import MOST, read_pool, read_top5
-from cleanset.review.decisions import decisions_under
-from cleanset.review.queue import ByRole, DecideInClass, candidates_by_class, questions
+from cleanset.review.queue import ByRole, DecideInClass, candidates_by_class, decisions_under, questions
 from cleanset.review.store import read_reviews
-from cleanset.selection.decision import UNREVIEWED, Decision
-from cleanset.selection.fill import fill, with_decisions
-from cleanset.vocabulary import TIERS
+from cleanset.selection.fill import UNREVIEWED, Decision, fill, with_decisions
+from cleanset.sets.published.lists import MOST, read_pool, read_top5
+from cleanset.sets.published.replay import real_labels
+from cleanset.tables import TIERS
 from measuring import PROJECT, print_machine, print_table, share
 
 IMAGENET = Edition(PROJECT / "imagenet")

@@ -19,20 +19,12 @@ import pandas as pd
 from PIL import Image
 
 import simulation
+from cleanset.dataset.archives import Location, locate, to_table
 from cleanset.dataset.ilsvrc import CLASSES, image_id
-from cleanset.dataset.layouts import Location, locate, to_table
 from cleanset.edition.paths import Edition
 from cleanset.files import sha256, write_text
 from cleanset.images.codec import inspect
-from cleanset.tables import (
-    CROP_SCORES,
-    INDEX,
-    LOCATIONS,
-    REJECTED,
-    SELECTION,
-    VOTES,
-    write_table,
-)
+from cleanset.tables import CROP_SCORES, INDEX, LOCATIONS, REJECTED, SELECTION, VOTES, write_table
 from measuring import PROJECT, cleanset, print_machine, print_table, scratch, share
 
 ROUNDS = 3

@@ -10,7 +10,7 @@ import yaml
 from playwright.sync_api import Page
 
 from cleanset.studies.contest.folder_checks import manifest_entry
-from cleanset.studies.contest.judge_page.answers import answer_file, as_yaml
+from cleanset.studies.contest.judge_page.session import answer_file, as_yaml
 from cleanset.studies.contest.judging import JudgeAnswer
 from measuring import print_machine, print_table, scratch, share
 from page import opened, peak_mib, photograph, served

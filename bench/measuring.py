@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter
 
-from cleanset.machine import available_cores
+from cleanset.progress import available_cores
 
 PROJECT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent

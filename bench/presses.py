@@ -32,18 +32,18 @@ import simulation
 from cleanset.dataset.ilsvrc import CLASSES, wnids
 from cleanset.edition.params import ReviewPolicy
 from cleanset.edition.paths import Edition
-from cleanset.hints.background import BackgroundHints
-from cleanset.hints.hints import Hint
 from cleanset.images.boxes import Box
-from cleanset.published.edition import real_labels
-from cleanset.published.lists import read_top5
-from cleanset.review.decisions import decisions_under
+from cleanset.review.hints.background import BackgroundHints
+from cleanset.review.hints.hints import Hint
+from cleanset.review.page import server
+from cleanset.review.page.keys import REASON_KEYS, Screen
+from cleanset.review.page.library import open_library
+from cleanset.review.page.tab import Tab
+from cleanset.review.page.view import Card, cards
+from cleanset.review.queue import decisions_under
 from cleanset.review.store import read_reviews
-from cleanset.review_page import server
-from cleanset.review_page.keys import REASONS, Screen
-from cleanset.review_page.library import open_library
-from cleanset.review_page.tab import Tab
-from cleanset.review_page.view import Card, cards
+from cleanset.sets.published.lists import read_top5
+from cleanset.sets.published.replay import real_labels
 from cleanset.tables import CANDIDATES, INDEX, write_table
 from measuring import PROJECT, print_machine, print_table, scratch, share
 
@@ -69,7 +69,7 @@ WIDE: ViewportSize = {"width": 1920, "height": 940}
 DRAW = "Control+ArrowRight"
 """Begins a box by moving its left edge."""
 
-KEY_OF = {reason: key for key, reason in REASONS.items()}
+KEY_OF = {reason: key for key, reason in REASON_KEYS.items()}
 
 CARDS = """
 () => { const view = document.querySelector("#view");

@@ -15,9 +15,9 @@ import pandas as pd
 from playwright.sync_api import Browser, sync_playwright
 
 import simulation
+from cleanset.dataset.archives import locate, to_table
 from cleanset.dataset.ilsvrc import image_id
 from cleanset.dataset.labels import timm_reassessed
-from cleanset.dataset.layouts import locate, to_table
 from cleanset.edition.paths import Edition
 from cleanset.files import sha256
 from cleanset.images.codec import inspect

@@ -12,8 +12,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cleanset.images.base import base_image
 from cleanset.images.codec import decode
+from cleanset.images.preprocessing import base_image
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answers import ANSWERS, PREDICTIONS
 from cleanset.studies.robustness.corruptions.changes import corrupted_images
@@ -21,11 +21,11 @@ from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY
 from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS, CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.corruptions.results import CorruptionAnswers, CorruptionStudy, by_severity
 from cleanset.studies.robustness.measuring import Studied, study_of
-from cleanset.studies.robustness.names import CLEAN, UNCHANGED
 from cleanset.studies.robustness.perturbations.family import PERTURBATION_FAMILY
 from cleanset.studies.robustness.perturbations.params import ALL_PERTURBATIONS, PERTURBATIONS, frame_count
 from cleanset.studies.robustness.perturbations.results import PerturbationStudy, by_frame
 from cleanset.studies.robustness.results import SELECTIONS, StudiedImages
+from cleanset.studies.robustness.sampled import CLEAN, UNCHANGED
 from cleanset.studies.robustness.scenarios.params import SCENARIOS
 from cleanset.studies.robustness.scenarios.results import ScenarioAnswers, ScenarioStudy, cells_of, regression_of
 from cleanset.studies.robustness.settings import StudyParams

@@ -255,7 +255,7 @@ def timm_loop(folder: Path, params: Any, settings: Any, image_ids: Sequence[str]
     from safetensors.torch import load_file
     from torch.utils.data import DataLoader, Dataset
 
-    from cleanset.dataset.layouts import locate
+    from cleanset.dataset.archives import locate
     from cleanset.scoring.scorer import DTYPES, arithmetic
 
     device, dtype = settings.devices[0], DTYPES[settings.precision]
@@ -292,8 +292,8 @@ def build(arguments: argparse.Namespace) -> str:
 
     import export
     import simulation
+    from cleanset.dataset.archives import locate, to_table
     from cleanset.dataset.ilsvrc import CLASSES, image_id
-    from cleanset.dataset.layouts import locate, to_table
     from cleanset.edition.paths import Edition
     from cleanset.files import sha256
     from cleanset.images.codec import inspect

@@ -18,16 +18,8 @@ from cleanset.edition.paths import Edition
 from cleanset.images.boxes import Crop
 from cleanset.scoring.logits import log_odds_of
 from cleanset.selection.crop_check import Prediction, after_crop
-from cleanset.selection.decision import UNREVIEWED, Decision
-from cleanset.selection.fill import fill, with_decisions
-from cleanset.tables import (
-    CANDIDATES,
-    CROP_SCORES,
-    INDEX,
-    SCORES,
-    read_table,
-    write_table,
-)
+from cleanset.selection.fill import UNREVIEWED, Decision, fill, with_decisions
+from cleanset.tables import CANDIDATES, CROP_SCORES, INDEX, SCORES, read_table, write_table
 
 ROLES = ("standard", "norm_robust", "corruption_robust")
 RIGHT = {"standard": 0.80, "norm_robust": 0.70, "corruption_robust": 0.75}

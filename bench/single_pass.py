@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from cleanset.machine import available_cores, keep_freed_memory
+from cleanset.progress import available_cores, keep_freed_memory
 from cleanset.scoring.decoding import Batch
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.scorer import CPU_BATCH_SIZE, Scorer, arithmetic
@@ -24,7 +24,7 @@ from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName
 from cleanset.studies.robustness.corruptions.changes import corrupted_image
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.digests import BATCH_SIZE, NAMED_DIGESTS, TakenDigests
-from cleanset.studies.robustness.names import UNCHANGED
+from cleanset.studies.robustness.sampled import UNCHANGED
 from cleanset.studies.robustness.single_pass import ModelInPass, answer_in_one_pass, squares
 from measuring import print_machine, print_table, run, scratch, share
 from waiting import finish, model_of, stored

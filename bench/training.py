@@ -25,7 +25,7 @@ from cleanset.studies.training.classification import Classification
 from cleanset.studies.training.fold_data import FoldData, read_fold
 from cleanset.studies.training.loop import Progress, Trained, train
 from cleanset.studies.training.params import Run, TrainingParams, read_training_params
-from cleanset.studies.training.recipes.adversarial import AdversarialTraining
+from cleanset.studies.training.recipes import AdversarialTraining
 from cleanset.studies.training.stages.train import deterministic
 from cleanset.studies.training.state import StateFolder
 from cleanset.studies.training.study import TrainingStudy

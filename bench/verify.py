@@ -6,12 +6,11 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from cleanset.dataset.class_names import label_names
-from cleanset.dataset.ilsvrc import image_id, wnids
-from cleanset.exports.description import Release
-from cleanset.exports.folder import CARD, write_descriptions
-from cleanset.exports.manifest import Entry, file_name
+from cleanset.dataset.ilsvrc import image_id, label_names, wnids
 from cleanset.files import sha256
+from cleanset.sets.description import Release
+from cleanset.sets.folder import CARD, write_descriptions
+from cleanset.sets.manifest import Entry, file_name
 from export import photographs_or_drawings
 from measuring import Run, cleanset, print_machine, print_table, run, scratch, share
 

@@ -18,9 +18,8 @@ import torch
 from safetensors.torch import load_file
 
 from cleanset.files import sha256
-from cleanset.images.base import BASE_SIZE
-from cleanset.images.preprocessing import ResizeAndCrop
-from cleanset.machine import available_cores
+from cleanset.images.preprocessing import BASE_SIZE, ResizeAndCrop
+from cleanset.progress import available_cores
 from cleanset.scoring.decoding import Batch, SharedBatches
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.logits import Columns
@@ -31,7 +30,7 @@ from cleanset.studies.robustness.answers import NAMED_ANSWERS, ReadAnswers, with
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, StudyFile
 from cleanset.studies.robustness.corruptions.changes import corrupted_image
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
-from cleanset.studies.robustness.names import UNCHANGED
+from cleanset.studies.robustness.sampled import UNCHANGED
 from cleanset.studies.robustness.single_pass import ModelInPass, answer_in_one_pass
 from export import photographs_or_drawings
 from measuring import PROJECT, print_machine, print_table, scratch, share

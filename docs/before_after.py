@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 
+from cleanset.dataset.archives import locate
 from cleanset.dataset.ilsvrc import class_indices, timm_info
-from cleanset.dataset.layouts import locate
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.tables import REJECTED, SELECTION, read_table

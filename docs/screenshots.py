@@ -15,7 +15,7 @@ import yaml
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
-from cleanset.review_page.keys import REASONS
+from cleanset.review.page.keys import REASON_KEYS
 
 DOCS = Path("docs")
 SIZE = (1280, 800)
@@ -60,7 +60,7 @@ def draw(page: Page, address: str) -> None:
         if entry["verdict"] == "clean":
             press(page, "c")
         else:
-            press(page, "r", next(key for key, reason in REASONS.items() if reason == entry["reason"]))
+            press(page, "r", next(key for key, reason in REASON_KEYS.items() if reason == entry["reason"]))
     save(page, "class")
     page.goto(f"{address}?class={BANANA}")
     page.wait_for_selector("#view")

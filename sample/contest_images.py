@@ -8,8 +8,8 @@ from pathlib import Path
 
 from PIL import Image
 
-from cleanset.images.base import BASE_SIZE, base_image
 from cleanset.images.codec import decode, png
+from cleanset.images.preprocessing import BASE_SIZE, base_image
 from cleanset.studies.contest.folder_checks import manifest_entry
 
 EXPORT = Path("data", "export")

@@ -1,6 +1,6 @@
 """Draws the examples of the review guidelines: for each reason a clean image, and the same with that flaw.
 
-`python sample/guideline_examples.py` writes src/cleanset/review_page/static/examples/<reason>_{clean,flawed}.webp.
+`python sample/guideline_examples.py` writes src/cleanset/review/page/static/examples/<reason>_{clean,flawed}.webp.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw, ImageFilter, ImageOps
 from flaws import PLANTERS, STAMP_SHARE
 from scenes import Scene, draw_masked, draw_scene
 
-FOLDER = Path(__file__).parents[1] / "src/cleanset/review_page/static/examples"
+FOLDER = Path(__file__).parents[1] / "src/cleanset/review/page/static/examples"
 WIDTH, HEIGHT = 320, 240
 SHOWN_PIXELS = 300
 

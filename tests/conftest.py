@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 from playwright.sync_api import Browser, sync_playwright
 
-from cleanset.hints.background import NO_TEXT
+from cleanset.review.hints.background import NO_TEXT
 from tests.checkouts import Checkout, copy_checkout, holds_data
 from tests.once import once
 from tests.properties import FAST
@@ -47,8 +47,8 @@ STUDIED = {"shown", "studied"}
 COSTLY = (*NEEDS, "hostile")
 """The markers of all tests that `make test-fast` leaves out."""
 FIRST = (
-    "project/test_guard.py", "real/test_real.py", "studies/robustness/test_pipeline.py", "published/test_replay.py",
-    "hostile/test_hostile.py", "scoring/test_hostile_weights.py",
+    "project/test_guard.py", "real/test_real.py", "studies/robustness/test_pipeline.py",
+    "sets/published/test_replay.py", "hostile/test_hostile.py", "scoring/test_hostile_weights.py",
 )  # fmt: skip
 """The first builds what others wait for, the next have the most to compute, the last need nothing that is built."""
 

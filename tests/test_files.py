@@ -12,16 +12,15 @@ from socket import AF_UNIX, socket
 
 import pytest
 
-from cleanset.compare import report as compare
-from cleanset.dataset.archives import check_archive, read_md5_list
-from cleanset.dataset.layouts import locate
+from cleanset.dataset.archives import check_archive, locate, read_md5_list
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluation.sets import open_list
-from cleanset.exports.folder import read_regular_file
-from cleanset.exports.signature import signer
 from cleanset.files import BLOCK_BYTES, blocks_of, md5, open_file, read_bytes, read_text
+from cleanset.measure.compare import report as compare
+from cleanset.measure.sets import open_list
+from cleanset.sets.folder import read_regular_file
+from cleanset.sets.verify import signer
 from cleanset.studies.contest.reading import read_rules
 from cleanset.studies.realness.analysing import texts_of
 from tests.time_limits import at_most

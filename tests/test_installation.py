@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
-from cleanset import installation
+from cleanset import errors as installation
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

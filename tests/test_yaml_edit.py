@@ -9,8 +9,8 @@ import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from cleanset.edition.yaml_edit import InBraces, LayoutError, edited_text
 from cleanset.errors import CleansetError
-from cleanset.yaml_edit import InBraces, LayoutError, edited_text
 from tests.properties import examples
 
 TEXT = """\

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 import cleanset
 from cleanset.errors import CleansetError
-from cleanset.yaml_files import is_plain_text, parse_yaml, parse_yaml_with_lines, read_yaml
+from cleanset.parsing import is_plain_text, parse_yaml, parse_yaml_with_lines, read_yaml
 from tests.properties import examples
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cleanset.errors import CleansetError
-    from cleanset.evaluation.function import Results, evaluate
     from cleanset.loading import load, table
+    from cleanset.measure.function import Results, evaluate
 
     __version__: str
 
@@ -27,7 +27,7 @@ def __getattr__(name: str) -> Any:
 
         return version("cleanset")
     if name in ("Results", "evaluate"):
-        from cleanset.evaluation import function
+        from cleanset.measure import function
 
         return getattr(function, name)
     if name in __all__:

@@ -6,11 +6,9 @@ from typing import Annotated
 
 import typer
 
-from cleanset import review_cli
-from cleanset.edition.paths import Edition
-from cleanset.errors import CleansetError, system_error
-from cleanset.installation import install_command
-from cleanset.options import HERE, Folder
+from cleanset.edition.paths import HERE, Edition, Folder
+from cleanset.errors import CleansetError, install_command, system_error
+from cleanset.review import commands as review_cli
 from cleanset.studies.attacks import commands as attacks_cli
 from cleanset.studies.contest import commands as contest_cli
 from cleanset.studies.realness import commands as study_cli
@@ -185,8 +183,8 @@ def published(
     Compares the tar with the MD5 of the official archive. The images of a
     folder are verified by a table of digests, if there is one.
     """
-    from cleanset.published import image_set as tool
-    from cleanset.published.choice import PublishedChoice
+    from cleanset.sets.published import image_set as tool
+    from cleanset.sets.published.inputs import PublishedChoice
 
     choice = PublishedChoice(model, unreviewed, tuple(reviews or ()))
     typer.echo(tool.render(tool.run(choice, images, out, digests)))
@@ -201,7 +199,7 @@ def digests(
 
     With the table, cleanset published verifies folders image by image.
     """
-    from cleanset.published import digests as tool
+    from cleanset.sets.published import source_images as tool
 
     typer.echo(tool.render(tool.run(images, out)))
 
@@ -211,7 +209,7 @@ def cite(
     form: Annotated[str, typer.Option("--format", metavar="bibtex|text", help="BibTeX, or plain text.")] = "bibtex",
 ) -> None:
     """Print what to cite: cleanset, SCOOTER, ImageNet, the reassessed labels."""
-    from cleanset.exports import citations
+    from cleanset.sets import description as citations
 
     typer.echo(citations.render(form))
 
@@ -225,7 +223,7 @@ def replay(
     Needs a checkout and DVC, but no images; cleanset published writes the
     set itself.
     """
-    from cleanset.published import command as tool
+    from cleanset.sets.published import replay as tool
 
     replay = tool.run(out)
     typer.echo(tool.render(replay))
@@ -246,7 +244,7 @@ def arrays(
     edition: Folder = HERE,
 ) -> None:
     """Write preprocessed images and their labels as .npy files: all images, or those of a finished set."""
-    from cleanset.exports import arrays as tool
+    from cleanset.sets import arrays as tool
 
     tool.run(Edition(edition), out, preprocessing, model)
 
@@ -309,12 +307,12 @@ def evaluate(
     """Measure any models on a finished set: accuracy, calibration, paired tests.
 
     The models do not join the ensemble. Every image is checked against its
-    manifest first. `pydoc cleanset.evaluation.user_model` has the contract of
+    manifest first. `pydoc cleanset.measure.user_model` has the contract of
     a MODULE:CALLABLE. Predictions made elsewhere need no torch.
     """
     from rich.console import Console
 
-    from cleanset.evaluation import command, terminal
+    from cleanset.measure import command, terminal
 
     wanted = command.Wanted(
         images_of,
@@ -365,7 +363,7 @@ def compare(
     classes its most confident images are the same, and how the confidences
     differ.
     """
-    from cleanset.compare import results
+    from cleanset.measure.compare import results
 
     if results.are_results(paths):
         if edition or model:
@@ -379,7 +377,7 @@ def compare(
             Console().print(results.as_text(compared), highlight=False)
         raise typer.Exit(1 if compared.left_out else 0)
 
-    from cleanset.compare import report as tool
+    from cleanset.measure.compare import report as tool
 
     if len(paths) != 2:
         found = "1 path" if len(paths) == 1 else f"{len(paths)} paths"
@@ -400,7 +398,7 @@ def diff(
     Lists the images that were added, removed or cropped anew, by class and
     reason.
     """
-    from cleanset.compare import releases as tool
+    from cleanset.measure.compare import releases as tool
 
     found = tool.run(a, b)
     typer.echo(tool.render(found, as_json))
@@ -420,7 +418,7 @@ def publish(
 
     Manifest, card, Croissant, licence, rejected candidates, checksums.
     """
-    from cleanset.exports import publish as tool
+    from cleanset.sets import publish as tool
 
     publication = tool.run(folder, out, with_images, key)
     if with_images:
@@ -450,7 +448,7 @@ def verify(
 
     Prints a line for each file that is missing, surplus or changed.
     """
-    from cleanset.exports import verify as tool
+    from cleanset.sets import verify as tool
 
     verification = tool.run(folder, decode, signature, expect)
     typer.echo(tool.render(verification, as_json))
@@ -472,7 +470,7 @@ def fetch(
     Keeps it in ~/.cache/cleanset (or CLEANSET_CACHE) and prints where. If
     interrupted, run it again: only missing files are fetched.
     """
-    from cleanset.fetching import fetch as tool
+    from cleanset.sets.fetching import fetch as tool
 
     typer.echo(tool.render(tool.run(url, model, rev, folder, out, update, force)))
 
@@ -487,7 +485,7 @@ def rebuild(
 
     Writes all images, or none and a line for each that does not match.
     """
-    from cleanset.exports import rebuild as tool
+    from cleanset.sets import rebuild as tool
 
     result = tool.run(manifest, images, out)
     typer.echo(tool.render(result))
@@ -501,7 +499,7 @@ def pack(
     shard_size: Annotated[int, typer.Option(min=1, help="Images per shard.")] = 1000,
 ) -> None:
     """Pack a finished set into WebDataset shards."""
-    from cleanset.exports import archive
+    from cleanset.sets import archive
 
     typer.echo(archive.pack(folder, out, shard_size))
 
@@ -551,7 +549,7 @@ def models(
     if which is not None:
         if add or remove or pin:
             raise CleansetError("models: --which with --add, --remove or --pin; expected one of them at a time")
-        from cleanset.compare import checkpoints
+        from cleanset.measure.compare import checkpoints
 
         ranking = checkpoints.run(here, which, role, weights, download)
         typer.echo(checkpoints.as_json(ranking) if as_json else checkpoints.as_text(ranking))
@@ -605,13 +603,13 @@ def agreement(
     """Show the reviewers' agreement: kappa, and the images on which they differ."""
     from rich.console import Console
 
-    from cleanset.review import agreement_report
+    from cleanset.review import reports
 
-    report = agreement_report.run(Edition(edition))
+    report = reports.run_agreement(Edition(edition))
     if as_json:
-        print(agreement_report.as_json(report))
+        print(reports.agreement_as_json(report))
     else:
-        Console().print(agreement_report.as_table(report), highlight=False)
+        Console().print(reports.agreement_table(report), highlight=False)
 
 
 @app.command(rich_help_panel=TOOLS)
@@ -623,13 +621,13 @@ def audit(
     """Show the bounds that follow from audits: how much of a set is flawed at most."""
     from rich.console import Console
 
-    from cleanset.review import audit_report
+    from cleanset.review import reports
 
-    found = audit_report.run(Edition(edition), model)
+    found = reports.run_audit(Edition(edition), model)
     if as_json:
-        print(audit_report.as_json(found))
+        print(reports.audit_as_json(found))
     else:
-        Console().print(audit_report.as_text(found), highlight=False)
+        Console().print(reports.as_text(found), highlight=False)
 
 
 @app.command(rich_help_panel=DEVELOPMENT)
@@ -649,8 +647,8 @@ def pipelines(
     For all pipelines of the three editions. Relock after a refactoring that
     changes no output; the tests rebuild the sample to show that.
     """
-    from cleanset.pipelines.dependencies import projects_of, update_dependencies
-    from cleanset.pipelines.relock import relock as relocked
+    from cleanset.edition.pipelines.dependencies import projects_of, update_dependencies
+    from cleanset.edition.pipelines.relock import relock as relocked
 
     projects = projects_of([repository, repository / "imagenet", repository / "imagenet-published"])
     changed = update_dependencies(projects, app, write=not check)

@@ -1,18 +1,23 @@
 """Writing whole or not at all, and opening files that users name.
 
 After a kill a file is the new or the old one, a folder the new one or none.
+
+Saving entries of files that several people write, one at a time: reviews, and judges' answers.
+
+Metrics as `dvc metrics show` reads them: a small JSON file for each line, the models as its columns.
 """
 
 import errno
 import fcntl
 import hashlib
 import itertools
+import json
 import os
 import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -193,3 +198,65 @@ def blocks_of(path: Path) -> Iterator[bytes]:
     """The bytes of a file, BLOCK_BYTES at a time."""
     with open_file(path) as file:
         yield from iter(lambda: file.read(BLOCK_BYTES), b"")
+
+
+class ChangedMeanwhileError(CleansetError):
+    """Somebody else has changed an entry since the caller last read it."""
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Lock a folder against other writers; the lock of a killed process is released."""
+    # the file is never removed: two processes could then lock two different files of its name
+    with (folder / ".lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write the file, or remove it if there is nothing to write; on the disk when this returns.
+
+    After an OSError the file is the old one; the new one only where the disk failed at the folder.
+    """
+    # in the same folder, because only there is a rename atomic; hidden, so that readers skip it
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        if data:
+            with partial.open("wb") as file:
+                file.write(data)
+                file.flush()
+                # before the rename: after a power cut the new name could otherwise lead to an empty file
+                os.fsync(file.fileno())
+            partial.replace(path)
+        else:
+            path.unlink()
+        sync_folder(path.parent)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        # the user knows this name, not that of the hidden copy
+        error.filename = str(path)
+        raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Put the names in a folder on the disk, as far as its file system can: some mounts refuse it."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+Lines = Mapping[str, Mapping[str, float | int | None]]
+"""The number of each model by the name of the line, which may contain folders; None where it is not defined."""
+
+
+def write_metrics(folder: Path, lines: Lines) -> None:
+    """Write each line to its own JSON file in `folder`, and nothing else there."""
+    with replacing(folder) as partial:
+        for name, numbers in lines.items():
+            write_text(partial / f"{name}.json", json.dumps(numbers) + "\n")

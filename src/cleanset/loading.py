@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.exports.description import manifest_sha256_of
-from cleanset.exports.folder import CHECKSUMS, CROISSANT, manifest_text, read_checksums, read_regular_file
-from cleanset.exports.image_set import ImageSet
-from cleanset.exports.manifest import MANIFEST, Entry
-from cleanset.exports.manifest_check import check_set, read_manifest
-from cleanset.fetching.git import is_address, published_set
 from cleanset.files import sha256
-from cleanset.published.choice import PUBLISHED_MODEL, PUBLISHED_SET, PublishedChoice
+from cleanset.sets.description import manifest_sha256_of
+from cleanset.sets.fetching.git import is_address, published_set
+from cleanset.sets.folder import CHECKSUMS, CROISSANT, manifest_text, read_checksums, read_regular_file
+from cleanset.sets.image_set import ImageSet
+from cleanset.sets.manifest import MANIFEST, Entry, check_set, read_manifest
+from cleanset.sets.published.inputs import PUBLISHED_MODEL, PUBLISHED_SET, PublishedChoice
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +54,7 @@ def load(
         return _image_set()(at, _entries(*_checked_manifest(at), role), transform)
     if is_address(edition):
         # imported here, because only an address needs it
-        from cleanset.fetching.fetch import fetch
+        from cleanset.sets.fetching.fetch import fetch
 
         at = fetch(published_set(str(edition), rev, folder, model), update, force).folder
     else:
@@ -70,7 +69,7 @@ def _published(name: str, images: Path, choice: PublishedChoice, digests: str | 
             "your own images"
         )
     # imported here: everything else needs neither lists nor reviews
-    from cleanset.published.kept_set import kept_set
+    from cleanset.sets.published.image_set import kept_set
 
     return kept_set(choice, images, Path(digests) if digests else None, force)
 
@@ -82,7 +81,7 @@ def table(
     import pandas as pd
 
     if is_address(edition):
-        from cleanset.fetching.fetch import manifest
+        from cleanset.sets.fetching.fetch import manifest
 
         text, where = manifest(published_set(str(edition), rev, folder, model), update)
     else:
@@ -101,7 +100,7 @@ def table(
 def _image_set() -> type[ImageSet]:
     """The class of what is loaded: a torch Dataset where torch is installed."""
     try:
-        from cleanset.exports.torch_dataset import TorchImageSet
+        from cleanset.sets.torch_dataset import TorchImageSet
     except ModuleNotFoundError as error:
         # torch is optional; any other missing module is a fault of the installation, and has to show
         if (error.name or "").partition(".")[0] != "torch":

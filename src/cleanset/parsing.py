@@ -1,15 +1,26 @@
-"""Parsing JSON, CSV and ranges; any problem is one line."""
+"""Parsing JSON, CSV and ranges; any problem is one line.
+
+The one reader of every YAML file that people write: params.yaml, dvc.yaml, reviews, the files of a contest.
+
+PyYAML reads YAML 1.1, DVC (by ruamel.yaml) 1.2: `012` is 10 to the one and 12 to the other, `yes` true to the one and
+text to the other. Whatever the versions read differently is refused here, and so is what such files do not need: tags,
+anchors, dates.
+"""
 
 import csv
 import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
+import yaml
+
 from cleanset.errors import CleansetError, reason
+from cleanset.files import read_text
 from cleanset.validation import shown
 
 MAX_DEPTH = 100
@@ -84,3 +95,167 @@ def parse_ranges(text: str) -> frozenset[int]:
             raise ValueError(f"{shown(part)}: expected ranges of class indices such as 0-499 or 0-99,300-399")
         found.update(range(int(ends[1]), int(ends[2]) + 1))
     return frozenset(found)
+
+
+YAML_DEPTH = 20
+MAX_CHARACTERS = 2**20
+
+Lines = Mapping[tuple[str, ...], int]
+"""The line of each key, by the keys that lead to it from the top; keys of tables inside lists are left out."""
+
+_NULL = re.compile(r"~|null|Null|NULL|")
+_BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
+_INT = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})")
+_FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})\.[0-9]{1,18}|\.[0-9]{1,18}")
+# NEL, LS and PS end a line in YAML 1.1 and are ordinary characters in 1.2; the last is a byte order mark
+_LINE_BREAK_IN_1_1 = re.compile("[\x85\u2028\u2029\ufeff]")
+_NUMBER_IN_1_2 = re.compile(
+    r"[-+]?(0b?[01_]+|0o?[0-7_]+|[0-9_]+|0x[0-9a-fA-F_]+"
+    r"|([0-9][0-9_]*\.?[0-9_]*|\.[0-9_]+)([eE][-+]?[0-9]+)?|\.(inf|Inf|INF))|\.(nan|NaN|NAN)"
+)
+"""Numbers in the reading of ruamel.yaml, which takes underscores as 1.1 does."""
+
+
+def read_yaml(path: Path, remedy: str, max_characters: int = MAX_CHARACTERS) -> object:
+    """The content of a YAML file. Raises CleansetError, which ends in `remedy`, if it is missing or not UTF-8."""
+    text = read_text(path, remedy)
+    if len(text) > max_characters:
+        raise CleansetError(f"{path}: {len(text):,} characters; expected at most {max_characters:,}")
+    return parse_yaml(text, str(path))
+
+
+def parse_yaml(text: str, where: str) -> object:
+    """Dicts with text as keys, lists, text, whole and decimal numbers, booleans and None from one YAML document.
+
+    Raises CleansetError as `parse_yaml_with_lines` does.
+    """
+    return parse_yaml_with_lines(text, where)[0]
+
+
+def parse_yaml_with_lines(text: str, where: str) -> tuple[object, Lines]:
+    """The content of one YAML document, as `parse_yaml` reads it, and the lines of its keys.
+
+    Raises CleansetError, naming `where` and the line, for anything else: bad syntax, a key twice, deep
+    nesting, a tag, an anchor, and a plain scalar that YAML 1.1 and 1.2 read differently.
+    """
+    found = _LINE_BREAK_IN_1_1.search(text)
+    if found:
+        raise CleansetError(f"{where}: the character {found[0]!a}; expected it escaped, in double quotes")
+    try:
+        reader = _Reader(yaml.CSafeLoader(text).get_event, where)
+        return reader.document(), reader.lines
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = f", line {mark.line + 1}" if mark else ""
+        problem = error.problem or error.context or "bad syntax"
+        raise CleansetError(f"{where}{line}: not YAML: {problem}") from None
+    except yaml.YAMLError as error:
+        raise CleansetError(f"{where}: not YAML: {reason(error)}") from None
+
+
+class _Reader:
+    """Builds the values from the events of a document; so nothing is built of what is refused."""
+
+    def __init__(self, next_event: Callable[[], Any], where: str) -> None:
+        self._next = next_event
+        self._where = where
+        self.lines: dict[tuple[str, ...], int] = {}
+        self._plain_values: dict[str, object] = {}  # many a text comes often, and costs ten times an entry
+
+    def document(self) -> object:
+        self._next()  # the stream
+        if isinstance(self._next(), yaml.StreamEndEvent):
+            return None
+        content = self._value(self._next(), 0, ())
+        self._next()  # the document's end
+        after = self._next()
+        if not isinstance(after, yaml.StreamEndEvent):
+            raise self._error(after, "a second document; expected one")
+        return content
+
+    def _value(self, event: Any, depth: int, path: tuple[str, ...] | None) -> object:
+        """The value that begins with an event; `path`: the keys that lead to it, None inside a list."""
+        if event.anchor is not None:
+            raise self._error(event, "an anchor or alias; expected the values themselves")
+        if event.tag is not None:
+            raise self._error(
+                event,
+                f"a tag, {shown(event.tag.replace('tag:yaml.org,2002:', '!!'))}; "
+                "expected text, numbers, lists and tables",
+            )
+        if type(event) is yaml.ScalarEvent:
+            return event.value if event.style else self._plain(event)
+        if depth == YAML_DEPTH:
+            raise self._error(event, f"lists or tables more than {YAML_DEPTH} deep")
+        return self._mapping(depth, path) if type(event) is yaml.MappingStartEvent else self._list(depth)
+
+    def _list(self, depth: int) -> list[object]:
+        items = []
+        while type(event := self._next()) is not yaml.SequenceEndEvent:
+            items.append(self._value(event, depth + 1, None))
+        return items
+
+    def _mapping(self, depth: int, path: tuple[str, ...] | None) -> dict[str, object]:
+        entries: dict[str, object] = {}
+        lines: dict[str, int] = {}
+        while type(event := self._next()) is not yaml.MappingEndEvent:
+            key = self._value(event, depth + 1, None)
+            if not isinstance(key, str):
+                raise self._error(event, f"the key {shown(key)}; expected text: put it in quotes")
+            if key in entries:
+                raise self._error(
+                    event,
+                    f"the key {shown(key)} a second time, first in line {lines[key]}; expected it once: remove one",
+                )
+            lines[key] = event.start_mark.line + 1
+            below = None if path is None else (*path, key)
+            if below is not None:
+                self.lines[below] = lines[key]
+            entries[key] = self._value(self._next(), depth + 1, below)
+        return entries
+
+    def _plain(self, event: yaml.ScalarEvent) -> object:
+        """The value of a scalar without quotes."""
+        if event.value not in self._plain_values:
+            self._plain_values[event.value] = self._new_plain(event)
+        return self._plain_values[event.value]
+
+    def _new_plain(self, event: yaml.ScalarEvent) -> object:
+        text = event.value
+        if _NULL.fullmatch(text):
+            return None
+        if _BOOL.fullmatch(text):
+            return text.lower() == "true"
+        if _INT.fullmatch(text):
+            return int(text)
+        if _FLOAT.fullmatch(text):
+            return float(text)
+        if not _is_text(text):
+            raise self._error(
+                event,
+                f"{shown(text)} without quotes, which YAML readers read differently; expected a decimal number "
+                "without leading zeros, such as 30, true, false or null: put it in quotes if it is text",
+            )
+        return text
+
+    def _error(self, event: yaml.Event, what: str) -> CleansetError:
+        line = event.start_mark.line + 1 if event.start_mark else 1
+        return CleansetError(f"{self._where}, line {line}: {what}")
+
+
+def is_plain_text(text: str) -> bool:
+    """Whether a scalar of these characters, written without quotes, is text to every YAML reader."""
+    return not any(each.fullmatch(text) for each in (_NULL, _BOOL, _INT, _FLOAT)) and _is_text(text)
+
+
+def _is_text(text: str) -> bool:
+    return not _NUMBER_IN_1_2.fullmatch(text) and _tag_in_1_1(text) == "tag:yaml.org,2002:str"
+
+
+_resolver = yaml.resolver.Resolver()
+
+
+def _tag_in_1_1(text: str) -> str:
+    # (True, False): the tag of a plain scalar, not of one in quotes
+    tag: str = _resolver.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
+    return tag

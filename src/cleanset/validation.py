@@ -1,12 +1,17 @@
-"""Short messages on one line: pydantic's problems, values, lists of names."""
+"""Short messages on one line: pydantic's problems, values, lists of names.
+
+The base of every table of keys that is checked on reading, and the types that many of them share.
+
+It knows neither a path nor a file's format, so that rules can be written over what was read.
+"""
 
 import re
 import reprlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from cleanset.errors import CleansetError, cut, one_line
 
@@ -86,3 +91,22 @@ def check_known(what: str, name: str, known: Iterable[str]) -> None:
     known = tuple(known)
     if name not in known:
         raise CleansetError(f"unknown {what} {shown(name)}; expected one of {', '.join(known)}")
+
+
+Role = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Section(BaseModel):
+    """A section of a params file: an unknown key, or a value of another type, is refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, section: object) -> object:
+        fields = cls.model_fields
+        unknown = [key for key in section if key not in fields] if isinstance(section, dict) else []
+        if unknown:
+            raise ValueError(f"unknown key {shown(unknown[0])}; expected {', '.join(fields)}")
+        return section

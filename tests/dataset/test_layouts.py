@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from cleanset.dataset.archives import locate
 from cleanset.dataset.ilsvrc import wnids
-from cleanset.dataset.layouts import locate
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
 from cleanset.images.codec import decode

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cleanset.edition.doctor import as_text, examine
-from cleanset.edition.locks import is_whole, repair_locks
+from cleanset.edition.doctor import as_text, examine, is_whole, repair_locks
 from cleanset.errors import CleansetError
 from tests.forked_commands import forking
 

@@ -22,18 +22,17 @@ import pyarrow.parquet as pq
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from cleanset.dataset.archives import read_md5_list
+from cleanset.dataset.archives import locate, read_md5_list
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.dataset.labels import read_original_labels, read_reassessed
-from cleanset.dataset.layouts import locate
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import check_params_named
 from cleanset.errors import CleansetError
 from cleanset.images.codec import cropped, inspect
+from cleanset.parsing import read_yaml
 from cleanset.scoring.record import read_record
 from cleanset.tables import read_table
-from cleanset.yaml_files import read_yaml
 from tests.hostile.manifests import make_manifest, read_any_manifest
 from tests.hostile.mutators import TOKENS, damaged, edited, pick, with_damaged_header, with_pax_header
 from tests.ten_images import (

@@ -8,12 +8,11 @@ from functools import cache
 from pathlib import Path
 
 from cleanset.dataset.ilsvrc import wnids
-from cleanset.exports import verify
-from cleanset.exports.folder import manifest_text
-from cleanset.exports.manifest import manifest_csv
-from cleanset.exports.manifest_check import read_manifest
-from tests.exports.entries import CROPPED, WHOLE, checked
+from cleanset.sets import verify
+from cleanset.sets.folder import manifest_text
+from cleanset.sets.manifest import manifest_csv, read_manifest
 from tests.hostile.mutators import TOKENS, edited
+from tests.sets.entries import CROPPED, WHOLE, checked
 
 _ODD = (
     *(token for token in TOKENS if len(token) < 200), "nan", "inf", "-0", "1e-3", "0.5000", "+1", "50001",

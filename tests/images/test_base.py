@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from cleanset.images.base import BASE_SIZE, Resized, base_image, central, wide_image
-from cleanset.images.preprocessing import RES256CROP224
+from cleanset.images.preprocessing import BASE_SIZE, RES256CROP224, Resized, base_image, central, wide_image
 from tests.ten_images import drawn_image
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cleanset.images.base import enlarged_difference
+from cleanset.images.preprocessing import enlarged_difference
 
 SIZE = 112, 112
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from cleanset.images.base import jpeg, through_jpeg
+from cleanset.images.preprocessing import jpeg, through_jpeg
 from tests.properties import examples
 
 NOISE = np.random.default_rng(0).integers(0, 256, (40, 56, 3), dtype=np.uint8)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.images.codec import decode
-from cleanset.images.keras256 import KERAS256, taps
+from cleanset.images.preprocessing import KERAS256, taps
 from tests.properties import examples
 from tests.ten_images import drawn_image, jpeg
 

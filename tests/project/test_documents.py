@@ -15,15 +15,15 @@ import yaml
 from dvc.dirs import site_cache_dir
 
 from cleanset.edition.params import Model, ReviewPolicy
-from cleanset.exports.manifest import COLUMNS
-from cleanset.published import digests
-from cleanset.published.choice import PublishedChoice
-from cleanset.published.selected_images import select_images
-from cleanset.review.shares import assigned_share
+from cleanset.review.queue import assigned_share
 from cleanset.review.verdicts import parse_reviews
+from cleanset.sets.manifest import COLUMNS
+from cleanset.sets.published import source_images as digests
+from cleanset.sets.published.image_set import select_images
+from cleanset.sets.published.inputs import PublishedChoice
 from tests.checkouts import Checkout
 from tests.documents import all_blocks, block, blocks, pages, shell
-from tests.published.drawn_archive import draw_archive
+from tests.sets.published.drawn_archive import draw_archive
 
 BUILT = {"keras256": (480, 224, 224, 3), "standard": (34, 160, 160, 3)}
 COMPARE = "cleanset compare data/scores/standard.parquet data/scores/norm_robust.parquet --edition . --model standard"
@@ -41,24 +41,24 @@ FETCH = "cleanset fetch https://…/cleanset.git standard --out standard"
 ARCHIVE = "ILSVRC2012_img_val.tar"
 NOT_RUN = {
     INSTALL: "docs/use.md: another address, revision and folder than README's, whose lines run",
-    "make review REVIEWER=ada": "serves a page until it is stopped: tests/review_page starts the server",
-    "cleanset review --reviewer ada --share 1/3": "serves a page: tests/review_page/test_sharing.py starts it",
+    "make review REVIEWER=ada": "serves a page until it is stopped: tests/review/page starts the server",
+    "cleanset review --reviewer ada --share 1/3": "serves a page: tests/review/page/test_sharing.py starts it",
     "cleanset review --audit 281 --model norm_robust --reviewer cy": "serves a page until it is stopped: "
-    "tests/review_page/test_gold_and_audit.py looks at the draws",
+    "tests/review/page/test_gold_and_audit.py looks at the draws",
     "cleanset review gold data/gold --planted 50 --published 50 --settled 20 --clean 30": "needs an edition with such "
-    "reviews: tests/review_page/test_gold_and_audit.py makes gold items of the sample",
-    "cleanset review --calibration": "needs answers to gold items: tests/review_page gives some",
+    "reviews: tests/review/page/test_gold_and_audit.py makes gold items of the sample",
+    "cleanset review --calibration": "needs answers to gold items: tests/review/page gives some",
     "make judge JUDGE=3f9c2a71": "serves a page until it is stopped: test_judge_page.py starts it",
     "cleanset models --add mine=timm:resnet50 --weights data/weights/mine.safetensors": "needs weights: "
     "tests/edition/test_adding_a_model.py adds a small model",
     'python -c \'import torch; from safetensors.torch import save_file; save_file(torch.load("mine.pt", "cpu", '
     'weights_only=False)["state_dict"], "mine.safetensors")\'': "tests/scoring/test_checkpoints.py runs it",
     "cleanset evaluate --edition imagenet --images build/published/selection.csv --role standard "
-    "--model timm:resnet50.a1_in1k": "needs ImageNet's images: tests/evaluation reads such a list",
+    "--model timm:resnet50.a1_in1k": "needs ImageNet's images: tests/measure reads such a list",
     "cleanset evaluate imagenet-r --restricted --model timm:resnet50.a1_in1k "
-    "--model torchvision:resnet50.IMAGENET1K_V2": "needs ImageNet-R: tests/evaluation/test_restricted.py has a folder",
+    "--model torchvision:resnet50.IMAGENET1K_V2": "needs ImageNet-R: tests/measure/test_restricted.py has a folder",
     'pip install "cleanset[evaluate] @ git+https://…/cleanset.git"': "another address; test_extras.py checks the extra",
-    'pip install "cleanset[review,text]"': "downloads RapidOCR: requirements.txt has what tests/hints runs",
+    'pip install "cleanset[review,text]"': "downloads RapidOCR: requirements.txt has what tests/review/hints runs",
     'pip install "cleanset[generate]"': "downloads diffusers: make test-generate runs it with a pipeline of its own",
     "cleanset study plan --set data/export/standard --attacked attacked --out build/study": "needs attacked images: "
     "tests/study draws some",
@@ -66,7 +66,7 @@ NOT_RUN = {
     "tests/study gives some, in a browser too",
     "cleanset study serve --plan build/study": "serves a page until it is stopped: tests/study starts it",
     "cd imagenet-published": "needs ImageNet's images: tests/stages/test_list_models.py runs these stages on ten",
-    "make published": "docs/published_set.md: tests/published runs `cleanset replay`, which is all that it does",
+    "make published": "docs/published_set.md: tests/sets/published runs `cleanset replay`, which is all that it does",
     "cleanset published --images ILSVRC2012_img_val.tar --out scooter": "docs/published_set.md: README's same line "
     "runs on a drawn archive",
 }

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from cleanset.edition.versions import locked_versions
-from cleanset.installation import install_command
+from cleanset.errors import install_command
 
 # imports modules of the package while every library is hidden that these distributions do not bring
 PROGRAM = """

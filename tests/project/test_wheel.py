@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from cleanset.edition.versions import locked_versions
-from cleanset.published.choice import PublishedChoice
-from cleanset.published.selected_images import select_images
+from cleanset.sets.published.image_set import select_images
+from cleanset.sets.published.inputs import PublishedChoice
 from tests.checkouts import Checkout, files
-from tests.published.drawn_archive import draw_archive
+from tests.sets.published.drawn_archive import draw_archive
 
 MAX_BYTES = 300e6
 MAX_IMPORT_SECONDS = 0.2
@@ -159,7 +159,7 @@ def test_the_set_of_the_sample(
     found = json.loads(core.run("python", "-c", USE, address).stdout)
     assert found["files"] == found["table"] == expected
     assert (found["again"], found["mode"], found["classes"]) == (34, "RGB", [1000, "n01443537"])
-    assert found["bases"] == ["cleanset.exports.image_set.ImageSet", "builtins.object"]
+    assert found["bases"] == ["cleanset.sets.image_set.ImageSet", "builtins.object"]
     assert found["loaded"] == []
     assert Path(found["cleanset"]).is_relative_to(core.folder)
     out, rebuilt = tmp_path / "out", tmp_path / "rebuilt"
@@ -198,7 +198,7 @@ def test_beside_another_torch_and_timm(environment: Making, address: str, reposi
     found = json.loads(other.run("python", "-c", USE, address).stdout)
     assert (len(found["files"]), found["loaded"]) == (34, ["torch"])
     assert found["bases"][:3:2] == [
-        "cleanset.exports.torch_dataset.TorchImageSet",
+        "cleanset.sets.torch_dataset.TorchImageSet",
         "torch.utils.data.dataset.Dataset",
     ]
     done = other.run("python", "-c", LOADER, address)

@@ -52,8 +52,8 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("src/cleanset/scoring/models.py", "is no weight file at all"): SCORED,
     ("src/cleanset/scoring/scorer.py", "Of weights and pixels"): SCORED,
     ("src/cleanset/scoring/scorer.py", "What was read off"): SCORED,
-    ("src/cleanset/scoring/weight_files.py", "What the file holds"): SCORED,
-    ("src/cleanset/scoring/weight_files.py", "What a tensor is that"): SCORED,
+    ("src/cleanset/scoring/checkpoints.py", "What the file holds"): SCORED,
+    ("src/cleanset/scoring/checkpoints.py", "What a tensor is that"): SCORED,
 }  # fmt: skip
 """By path and a piece of the text that holds the phrase: the reason why it stays."""
 

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader
 
 import cleanset
 from cleanset.edition.paths import Edition
-from cleanset.evaluation.command import Wanted, run
+from cleanset.measure.command import Wanted, run
 
 MODELS = tuple(f"tf_efficientnet_lite{number}" for number in range(3))
 PHOTOGRAPHS = 50

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from cleanset.dataset.archives import Location
 from cleanset.dataset.ilsvrc import class_indices
-from cleanset.dataset.layouts import Location
 from cleanset.edition.params import Model
 from cleanset.images.codec import decode
 from cleanset.scoring.engine import DevicePipeline

@@ -19,7 +19,7 @@ from cleanset.dataset.labels import read_ground_truth, read_reassessed
 from cleanset.review.agreement import fleiss_kappa
 from cleanset.review.consensus import Policy, consensus
 from cleanset.review.verdicts import Review
-from cleanset.selection.decision import Decision
+from cleanset.selection.fill import Decision
 
 QUESTIONS, ANSWERS = 184_962, 5
 NO, MAYBE, YES = 0, 1, 2

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Browser
 
-from cleanset.dataset.class_names import class_names
+from cleanset.dataset.ilsvrc import class_names
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError

@@ -5,7 +5,7 @@ from functools import cache
 from itertools import chain, combinations
 
 from cleanset.review.queue import Candidate, DecideInClass
-from cleanset.selection.decision import UNREVIEWED, Decision
+from cleanset.selection.fill import UNREVIEWED, Decision
 
 STEPS = (
     ("top5", "clean"), ("top5", "crop"),

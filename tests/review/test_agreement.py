@@ -24,8 +24,8 @@ from cleanset.review.agreement import (
     verdict_counts,
     without_board,
 )
-from cleanset.review.agreement_report import AgreementReport, as_json, as_table
 from cleanset.review.consensus import consensus
+from cleanset.review.reports import AgreementReport, agreement_as_json, agreement_table
 from cleanset.review.store import Votes
 from cleanset.review.verdicts import Review, Vote
 from tests.checkouts import Checkout
@@ -185,9 +185,9 @@ def test_the_report_says_which_of_several_boxes_was_taken(capsys: pytest.Capture
     difference = Difference(0, IMAGES[0], reviewed, None)
     decision = consensus(list(reviewed.values()), None, "single", 1, 0.02)
     report = AgreementReport({"ann": 1, "bob": 1}, Agreement(1, 1.0, None), {}, {}, [(difference, decision)])
-    Console(width=200).print(as_table(report), highlight=False)
+    Console(width=200).print(agreement_table(report), highlight=False)
     assert "crop text [0, 0, 90, 80] (the smallest of boxes within review.box_tolerance)" in capsys.readouterr().out
-    assert json.loads(as_json(report))["differences"][0]["decision"]["crop"] == [0, 0, 90, 80]
+    assert json.loads(agreement_as_json(report))["differences"][0]["decision"]["crop"] == [0, 0, 90, 80]
 
 
 # The command and the metrics

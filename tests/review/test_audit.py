@@ -31,10 +31,9 @@ from cleanset.review.audit_files import read_audit_json, read_plan
 from cleanset.review.store import read_reviews
 from cleanset.review.verdicts import Review, Vote
 from cleanset.stages import count, review_apply
-from cleanset.statistics.exact import lower_limit
-from cleanset.statistics.finite import Draws, fixed_bound, open_bound
+from cleanset.statistics.finite import Draws, fixed_bound, lower_limit, open_bound
 from cleanset.tables import REJECTED
-from tests.compare.command import cleanset, says
+from tests.measure.compare.command import cleanset, says
 from tests.stages.test_stages import REJECTED_ROWS, ROLES, edition_in, put, sha, val
 
 SET = tuple(SetImage(number % 7, f"ILSVRC2012_val_{number:08d}", None) for number in range(1, 201))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cleanset.images.boxes import parse_box
 from cleanset.review.consensus import Policy, consensus
 from cleanset.review.verdicts import Review
-from cleanset.selection.decision import Decision
+from cleanset.selection.fill import Decision
 from tests.properties import examples
 from tests.review.texts import SHA
 

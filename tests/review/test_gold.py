@@ -12,8 +12,7 @@ from PIL import Image
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.exports.description import determining_params
-from cleanset.review.calibration import calibrations, evidence_of_misses
+from cleanset.review.audit import calibrations, evidence_of_misses
 from cleanset.review.gold import (
     GoldAnswer,
     GoldItem,
@@ -25,13 +24,13 @@ from cleanset.review.gold import (
     place_among,
     without_golds,
 )
-from cleanset.review.gold_images import _known
-from cleanset.review.planting import PLANTERS
+from cleanset.review.gold_images import PLANTERS, _known
 from cleanset.review.store import read_reviews
 from cleanset.review.verdicts import Review, Vote
+from cleanset.sets.description import determining_params
 from cleanset.stages import crops, review_apply
 from cleanset.tables import SELECTION, VOTES, read_table
-from tests.compare.command import cleanset, says
+from tests.measure.compare.command import cleanset, says
 from tests.stages.test_stages import PARAMS, edition_in, sha, val
 
 FLAWED = GoldItem(0, val(1), "a" * 64, "watermark", "planted")

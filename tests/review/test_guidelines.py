@@ -6,11 +6,10 @@ import pandas as pd
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.exports.folder import DESCRIPTIONS, OPTIONAL
 from cleanset.review.guidelines import own_guidelines, usual_guidelines, write_guidelines
 from cleanset.review.store import reviewer_folders
-from cleanset.tables import VOTES, read_table, text_of_table, write_table
-from cleanset.vocabulary import REASONS
+from cleanset.sets.folder import DESCRIPTIONS, OPTIONAL
+from cleanset.tables import REASONS, VOTES, read_table, text_of_table, write_table
 
 ONE = pd.DataFrame(
     [("ILSVRC2012_val_00000001", "ada", "clean", None, None)],

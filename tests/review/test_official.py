@@ -9,15 +9,15 @@ from cleanset.dataset.archives import OFFICIAL_IMAGES_MD5, are_official
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
-from cleanset.review import agreement_report
+from cleanset.review import reports
 from cleanset.review import status as review_status
+from cleanset.review.page.library import open_library
+from cleanset.review.page.server import open_session
 from cleanset.review.save import bind_reviews, bound_text
 from cleanset.review.store import read_reviews
-from cleanset.review_page.library import open_library
-from cleanset.review_page.server import open_session
 from cleanset.stages import crops, review_apply
 from cleanset.tables import LOCATIONS
-from tests.compare.command import cleanset, says
+from tests.measure.compare.command import cleanset, says
 from tests.stages.test_stages import PARAMS, edition_in, put, sha, val
 
 TAR = "data/raw/ILSVRC2012_img_val.tar"
@@ -76,7 +76,7 @@ def test_they_count_in_an_edition_of_the_official_archive(edition: Edition) -> N
     crops.run(edition)
     review_apply.run(edition, "standard")
     selected, rejected = edition.selection("standard").read_bytes(), edition.rejected("standard").read_bytes()
-    agreement_report.run(edition)
+    reports.run_agreement(edition)
     assert open_session(edition, open_library(edition), "ada").statuses[0].broken is None
     assert bind_reviews(edition, None) == 2
     edition.raw_md5.unlink()
@@ -99,7 +99,7 @@ def test_they_are_refused_anywhere_else(edition: Edition) -> None:
         crops.run,
         lambda edition: review_apply.run(edition, "standard"),
         review_status.run,
-        agreement_report.run,
+        reports.run_agreement,
     ):
         with pytest.raises(CleansetError, match=re.escape(expected)):
             run(edition)

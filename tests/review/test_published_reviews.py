@@ -15,11 +15,11 @@ import yaml
 from cleanset.dataset.ilsvrc import timm_info, wnids
 from cleanset.dataset.labels import read_reassessed
 from cleanset.edition.params import ReviewPolicy
-from cleanset.review.decisions import decide_all
+from cleanset.edition.yaml_edit import edited_text
+from cleanset.review.queue import decide_all
 from cleanset.review.store import check_note, read_reviews
 from cleanset.selection.fill import fill, with_decisions
 from cleanset.selection.metrics import totals
-from cleanset.yaml_edit import edited_text
 
 Rows = list[dict[str, str]]
 Entry = dict[str, object]

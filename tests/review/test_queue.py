@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from cleanset.images.boxes import Crop
 from cleanset.review.consensus import Policy, consensus
-from cleanset.review.decisions import Decisions
 from cleanset.review.queue import (
     Candidate,
     ClassStatus,
     DecideInClass,
+    Decisions,
     Question,
     candidates_by_class,
     class_status,
@@ -26,9 +26,8 @@ from cleanset.review.queue import (
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
 from cleanset.selection.crop_check import Prediction, after_crop
-from cleanset.selection.decision import UNREVIEWED, Decision
-from cleanset.selection.fill import fill
-from cleanset.vocabulary import TIERS
+from cleanset.selection.fill import UNREVIEWED, Decision, fill
+from cleanset.tables import TIERS
 from tests.properties import examples
 from tests.review.classes import DECISIONS, Ranked, candidates_of, decide_by, fewest, kept, must_be_asked
 from tests.selection.by_hand import reviewed

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.review.decisions import decisions
+from cleanset.review.queue import decisions
 from cleanset.review.store import check_reviews, checked_reviews, read_reviews
-from cleanset.selection.decision import Decision
+from cleanset.selection.fill import Decision
 from tests.review.texts import GOLDFISH, IMAGE, OTHER_SHA, SHA, TENCH, clean, crop, entry
 
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from cleanset.errors import CleansetError
+from cleanset.files import ChangedMeanwhileError
+from cleanset.review.page.on_disk import ReviewCache
 from cleanset.review.save import save
 from cleanset.review.store import read_reviews
 from cleanset.review.verdicts import Review
-from cleanset.review_page.on_disk import ReviewCache
-from cleanset.saving import ChangedMeanwhileError
 from tests.small_disks import small_disk_at
 
 TENCH, TENCH_INDEX = "n01440764", 0
@@ -193,7 +193,7 @@ import os, signal, sys
 from pathlib import Path
 from cleanset.review import save as review_writing
 from cleanset.review.verdicts import Review
-from cleanset.saving import ChangedMeanwhileError
+from cleanset.files import ChangedMeanwhileError
 
 reviews, kind = Path(sys.argv[1]), sys.argv[2]
 target = reviews / "ann" / "n01440764.yaml"
@@ -304,7 +304,7 @@ import sys
 from pathlib import Path
 from cleanset.review.save import save
 from cleanset.review.verdicts import Review
-from cleanset.saving import ChangedMeanwhileError
+from cleanset.files import ChangedMeanwhileError
 sys.stdin.read()
 for number in range(int(sys.argv[2]), 401, 2):
     review = Review(verdict={"1": "clean", "2": "unsure"}[sys.argv[2]], sha256="a" * 64)

@@ -8,12 +8,11 @@ from hypothesis import strategies as st
 
 from cleanset.edition.params import ReviewPolicy
 from cleanset.review.consensus import Policy, consensus
-from cleanset.review.decisions import Decisions, decide_all
-from cleanset.review.queue import class_status, for_reviewer, open_images, questions
+from cleanset.review.queue import Decisions, class_status, decide_all, for_reviewer, open_images, questions
 from cleanset.review.store import BOARD, Votes
 from cleanset.review.verdicts import Review, Vote
-from cleanset.selection.decision import CONFLICT, TO_BE_CROPPED, UNREVIEWED, Decision
-from cleanset.vocabulary import TIERS
+from cleanset.selection.fill import CONFLICT, TO_BE_CROPPED, UNREVIEWED, Decision
+from cleanset.tables import TIERS
 from tests.properties import examples
 from tests.review.classes import candidates_of, decide_by
 from tests.selection.by_hand import filled, kept, reviewed, still_open

@@ -10,19 +10,12 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from cleanset.dataset.archives import locate
 from cleanset.dataset.ilsvrc import class_indices, wnids
-from cleanset.dataset.layouts import locate
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.review.store import BOARD, read_reviews
-from cleanset.tables import (
-    CANDIDATES,
-    INDEX,
-    REJECTED,
-    SELECTION,
-    SHARED,
-    read_table,
-)
+from cleanset.tables import CANDIDATES, INDEX, REJECTED, SELECTION, SHARED, read_table
 from tests.checkouts import Checkout
 
 ROLES = ("standard", "norm_robust", "corruption_robust")

@@ -20,8 +20,8 @@ from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.preprocessing import ResizeAndCrop
+from cleanset.scoring.checkpoints import read_tensors
 from cleanset.scoring.models import load_model, preprocessing_of, weights_path
-from cleanset.scoring.weight_files import read_tensors
 from tests.scoring.networks import settle
 
 pytestmark = pytest.mark.slow

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleanset.dataset.class_names import class_names
-from cleanset.dataset.ilsvrc import wnids
+from cleanset.dataset.ilsvrc import class_names, wnids
 from cleanset.errors import CleansetError
-from cleanset.scoring.groups import BIRD_OR_BICYCLE, Groups, predicted_groups, stored_columns
+from cleanset.scoring.logits import BIRD_OR_BICYCLE, Groups, predicted_groups, stored_columns
 from cleanset.statistics.coverage import CONFIDENCES, confidences
 from tests.properties import examples
 

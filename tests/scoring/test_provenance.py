@@ -2,7 +2,7 @@
 
 import pytest
 
-from cleanset.pipelines.modules import Definition, reached
+from cleanset.edition.pipelines.modules import Definition, reached
 
 pytestmark = pytest.mark.slow
 
@@ -14,9 +14,9 @@ ROOTS = {
 }
 PLUMBING = {
     "cleanset.dataset.ilsvrc",  # the numbering of the classes
-    "cleanset.edition", "cleanset.sections",  # params
-    "cleanset.errors", "cleanset.progress", "cleanset.validation",  # messages
-    "cleanset.files", "cleanset.machine", "cleanset.parsing", "cleanset.tables", "cleanset.vocabulary",
+    "cleanset.edition", "cleanset.validation",  # params
+    "cleanset.errors", "cleanset.progress",  # messages
+    "cleanset.files", "cleanset.parsing", "cleanset.tables",
     "cleanset.scoring.downloads",  # fetches weights, which are checked by SHA-256
 }  # fmt: skip
 

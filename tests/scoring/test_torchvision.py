@@ -13,11 +13,18 @@ from torchvision import models
 from cleanset.edition.models import model_from_text
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
-from cleanset.exports.arrays import inputs_of
 from cleanset.files import sha256
 from cleanset.scoring.downloads import Web
-from cleanset.scoring.models import LoadedModel, _origin, load_model, preprocessing_of, weights_path
-from cleanset.scoring.torchvision_zoo import network_of, normalisation_of
+from cleanset.scoring.models import (
+    LoadedModel,
+    _origin,
+    load_model,
+    network_of,
+    normalisation_of,
+    preprocessing_of,
+    weights_path,
+)
+from cleanset.sets.arrays import inputs_of
 from cleanset.stages.report import network
 
 pytestmark = pytest.mark.slow

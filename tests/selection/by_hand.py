@@ -8,8 +8,7 @@ import pandas as pd
 from cleanset.images.boxes import Crop
 from cleanset.scoring.logits import log_odds_of
 from cleanset.selection.crop_check import Prediction, after_crop
-from cleanset.selection.decision import Decision
-from cleanset.selection.fill import Filled, fill, with_decisions
+from cleanset.selection.fill import Decision, Filled, fill, with_decisions
 
 SNOWMOBILE, SNOWPLOW = 802, 803
 BOX = (0, 0, 9, 9)

@@ -15,8 +15,7 @@ from cleanset.selection.crop_check import (
     is_misclassified,
     predictions_of_crops,
 )
-from cleanset.selection.decision import Decision
-from cleanset.selection.fill import Filled
+from cleanset.selection.fill import Decision, Filled
 from cleanset.tables import CROP_SCORES, read_table, write_table
 from tests.selection.by_hand import BOX, SNOWMOBILE, SNOWPLOW, after_crops, crop_scores_of
 

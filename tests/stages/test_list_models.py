@@ -13,10 +13,10 @@ import pytest
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.exports.verify import run as verify
+from cleanset.review.page.library import open_library
 from cleanset.review.status import run as review_status
-from cleanset.review_page.library import open_library
 from cleanset.scoring.record import ListRecord, read_record
+from cleanset.sets.verify import run as verify
 from cleanset.stages import (
     count,
     crops,

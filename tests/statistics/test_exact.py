@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
-from cleanset.statistics.exact import at_least, exact_interval, likelihood_ratio, lower_limit
+from cleanset.statistics.finite import at_least, exact_interval, likelihood_ratio, lower_limit
 
 COUNTS = st.integers(0, 300).flatmap(lambda trials: st.tuples(st.integers(0, trials), st.just(trials)))
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from cleanset.statistics.folds import fold_interval, unpaired_difference
+from cleanset.statistics.paired import fold_interval, unpaired_difference
 
 
 def test_the_corrected_interval_of_three_folds() -> None:

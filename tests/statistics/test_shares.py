@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from cleanset.statistics.shares import wilson
+from cleanset.statistics.paired import wilson
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,24 @@
-"""The raw archives: their checksums, and whether they are the official ones."""
+"""The raw archives: their checksums, and whether they are the official ones.
 
+The location of each image's bytes, in any layout, and reading them.
+
+Layouts: the official tar; a flat folder; a folder per wnid; Kaggle's tree; and in each of them the
+names of the copy on Hugging Face. A tar is read by offset and never unpacked.
+"""
+
+import os
 import re
-from collections.abc import Mapping
+import tarfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
-from cleanset.errors import CleansetError
-from cleanset.files import BLOCK_BYTES, blocks_of, check_regular, md5, read_text
+import pandas as pd
+
+from cleanset.dataset.ilsvrc import class_indices, parse_image_name
+from cleanset.errors import CleansetError, reason
+from cleanset.files import BLOCK_BYTES, blocks_of, check_regular, md5, open_file, read_text, sha256
 from cleanset.progress import tracked
 from cleanset.validation import shown
 
@@ -81,3 +94,263 @@ def are_official(images: str, digests: Mapping[str, str]) -> bool:
     compared by its SHA-256.
     """
     return PurePosixPath(images).suffix == ".tar" and digests.get(images) == OFFICIAL_IMAGES_MD5
+
+
+KAGGLE_IMAGES = Path("ILSVRC/Data/CLS-LOC/val")
+MAX_FILE_BYTES = 64 * 2**20
+"""Largest accepted file; the largest of the 50,000 images has under 16 MiB."""
+
+
+_PAX = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
+_PAX_RECORD = re.compile(rb"([1-9][0-9]{0,9}) ([^=\0\n]+)=")
+_ANYTHING = re.compile(rb"(?s).*")
+_WHOLE, _DECIMAL = re.compile(rb"[0-9]{1,20}"), re.compile(rb"-?[0-9]{1,20}(\.[0-9]{0,20})?")
+_PAX_NUMBERS = dict.fromkeys(("size", "uid", "gid"), _WHOLE) | dict.fromkeys(("atime", "ctime", "mtime"), _DECIMAL)
+"""Patterns of numeric values by key; tarfile reads any other value as 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """`size` bytes at `offset` in the file `path`; the wnid that folder or name gives, if any."""
+
+    path: Path
+    offset: int
+    size: int
+    wnid: str | None
+
+    def read(self) -> bytes:
+        """The bytes. Raises CleansetError if the file has become shorter, or has become a pipe."""
+        with open_file(self.path) as file:
+            file.seek(self.offset)
+            data = file.read(self.size)
+        if len(data) != self.size:
+            raise CleansetError(f"{self.path}: ends {self.size - len(data)} bytes early; fetch it again")
+        return data
+
+
+def locate(images: Path) -> dict[str, Location]:
+    """The location of every image under `images`, by image id, sorted.
+
+    Raises CleansetError for a name that is not a validation image's, for an image id that occurs
+    twice, and for anything in a tar that is not a plain file inside it.
+    """
+    if images.is_dir():
+        found = _in_folder(images)
+    elif images.exists():
+        check_regular(images)
+        found = _in_tar(images)
+    else:
+        raise CleansetError(f"{images}: missing; expected the validation images, a tar or a folder")
+    locations: dict[str, Location] = {}
+    for where, name, folder, location in found:
+        parsed = parse_image_name(name)
+        if parsed is None:
+            raise CleansetError(
+                f"{where}: not the name of a validation image; expected ILSVRC2012_val_00000001.JPEG "
+                "or alike: remove or rename it"
+            )
+        image_id, wnid = parsed
+        if image_id in locations:
+            raise CleansetError(f"{where}: {image_id} occurs twice; remove one of the two")
+        if wnid and wnid not in class_indices():
+            raise CleansetError(f"{where}: {wnid} is not one of the 1,000 wnids; take the name of the official image")
+        if wnid and folder and wnid != folder:
+            raise CleansetError(
+                f"{where}: {wnid} in the name, {folder} as the folder; expected the same: move or rename it"
+            )
+        locations[image_id] = Location(location.path, location.offset, location.size, wnid or folder)
+    if not locations:
+        raise CleansetError(f"{images}: holds no image; expected ILSVRC2012_val_00000001.JPEG and so on")
+    # sorted: neither the order of a tar nor that of a folder may decide anything
+    return dict(sorted(locations.items()))
+
+
+_Found = tuple[str, str, str | None, Location]
+"""Name in error messages, file name, wnid of its folder, location."""
+
+
+def _in_tar(archive: Path) -> Iterator[_Found]:
+    try:
+        # "r:" takes no compression: images are read later at their offsets in the file
+        with open_file(archive) as file, tarfile.open(archive, "r:") as tar:
+            start = 0
+            for member in tar:
+                where = f"{archive}, member {shown(member.name)}"
+                _check_extended(where, file, start, member)
+                start = tar.offset
+                check_plain(where, member)
+                if member.isdir():
+                    continue
+                path = PurePosixPath(member.name)
+                if path.is_absolute() or ".." in path.parts:
+                    raise CleansetError(f"{where}: a path outside the archive; take the official archive")
+                if not member.isreg():
+                    raise CleansetError(
+                        f"{where}: a link or device; expected plain files only: take the official archive"
+                    )
+                location = Location(archive, member.offset_data, member.size, None)
+                yield where, path.name, _wnid(path.parent.name), location
+            _check_end(archive, tar.offset)
+    except CleansetError:
+        raise
+    except Exception as error:  # tarfile raises whatever damaged headers lead it to
+        raise CleansetError(
+            f"{archive}: not an uncompressed tar ({reason(error)}); expected ILSVRC2012_img_val.tar: "
+            "decompress it or fetch it again"
+        ) from None
+
+
+def _check_extended(where: str, file: BinaryIO, start: int, member: tarfile.TarInfo) -> None:
+    """Raise CleansetError, naming `where`, for pax records before a member that GNU tar refuses and tarfile skips.
+
+    `start` is where the member before ends. Without this check two tools could unpack different files.
+    """
+    while start < member.offset_data - tarfile.BLOCKSIZE:
+        file.seek(start)
+        header = tarfile.TarInfo.frombuf(file.read(tarfile.BLOCKSIZE), "utf-8", "surrogateescape")
+        # tarfile consumes these headers itself and shows them only as attributes of the next member
+        if header.type in _PAX:
+            check_size(where, header.size)
+            problem = _pax_problem(file.read(header.size))
+            if problem:
+                raise CleansetError(f"{where}: {problem}; expected pax records as of POSIX: take the official archive")
+        # a header takes one block, and its content as many whole blocks as it fills
+        start += tarfile.BLOCKSIZE * (1 - -header.size // tarfile.BLOCKSIZE)
+
+
+def _pax_problem(records: bytes) -> str | None:
+    """The first problem of pax records, each `length key=value` and a line break; the length is that of all of it."""
+    at = 0
+    while at < len(records):
+        match = _PAX_RECORD.match(records, at)
+        end = at + int(match[1]) if match else 0
+        if match is None or not match.end() < end <= len(records) or records[end - 1 : end] != b"\n":
+            return f"a malformed pax record at byte {at}"
+        key, value = match[2].decode("utf-8", "replace"), records[match.end() : end - 1]
+        if b"\0" in value or not _PAX_NUMBERS.get(key, _ANYTHING).fullmatch(value):
+            return f"the pax record {shown(key)} with the value {shown(value.decode('utf-8', 'replace'))}"
+        at = end
+    return None
+
+
+def check_plain(where: str, member: tarfile.TarInfo) -> None:
+    """Raise CleansetError, naming `where`, for a sparse member and for one of an impossible size."""
+    if member.issparse() or any(key.startswith("GNU.sparse") for key in member.pax_headers):
+        raise CleansetError(f"{where}: a sparse file; expected plain files only: take the official archive")
+    check_size(where, member.size)
+
+
+def _check_end(archive: Path, offset: int) -> None:
+    """Raise CleansetError unless there is an end mark at `offset`, where tarfile stopped.
+
+    It takes any block without a header for the end, also where a download broke off.
+    """
+    with archive.open("rb") as file:
+        file.seek(offset)
+        block = file.read(tarfile.BLOCKSIZE)
+    if block != bytes(tarfile.BLOCKSIZE):
+        raise CleansetError(f"{archive}: no end mark after {offset:,} bytes: truncated or damaged; fetch it again")
+
+
+def _in_folder(folder: Path) -> Iterator[_Found]:
+    if (folder / KAGGLE_IMAGES).is_dir():
+        folder = folder / KAGGLE_IMAGES
+    for entry in _entries(folder):
+        if entry.is_dir():
+            if _wnid(entry.name) is None:
+                raise CleansetError(
+                    f"{entry.path}: not one of the 1,000 wnids; expected folders like n01440764: "
+                    "set dataset.images to the folder that holds the images"
+                )
+            files: Iterable[tuple[os.DirEntry[str], str | None]] = (
+                (file, entry.name) for file in _entries(Path(entry.path))
+            )
+        else:
+            files = [(entry, None)]
+        for file, wnid in files:
+            size = check_regular(Path(file.path)).st_size
+            check_size(file.path, size)
+            yield file.path, file.name, wnid, Location(Path(file.path), 0, size, None)
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    """The entries of a folder, sorted, without hidden files such as .DS_Store."""
+    with os.scandir(folder) as entries:
+        return sorted((e for e in entries if not e.name.startswith(".")), key=lambda e: e.name)
+
+
+def _wnid(name: str) -> str | None:
+    return name if name in class_indices() else None
+
+
+def check_size(where: str, size: int) -> None:
+    """Raise CleansetError, naming `where`, for a file that is too large to belong here."""
+    if not 0 <= size <= MAX_FILE_BYTES:
+        raise CleansetError(f"{where}: {size:,} bytes; expected at most {MAX_FILE_BYTES:,}: take the official file")
+
+
+def to_table(locations: Mapping[str, Location], images: Path) -> pd.DataFrame:
+    """Locations as the columns of table LOCATIONS, files relative to `images`."""
+    return pd.DataFrame(
+        {
+            "image_id": list(locations),
+            "file": [at.path.relative_to(images).as_posix() for at in locations.values()],
+            "offset": [at.offset for at in locations.values()],
+            "size": [at.size for at in locations.values()],
+        }
+    )
+
+
+def from_table(table: pd.DataFrame, images: Path) -> dict[str, Location]:
+    """The locations in a table, by image id."""
+    columns = (table[name].tolist() for name in ("image_id", "file", "offset", "size"))
+    return {
+        image_id: Location(images / file if file != "." else images, offset, size, None)
+        for image_id, file, offset, size in zip(*columns, strict=True)
+    }
+
+
+class VerifiedImages:
+    """The images of an index, read from `images` and checked against the index's SHA-256.
+
+    Their locations are taken from the table that preprocess wrote, at `locations`, and looked up if that is missing
+    or no longer true; so the index holds no location, and is the same for every layout.
+    """
+
+    def __init__(self, images: Path, locations: Path, index: pd.DataFrame) -> None:
+        self._images = images
+        self._sha256_of = dict(zip(index["image_id"].tolist(), index["sha256"].tolist(), strict=True))
+        self._looked_up = not locations.is_file()
+        if self._looked_up:
+            self._locations = locate(self._images)
+        else:
+            from cleanset.tables import LOCATIONS, read_table  # needs pyarrow, which a set's users may lack
+
+            self._locations = from_table(read_table(locations, LOCATIONS), self._images)
+
+    def read(self, image_id: str) -> bytes:
+        """The bytes of an image. Raises CleansetError if it is missing or not the indexed one."""
+        used = self._locations
+        try:
+            return self._read(image_id)
+        except (CleansetError, OSError):
+            # looked up before this image was asked for: another search would find the same
+            if self._looked_up and self._locations is used:
+                raise
+        if not self._looked_up:  # else another thread has looked them up in the meantime
+            self._locations = locate(self._images)
+            self._looked_up = True
+        return self._read(image_id)
+
+    def _read(self, image_id: str) -> bytes:
+        location = self._locations.get(image_id)
+        if location is None:
+            raise CleansetError(f"{self._images}: {image_id} is missing; the index has it: put it there")
+        data = location.read()
+        found, expected = sha256(data), self._sha256_of[image_id]
+        if found != expected:
+            raise CleansetError(
+                f"{self._images}: {image_id} has SHA-256 {found}, expected {expected} as in the index: "
+                "fetch the images again, or run dvc repro --force preprocess if the new ones are meant"
+            )
+        return data

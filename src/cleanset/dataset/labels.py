@@ -9,6 +9,7 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from cleanset.dataset.archives import KAGGLE_IMAGES, check_plain, check_size
 from cleanset.dataset.ilsvrc import (
     CLASSES,
     class_indices,
@@ -18,7 +19,6 @@ from cleanset.dataset.ilsvrc import (
     parse_image_name,
     timm_info,
 )
-from cleanset.dataset.layouts import KAGGLE_IMAGES, check_plain, check_size
 from cleanset.errors import CleansetError, reason
 from cleanset.files import read_text
 from cleanset.parsing import parse_csv, parse_json

@@ -1,15 +1,20 @@
-"""The files of an edition: the path of everything that a stage reads or writes, and its images."""
+"""The files of an edition: the path of everything that a stage reads or writes, and its images.
+
+Options that several commands share.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from cleanset.files import remove_abandoned
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cleanset.dataset.layouts import VerifiedImages
+    from cleanset.dataset.archives import VerifiedImages
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +121,7 @@ class Edition:
 
 def verified_images(edition: Edition, images: str, index: "pd.DataFrame") -> "VerifiedImages":
     """The images of an edition that its index lists; `images` is dataset.images of its params."""
-    from cleanset.dataset.layouts import VerifiedImages  # needs pandas, which a set's users may lack
+    from cleanset.dataset.archives import VerifiedImages  # needs pandas, which a set's users may lack
 
     return VerifiedImages(edition.path(images), edition.locations, index)
 
@@ -139,3 +144,16 @@ def without_abandoned(edition: Edition) -> Edition:
     for folder in (edition.folder, data, *(path for path in data.glob("*") if path.is_dir())):
         remove_abandoned(folder)
     return edition
+
+
+Folder = Annotated[Path, typer.Option("--edition", help="Folder with params.yaml.", show_default="this folder")]
+StudyFolder = Annotated[Path, typer.Option("--study", help="Folder of the study.", show_default="the current one")]
+HERE = Path()
+
+Host = Annotated[str, typer.Option(help="Address to listen on; others need the printed token.")]
+LOOPBACK = "127.0.0.1"
+Port = Annotated[
+    int | None,
+    typer.Option(min=0, max=65535, help="0: any free port. Without it: a fixed one for this folder and name."),
+]
+Browser = Annotated[bool, typer.Option(help="Open the page in the browser.")]

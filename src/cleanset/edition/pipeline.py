@@ -11,8 +11,8 @@ from typing import Any
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.parsing import read_yaml
 from cleanset.validation import join_names, shown
-from cleanset.yaml_files import read_yaml
 
 JOINT_STAGES = {
     "intersect": ("scores",),

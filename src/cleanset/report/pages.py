@@ -8,7 +8,7 @@ from typing import TypeVar
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from cleanset.dataset.class_names import class_names
+from cleanset.dataset.ilsvrc import class_names
 from cleanset.images.boxes import Box
 from cleanset.report.fates import Candidate, HardClass
 from cleanset.report.figures import ClassState, Counts, FunnelStep, Histogram, Rejects

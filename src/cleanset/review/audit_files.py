@@ -14,14 +14,21 @@ from cleanset.dataset.ilsvrc import class_indices, wnids
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, write_text
 from cleanset.images.boxes import box_of, parse_box
-from cleanset.parsing import parse_csv, parse_json
-from cleanset.review.audit import AuditPlan, AuditResult, GoldCount, Kind, SetImage, audit_result, draw_order, draws_for
-from cleanset.review.calibration import calibrations
+from cleanset.parsing import parse_csv, parse_json, read_yaml
+from cleanset.review.audit import (
+    AuditPlan,
+    AuditResult,
+    GoldCount,
+    Kind,
+    SetImage,
+    audit_result,
+    calibrations,
+    draw_order,
+    draws_for,
+)
 from cleanset.review.gold import GoldAnswer, Key, gold_answers, read_gold_key, without_golds
 from cleanset.review.store import AUDIT, BOARD, Votes, check_reviews, read_reviews, read_votes, review_file
-from cleanset.sections import Role, Section
-from cleanset.validation import first_problem, shown
-from cleanset.yaml_files import read_yaml
+from cleanset.validation import Role, Section, first_problem, shown
 
 if TYPE_CHECKING:
     import pandas as pd

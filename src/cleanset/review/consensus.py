@@ -6,7 +6,7 @@ from typing import Literal
 
 from cleanset.images.boxes import Box
 from cleanset.review.verdicts import Review
-from cleanset.selection.decision import CONFLICT, TO_BE_CROPPED, UNREVIEWED, Decision
+from cleanset.selection.fill import CONFLICT, TO_BE_CROPPED, UNREVIEWED, Decision
 
 Policy = Literal["single", "majority", "unanimous"]
 

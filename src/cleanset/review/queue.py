@@ -5,19 +5,28 @@ be the last image that it keeps in the end. Every image that would go before L i
 has to be reviewed, because it might replace L; no other has to. Where the class is not
 filled in the end, every candidate has to be reviewed. The first question is always such an image
 for one of the models at least: all that could go before it are decided.
+
+The decisions that follow from votes under a review policy, as they count for each model.
+
+Splitting the work: the classes that each reviewer is asked for, and those that all of them are asked for.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import pandas as pd
 
-from cleanset.review.consensus import asking_for_box, consensus
-from cleanset.review.store import BOARD
-from cleanset.review.verdicts import Review
-from cleanset.selection.decision import Decision
-from cleanset.vocabulary import BOX_UNKNOWN, TIERS
+from cleanset.errors import CleansetError
+from cleanset.parsing import parse_ranges
+from cleanset.review.consensus import Policy, asking_for_box, consensus
+from cleanset.review.store import BOARD, Votes, accepted_votes, is_accepted
+from cleanset.review.verdicts import Review, Vote
+from cleanset.selection.crop_check import Predictions, after_crop
+from cleanset.selection.fill import UNREVIEWED, Decision
+from cleanset.tables import BASES, BOX_UNKNOWN, TIERS
+from cleanset.validation import shown
 
 State = Literal["settled", "open", "short", "conflict"]
 """The state of a class, for one model.
@@ -221,3 +230,146 @@ def _reachable(
 
 def _order(candidate: Candidate) -> tuple[int, int]:
     return TIERS.index(candidate.tier), candidate.rank
+
+
+class ReviewRules(Protocol):
+    """The rules that a review policy must state; those of an edition are the section `review` of its params.yaml."""
+
+    @property
+    def policy(self) -> Policy: ...
+    @property
+    def min_reviewers(self) -> int: ...
+    @property
+    def box_tolerance(self) -> float: ...
+    @property
+    def accept(self) -> Collection[str]: ...
+    @property
+    def boxes_asked(self) -> bool: ...
+    @property
+    def unreviewed_are_clean(self) -> bool: ...
+    @property
+    def wrong_crops_are_rejected(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """The decisions on the images of each class, as they count for each model.
+
+    `predictions`: by role, on crops; a crop that a model misclassifies is rejected for that model. `unreviewed`: the
+    decision on an image without a vote. `boxes_asked`: a crop without a known box is undecided. `accept`: the bases of
+    the votes that count.
+    """
+
+    decisions: Mapping[tuple[int, str], Decision]
+    predictions: Mapping[str, Predictions]
+    unreviewed: Decision
+    boxes_asked: bool = True
+    accept: Collection[str] = BASES
+
+    def for_candidate(self, role: str, class_index: int, image_id: str) -> Decision:
+        """The decision on one candidate of a model."""
+        decision = self.decisions.get((class_index, image_id), self.unreviewed)
+        return after_crop(decision, image_id, class_index, self.predictions[role])
+
+    def for_class(self, class_index: int) -> dict[str, DecideInClass]:
+        """By role, the decisions on one class, by image id."""
+        return self._by_role(self._by_reviewers(class_index), class_index)
+
+    def for_reviewer(
+        self, reviewer: str, own_reviews: Mapping[str, Review], class_index: int
+    ) -> dict[str, DecideInClass]:
+        """As `for_class`, but for choosing what to ask one reviewer, whose reviews in the class are `own_reviews`."""
+        counted = {name: review for name, review in own_reviews.items() if is_accepted(review, self.accept)}
+        decide = for_reviewer(reviewer, counted, self._by_reviewers(class_index), self.boxes_asked)
+        return self._by_role(decide, class_index)
+
+    def _by_reviewers(self, class_index: int) -> DecideInClass:
+        return lambda image_id: self.decisions.get((class_index, image_id), self.unreviewed)
+
+    def _by_role(self, decide: DecideInClass, class_index: int) -> dict[str, DecideInClass]:
+        def counted(predictions: Predictions) -> DecideInClass:
+            return lambda image_id: after_crop(decide(image_id), image_id, class_index, predictions)
+
+        return {role: counted(predictions) for role, predictions in self.predictions.items()}
+
+
+def decisions(
+    votes: Votes, policy: Policy, min_reviewers: int, box_tolerance: float = 0.0
+) -> Mapping[tuple[int, str], Decision]:
+    """The decision on each reviewed image, by class index and image id."""
+    return {key: _decide(by_reviewer, policy, min_reviewers, box_tolerance) for key, by_reviewer in votes.items()}
+
+
+def _decide(by_reviewer: Mapping[str, Vote], policy: Policy, min_reviewers: int, box_tolerance: float) -> Decision:
+    board = by_reviewer.get(BOARD)
+    others = [vote.review for reviewer, vote in sorted(by_reviewer.items()) if reviewer != BOARD]
+    return consensus(others, board.review if board else None, policy, min_reviewers, box_tolerance)
+
+
+def decide_all(policy: ReviewRules, votes: Votes, predictions: Mapping[str, Predictions]) -> Decisions:
+    """The decisions that follow from `votes` under a policy; `predictions` on crops, by role."""
+    return Decisions(
+        decisions_under(policy, votes),
+        # without predictions after_crop rejects nothing
+        predictions if policy.wrong_crops_are_rejected else {role: {} for role in predictions},
+        Decision("clean") if policy.unreviewed_are_clean else UNREVIEWED,
+        policy.boxes_asked,
+        policy.accept,
+    )
+
+
+def decisions_under(policy: ReviewRules, votes: Votes) -> dict[tuple[int, str], Decision]:
+    """The decision on each image that has a vote which counts under a policy, by class index and image id."""
+    counted = decisions(accepted_votes(votes, policy.accept), policy.policy, policy.min_reviewers, policy.box_tolerance)
+    return {key: asking_for_box(each) for key, each in counted.items()} if policy.boxes_asked else dict(counted)
+
+
+MAX_PARTS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The class indices that one reviewer is asked for; in those of `common`, whatever others have found.
+
+    Agreement is measured on the classes of `common`, which every reviewer has.
+    """
+
+    classes: frozenset[int]
+    common: frozenset[int]
+
+
+def common_classes(classes: Sequence[int], overlap: float) -> frozenset[int]:
+    """The share `overlap` of the classes, evenly spread and rounded down."""
+    # of each position: whether the number of common classes so far grows here
+    return frozenset(
+        class_index
+        for position, class_index in enumerate(classes)
+        if int((position + 1) * overlap + 1e-9) > int(position * overlap + 1e-9)
+    )
+
+
+def share_of(classes: Sequence[int], text: str, overlap: float) -> Share:
+    """The share K/N of `classes`, such as 1/3: the common ones, and every N-th of the others from the K-th on."""
+    numbers = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
+    part, parts = (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
+    if not 1 <= part <= parts <= MAX_PARTS:
+        raise CleansetError(f"--share {shown(text)}: expected K/N with 1 <= K <= N <= {MAX_PARTS:,}, such as 1/3")
+    common = common_classes(classes, overlap)
+    others = [class_index for class_index in classes if class_index not in common]
+    return Share(common.union(others[part - 1 :: parts]), common)
+
+
+def assigned_share(classes: Sequence[int], reviewer: str, assign: Mapping[str, str], overlap: float) -> Share | None:
+    """The share that `review.assign` gives a reviewer; None for the board, and where nothing is assigned.
+
+    Raises CleansetError for a reviewer who is not named there.
+    """
+    if not assign or reviewer == BOARD:
+        return None
+    if reviewer not in assign:
+        raise CleansetError(
+            f"reviewer {reviewer!r}: not in review.assign of params.yaml; expected one of {', '.join(sorted(assign))}: "
+            "correct the name, or add a line"
+        )
+    common = common_classes(classes, overlap)
+    return Share(parse_ranges(assign[reviewer]).intersection(classes) | common, common)

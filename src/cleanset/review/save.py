@@ -10,14 +10,13 @@ from typing import Any
 from cleanset.dataset.ilsvrc import parse_image_name
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, images_are_official
+from cleanset.edition.yaml_edit import LayoutError, edited_text
 from cleanset.errors import CleansetError
-from cleanset.files import read_text
+from cleanset.files import ChangedMeanwhileError, locked, read_text, replace_file, sync_folder
+from cleanset.parsing import parse_yaml
 from cleanset.review.store import check_note, check_reviews, read_reviews, review_file
 from cleanset.review.verdicts import Review, Vote, parse_reviews
-from cleanset.saving import ChangedMeanwhileError, locked, replace_file, sync_folder
 from cleanset.tables import INDEX, read_table
-from cleanset.yaml_edit import LayoutError, edited_text
-from cleanset.yaml_files import parse_yaml
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,18 +12,19 @@ from rich.table import Table
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, images_are_official
-from cleanset.review.decisions import Decisions, decide_all
 from cleanset.review.queue import (
     ByRole,
     ClassStatus,
+    Decisions,
     State,
     candidates_by_class,
     class_status,
     combined_state,
+    decide_all,
 )
 from cleanset.review.store import Votes, checked_reviews
 from cleanset.selection.crop_check import predictions_of_crops
-from cleanset.selection.decision import UNREVIEWED
+from cleanset.selection.fill import UNREVIEWED
 from cleanset.tables import CANDIDATES, CROP_SCORES, INDEX, read_table
 
 STATES: tuple[State, ...] = get_args(State)

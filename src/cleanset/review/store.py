@@ -1,4 +1,7 @@
-"""The folder `reviews/`: one folder per reviewer, in it one YAML file per class."""
+"""The folder `reviews/`: one folder per reviewer, in it one YAML file per class.
+
+The table of the votes that decided a model's set, so that an export depends on these and not on all reviews.
+"""
 
 import re
 from collections import defaultdict
@@ -6,15 +9,22 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
 from cleanset.dataset.ilsvrc import class_indices
 from cleanset.errors import CleansetError, cut
 from cleanset.files import read_text
 from cleanset.images.boxes import Crop, check_crop
 from cleanset.review.gold import GOLD_KEY, read_gold_key, without_golds
 from cleanset.review.verdicts import OFFICIAL, Review, Vote, parse_reviews
+from cleanset.selection.fill import Filled
+from cleanset.tables import VERDICTS
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 BOARD = "board"
 """The reviewer whose verdicts overrule, with a note that says why."""
@@ -209,3 +219,45 @@ def _visible(folder: Path) -> list[Path]:
     if not folder.is_dir():
         raise CleansetError(f"{folder}: missing; make the folder, empty if nobody has reviewed yet")
     return sorted(path for path in folder.iterdir() if not path.name.startswith(".") and not path.name.endswith("~"))
+
+
+def vote_table(votes: Votes, filled: Filled) -> pd.DataFrame:
+    """The votes on the images of a set, and on the candidates excluded for a reason other than not_needed.
+
+    The columns of VOTES, without notes. Votes on images that the set does not need are left out: they change nothing in
+    it, and must not make anybody export it again.
+    """
+    decided = filled.rejected[filled.rejected["reason"] != "not_needed"]
+    columns = ["class_index", "image_id"]
+    candidates = pd.concat([filled.selection[columns], decided[columns]])
+    rows = [
+        (image_id, reviewer, vote.review.verdict, vote.review.reason, vote.review.box)
+        for class_index, image_id in zip(candidates["class_index"], candidates["image_id"], strict=True)
+        for reviewer, vote in votes.get((class_index, image_id), {}).items()
+    ]
+    return pd.DataFrame(rows, columns=["image_id", "reviewer", "verdict", "reason", "crop"], dtype=object)
+
+
+def verdicts_by_image(table: pd.DataFrame) -> NDArray[np.int64]:
+    """Counts of verdicts, without the board's: a row for each image, a column for each verdict."""
+    votes = table[table["reviewer"] != BOARD]
+    # reindexed, because crosstab has only the verdicts that somebody gave
+    given = pd.crosstab(votes["image_id"], votes["verdict"]).reindex(columns=list(VERDICTS), fill_value=0)
+    return given.to_numpy(np.int64)
+
+
+def verdicts_by_reviewer(table: pd.DataFrame) -> dict[str, dict[str, int]]:
+    """Counts of verdicts by reviewer, sorted by name, without the board's."""
+    votes = table[table["reviewer"] != BOARD]
+    return {
+        str(reviewer): {verdict: int((given == verdict).sum()) for verdict in VERDICTS}
+        for reviewer, given in votes.groupby("reviewer")["verdict"]
+    }
+
+
+def reviewer_counts(table: pd.DataFrame) -> dict[str, int]:
+    """Number of reviewers by image id, without the board, which decides on what others have reviewed."""
+    return {
+        str(name): int(count)
+        for name, count in table.loc[table["reviewer"] != BOARD, "image_id"].value_counts().items()
+    }

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from cleanset.errors import CleansetError
-from cleanset.machine import keep_freed_memory
+from cleanset.progress import keep_freed_memory
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import CPU_BATCH_SIZE, DTYPES, Precision, arithmetic
 

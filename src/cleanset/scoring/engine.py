@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cleanset.edition.params import Score
 from cleanset.images.codec import Source
-from cleanset.machine import available_cores, keep_freed_memory
+from cleanset.progress import available_cores, keep_freed_memory
 from cleanset.scoring.comparison import Distance, distance, sample, sample_size
 from cleanset.scoring.decoding import Batch, SharedBatches, in_threads
 from cleanset.scoring.logits import ReadOff, top5

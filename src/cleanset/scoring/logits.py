@@ -1,10 +1,18 @@
-"""What is read off a model's logits: the top-5 classes, their probabilities, the log-odds of the first."""
+"""What is read off a model's logits: the top-5 classes, their probabilities, the log-odds of the first.
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+Two groups of classes: any model of 1,000 classes as a model of two.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from cleanset.dataset.ilsvrc import CLASSES, class_indices, wnids
+from cleanset.errors import CleansetError
+from cleanset.validation import shown
 
 TOP = 5
 
@@ -65,3 +73,100 @@ def log_odds_of(probabilities: NDArray[np.float32]) -> NDArray[np.float32]:
     exact = probabilities.astype(np.float64).clip(2.0**-150, 1 - 2.0**-25)
     found: NDArray[np.float32] = (np.log(exact) - np.log1p(-exact)).astype(np.float32)
     return found
+
+
+GROUPS = 2
+"""Number of groups of a model."""
+
+_BIRDS = (range(7, 25), range(80, 101), range(127, 147))
+"""Cock to great gray owl; black grouse to black swan; white stork to albatross: all 59 birds of ILSVRC2012."""
+
+BIRD_OR_BICYCLE: dict[str, tuple[str, ...]] = {
+    "bicycle": ("n02835271", "n03792782"),
+    "bird": tuple(wnids()[index] for part in _BIRDS for index in part),
+}
+"""The classes of source 004's task, in the order of its kit, where bicycle is 0 and bird 1.
+
+The bicycles are the tandem and the mountain bike; unicycle (n04509417) and tricycle (n04482393) are not included.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Two named groups of class indices."""
+
+    names: tuple[str, str]
+    classes: tuple[tuple[int, ...], tuple[int, ...]]
+
+    @classmethod
+    def of(cls, groups: Mapping[str, Sequence[str]], where: str = "classes") -> Self:
+        """The groups from their wnids by name, in the order given.
+
+        Raises CleansetError, which names `where`, unless there are two groups of known, distinct classes, and no
+        class in both.
+        """
+        if len(groups) != GROUPS:
+            raise CleansetError(f"{where}: {len(groups)} groups; expected {GROUPS}, each with a name and its wnids")
+        found: dict[str, str] = {}
+        for name, members in groups.items():
+            if not members:
+                raise CleansetError(f"{where}.{name}: empty group; expected at least one wnid")
+            for wnid in members:
+                if wnid not in class_indices():
+                    raise CleansetError(
+                        f"{where}.{name}: unknown class {shown(wnid)}; expected a wnid of ILSVRC2012 such as n01443537"
+                    )
+                if wnid in found:
+                    both = f"twice in {name}" if found[wnid] == name else f"in both groups, {found[wnid]} and {name}"
+                    raise CleansetError(f"{where}: {wnid} is {both}; expected each class once: remove one")
+                found[wnid] = name
+        first, second = groups
+        return cls((first, second), (_indices(groups[first]), _indices(groups[second])))
+
+    def group_of(self, class_index: int) -> int | None:
+        """0 or 1, or None for a class that is in neither group."""
+        # at most one, since `of` refuses a class in both groups
+        return next((place for place, members in enumerate(self.classes) if class_index in members), None)
+
+    def first_class(self, name: str) -> int:
+        """The lowest class index of the named group."""
+        return self.classes[self.names.index(name)][0]
+
+    def logits(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The logits of the groups, shape (n, 2): the log-sum-exp of those of their classes, from shape (n, 1000).
+
+        The softmax of the two is the probability of each group, given that it is one of them. Raises ValueError for
+        another shape or a logit that is not finite.
+        """
+        if logits.ndim != 2 or logits.shape[1] != CLASSES:
+            raise ValueError(f"logits of shape {logits.shape}; expected (images, {CLASSES})")
+        if not np.isfinite(logits).all():
+            raise ValueError("a logit is NaN or infinite")
+        return np.stack([_log_sum_exp(logits[:, list(members)]) for members in self.classes], axis=1)
+
+
+def _indices(members: Sequence[str]) -> tuple[int, ...]:
+    return tuple(sorted(class_indices()[wnid] for wnid in members))
+
+
+def _log_sum_exp(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    largest = logits.max(axis=1, keepdims=True)  # subtracted first, since exp overflows above 709
+    found: NDArray[np.float64] = largest[:, 0] + np.log(np.exp(logits - largest).sum(axis=1))
+    return found
+
+
+def predicted_groups(logits: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The group, 0 or 1, predicted from each row of logits, shape (n, 2); 0 if equal, as in the published kit."""
+    found: NDArray[np.int64] = (logits[:, 0] < logits[:, 1]).astype(np.int64)
+    return found
+
+
+def stored_columns(logits: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    """The columns that confidences are computed from, for logits of shape (n, 2), in float64."""
+    second, largest = np.sort(logits, axis=1).T
+    return {
+        "largest_logit": largest,
+        "second_logit": second,
+        "log_sum_exp": _log_sum_exp(logits),
+        "log_odds": largest - second,
+    }

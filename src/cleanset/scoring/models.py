@@ -1,4 +1,8 @@
-"""Models: weights, a named preprocessing, and the normalisation inside.
+"""The classifiers of torchvision, each with one of its published weights: NAME.WEIGHTS, such as alexnet.IMAGENET1K_V1.
+
+The weights decide preprocessing and normalisation: torchvision publishes its transforms beside them.
+
+Models: weights, a named preprocessing, and the normalisation inside.
 
 A model comes from timm, by name and tag, from torchvision, by name and weights, or from RobustBench's ImageNet zoo;
 its weights are downloaded once or read from a local file.
@@ -6,6 +10,7 @@ its weights are downloaded once or read from a local file.
 
 import hashlib
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -16,15 +21,79 @@ from typing import Any
 
 import timm
 import torch
+import torchvision
 from torch import Tensor, nn
+from torchvision import models
 
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import Model
-from cleanset.errors import CleansetError
-from cleanset.images.preprocessing import RES256CROP224, ResizeAndCrop, timm_preprocessing
-from cleanset.scoring import torchvision_zoo
+from cleanset.errors import CleansetError, cut
+from cleanset.images.preprocessing import RES256CROP224, ResizeAndCrop, timm_preprocessing, torchvision_preprocessing
 from cleanset.scoring.checkpoints import load_checkpoint
 from cleanset.scoring.downloads import Drive, Hub, Web, fetch, what_instead_of_weights
+
+MAX_LISTED = 200
+"""Characters of the names that a message lists."""
+_PORTED = ("googlenet", "inception_v3")
+"""Networks whose weights come from TensorFlow, and expect another normalisation, which they do inside."""
+_URL_DIGEST = re.compile(r"-([0-9a-f]{8,64})\.pth$")
+
+
+def published_weights(name: str) -> Any:
+    """torchvision's entry of published weights, of the type WeightsEnum, for NAME.WEIGHTS.
+
+    Raises CleansetError if there are none, or if they are not of a classifier of ImageNet's 1,000 classes.
+    """
+    architecture, _, weights = name.partition(".")
+    known = models.list_models(module=models)  # the classifiers for images
+    where = f"torchvision {torchvision.__version__.partition('+')[0]}"
+    if architecture not in known:
+        listed = cut(", ".join(known), MAX_LISTED)
+        raise CleansetError(f"params.yaml: {name!r}: no classifier of {where}; expected NAME.WEIGHTS, of {listed}")
+    entries = models.get_model_weights(architecture)
+    usable = [each.name for each in entries if len(each.meta.get("categories") or ()) == CLASSES]
+    if weights not in usable:
+        wanted = ", ".join(f"{architecture}.{each}" for each in usable)
+        raise CleansetError(f"params.yaml: {name!r}: no classifier's weights of {where}; expected one of {wanted}")
+    return entries[weights]
+
+
+def preprocessing_of_weights(name: str) -> ResizeAndCrop:
+    """The preprocessing that torchvision publishes for NAME.WEIGHTS. Raises CleansetError as `published_weights`."""
+    transforms = published_weights(name).transforms()
+    (size,), (resize,) = transforms.crop_size, transforms.resize_size
+    try:
+        return torchvision_preprocessing(resize, size, transforms.interpolation.value)
+    except ValueError as error:
+        raise CleansetError(f"{name}: {error}") from None
+
+
+def normalisation_of(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and standard deviation of each channel. Raises CleansetError as `published_weights` does."""
+    transforms = published_weights(name).transforms()
+    return tuple(transforms.mean), tuple(transforms.std)
+
+
+def network_of(name: str) -> nn.Module:
+    """The network of NAME.WEIGHTS without its weights, as torchvision builds it for these.
+
+    Raises CleansetError as `published_weights` does.
+    """
+    weights, architecture = published_weights(name), name.partition(".")[0]
+    options: dict[str, Any] = {}  # what torchvision's builders choose when they load published weights
+    if architecture.startswith("vit_"):
+        options = {"image_size": weights.meta["min_size"][0]}
+    elif architecture in _PORTED:
+        options = {"transform_input": True, "init_weights": False}
+    network: nn.Module = models.get_model(architecture, weights=None, **options)
+    return network
+
+
+def address_of(name: str) -> tuple[str, str | None]:
+    """Where torchvision keeps the weights, and how their SHA-256 begins, which is in the name of the file."""
+    url = str(published_weights(name).url)
+    digest = _URL_DIGEST.search(url)
+    return url, digest[1] if digest else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +146,7 @@ def preprocessing_of(model: Model) -> ResizeAndCrop:
     Raises CleansetError if timm, torchvision or RobustBench has no such model, or none that can be used here.
     """
     if model.source == "torchvision":
-        return torchvision_zoo.preprocessing_of(model.name)
+        return preprocessing_of_weights(model.name)
     if model.source == "robustbench":
         entry = _robustbench_entry(model)
         if entry.get("preprocessing") != RES256CROP224.name:
@@ -148,7 +217,7 @@ def _download(model: Model, path: Path) -> None:
 def _origin(model: Model) -> Hub | Drive | Web | None:
     """Where a zoo keeps a model's weights; None if it names no address."""
     if model.source == "torchvision":
-        return Web(*torchvision_zoo.address_of(model.name))
+        return Web(*address_of(model.name))
     if model.source == "robustbench":
         return Drive(_robustbench_entry(model)["gdrive_id"])
     config = _timm_config(model)
@@ -176,9 +245,7 @@ def _network(model: Model) -> nn.Module:
         return network
     if model.source == "timm":
         return _timm_network(model)
-    return nn.Sequential(
-        Normalise(*torchvision_zoo.normalisation_of(model.name)), torchvision_zoo.network_of(model.name)
-    )
+    return nn.Sequential(Normalise(*normalisation_of(model.name)), network_of(model.name))
 
 
 def _timm_network(model: Model) -> nn.Module:

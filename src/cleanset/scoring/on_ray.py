@@ -13,9 +13,8 @@ import torch
 from numpy.typing import NDArray
 
 from cleanset.dataset.ilsvrc import CLASSES
-from cleanset.errors import CleansetError
+from cleanset.errors import CleansetError, install_command
 from cleanset.images.codec import Read
-from cleanset.installation import install_command
 from cleanset.scoring.engine import DevicePipeline, OnProgress, Settings
 from cleanset.scoring.logits import top5
 from cleanset.scoring.models import LoadedModel

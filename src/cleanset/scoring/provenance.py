@@ -4,22 +4,12 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 
 from cleanset.edition.versions import COMPUTING
-from cleanset.images import codec, jpeg, preprocessing
-from cleanset.scoring import (
-    checkpoints,
-    decoding,
-    logits,
-    models,
-    scorer,
-    torchvision_zoo,
-    weight_files,
-)
+from cleanset.images import codec, preprocessing
+from cleanset.scoring import checkpoints, decoding, logits, models, scorer
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.shards import source_code
 
-MODULES = (
-    codec, jpeg, preprocessing, decoding, models, torchvision_zoo, checkpoints, weight_files, scorer, logits,
-)  # fmt: skip
+MODULES = (codec, preprocessing, decoding, models, checkpoints, scorer, logits)
 """The modules that turn an image into scores. Records of scores hold a digest of their files in this order."""
 
 

@@ -1,4 +1,6 @@
-"""The candidate images of each class, and their order.
+"""The rule for candidates, and the values of its options in params.yaml; it imports nothing, as params import it.
+
+The candidate images of each class, and their order.
 
 An image's label is its reassessed label, where there is exactly one. A model classifies an image *correctly*
 if its top-1 class is that label; its *confidence* is the softmax probability of that class, its *log-odds* those of
@@ -6,14 +8,38 @@ that probability. Where a source's text and its authors' practice differ, both a
 """
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
-from cleanset.selection.rule import DEFAULT, Label, Order, Rule
-from cleanset.vocabulary import TIERS
+from cleanset.tables import TIERS
+
+Label = Literal["real", "both"]
+"""Images that count as labelled: with one reassessed label (real), or with one that equals the ILSVRC label (both).
+
+For images with several reassessed labels, which only tier relaxed takes: any of them, or only the ILSVRC label.
+"""
+Order = Literal["log_odds", "float32"]
+"""Descending log-odds, which do not saturate, or descending confidence, as published. Ties: the lower image id."""
+Pool = Literal["ensemble", "model"]
+"""Images that tier top5 is taken from: those that all models classify correctly, or, as published, this model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The choice and order of candidates; `count`: number of images of the pool in tier top5."""
+
+    count: int = 5
+    pool: Pool = "ensemble"
+    order: Order = "log_odds"
+    label: Label = "real"
+
+
+DEFAULT = Rule()
 
 
 def top5_predictions(scores: pd.DataFrame) -> tuple[NDArray[np.int16], NDArray[np.float64]]:

@@ -12,8 +12,8 @@ import pandas as pd
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Crop, box_of
 from cleanset.selection.candidates import top5_predictions
-from cleanset.selection.decision import Decision
-from cleanset.vocabulary import WRONG_AFTER_CROP
+from cleanset.selection.fill import Decision
+from cleanset.tables import WRONG_AFTER_CROP
 
 
 class Prediction(NamedTuple):

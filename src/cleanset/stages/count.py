@@ -6,13 +6,12 @@ from pathlib import Path
 import pandas as pd
 
 from cleanset.dataset.ilsvrc import wnids
-from cleanset.edition.lists import unknown_confidences
+from cleanset.edition.models import unknown_confidences
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import check_roles
 from cleanset.errors import CleansetError
-from cleanset.files import md5, write_text
-from cleanset.metrics import write_metrics
+from cleanset.files import md5, write_metrics, write_text
 from cleanset.review.agreement import agreement_of_reviewers
 from cleanset.review.audit import audit_numbers
 from cleanset.review.audit_files import read_audit
@@ -27,15 +26,7 @@ from cleanset.selection.metrics import (
     top1_minus_published,
     totals,
 )
-from cleanset.tables import (
-    CROP_SCORES,
-    INDEX,
-    MARGINS,
-    REJECTED,
-    SCORES,
-    SELECTION,
-    read_table,
-)
+from cleanset.tables import CROP_SCORES, INDEX, MARGINS, REJECTED, SCORES, SELECTION, read_table
 
 
 def run(edition: Edition) -> None:

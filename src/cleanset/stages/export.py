@@ -16,15 +16,21 @@ from cleanset.edition.paths import Edition, verified_images
 from cleanset.edition.readings import readings, review_policy
 from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
-from cleanset.exports.card import card
-from cleanset.exports.delivered import (
+from cleanset.files import replacing
+from cleanset.images.codec import Read
+from cleanset.progress import available_cores, tracked
+from cleanset.review.audit_files import read_audit_json
+from cleanset.review.store import GUIDELINES, reviewer_counts, verdicts_by_reviewer
+from cleanset.scoring.record import ListRecord, read_record
+from cleanset.sets.card import card
+from cleanset.sets.delivered import (
     delivered_confidences,
     make_class_folders,
     with_known_confidences,
     without_unknown_boxes,
     write_image,
 )
-from cleanset.exports.description import (
+from cleanset.sets.description import (
     Provenance,
     Release,
     determining_params,
@@ -34,27 +40,10 @@ from cleanset.exports.description import (
     unreviewed_notice,
     unverified_notice,
 )
-from cleanset.exports.folder import CARD, REJECTED_CSV, write_descriptions
-from cleanset.exports.manifest import Entry
-from cleanset.files import replacing
-from cleanset.images.codec import Read
-from cleanset.machine import available_cores
-from cleanset.progress import tracked
-from cleanset.review.audit_files import read_audit_json
-from cleanset.review.store import GUIDELINES
-from cleanset.review.vote_table import reviewer_counts, verdicts_by_reviewer
-from cleanset.scoring.record import ListRecord, read_record
-from cleanset.tables import (
-    CROP_SCORES,
-    INDEX,
-    REJECTED,
-    SELECTION,
-    VOTES,
-    read_table,
-    text_of_table,
-)
+from cleanset.sets.folder import CARD, REJECTED_CSV, write_descriptions
+from cleanset.sets.manifest import Entry
+from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, VOTES, SourceCheck, read_table, text_of_table
 from cleanset.validation import first_problem
-from cleanset.vocabulary import SourceCheck
 
 
 def run(edition: Edition, role: str) -> None:

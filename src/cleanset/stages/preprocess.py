@@ -5,11 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 
-from cleanset.dataset.archives import check_archive, read_md5_list
+from cleanset.dataset.archives import Location, check_archive, locate, read_md5_list, to_table
 from cleanset.dataset.ilsvrc import class_indices, image_id, image_number, timm_info, wnids
 from cleanset.dataset.labels import kaggle_labels_beside, read_original_labels, read_reassessed
-from cleanset.dataset.layouts import Location, locate, to_table
-from cleanset.edition.lists import check_lists
+from cleanset.edition.models import check_lists
 from cleanset.edition.params import Dataset, read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import check_params_named, check_roles
@@ -17,8 +16,7 @@ from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.codec import inspect
-from cleanset.machine import available_cores, keep_freed_memory
-from cleanset.progress import tracked
+from cleanset.progress import available_cores, keep_freed_memory, tracked
 from cleanset.tables import INDEX, LOCATIONS, write_table
 
 

@@ -7,19 +7,16 @@ from pathlib import Path
 
 import pandas as pd
 
-from cleanset.edition.lists import unknown_confidences
+from cleanset.edition.models import unknown_confidences
 from cleanset.edition.params import Model, Params, read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.edition.pipeline import check_roles
 from cleanset.edition.readings import readings
 from cleanset.errors import CleansetError
-from cleanset.exports.delivered import delivered_confidences, with_known_confidences
-from cleanset.exports.description import sample_notice, unreviewed_notice
 from cleanset.files import read_text, replacing, write_text
 from cleanset.images.codec import Read
-from cleanset.machine import available_cores, keep_freed_memory
 from cleanset.parsing import parse_json
-from cleanset.progress import tracked
+from cleanset.progress import available_cores, keep_freed_memory, tracked
 from cleanset.report.fates import candidates_by_class, hardest_classes, rejected_images
 from cleanset.report.figures import (
     Counts,
@@ -45,16 +42,10 @@ from cleanset.review.agreement import (
 )
 from cleanset.review.store import Votes, basis_of, read_reviews
 from cleanset.selection.fill import Filled
-from cleanset.tables import (
-    CROP_SCORES,
-    INDEX,
-    REJECTED,
-    SELECTION,
-    SHARED,
-    read_table,
-)
+from cleanset.sets.delivered import delivered_confidences, with_known_confidences
+from cleanset.sets.description import sample_notice, unreviewed_notice
+from cleanset.tables import BASES, CROP_SCORES, INDEX, REJECTED, SELECTION, SHARED, VERDICTS, read_table
 from cleanset.validation import shown
-from cleanset.vocabulary import BASES, VERDICTS
 
 EXAMPLES_PER_REASON = 1000
 """Rejected images on one page; the pages of their classes show them all."""

@@ -6,22 +6,12 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.files import write_text
 from cleanset.review.audit_files import audit_json, read_audit
-from cleanset.review.decisions import decide_all
 from cleanset.review.guidelines import own_guidelines
-from cleanset.review.store import GUIDELINES, accepted_votes, checked_reviews
-from cleanset.review.vote_table import vote_table
+from cleanset.review.queue import decide_all
+from cleanset.review.store import GUIDELINES, accepted_votes, checked_reviews, vote_table
 from cleanset.selection.crop_check import check_scored, predictions_of_crops
 from cleanset.selection.fill import fill, with_decisions
-from cleanset.tables import (
-    CANDIDATES,
-    CROP_SCORES,
-    INDEX,
-    REJECTED,
-    SELECTION,
-    VOTES,
-    read_table,
-    write_table,
-)
+from cleanset.tables import CANDIDATES, CROP_SCORES, INDEX, REJECTED, SELECTION, VOTES, read_table, write_table
 
 
 def run(edition: Edition, role: str) -> None:

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cleanset.edition.lists import check_list
+from cleanset.edition.models import check_list
 from cleanset.edition.params import Model, Params, read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.edition.pipeline import check_params_named, check_roles
@@ -12,8 +12,8 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.codec import Read
 from cleanset.progress import print_notice, rate_bar
-from cleanset.published.list_scores import list_scores
 from cleanset.scoring.record import ListRecord, ScoreRecord, write_record
+from cleanset.sets.published.lists import list_scores
 from cleanset.tables import INDEX, SCORES, read_table, write_table
 
 if TYPE_CHECKING:

@@ -15,14 +15,7 @@ from cleanset.images.codec import part
 from cleanset.progress import rate_bar
 from cleanset.scoring.record import ListRecord, read_record
 from cleanset.selection.crop_check import crops_of
-from cleanset.tables import (
-    CROP_SCORES,
-    CROPS,
-    INDEX,
-    SCORES,
-    read_table,
-    write_table,
-)
+from cleanset.tables import CROP_SCORES, CROPS, INDEX, SCORES, read_table, write_table
 
 if TYPE_CHECKING:
     from cleanset.scoring.models import LoadedModel

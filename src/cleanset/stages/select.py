@@ -3,15 +3,7 @@
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.selection.candidates import candidates, check_same_images, margins, of_tiers
-from cleanset.tables import (
-    CANDIDATES,
-    INDEX,
-    MARGINS,
-    SCORES,
-    SHARED,
-    read_table,
-    write_table,
-)
+from cleanset.tables import CANDIDATES, INDEX, MARGINS, SCORES, SHARED, read_table, write_table
 
 
 def run(edition: Edition, role: str) -> None:

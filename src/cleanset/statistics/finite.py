@@ -1,9 +1,13 @@
-"""Upper bounds of the number of flawed images in a finite set, from images drawn without replacement.
+"""Exact intervals of a share of independent trials, and evidence about it that is valid whenever one looks.
+
+Upper bounds of the number of flawed images in a finite set, from images drawn without replacement.
 
 A flawed image that is drawn is found with probability `sensitivity`, each independently of the others; a lower
 sensitivity than the true one only raises a bound.
 """
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -11,6 +15,68 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEVEL = 0.95
+_HALVINGS = 60
+
+
+def lower_limit(successes: int, trials: int, level: float = LEVEL) -> float:
+    """The one-sided lower limit of a share, 0 to 1; 0 without a success, or without a trial.
+
+    The share with which as many successes or more have the probability 1 - `level` (C. J. Clopper and E. S. Pearson,
+    1934): no true share is below it with more than that probability.
+    """
+    _check(successes, trials)
+    if successes == 0:
+        return 0.0
+    return _root(lambda share: at_least(successes, trials, share) > 1 - level)
+
+
+def exact_interval(successes: int, trials: int, level: float = LEVEL) -> tuple[float, float]:
+    """The two-sided interval of Clopper and Pearson, within 0 to 1; all of it without a trial."""
+    one_sided = (1 + level) / 2
+    return lower_limit(successes, trials, one_sided), 1 - lower_limit(trials - successes, trials, one_sided)
+
+
+def at_least(successes: int, trials: int, share: float) -> float:
+    """The binomial probability of as many successes or more."""
+    if share in (0.0, 1.0):
+        return float(share == 1.0 or successes == 0)
+    return min(1.0, math.fsum(math.exp(_log_binomial(k, trials, share)) for k in range(successes, trials + 1)))
+
+
+def likelihood_ratio(successes: int, trials: int, share: float, other: float) -> float:
+    """The likelihood of the trials with the one share, divided by that with the other, both between 0 and 1.
+
+    An e-value against every share on the far side of `other`: for `share` > `other`, the probability that it ever
+    reaches 1 / a, at any number of trials, is at most a if the true share is `other` or less (A. Wald, "Sequential
+    tests of statistical hypotheses", 1945; J. Ville, 1939).
+    """
+    _check(successes, trials)
+    logarithm = successes * math.log(share / other) + (trials - successes) * math.log((1 - share) / (1 - other))
+    # exp overflows above 709
+    return math.exp(min(logarithm, 700.0))
+
+
+def _check(successes: int, trials: int) -> None:
+    if not 0 <= successes <= trials:
+        raise ValueError(f"{successes} of {trials}; expected a share")
+
+
+def _log_binomial(successes: int, trials: int, share: float) -> float:
+    coefficient = math.lgamma(trials + 1) - math.lgamma(successes + 1) - math.lgamma(trials - successes + 1)
+    return coefficient + successes * math.log(share) + (trials - successes) * math.log1p(-share)
+
+
+def _root(is_above: Callable[[float], bool]) -> float:
+    """The share at which a condition becomes true, from below: never above it."""
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if is_above(middle):
+            high = middle
+        else:
+            low = middle
+    return low
+
 
 _ROUNDING = 1e-9
 """Above the error of a sum of probabilities, so that equal ones compare the same on every processor."""
@@ -41,7 +107,7 @@ def fixed_bound(draws: Draws, level: float = LEVEL, sensitivity: float = 1.0) ->
     hypergeometric distribution, thinned by the sensitivity (J. P. Buonaccorsi, "A note on confidence intervals for
     proportions in finite populations", The American Statistician 41, 1987, for sensitivity 1). In whole images.
     """
-    _check(level, sensitivity)
+    _check_finite(level, sensitivity)
     low, high = draws.found, draws.images
     while low < high:
         middle = (low + high + 1) // 2
@@ -60,7 +126,7 @@ def open_bound(draws: Draws, level: float = LEVEL, sensitivity: float = 1.0) -> 
     that is asked for. By Ville's inequality no bound of the whole sequence is below the truth with probability
     `level` or more.
     """
-    _check(level, sensitivity)
+    _check_finite(level, sensitivity)
     return int(np.flatnonzero(log_e_values(draws, sensitivity) < -np.log1p(-level))[-1])
 
 
@@ -83,7 +149,7 @@ def log_e_values(draws: Draws, sensitivity: float = 1.0) -> Floats:
     return ratio
 
 
-def _check(level: float, sensitivity: float) -> None:
+def _check_finite(level: float, sensitivity: float) -> None:
     if not 0 < level < 1 or not 0 <= sensitivity <= 1:
         raise ValueError(f"level {level}, sensitivity {sensitivity}; expected shares, the level between 0 and 1")
 

@@ -1,13 +1,41 @@
-"""Comparing two models on the same images: exact paired tests, interval of the difference, Holm's correction."""
+"""Confidence intervals of shares.
+
+Comparing two models on the same images: exact paired tests, interval of the difference, Holm's correction.
+
+Intervals of what was measured once for each fold of a cross-validation, or on one split.
+"""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
-from cleanset.statistics.shares import LEVEL, wilson
+from cleanset.statistics.bootstrap import Interval
+
+LEVEL = 0.95
+"""Confidence level of an interval unless another is given."""
+
+
+def wilson(correct: int, images: int, level: float = LEVEL) -> tuple[float, float]:
+    """Wilson's score interval of a share, without correction for continuity, within 0 to 1.
+
+    For the share of a population of which `images` were drawn and `correct` are correct (E. B. Wilson, 1927; method 3
+    in R. G. Newcombe, 1998). Unlike the normal approximation it does not collapse to a point at shares of 0 and 1.
+    Raises ValueError unless 0 <= correct <= images and images > 0.
+    """
+    if not 0 <= correct <= images or images == 0:
+        raise ValueError(f"{correct} of {images}; expected a share of at least one image")
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    share, square = correct / images, z * z / images
+    centre = (share + square / 2) / (1 + square)
+    half = z / (1 + square) * math.sqrt(share * (1 - share) / images + square / (4 * images))
+    # at the ends the two terms are equal but for rounding
+    low = 0.0 if correct == 0 else centre - half
+    high = 1.0 if correct == images else centre + half
+    return low, high
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +129,41 @@ def holm(values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (len(values) - rank) * values[place]))
         corrected[place] = largest
     return corrected
+
+
+def fold_interval(values: npt.ArrayLike, tested_to_trained: float, level: float = LEVEL) -> Interval:
+    """The interval of the mean of one value a fold, from Student's t and a corrected variance; NaN ends for one fold.
+
+    `tested_to_trained`: images tested by images trained on, 1 / (folds - 1) in a cross-validation. Folds share most of
+    their training images, so that the usual variance of a mean, s^2 / folds, is too small; the corrected one is
+    s^2 (1 / folds + tested_to_trained) (C. Nadeau and Y. Bengio, Inference for the generalization error, Machine
+    Learning 52, 2003). Raises ValueError without values.
+    """
+    from scipy import stats
+
+    found = np.asarray(values, np.float64)
+    if found.ndim != 1 or not len(found):
+        raise ValueError(f"values of shape {found.shape}; expected one a fold")
+    if len(found) == 1:
+        return Interval(math.nan, math.nan)
+    mean, folds = float(found.mean()), len(found)
+    variance = float(found.var(ddof=1)) * (1 / folds + tested_to_trained)
+    half = float(stats.t.ppf((1 + level) / 2, folds - 1)) * math.sqrt(variance)
+    return Interval(mean - half, mean + half)
+
+
+def unpaired_difference(
+    correct: int, images: int, other_correct: int, other_images: int, level: float = LEVEL
+) -> Interval:
+    """The interval of the difference of two shares of independent images, within -1 to 1.
+
+    Method 10 of R. G. Newcombe, Interval estimation for the difference between independent proportions (Statistics in
+    Medicine 17, 1998): the distances of both shares to the ends of their Wilson intervals, squared and added. For the
+    same images it is too wide rather than too narrow. Raises ValueError as `wilson` does.
+    """
+    share, (low, high) = correct / images, wilson(correct, images, level)
+    other, (other_low, other_high) = other_correct / other_images, wilson(other_correct, other_images, level)
+    difference = share - other
+    below = math.hypot(share - low, other_high - other)
+    above = math.hypot(high - share, other - other_low)
+    return Interval(max(difference - below, -1.0), min(difference + above, 1.0))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleanset.studies.attacks.coverage_lines import corner_points, coverage_line, limited_points
+from cleanset.studies.attacks.page import corner_points, coverage_line, limited_points
 from tests.properties import examples
 
 CONFIDENCE = np.array([5.0, 4.0, 4.0, 1.0, 0.0])

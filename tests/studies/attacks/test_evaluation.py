@@ -13,12 +13,12 @@ from rich.console import Console
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluation.command import Wanted
+from cleanset.measure.command import Wanted
 from cleanset.studies.attacks import pgd
+from cleanset.studies.attacks.commands import as_text
 from cleanset.studies.attacks.evaluation import AskedAttacks, AttackedModels, attack_params, run
 from cleanset.studies.attacks.pgd import PgdAttack
 from cleanset.studies.attacks.spsa import SpsaAttack
-from cleanset.studies.attacks.terminal import as_text
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from cleanset.scoring.groups import Groups
+from cleanset.scoring.logits import Groups
 from cleanset.studies.attacks.measures import AttackMeasure
 from cleanset.studies.attacks.page import AttacksData, SheetRow, attacks_page, parameters
 from cleanset.studies.attacks.params import AttackParams

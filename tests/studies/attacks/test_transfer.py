@@ -8,13 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from cleanset.errors import CleansetError
-from cleanset.evaluation.user_model import CheckedNetwork
+from cleanset.measure.user_model import CheckedNetwork
 from cleanset.scoring.differentiable import PixelNetwork
 from cleanset.studies.attacks.base import Known, Search, Subject
 from cleanset.studies.attacks.pgd import Pgd
-from cleanset.studies.attacks.sources import ResizedPixels, Searching, source_networks
+from cleanset.studies.attacks.sources import ResizedPixels, Searching, source_networks, with_straight_through
 from cleanset.studies.attacks.square import Square
-from cleanset.studies.attacks.straight_through import with_straight_through
 from cleanset.studies.attacks.transfer import Transfer, TransferAttack
 from tests.studies.attacks.networks import CPU, classified, correct_subjects, loaded, on_cpu, random_linear, subject
 

@@ -14,20 +14,21 @@ from cleanset.studies.attacks.base import Other, Pixels, Subject, to_unit
 from cleanset.studies.attacks.boundary import Boundary
 from cleanset.studies.attacks.judged import Judge
 from cleanset.studies.attacks.pgd import Pgd
-from cleanset.studies.attacks.signs import (
+from cleanset.studies.attacks.spatial import SpatialGrid
+from cleanset.studies.attacks.spsa import Spsa
+from cleanset.studies.attacks.warnings import (
     MIN_COMPARED,
     black_box_better,
     fewer_steps_better,
     is_better,
     no_gradient,
     not_told,
+    of_answers,
+    probe,
     random_answers,
     saturated_answers,
     transfer_beats_gradient,
 )
-from cleanset.studies.attacks.spatial import SpatialGrid
-from cleanset.studies.attacks.spsa import Spsa
-from cleanset.studies.attacks.warnings import of_answers, probe
 from tests.studies.attacks.networks import (
     CPU,
     Linear,

@@ -19,12 +19,12 @@ from cleanset.scoring.differentiable import GroupedNetwork, PixelNetwork, Uninte
 from cleanset.scoring.models import load_model
 from cleanset.scoring.shards import Shards
 from cleanset.studies.attacks import spsa, targets
-from cleanset.studies.attacks.autoattack import AutoAttack
 from cleanset.studies.attacks.base import Result, Subject, judged_seed, searched_seed
 from cleanset.studies.attacks.judged import Judge, pixels_of_png
 from cleanset.studies.attacks.params import AttackParams, read_attack_params
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.spsa import Spsa
+from cleanset.studies.attacks.square import AutoAttack
 from cleanset.studies.attacks.stages import attack_results, attack_warnings, attacks
 from cleanset.studies.attacks.stages.pages import attacks_data
 from cleanset.studies.attacks.study import AttackStudy

@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 from PIL import Image
 
-from cleanset.exports.manifest import file_name, manifest_csv
 from cleanset.images.codec import pixels_sha256
+from cleanset.sets.manifest import file_name, manifest_csv
 from cleanset.studies.contest.reading import defence_digest, read_defence
 from tests.studies.contest.made import BIRD, JUDGES, RULES
 from tests.studies.robustness.entries import entry

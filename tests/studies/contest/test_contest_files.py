@@ -7,7 +7,6 @@ import pytest
 from pydantic import ValidationError
 
 from cleanset.errors import CleansetError
-from cleanset.sections import Section
 from cleanset.studies.contest.entries import (
     Acceptance,
     Appeal,
@@ -21,7 +20,7 @@ from cleanset.studies.contest.files import ContestFiles, WeekOfAnswers
 from cleanset.studies.contest.judging import ControlImage
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.contest.standing import standing
-from cleanset.validation import first_problem
+from cleanset.validation import Section, first_problem
 from tests.studies.contest.made import (
     BIRD,
     FRIDAY,

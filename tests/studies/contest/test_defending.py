@@ -17,11 +17,11 @@ from PIL import Image
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.exports.manifest import file_name, manifest_csv
-from cleanset.scoring.groups import Groups
-from cleanset.studies.contest import command_defence, confinement
-from cleanset.studies.contest.command_defence import answers_of, nameless_copies, parse_answers
-from cleanset.studies.contest.confinement import without_network
+from cleanset.scoring.logits import Groups
+from cleanset.sets.manifest import file_name, manifest_csv
+from cleanset.studies.contest import command_defence
+from cleanset.studies.contest import command_defence as confinement
+from cleanset.studies.contest.command_defence import answers_of, nameless_copies, parse_answers, without_network
 from cleanset.studies.contest.defending import defend, list_digest, run_defence, unpublished_list
 from cleanset.studies.contest.entries import ModelOfEdition
 from cleanset.studies.contest.files import until

@@ -16,15 +16,14 @@ import yaml
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.scoring.groups import BIRD_OR_BICYCLE
+from cleanset.scoring.logits import BIRD_OR_BICYCLE
 from cleanset.studies.contest.checking import run
 from cleanset.studies.contest.consistency import check_submissions
-from cleanset.studies.contest.defending import run_defence
+from cleanset.studies.contest.defending import run_defence, stake_yaml
 from cleanset.studies.contest.digest_log import append
 from cleanset.studies.contest.digest_log import check as check_log
 from cleanset.studies.contest.folder_checks import manifest_entry
 from cleanset.studies.contest.reading import read_contest
-from cleanset.studies.contest.stake_entry import stake_yaml
 from cleanset.studies.contest.standing import standing
 from tests.documents import blocks
 from tests.studies.contest.made import BIRD, JUDGES, UNSURE, day

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from cleanset.studies.contest.judge_page.answers import JudgeDraft
+from cleanset.studies.contest.judge_page.session import JudgeDraft
 from cleanset.studies.contest.judge_page.tab import JudgeTab
 from tests.report.pages import violations
 from tests.studies.contest.judging_page import answers

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
-from cleanset.saving import ChangedMeanwhileError
+from cleanset.files import ChangedMeanwhileError
 from cleanset.studies.contest.entries import AnswerFile
-from cleanset.studies.contest.judge_page.answers import JudgeDraft, as_yaml, save_answer
+from cleanset.studies.contest.judge_page.session import JudgeDraft, as_yaml, save_answer
 from cleanset.studies.contest.judge_plan import control_count, tasks
 from cleanset.studies.contest.judges_folder import judge_scores
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer
@@ -144,7 +144,7 @@ def test_saving_only_over_what_was_read(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_many_processes_save_at_once(tmp_path: Path) -> None:
     program = (
-        "import sys, pathlib; from cleanset.studies.contest.judge_page.answers import save_answer;"
+        "import sys, pathlib; from cleanset.studies.contest.judge_page.session import save_answer;"
         " from tests.studies.contest.made import answer, day, sha, FRIDAY\n"
         "for number in range(10): save_answer(pathlib.Path(sys.argv[1]), 'a' * 8, day(FRIDAY),"
         " sha(sys.argv[2] + str(number)), answer(), None)"

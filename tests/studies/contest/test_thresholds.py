@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.thresholds import as_text, run, thresholds
+from cleanset.studies.contest.defending import as_text, run, thresholds
 from tests.checkouts import Checkout
 
 CONFIDENCE = np.array([0.9, 0.8, 0.7, 0.7, 0.6])

@@ -14,7 +14,7 @@ from PIL import Image
 from cleanset.studies.realness.analysing import texts_of
 from cleanset.studies.realness.commands import app
 from cleanset.studies.realness.ratings import Rating, read_ratings
-from tests.exports.conftest import make_edition
+from tests.sets.conftest import make_edition
 
 STUDIES = ("aca", "advpp", "cadv", "cadv_4_6", "diffattack", "ncf", "semanticadv")
 DIFFERENT_PEOPLE = tuple(name for name in STUDIES if name != "cadv_4_6")

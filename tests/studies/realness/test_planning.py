@@ -14,9 +14,8 @@ import pytest
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.studies.realness.planning import STATIC
-from cleanset.studies.realness.stimuli import plain_png, source_of
-from tests.exports.conftest import FILES
+from cleanset.studies.realness.planning import STATIC, plain_png, source_of
+from tests.sets.conftest import FILES
 from tests.studies.realness.conftest import SIZES, command, path_of, rows
 
 pytestmark = pytest.mark.slow

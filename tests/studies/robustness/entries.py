@@ -1,8 +1,8 @@
 """Entries of a manifest, for tests of what reads them."""
 
-from cleanset.exports.manifest import Entry, file_name
 from cleanset.images.boxes import Box
-from tests.exports.entries import CROPPED, WHOLE
+from cleanset.sets.manifest import Entry, file_name
+from tests.sets.entries import CROPPED, WHOLE
 
 
 def entry(number: int, crop: Box | None = None, digest: str = "a" * 64) -> Entry:

@@ -20,11 +20,11 @@ from huggingface_hub import ModelCard
 from PIL import Image
 from rich.console import Console
 
-from cleanset.compare.result_files import read_results
 from cleanset.edition.params import Score
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluation.command import Wanted
+from cleanset.measure.command import Wanted
+from cleanset.measure.compare.result_files import read_results
 from cleanset.scoring import engine
 from cleanset.scoring.shards import Shards
 from cleanset.studies.robustness import (

@@ -19,8 +19,7 @@ from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.robustness.corruptions.changes import corrupted_images
 from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.exact import brightness, saturate, zoom_blur
-from cleanset.studies.robustness.frost import enlarged
-from cleanset.studies.robustness.kernels import disk
+from cleanset.studies.robustness.kernels import disk, enlarged
 from tests.properties import examples
 from tests.studies.robustness.drawn import drawn
 from tests.studies.robustness.other_exp import CORRECT, other_exp

@@ -14,8 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cleanset.studies.robustness.corruptions.params import SEVERITIES
-from cleanset.studies.robustness.frost import FILES, enlarged, frost
-from cleanset.studies.robustness.kernels import disk
+from cleanset.studies.robustness.kernels import FILES, disk, enlarged, frost
 from tests.studies.robustness.digests import stored
 from tests.studies.robustness.drawn import drawn
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from cleanset.cli import app
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.paper_tables import escape, formatted, paper_table
+from cleanset.studies.robustness.measure_files import escape, formatted, paper_table
 from cleanset.studies.robustness.results import MeasureDifference
 
 LINES = [

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cleanset.pipelines.modules import path_of
+from cleanset.edition.pipelines.modules import path_of
 from cleanset.studies.robustness import provenance
 from cleanset.studies.robustness.provenance import changing_code, changing_modules
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from cleanset.comparability import CardModel, ComparabilityCard, first_difference
+from cleanset.measure.comparability import CardModel, ComparabilityCard, first_difference
 from cleanset.studies.robustness import shown_pixels
 from cleanset.studies.robustness.changed_images import StudyFile
 from cleanset.studies.robustness.families import ChangePlan, change_plan, family_named

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from cleanset.studies.training.experiments.pairs import ComparedRun
+from cleanset.studies.training.experiments import ComparedRun
 
 CLASSES = (3, 8)
 

@@ -10,7 +10,7 @@ from PIL import Image
 from cleanset.files import sha256
 from cleanset.studies.training.batches import ALONE, Batch, Share, TrainingBatches, shifted_and_mirrored
 from cleanset.studies.training.images import TrainingPixels
-from cleanset.studies.training.recipes.base import Standard
+from cleanset.studies.training.recipes import Standard
 
 pytestmark = pytest.mark.slow
 COUNT, SIZE = 11, 16

@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.exports.folder import read_entries
 from cleanset.files import sha256
 from cleanset.images.codec import pixels_sha256
+from cleanset.sets.folder import read_entries
 from cleanset.studies.training.images import TRAINING_IMAGES
 from cleanset.studies.training.stages import data
 from cleanset.studies.training.study import TrainingStudy

@@ -8,9 +8,9 @@ import yaml
 from pydantic import TypeAdapter
 
 from cleanset.edition.params import Model
-from cleanset.studies.robustness.further import FurtherModel
+from cleanset.studies.robustness.params import FurtherModel
 from cleanset.studies.robustness.scenarios.params import ScenarioMeasures
-from cleanset.studies.training.experiments.pairs import pairs
+from cleanset.studies.training.experiments import pairs
 from cleanset.studies.training.finished import FinishedFold, FinishedRun
 from cleanset.studies.training.params import Run, TrainingParams
 from tests.documents import blocks

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
-from cleanset.studies.training.charts import BOTTOM, LEFT, RIGHT, TOP, Curve, chart, tick_step
-from cleanset.studies.training.histories import History, over_folds, plotted, smoothed
+from cleanset.studies.training.finished import History, over_folds, plotted, smoothed
+from cleanset.studies.training.pages import BOTTOM, LEFT, RIGHT, TOP, Curve, chart, tick_step
 
 NAN = math.nan
 ROWS = pd.DataFrame(

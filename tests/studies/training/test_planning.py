@@ -10,8 +10,7 @@ import yaml
 from torchvision import models
 
 from cleanset.errors import CleansetError
-from cleanset.studies.training.experiments.grids import grid_runs
-from cleanset.studies.training.experiments.pairs import pairs
+from cleanset.studies.training.experiments import grid_runs, pairs
 from cleanset.studies.training.finished import FinishedFold, FinishedRun
 from cleanset.studies.training.params import NAMED_CLASSES, NAMED_TESTS, Run, TrainingParams, read_training_params
 from cleanset.studies.training.planning import Measured, Plan, PlannedRun

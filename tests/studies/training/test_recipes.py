@@ -13,10 +13,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cleanset.studies.attacks.base import Norm
-from cleanset.studies.training.recipes.adversarial import AdversarialTraining
-from cleanset.studies.training.recipes.augmix import AugmixTraining, jensen_shannon
-from cleanset.studies.training.recipes.base import Standard
-from cleanset.studies.training.recipes.noise import GaussianNoise
+from cleanset.studies.training.recipes import (
+    AdversarialTraining,
+    AugmixTraining,
+    GaussianNoise,
+    Standard,
+    jensen_shannon,
+)
 from tests.properties import examples
 
 pytestmark = pytest.mark.slow

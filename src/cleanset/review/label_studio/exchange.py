@@ -10,8 +10,7 @@ from urllib.parse import quote
 import numpy as np
 from PIL import ExifTags, Image
 
-from cleanset.dataset.class_names import class_names
-from cleanset.dataset.ilsvrc import class_indices, wnids
+from cleanset.dataset.ilsvrc import class_indices, class_names, wnids
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, images_are_official, verified_images
 from cleanset.errors import CleansetError
@@ -22,14 +21,7 @@ from cleanset.review.label_studio.format import TASKS, labeling_config, read_vot
 from cleanset.review.queue import Question, candidates_by_class, questions
 from cleanset.review.save import save
 from cleanset.review.status import read_decisions
-from cleanset.review.store import (
-    Votes,
-    check_note,
-    check_reviews,
-    checked_reviews,
-    review_file,
-    reviews_of_reviewer,
-)
+from cleanset.review.store import Votes, check_note, check_reviews, checked_reviews, review_file, reviews_of_reviewer
 from cleanset.review.verdicts import Vote
 from cleanset.tables import CANDIDATES, INDEX, read_table
 

@@ -25,12 +25,12 @@ from cleanset.studies.attacks.base import (
     Steps,
     Subject,
     Uses,
+    globally_seeded,
     group_seed,
     to_levels,
     to_pixels,
     to_unit,
 )
-from cleanset.studies.attacks.libraries import globally_seeded
 from cleanset.studies.attacks.spatial import RandomSpatialAttack
 from cleanset.studies.attacks.spsa import Start, start_after
 

@@ -14,10 +14,11 @@ from pydantic import ValidationError
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluation.command import Wanted
-from cleanset.evaluation.specs import CommandModel, Spec, file_stems, parse_specs
 from cleanset.files import remove_abandoned, write_text
-from cleanset.machine import cache_folder
+from cleanset.measure.command import Wanted
+from cleanset.measure.specs import CommandModel, Spec, file_stems, parse_specs
+from cleanset.parsing import read_yaml
+from cleanset.progress import cache_folder
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.attacks.measures import AttackMeasure
 from cleanset.studies.attacks.params import GUESS, KINDS, WORST_CASE, AttackParams
@@ -28,11 +29,10 @@ from cleanset.studies.robustness.images import first_images, images_sha256
 from cleanset.studies.robustness.measuring import write_csv
 from cleanset.tables import read_table
 from cleanset.validation import check_known, first_problem
-from cleanset.yaml_files import read_yaml
 
 # these import torch: wrong names are reported before
 if TYPE_CHECKING:
-    from cleanset.evaluation.run import NamedModel
+    from cleanset.measure.run import NamedModel
     from cleanset.scoring.engine import Settings
     from cleanset.studies.attacks.base import Search
     from cleanset.studies.attacks.judged import Judge
@@ -161,7 +161,7 @@ def run(edition: Edition, wanted: Wanted, asked: AskedAttacks, out: Path) -> Att
     remove_abandoned(out)
     images = open_images(str(wanted.name), edition, models.roles)
 
-    from cleanset.evaluation.run import check
+    from cleanset.measure.run import check
     from cleanset.scoring.engine import settings_for
 
     for spec in [*models.specs, *others]:
@@ -228,7 +228,7 @@ class _Evaluation:
 
     def attacked(self, spec: Spec, stem: str) -> "tuple[dict[str, pd.DataFrame], WarningRecord | None]":
         """The results of all attacks on a model, by attack, and its warnings if these are asked for."""
-        from cleanset.evaluation.run import load
+        from cleanset.measure.run import load
         from cleanset.studies.attacks.sources import Searching
         from cleanset.studies.attacks.stages.attack_warnings import probed
         from cleanset.studies.attacks.stages.attacks import lpips_of
@@ -245,7 +245,7 @@ class _Evaluation:
 
     def _target(self, loaded: "NamedModel", lpips: Any) -> "tuple[Judge, AttackedModel]":
         from cleanset.studies.attacks.judged import Judge
-        from cleanset.studies.attacks.straight_through import with_straight_through
+        from cleanset.studies.attacks.sources import with_straight_through
         from cleanset.studies.attacks.targets import AttackedModel, logits_before
 
         name, model, files = loaded.name, loaded.loaded, self.images.files
@@ -256,7 +256,7 @@ class _Evaluation:
         return judge, AttackedModel(name, model, images, files, before, searched=searched)
 
     def _networks(self, spec: Spec, target: "AttackedModel", how: "Searching") -> dict[str, Any]:
-        from cleanset.evaluation.run import load
+        from cleanset.measure.run import load
 
         others = [other for other in self.others if other.text != spec.text]
         return target.sources({other.text: load(other, self.settings).loaded for other in others}, how)

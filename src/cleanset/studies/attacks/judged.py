@@ -17,15 +17,7 @@ from cleanset.images import codec
 from cleanset.scoring.differentiable import pixel_network
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import Precision, arithmetic
-from cleanset.studies.attacks.base import (
-    LEVELS,
-    Ball,
-    Pixels,
-    Result,
-    Subject,
-    to_unit,
-)
-from cleanset.studies.attacks.libraries import globally_seeded
+from cleanset.studies.attacks.base import LEVELS, Ball, Pixels, Result, Subject, globally_seeded, to_unit
 
 Logits = NDArray[np.float64]
 """The logits of one image, of shape (classes,)."""

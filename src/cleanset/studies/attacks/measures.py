@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from cleanset.statistics.bootstrap import Bootstrap, Resamples, percentile_interval
-from cleanset.statistics.shares import wilson
+from cleanset.statistics.paired import wilson
 
 DISTANCES = ("l0", "l2", "linf", "ssim", "lpips", "from_center")
 NAN = float("nan")

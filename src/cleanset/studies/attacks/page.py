@@ -1,4 +1,7 @@
-"""The page on attacks: their measures, warnings, accuracy over coverage, images, and how few images a ball covers."""
+"""Accuracy over coverage as a page shows it: every coverage that there is, and the two that are reported.
+
+The page on attacks: their measures, warnings, accuracy over coverage, images, and how few images a ball covers.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,14 +14,68 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.report.pages import page_environment
-from cleanset.statistics.coverage import CONFIDENCES, confidences
+from cleanset.statistics.coverage import (
+    CONFIDENCES,
+    CURVE_POINTS,
+    AtCoverage,
+    Flags,
+    Floats,
+    at_coverage,
+    confidences,
+    ranked,
+)
 from cleanset.studies.attacks.base import LEVELS
-from cleanset.studies.attacks.coverage_lines import CoverageLine, coverage_line
 from cleanset.studies.attacks.params import WORST_CASE, AttackParams
 from cleanset.studies.attacks.warnings import WarningRecord
 from cleanset.studies.robustness.pages import TEMPLATES as SHARED_TEMPLATES
 
 TEMPLATES = Path(__file__).parent / "templates"
+"""Folder of coverage.html, which draws lines."""
+REPORTED = 0.8
+"""The coverage that source 004 reports beside the full one."""
+
+
+class CoverageLine(NamedTuple):
+    """A model on some images: its accuracy at 80 % coverage by both rankings, and at 100 %.
+
+    `points`: coverage and accuracy, 0 to 1, of the most confident image, of the two most confident ones, and so on;
+    at most CURVE_POINTS of them, and equal accuracies in between left out.
+    """
+
+    name: str
+    images: int
+    plain: AtCoverage
+    as_published: AtCoverage
+    full: AtCoverage
+    points: tuple[tuple[float, float], ...]
+
+
+def coverage_line(name: str, confidence: Floats, correct: Flags, names: Sequence[str]) -> CoverageLine:
+    """The line of a model; `names` break ties, the lower first. Raises CleansetError as `coverage.covered` does."""
+    found = [at_coverage(confidence, correct, names, REPORTED, ranking) for ranking in ("plain", "as_published")]
+    full = at_coverage(confidence, correct, names, 1.0)
+    counts = np.arange(1, len(correct) + 1)
+    accuracies = np.cumsum(correct[ranked(confidence, names)]) / counts
+    points = list(zip((counts / len(correct)).tolist(), accuracies.tolist(), strict=True))
+    return CoverageLine(name, len(correct), found[0], found[1], full, tuple(corner_points(limited_points(points))))
+
+
+def limited_points(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """At most CURVE_POINTS of the points of a line, evenly spread, with its ends."""
+    last, shown = len(points) - 1, min(len(points), CURVE_POINTS)
+    return [points[place * last // max(shown - 1, 1)] for place in range(shown)]
+
+
+def corner_points(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The points of a line without those in the middle of a level part, which it passes anyway."""
+    last = len(points) - 1
+    return [
+        point
+        for place, point in enumerate(points)
+        if place in (0, last) or not points[place - 1][1] == point[1] == points[place + 1][1]
+    ]
+
+
 DISTANCES = {"l0": "L0", "l2": "L2", "linf": "Linf", "ssim": "SSIM", "lpips": "LPIPS", "from_center": "from center"}
 """The titles of the mean distances, by their names."""
 SIGNS = {

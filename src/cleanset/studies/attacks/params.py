@@ -9,8 +9,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from cleanset.edition.params import Precision
 from cleanset.errors import CleansetError
-from cleanset.sections import Role, Section
-from cleanset.studies.attacks.autoattack import AutoAttackAttack
+from cleanset.parsing import read_yaml
 from cleanset.studies.attacks.base import Fraction, Group, Images, Parameters, Positive, Samples, Steps
 from cleanset.studies.attacks.boundary import BoundaryAttack
 from cleanset.studies.attacks.common_corruptions import CommonCorruptionsAttack
@@ -18,12 +17,11 @@ from cleanset.studies.attacks.guess import GuessAttack, NoAttack
 from cleanset.studies.attacks.pgd import PgdAttack
 from cleanset.studies.attacks.spatial import RandomSpatialAttack, SpatialGridAttack
 from cleanset.studies.attacks.spsa import SpsaAttack
-from cleanset.studies.attacks.square import SquareAttack
+from cleanset.studies.attacks.square import AutoAttackAttack, SquareAttack
 from cleanset.studies.attacks.transfer import TransferAttack
 from cleanset.studies.attacks.wrapped import WrappedModel, check_wrapped
-from cleanset.studies.robustness.common_params import BootstrapParams
-from cleanset.validation import check_known, first_problem, shown
-from cleanset.yaml_files import read_yaml
+from cleanset.studies.robustness.params import BootstrapParams
+from cleanset.validation import Role, Section, check_known, first_problem, shown
 
 ATTACKS: tuple[type[Parameters], ...] = (
     NoAttack, SpatialGridAttack, RandomSpatialAttack, SpsaAttack, BoundaryAttack, CommonCorruptionsAttack, PgdAttack,

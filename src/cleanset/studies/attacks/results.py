@@ -10,17 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cleanset.files import sha256
-from cleanset.tables import (
-    CLASS,
-    FILE,
-    FLAG,
-    IMAGE_ID,
-    MAX_INT64,
-    SHA256,
-    Column,
-    Table,
-    nullable,
-)
+from cleanset.tables import CLASS, FILE, FLAG, IMAGE_ID, MAX_INT64, SHA256, Column, Table, nullable
 
 # these import torch, which reading results does not need
 if TYPE_CHECKING:

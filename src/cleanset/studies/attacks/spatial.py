@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 from pydantic import Field
 
-from cleanset.images.base import BASE_SIZE
+from cleanset.images.preprocessing import BASE_SIZE
 from cleanset.studies.attacks.base import (
     LEVELS,
     Ball,

@@ -9,11 +9,11 @@ import pandas as pd
 from torch import nn
 
 from cleanset.edition.params import Params, read_params
-from cleanset.images.base import Resized
+from cleanset.images.preprocessing import Resized
 from cleanset.scoring.decoding import pixels_of
 from cleanset.scoring.differentiable import PixelNetwork, wrap_network
 from cleanset.scoring.engine import Settings
-from cleanset.scoring.groups import Groups
+from cleanset.scoring.logits import Groups
 from cleanset.scoring.models import LoadedModel, load_model
 from cleanset.studies.attacks.base import UNCHANGED, Other, Pixels, Subject, judged_seed
 from cleanset.studies.attacks.guess import GUESSED, Guess, most_confident_mistakes
@@ -27,8 +27,8 @@ from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, check_
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, SetImages, StudyFile, files_of
 from cleanset.studies.robustness.families import change_plan, family_named
 from cleanset.studies.robustness.images import STUDY_IMAGES, Sources, images_for
-from cleanset.studies.robustness.names import CLEAN
-from cleanset.studies.robustness.names import UNCHANGED as UNCHANGED_IMAGE
+from cleanset.studies.robustness.sampled import CLEAN
+from cleanset.studies.robustness.sampled import UNCHANGED as UNCHANGED_IMAGE
 from cleanset.studies.robustness.settings import StudyParams, read_study_params
 from cleanset.studies.robustness.study import Study
 from cleanset.studies.robustness.trained_models import load_further

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field, field_validator
 
 from cleanset.errors import CleansetError
-from cleanset.sections import Role
 from cleanset.studies.attacks.base import (
     Ball,
     Fraction,
@@ -27,7 +26,7 @@ from cleanset.studies.attacks.base import (
     to_unit,
 )
 from cleanset.studies.attacks.pgd import Pgd
-from cleanset.validation import shown
+from cleanset.validation import Role, shown
 
 # torch is imported when an attack searches, not when its parameters are read
 if TYPE_CHECKING:

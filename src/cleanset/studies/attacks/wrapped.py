@@ -7,9 +7,8 @@ import pandas as pd
 from pydantic import Field, field_validator, model_validator
 
 from cleanset.errors import CleansetError
-from cleanset.scoring.groups import Groups
-from cleanset.sections import Role, Section
-from cleanset.validation import shown
+from cleanset.scoring.logits import Groups
+from cleanset.validation import Role, Section, shown
 
 
 class WrappedModel(Section):

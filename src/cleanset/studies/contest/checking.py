@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cleanset.edition.paths import Edition
-from cleanset.errors import CleansetError
-from cleanset.exports.folder import read_entries
-from cleanset.exports.manifest import MANIFEST
-from cleanset.installation import install_command
+from cleanset.errors import CleansetError, install_command
+from cleanset.sets.folder import read_entries
+from cleanset.sets.manifest import MANIFEST
 from cleanset.studies.contest import digest_log
 from cleanset.studies.contest.consistency import check_submissions
 from cleanset.studies.contest.entries import Board
@@ -22,15 +21,15 @@ from cleanset.studies.contest.history import (
     check_controls,
     check_entries,
     check_none_removed,
+    check_signatures,
     check_submission_unchanged,
     is_committed,
     require_whole_history,
 )
 from cleanset.studies.contest.judge_rule import JudgeRecords
 from cleanset.studies.contest.judges_folder import check_judges_folder
-from cleanset.studies.contest.near_copies import KnownImage, can_hash, known_images, lookalikes
+from cleanset.studies.contest.plain_images import KnownImage, can_hash, known_images, lookalikes
 from cleanset.studies.contest.reading import DEFENCE_YAML, IMAGES, MANIFEST_YAML, read_contest, visible
-from cleanset.studies.contest.signatures import check_signatures
 from cleanset.studies.contest.standing import standing
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cleanset.options import HERE, LOOPBACK, Browser, Host, Port
+from cleanset.edition.paths import HERE, LOOPBACK, Browser, Host, Port
 
 if TYPE_CHECKING:
     import datetime
@@ -74,7 +74,7 @@ def stake(
     It has the digest of each defence and its files: none of them may change
     from then on.
     """
-    from cleanset.studies.contest.stake_entry import stake_yaml
+    from cleanset.studies.contest.defending import stake_yaml
 
     typer.echo(stake_yaml(contest, batch, _day(on), by, defences), nl=False)
 
@@ -88,7 +88,7 @@ def unpublished(
 
     The list decides who is eligible; its digest tells nothing of its images.
     """
-    from cleanset.studies.contest.stake_entry import unpublished_yaml
+    from cleanset.studies.contest.defending import unpublished_yaml
 
     typer.echo(unpublished_yaml(contest, images), nl=False)
 
@@ -147,7 +147,7 @@ def threshold(
     Prints the threshold, the accuracy at that coverage and at full coverage,
     and the images that the model misclassifies above it.
     """
-    from cleanset.studies.contest import thresholds
+    from cleanset.studies.contest import defending as thresholds
 
     typer.echo(thresholds.run(contest, model, confidence, coverage, ranking))  # type: ignore[arg-type]
 

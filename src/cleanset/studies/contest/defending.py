@@ -1,4 +1,9 @@
-"""Running a defence over every submitted image and the eligibility list. torch is imported only for a model."""
+"""Running a defence over every submitted image and the eligibility list. torch is imported only for a model.
+
+The lines that organizers enter by hand: a stake with its digests, and the digest of an unpublished list.
+
+`cleanset contest threshold`: the threshold of a model that covers a share of the eligibility list.
+"""
 
 import datetime
 import json
@@ -8,22 +13,37 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+from pydantic import ValidationError
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.exports.folder import read_entries
-from cleanset.exports.manifest import MANIFEST
 from cleanset.files import read_bytes, sha256, write_text
-from cleanset.scoring.groups import Groups
-from cleanset.statistics.coverage import Flags, Floats, eligibility
+from cleanset.scoring.logits import Groups
+from cleanset.sets.folder import read_entries
+from cleanset.sets.manifest import MANIFEST
+from cleanset.statistics.coverage import (
+    CONFIDENCES,
+    RANKINGS,
+    AtCoverage,
+    Confidence,
+    Flags,
+    Floats,
+    Ranking,
+    at_coverage,
+    check_coverage,
+    confident_mistakes,
+    eligibility,
+    threshold,
+)
 from cleanset.studies.contest.command_defence import CommandDefence
-from cleanset.studies.contest.entries import Defence
+from cleanset.studies.contest.entries import Defence, ModelOfEdition, Stake
 from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.folder_checks import check_defence
 from cleanset.studies.contest.model_defence import ModelDefence
-from cleanset.studies.contest.reading import IMAGES, defence_digest, visible
+from cleanset.studies.contest.reading import IMAGES, defence_digest, read_defence, read_rules, visible
 from cleanset.studies.contest.rules import ABSTAIN, ContestRules
 from cleanset.studies.contest.runs import DefenceRun, coverage_steps
+from cleanset.validation import check_known, first_problem
 
 UNPUBLISHED = "unpublished"
 """The folder, beside contest.yaml, of the list that is not published; git ignores it."""
@@ -234,3 +254,95 @@ def defend(
         first, *others = problems
         without = f"; {', '.join(others)} did not run either" if others else ""
         raise CleansetError(f"{problems[first]}{without}")
+
+
+def stake_yaml(contest: Path, batch: str, on: datetime.date, by: str, names: Sequence[str]) -> str:
+    """The entry of board/stakes.yaml by which defences are staked as they lie there now.
+
+    Raises CleansetError for a defence whose files are not as its defence.yaml names them.
+    """
+    digests = {}
+    for name in names:
+        folder = contest / "defences" / name
+        if not folder.is_dir():
+            raise CleansetError(f"{name}: unknown defence; expected team/name of a folder in {contest / 'defences'}")
+        defence = read_defence(folder)
+        check_defence(folder, defence)
+        digests[name] = defence_digest(folder, defence)
+    content = {"batch": batch, "date": str(on), "by": by, "defences": list(names), "digests": digests}
+    try:
+        Stake.model_validate(content)
+    except ValidationError as error:
+        raise CleansetError(f"stake: {first_problem(error)}") from None
+    lines = [f"- batch: {batch}", f'  date: "{on}"', f"  by: {by}", f"  defences: [{', '.join(names)}]", "  digests:"]
+    return "\n".join([*lines, *(f'    {name}: "{digest}"' for name, digest in digests.items())]) + "\n"
+
+
+def unpublished_yaml(contest: Path, folder: Path) -> str:
+    """The line of contest.yaml that names an unpublished list, a folder with one of images for each group."""
+    found = unpublished_list(folder, read_rules(contest).groups())
+    return f'unpublished: "{list_digest(found)}"   # {len(found)} images\n'
+
+
+@dataclass(frozen=True, slots=True)
+class ModelThreshold:
+    """A threshold that covers a share of the eligibility list, and the model's accuracy when it abstains below it.
+
+    `at`: by ranking, the accuracy at the wanted and at full coverage. `mistakes`: covered images that the model
+    misclassifies, the most confident first.
+    """
+
+    threshold: float
+    answered: int
+    images: int
+    at: dict[str, tuple[AtCoverage, AtCoverage]]
+    mistakes: Sequence[str]
+
+
+def thresholds(
+    confidence: Floats, correct: Flags, names: Sequence[str], coverage: float, ranking: Ranking
+) -> ModelThreshold:
+    """The threshold for a wanted coverage, 0 to 1. Raises CleansetError as `coverage.threshold` does."""
+    found = threshold(confidence, coverage, ranking)
+    at = {
+        each: (
+            at_coverage(confidence, correct, names, coverage, each), at_coverage(confidence, correct, names, 1.0, each)
+        )
+        for each in RANKINGS
+    }  # fmt: skip
+    mistakes = confident_mistakes(confidence, correct, names, coverage, ranking)
+    return ModelThreshold(found, int((confidence >= found).sum()), len(names), at, mistakes)
+
+
+def run(contest: Path, role: str, confidence: Confidence, coverage: float, ranking: Ranking) -> str:
+    """Compute the model's answers to the eligibility list, and return the result as text."""
+    check_known("confidence", confidence, CONFIDENCES)
+    check_known("ranking", ranking, RANKINGS)
+    check_coverage(coverage)
+    edition, groups = Edition(contest / ".." / ".."), read_rules(contest).groups()
+    known = eligibility_list(edition, groups)
+    # any threshold will do: predictions() does not abstain
+    model = ModelDefence(edition, ModelOfEdition(role=role, confidence=confidence, threshold=0.0), groups)
+    found = model.predictions({sha: each.path for sha, each in known.items()})
+    images = [known[sha] for sha in found["image_id"]]
+    correct = found["group"].map(lambda group: groups.names[group]).to_numpy() == [each.group for each in images]
+    names = [f"{each.path.parent.name}/{each.path.name}" for each in images]
+    sure = found["confidence"].to_numpy()
+    return as_text(thresholds(sure, correct, names, coverage, ranking), role, confidence)
+
+
+def as_text(found: ModelThreshold, role: str, confidence: str) -> str:
+    """The threshold, the accuracy by ranking, and the confident mistakes by image."""
+    lines = [
+        f"{role}: {confidence} of at least {found.threshold!r} answers {found.answered} of {found.images} images of "
+        "the eligibility list"
+    ]
+    for ranking, points in found.at.items():
+        lines += [f"{ranking}, {100 * each.wished:g} % coverage: {_accuracy(each)}" for each in points]
+    lines += [f"confident mistake: {name}" for name in found.mistakes]
+    return "\n".join(lines)
+
+
+def _accuracy(each: AtCoverage) -> str:
+    accuracy = "no accuracy" if each.accuracy is None else f"accuracy {each.accuracy:.4f}"
+    return f"{accuracy}, {each.mistakes} mistakes among {each.covered} images"

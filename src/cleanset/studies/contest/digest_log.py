@@ -13,11 +13,10 @@ import numpy as np
 
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, sha256, write_text
-from cleanset.sections import Section
 from cleanset.studies.contest.days import parse_day
 from cleanset.studies.contest.files import ContestFiles, until
 from cleanset.studies.contest.reading import LOG, REMEDY
-from cleanset.validation import shown
+from cleanset.validation import Section, shown
 
 _START = "0" * 64
 

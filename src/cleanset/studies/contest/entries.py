@@ -5,11 +5,11 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from cleanset.images.codec import MAX_AREA
-from cleanset.sections import Role, Section, Sha256
 from cleanset.statistics.coverage import Confidence
 from cleanset.studies.contest.days import Day, Instant
 from cleanset.studies.contest.judging import MIN_JUDGES, ControlImage, JudgeAnswer
 from cleanset.studies.contest.rules import Name
+from cleanset.validation import Role, Section, Sha256
 
 DefenceName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*/[a-z0-9][a-z0-9_-]*$", max_length=129)]
 JudgeId = Annotated[str, Field(pattern=r"^[0-9a-f]{8,32}$")]

@@ -9,14 +9,13 @@ from pydantic import ValidationError
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.exports.folder import read_entries
-from cleanset.exports.manifest import MANIFEST
 from cleanset.files import blocks_of, sha256
 from cleanset.images.codec import decode, pixels_sha256
+from cleanset.sets.folder import read_entries
+from cleanset.sets.manifest import MANIFEST
 from cleanset.studies.contest.entries import Defence, SubmissionManifest, SubmittedImage
 from cleanset.studies.contest.files import Submission
-from cleanset.studies.contest.near_copies import KnownImage, copied
-from cleanset.studies.contest.plain_images import problem_beside_pixels
+from cleanset.studies.contest.plain_images import KnownImage, copied, problem_beside_pixels
 from cleanset.studies.contest.reading import (
     DEFENCE_YAML,
     IMAGES,

@@ -13,9 +13,9 @@ from pydantic import BeforeValidator, model_validator
 
 from cleanset.errors import CleansetError
 from cleanset.review.agreement import Agreement, Counts, overall
-from cleanset.sections import Section
 from cleanset.studies.contest.days import Day
 from cleanset.studies.contest.outlines import Outline, box_area, doubled_area, parse_outline
+from cleanset.validation import Section
 
 Contains = Literal["definitely_yes", "rather_yes", "rather_no", "definitely_no"]
 CONTAINS: tuple[str, ...] = get_args(Contains)

@@ -13,7 +13,7 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.files import sha256
 from cleanset.images.codec import decode
-from cleanset.scoring.groups import Groups, predicted_groups, stored_columns
+from cleanset.scoring.logits import Groups, predicted_groups, stored_columns
 from cleanset.statistics.coverage import confidences
 from cleanset.studies.contest.entries import ModelOfEdition
 from cleanset.studies.contest.folder_checks import FORMATS

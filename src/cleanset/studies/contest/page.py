@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cleanset.report.pages import page_environment
-from cleanset.studies.attacks.coverage_lines import TEMPLATES as COVERAGE_TEMPLATES
-from cleanset.studies.attacks.coverage_lines import limited_points
+from cleanset.studies.attacks.page import TEMPLATES as COVERAGE_TEMPLATES
+from cleanset.studies.attacks.page import limited_points
 from cleanset.studies.contest.entries import Appeal, BoardDecision, Defence, SubmittedImage
 from cleanset.studies.contest.files import ContestFiles, Submission, until
 from cleanset.studies.contest.image_state import ImageState

@@ -1,9 +1,25 @@
-"""Bytes after the end of an image, and metadata by which a viewer shows other colors than a model sees."""
+"""Bytes after the end of an image, and metadata by which a viewer shows other colors than a model sees.
 
+Copies of known images: the same pixels but for a few levels, JPEGs of them, and images that look alike (PDQ).
+
+A JPEG is found by making it: the known image, encoded with each quality and sampling of libjpeg, and with the tables of
+the submitted file. Images that look alike may still be new, so that they are reported to the board and not refused.
+"""
+
+import importlib.util
 import io
 import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from PIL import Image
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, JpegImagePlugin
+
+from cleanset.errors import CleansetError
+from cleanset.files import read_bytes
+from cleanset.images.codec import decode
 
 _PNG, _JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8"
 _SRGB_GAMMA = 45455
@@ -74,3 +90,114 @@ def _end_of_jpeg(data: bytes) -> int:
         else:
             place += 2 + int.from_bytes(data[place + 2 : place + 4], "big")
     return len(data)
+
+
+FORMATS = ("PNG", "JPEG")
+MAX_CHANGE = 1.0
+"""Mean absolute difference, of 255, up to which an image is the known one."""
+MAX_JPEG_CHANGE = 0.5
+"""The same between an image and a JPEG of the known one; encoders differ in rounding."""
+MAX_DISTANCE, MIN_QUALITY = 31, 50
+"""PDQ's own limits: bits of 256 in which images that look alike differ, and quality below which a hash says little."""
+_SMALL, _MAX_SMALL_CHANGE, _PART = (32, 32), 24.0, 256
+"""An image and its JPEG of quality 1 differ by 10 to 22 of 255, two photographs by 27 and more."""
+
+Pixels = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownImage:
+    """An image whose copies are refused: its name, its size, a small copy, and its PDQ hashes turned and mirrored."""
+
+    name: str
+    path: Path
+    size: tuple[int, int]
+    small: NDArray[np.int16]
+    hashes: NDArray[np.bool_]
+
+
+def can_hash() -> bool:
+    """Whether images that look alike can be found; PDQ is in the extra `review`."""
+    return importlib.util.find_spec("pdqhash") is not None
+
+
+def known_images(paths: Mapping[str, Path]) -> list[KnownImage]:
+    """The images of the files that are there, by name. Raises CleansetError for one that cannot be read."""
+    found = []
+    for name, path in sorted(paths.items()):
+        if path.is_file():
+            image = _read(path)
+            found.append(KnownImage(name, path, image.size, _small(image), _hashes(image)))
+    return found
+
+
+def copied(path: Path, known: Sequence[KnownImage]) -> str | None:
+    """The known image that was copied into a file, by its name and with what was found; None for a new image."""
+    data = read_bytes(path)
+    image = decode(data, FORMATS).convert("RGB")
+    small = _small(image)
+    for each in known:
+        # the small copies differ less than the images, so that hardly any image has to be read in full
+        if each.size == image.size and np.abs(each.small - small).mean() <= _MAX_SMALL_CHANGE:
+            original = _read(each.path)
+            change = _change(np.asarray(image), np.asarray(original))
+            if change <= MAX_CHANGE:
+                return f"{each.name}, which differs by {change:.2g} of 255 on average"
+            if any(each_change <= MAX_JPEG_CHANGE for each_change in _jpeg_changes(data, image, original)):
+                return f"{each.name}, encoded anew as JPEG"
+    return None
+
+
+def lookalikes(path: Path, known: Sequence[KnownImage]) -> list[tuple[int, str]]:
+    """The distance, 0 to 31 bits, and the name of each known image that looks like a file; the nearest first."""
+    own = _hashes(_read(path))
+    if not len(own):
+        return []
+    found = [(int((each.hashes != own[0]).sum(1).min()), each.name) for each in known if len(each.hashes)]
+    return sorted(each for each in found if each[0] <= MAX_DISTANCE)
+
+
+def _read(path: Path) -> Image.Image:
+    try:
+        return decode(read_bytes(path), FORMATS).convert("RGB")
+    except ValueError as error:
+        raise CleansetError(f"{path}: {error}; expected a PNG or JPEG: dvc pull") from None
+
+
+def _small(image: Image.Image) -> NDArray[np.int16]:
+    return np.asarray(image.resize(_SMALL, Image.Resampling.BOX), np.int16)
+
+
+def _hashes(image: Image.Image) -> NDArray[np.bool_]:
+    """Shape (8, 256): as it is, turned and mirrored; (0, 256) for an image without detail, and without PDQ."""
+    if not can_hash():
+        return np.empty((0, 256), np.bool_)
+    import pdqhash
+
+    hashes, quality = pdqhash.compute_dihedral(np.asarray(image))
+    return np.array(hashes, np.bool_) if quality >= MIN_QUALITY else np.empty((0, 256), np.bool_)
+
+
+def _change(one: Pixels, other: Pixels) -> float:
+    return float(np.abs(one.astype(np.int16) - other).mean())
+
+
+def _jpeg_changes(data: bytes, image: Image.Image, original: Image.Image) -> Iterator[float]:
+    """The difference of an image from each JPEG of the original, in a part of both that begins at a whole block."""
+    left, top = ((side - _PART) // 2 // 16 * 16 if side > _PART else 0 for side in image.size)
+    box = (left, top, min(left + _PART, image.width), min(top + _PART, image.height))
+    wanted, part = np.asarray(image.crop(box)), original.crop(box)
+    with Image.open(io.BytesIO(data)) as file:
+        if isinstance(file, JpegImagePlugin.JpegImageFile):
+            sampling = JpegImagePlugin.get_sampling(file)
+            yield _change(wanted, _jpeg(part, qtables=file.quantization, subsampling=max(sampling, 0)))
+    for quality in range(1, 101):
+        for sampling in (0, 1, 2):
+            yield _change(wanted, _jpeg(part, quality=quality, subsampling=sampling))
+
+
+def _jpeg(image: Image.Image, **options: object) -> Pixels:
+    out = io.BytesIO()
+    image.save(out, "JPEG", **options)
+    with Image.open(out) as found:
+        return np.asarray(found.convert("RGB"))

@@ -13,9 +13,8 @@ from pydantic import ValidationError
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, read_text, sha256
 from cleanset.images.codec import decode
-from cleanset.machine import without_garbage_collection
-from cleanset.parsing import parse_json
-from cleanset.sections import Section
+from cleanset.parsing import parse_json, read_yaml
+from cleanset.progress import without_garbage_collection
 from cleanset.studies.contest.days import parse_day
 from cleanset.studies.contest.entries import (
     AnswerFile,
@@ -32,8 +31,7 @@ from cleanset.studies.contest.files import ContestFiles, Submission, WeekOfAnswe
 from cleanset.studies.contest.judging import ControlImage
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.contest.runs import DefenceRun
-from cleanset.validation import first_problem, shown
-from cleanset.yaml_files import read_yaml
+from cleanset.validation import Section, first_problem, shown
 
 CONTEST_YAML, DEFENCE_YAML, MANIFEST_YAML = "contest.yaml", "defence.yaml", "manifest.yaml"
 IMAGES, MASKS = "images", "masks"

@@ -5,10 +5,10 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from cleanset.errors import CleansetError
-from cleanset.scoring.groups import Groups
-from cleanset.sections import Section, Sha256
+from cleanset.scoring.logits import Groups
 from cleanset.statistics.coverage import Reading
 from cleanset.studies.contest.judging import MIN_JUDGES, SizeRule
+from cleanset.validation import Section, Sha256
 
 ABSTAIN = "abstain"
 INVALID = "invalid"

@@ -7,11 +7,11 @@ from typing import Annotated, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from cleanset.sections import Section, Sha256
 from cleanset.statistics.coverage import Eligibility, Flags, Floats
 from cleanset.studies.contest.days import Day
 from cleanset.studies.contest.entries import Count, DefenceName, Text
 from cleanset.studies.contest.rules import Name
+from cleanset.validation import Section, Sha256
 
 
 class EligibilityFigures(Section):

@@ -11,8 +11,8 @@ from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, sha256, write_text
-from cleanset.images.base import enlarged_difference, jpeg
 from cleanset.images.codec import decode, png
+from cleanset.images.preprocessing import enlarged_difference, jpeg
 from cleanset.studies.attacks.warnings import read_warnings
 from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.folder_checks import FORMATS

@@ -1,24 +1,143 @@
-"""The analysis of a study's ratings, and its result as tables."""
+"""The formula of the published studies, as R reads it: image numbers of the two types are one series.
+
+rating ~ type + (1 + type | pid) + (1 + type | image_id), with the published files, in which real and modified images
+have a series of numbers each. Two things follow that `mixed` avoids by taking the images of the two types for different
+ones:
+
+- A number that both series have is taken for one image, whose real and modified version are correlated.
+- There are two random effects for each number. lme4 stops where these are as many as the ratings, although with
+  distinct images one of the two never has an effect.
+
+A cumulative link model of ratings, as a check of the linear one, which takes the scale's steps for equal.
+
+logit P(rating <= k) = threshold_k - effect * modified (McCullagh, "Regression Models for Ordinal Data", JRSS B 1980),
+fitted by statsmodels' OrderedModel. It has no random effects: the standard error allows for ratings of one person being
+alike (clusters of people), not for those of one image.
+
+The analysis of a study's ratings, and its result as tables.
+"""
 
 import csv
 import io
 import math
+import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
-from cleanset.errors import CleansetError
+from cleanset.errors import CleansetError, install_command
 from cleanset.review import look_again
 from cleanset.review.agreement import Agreement, Counts, overall
-from cleanset.statistics.shares import wilson
+from cleanset.statistics.paired import wilson
 from cleanset.studies.realness.equivalence import ALPHA, BOUND, Equivalence, equivalence
 from cleanset.studies.realness.exclusions import ExclusionLimits, Exclusions, exclusions, leave_out
 from cleanset.studies.realness.mixed import Degrees, MixedFit, RandomTerms, fit
-from cleanset.studies.realness.ordinal import OrdinalFit, fit_ordinal
-from cleanset.studies.realness.published_formula import PublishedFormula, published_formula
 from cleanset.studies.realness.ratings import KINDS, SCALE, ImageKind, Rating, Stimulus, StudyAnswers
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFormula:
+    """Random effects of images in the published formula, and numbers of both a real and a modified image."""
+
+    ratings: int
+    random_effects: int
+    shared_numbers: int
+
+    @property
+    def stops(self) -> bool:
+        """Whether lme4 refuses the model, "number of observations <= number of random effects"."""
+        return self.ratings <= self.random_effects
+
+    @property
+    def differs(self) -> bool:
+        """Whether the formula cannot be fitted, or is of another model than the one with distinct images."""
+        return self.stops or self.shared_numbers > 0
+
+
+def published_formula(ratings: Iterable[Rating]) -> PublishedFormula:
+    """Random effects and shared numbers in one study's ratings."""
+    rows = list(ratings)
+    real, modified = ({each.image for each in rows if each.kind == kind} for kind in KINDS)
+    return PublishedFormula(len(rows), 2 * len(real | modified), len(real & modified))
+
+
+Z_95 = 1.959963984540054
+"""97.5 % quantile of the normal distribution."""
+
+
+_NOT_FITTED = (
+    "the ratings: no ordinal model can be fitted to them; expected several people, and ratings of real and of modified "
+    "images that overlap: leave out --ordinal"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OrdinalFit:
+    """The effect of modified images in log-odds of a higher rating, its standard error, and the thresholds.
+
+    `difference`: mean rating of modified minus real images that the model implies, in steps of the scale.
+    """
+
+    effect: float
+    standard_error: float
+    thresholds: tuple[float, ...]
+    difference: float
+
+    @property
+    def odds_ratio(self) -> float:
+        """Odds of a rating above any threshold, modified images to real ones."""
+        return math.exp(self.effect)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the effect, normal."""
+        return self.effect - Z_95 * self.standard_error, self.effect + Z_95 * self.standard_error
+
+
+def fit_ordinal(ratings: Sequence[int], people: Sequence[str], modified: Sequence[bool]) -> OrdinalFit:
+    """Fit the model to ratings, each with its person and the type of its image.
+
+    Raises CleansetError without statsmodels, for a single person, for ratings of the two types that do not overlap, and
+    if the fit does not converge.
+    """
+    try:
+        from statsmodels.miscmodels.ordinal_model import OrderedModel
+    except ImportError as error:
+        raise CleansetError(
+            f"--ordinal: statsmodels cannot be imported ({error}); {install_command('study')}"
+        ) from None
+
+    steps, codes = np.unique(np.asarray(ratings), return_inverse=True)
+    types = np.asarray(modified, np.float64)
+    groups = np.unique(np.asarray(people, object).astype(str), return_inverse=True)[1]
+    real, changed = codes[types == 0], codes[types == 1]
+    if len(set(groups.tolist())) < 2 or not len(real) or not len(changed):
+        raise CleansetError(_NOT_FITTED)
+    # without overlap the likelihood grows with the effect, without end
+    if changed.max() <= real.min() or real.max() <= changed.min():
+        raise CleansetError(_NOT_FITTED)
+    model = OrderedModel(codes, types[:, None], distr="logit")
+    with warnings.catch_warnings():
+        # what they say is checked below
+        warnings.simplefilter("ignore")
+        found = model.fit(method="bfgs", disp=0, maxiter=500, cov_type="cluster", cov_kwds={"groups": groups})
+    effect, deviation = float(found.params[0]), float(found.bse[0])
+    # the first and the last are infinite
+    thresholds = model.transform_threshold_params(found.params)[1:-1]
+    if not found.mle_retvals["converged"] or not np.isfinite([effect, deviation, *thresholds]).all():
+        raise CleansetError(_NOT_FITTED)
+    difference = _mean(steps, thresholds - effect) - _mean(steps, thresholds)
+    return OrdinalFit(effect, deviation, tuple(map(float, thresholds)), difference)
+
+
+def _mean(steps: npt.NDArray[np.int64], logits: npt.NDArray[np.float64]) -> float:
+    """The mean rating for logits of P(rating <= k), k all steps but the last."""
+    cumulative = np.concatenate([[0.0], 1 / (1 + np.exp(-logits)), [1.0]])
+    return float(steps @ np.diff(cumulative))
+
 
 MIN_RATINGS = 5
 """Minimum number of ratings of an image for its majority to count."""

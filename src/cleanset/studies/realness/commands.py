@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cleanset.options import LOOPBACK, Browser, Host, Port
+from cleanset.edition.paths import LOOPBACK, Browser, Host, Port
 
 app = typer.Typer(no_args_is_help=True, help="Plan and analyse a study in which people rate how real images look.")
 

@@ -1,4 +1,6 @@
-"""A linear mixed model of ratings with crossed random effects of person and image, fitted by REML.
+"""The REML criterion of crossed random effects of person and image; the model is described in `mixed`.
+
+A linear mixed model of ratings with crossed random effects of person and image, fitted by REML.
 
 The model is rating = intercept + effect * modified + person + image + residual, where every image is either real or
 modified. In R, with `image` distinct for the two types:
@@ -19,16 +21,224 @@ effects are one dense group, takes longer than a minute for 2,000.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.optimize import Bounds, minimize
+from scipy.sparse import csr_array
 
-from cleanset.studies.realness.crossed import EFFECTS, RemlProblem, derivatives, second_derivatives
+from cleanset.errors import CleansetError
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+START, AT_ZERO, BESIDE_ZERO, MAX_RATIO = 0.5, 1e-3, 0.2, 1e4
+"""Ratios to the residual's standard deviation: at the start, treated as 0, tried instead of 0, and too large."""
+EFFECTS = np.array([[1.0, 0.0], [-1.0, 1.0]])
+"""Matrix that turns the means of real and modified images into the intercept and the effect, modified minus real."""
+STEP = 3e-4
+"""Step of the numerical derivatives: their error grows with its square, that of rounding with the inverse square."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemlSolution:
+    """The solution for given ratios; V is relative to the residual variance.
+
+    `beta`: the means of real and of modified images; `inverse`: of X'V^-1X; `squares`: y'V^-1(y - X beta);
+    `log_determinant`: log |V| + log |X'V^-1X|.
+    """
+
+    beta: Floats
+    inverse: Floats
+    squares: float
+    log_determinant: float
+
+
+class _Type:
+    """The ratings of the images of one type: products of the columns, and the images' part of them.
+
+    There is a column for each person, one for the mean, and one of the ratings. To eliminate an image of n ratings, the
+    product of its sums is subtracted, times a weight that depends on n and the ratio only; so the products are summed
+    over all images of the same n.
+    """
+
+    def __init__(self, y: Floats, person: Ints, people: int, image: Ints) -> None:
+        rows, one = np.arange(len(y)), np.ones(len(y))
+        values, columns = [one, one, y], [person, np.full(len(y), people), np.full(len(y), people + 1)]
+        at = (np.tile(rows, 3), np.concatenate(columns))
+        wide = csr_array((np.concatenate(values), at), shape=(len(y), people + 2))
+        numbers = np.unique(image, return_inverse=True)[1]
+        by_image = csr_array((one, (numbers, rows)), shape=(int(numbers.max()) + 1, len(y)))
+        sums, counts = csr_array(by_image @ wide), np.bincount(numbers)
+        self.counts, self.images = np.unique(counts, return_counts=True)
+        self.products = (wide.T @ wide).toarray()
+        chosen = [csr_array(sums[np.flatnonzero(counts == each)]) for each in self.counts]
+        self.of_images = np.stack([(each.T @ each).toarray() for each in chosen])
+
+    def reduced_products(self, ratio: float) -> Floats:
+        """The products with the images eliminated (Woodbury's formula), for the images' ratio to the residual."""
+        weights = ratio**2 / (1 + self.counts * ratio**2)
+        return np.asarray(self.products - np.tensordot(weights, self.of_images, axes=1))
+
+    def log_determinant(self, ratio: float) -> float:
+        """The images' part of log |V|."""
+        return float(self.images @ np.log1p(self.counts * ratio**2))
+
+
+class RemlProblem:
+    """The data, and the criterion as a function of the ratios `theta`.
+
+    theta, with `slopes`: the lower triangle of the Cholesky factor of the covariance of a person's mean ratings of real
+    and of modified images, then the ratios of real and of modified images. With `intercepts`: people's, and images'.
+    """
+
+    def __init__(
+        self, y: Floats, people: Sequence[str], images: Sequence[str], modified: npt.NDArray[np.bool_], slopes: bool
+    ) -> None:
+        _check(y, people, images, modified)
+        self.slopes, self.ratings = slopes, len(y)
+        person = np.unique(np.asarray(people, object).astype(str), return_inverse=True)[1].astype(np.int64)
+        image = np.unique(np.asarray(images, object).astype(str), return_inverse=True)[1].astype(np.int64)
+        self.people = int(person.max()) + 1
+        self.types = [_Type(y[of], person[of], self.people, image[of]) for of in (~modified, modified)]
+        self.images = sum(int(each.images.sum()) for each in self.types)
+        # with one rating for each person or image, its effect and the residual cannot be told apart
+        if len(y) <= max(self.people, self.images):
+            raise CleansetError(
+                f"the ratings: {len(y)} of {self.people} people and {self.images} images; expected more ratings than "
+                f"people and than images: have images rated several times"
+            )
+        # less the two means, of real and of modified images
+        self.freedom = len(y) - 2
+
+    def ratios(self, theta: Floats) -> tuple[float, float]:
+        """The images' ratios, of real and of modified."""
+        return (float(theta[-2]), float(theta[-1])) if self.slopes else (float(theta[-1]), float(theta[-1]))
+
+    def solve(self, theta: Floats) -> RemlSolution:
+        """The estimates for given ratios. Raises LinAlgError if the ratings do not determine them."""
+        ratios, count = self.ratios(theta), self.people
+        real, modified = (each.reduced_products(ratio) for each, ratio in zip(self.types, ratios, strict=True))
+        block, side = self._people(theta, real[:count], modified[:count])
+        # real, modified, ratings
+        rest = np.zeros((3, 3))
+        for place, each in enumerate((real, modified)):
+            rest[np.ix_([place, 2], [place, 2])] += each[count:, count:]
+        # lme4's system: the identity keeps it positive definite even where a variance is 0
+        lower = cholesky(block + np.eye(len(block)), lower=True)
+        across = solve_triangular(lower, side, lower=True)
+        rest -= across.T @ across
+        fixed = cholesky(rest[:2, :2], lower=True)
+        half = solve_triangular(fixed, np.eye(2), lower=True)
+        inverse = half.T @ half
+        beta = inverse @ rest[:2, 2]
+        logs = sum(each.log_determinant(ratio) for each, ratio in zip(self.types, ratios, strict=True))
+        logs += 2 * float(np.log(np.diag(lower)).sum() + np.log(np.diag(fixed)).sum())
+        return RemlSolution(beta, inverse, float(rest[2, 2] - beta @ rest[:2, 2]), logs)
+
+    def _people(self, theta: Floats, real: Floats, modified: Floats) -> tuple[Floats, Floats]:
+        """The people's block and their products with means and ratings, scaled by the factor of their covariance."""
+        count, nothing = self.people, np.zeros(self.people)
+        on_real = np.column_stack([real[:, count], nothing, real[:, count + 1]])
+        on_modified = np.column_stack([nothing, modified[:, count], modified[:, count + 1]])
+        real, modified = real[:, :count], modified[:, :count]
+        if not self.slopes:
+            ratio = theta[0]
+            return ratio**2 * (real + modified), ratio * (on_real + on_modified)
+        a, b, c = theta[:3]
+        across = b * c * modified
+        block = np.block([[a * a * real + b * b * modified, across], [across, c * c * modified]])
+        return block, np.vstack([a * on_real + b * on_modified, c * on_modified])
+
+    def profiled_criterion(self, theta: Floats) -> float:
+        """The REML criterion, -2 log likelihood, at the best residual variance for these ratios."""
+        found = self.solve(theta)
+        residual = found.squares / self.freedom
+        return found.log_determinant + self.freedom * (1 + math.log(2 * math.pi * residual))
+
+    def criterion(self, parameters: Floats) -> float:
+        """The REML criterion; `parameters` are the ratios and the residual's standard deviation."""
+        found, variance = self.solve(parameters[:-1]), parameters[-1] ** 2
+        logs = found.log_determinant + self.freedom * math.log(2 * math.pi * variance)
+        return float(logs + found.squares / variance)
+
+    def covariance(self, parameters: Floats) -> Floats:
+        """The variances of the two effects for these parameters."""
+        return np.asarray(np.diag(EFFECTS @ self.solve(parameters[:-1]).inverse @ EFFECTS.T) * parameters[-1] ** 2)
+
+    def minimize(self) -> Floats:
+        """The ratios that minimize the criterion. Raises CleansetError if none are found."""
+        try:
+            best, least = self._minimum(START * (np.array([1.0, 0.0, 1.0, 1.0, 1.0]) if self.slopes else np.ones(2)))
+            # the criterion is even in a ratio, so 0 is stationary: a search that ends there starts again beside it
+            for place in self._bounded():
+                if best[place] < AT_ZERO:
+                    found, value = self._minimum(np.where(np.arange(len(best)) == place, BESIDE_ZERO, best))
+                    best, least = (found, value) if value < least else (best, least)
+        except (LinAlgError, ValueError):
+            raise CleansetError(_UNIDENTIFIED) from None
+        if not np.isfinite(least) or np.abs(best).max() > MAX_RATIO:
+            raise CleansetError(_UNIDENTIFIED)
+        return best
+
+    def _minimum(self, start: Floats) -> tuple[Floats, float]:
+        bounded = self._bounded()
+        bounds = Bounds(np.array([0.0 if place in bounded else -np.inf for place in range(len(start))]))
+        found = minimize(
+            self.profiled_criterion, start, method="L-BFGS-B", jac=self._gradient, bounds=bounds,
+            options={"maxiter": 500, "ftol": 1e-14, "gtol": 1e-6},
+        )  # fmt: skip
+        return np.asarray(found.x, np.float64), float(found.fun)
+
+    def _bounded(self) -> tuple[int, ...]:
+        """Indices of theta that are bounded by 0."""
+        return (0, 2, 3, 4) if self.slopes else (0, 1)
+
+    def _gradient(self, theta: Floats) -> Floats:
+        # central differences; those that scipy takes by default are one-sided, and less exact
+        return np.asarray(derivatives(lambda point: np.array([self.profiled_criterion(point)]), theta)[0])
+
+
+_UNIDENTIFIED = (
+    "the ratings: no mixed model can be fitted to them (too few, or without variation); "
+    "expected several people who rate several images of each type, differently"
+)
+
+
+def _check(y: Floats, people: Sequence[str], images: Sequence[str], modified: npt.NDArray[np.bool_]) -> None:
+    if not len(y) == len(people) == len(images) == len(modified):
+        raise ValueError("expected as many people, images and types as ratings")
+    if not modified.any() or modified.all():
+        missing = "modified" if not modified.any() else "real"
+        raise CleansetError(f"the ratings: none of {missing} images; expected ratings of real and of modified images")
+    if len(set(people)) < 2 or np.ptp(y) == 0:
+        raise CleansetError(_UNIDENTIFIED)
+
+
+def derivatives(function: Callable[[Floats], Floats], point: Floats) -> Floats:
+    """Numerical derivatives, of second order: a row for each value of the function, a column for each parameter."""
+    steps = np.eye(len(point)) * STEP
+    return np.stack([function(point + step) - function(point - step) for step in steps], axis=1) / (2 * STEP)
+
+
+def second_derivatives(function: Callable[[Floats], float], point: Floats) -> Floats:
+    """The second derivatives of a function."""
+    steps = np.eye(len(point)) * STEP
+    middle = function(point)
+    ends = [function(point + step) + function(point - step) - 2 * middle for step in steps]
+    hessian = np.diag(ends)
+    for row, column in combinations(range(len(point)), 2):
+        both = steps[row] + steps[column]
+        mixed = function(point + both) + function(point - both) - 2 * middle
+        hessian[row, column] = hessian[column, row] = (mixed - ends[row] - ends[column]) / 2
+    return np.asarray(hessian / STEP**2)
+
+
 RandomTerms = Literal["slopes", "intercepts"]
 Degrees = Literal["satterthwaite", "normal"]
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cleanset.evaluation.user_model import NetworkError
 from cleanset.files import sha256, write_text
+from cleanset.measure.user_model import NetworkError
 from cleanset.progress import print_notice, rate_bar
 from cleanset.scoring.comparison import SEED, compare_scores, sample_size
 from cleanset.scoring.engine import Settings, score_few
@@ -30,8 +30,8 @@ from cleanset.studies.robustness.changed_images import ChangeName, SetImages, St
 from cleanset.studies.robustness.digests import TakenDigests
 from cleanset.studies.robustness.families import ChangePlan
 from cleanset.studies.robustness.images import images_for
-from cleanset.studies.robustness.names import CLEAN
 from cleanset.studies.robustness.provenance import changing_code, installed_versions
+from cleanset.studies.robustness.sampled import CLEAN
 from cleanset.studies.robustness.settings import StudyParams
 from cleanset.studies.robustness.single_pass import ModelInPass, answer_in_one_pass, squares
 from cleanset.studies.robustness.study import AnswerFiles

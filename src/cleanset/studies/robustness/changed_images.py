@@ -13,12 +13,12 @@ from PIL import Image
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.exports.folder import read_regular_file
 from cleanset.files import sha256
-from cleanset.images.base import base_image, through_jpeg, wide_image
 from cleanset.images.codec import decode
+from cleanset.images.preprocessing import base_image, through_jpeg, wide_image
+from cleanset.sets.folder import read_regular_file
 from cleanset.statistics.seeds import image_seed
-from cleanset.studies.robustness.names import UNCHANGED
+from cleanset.studies.robustness.sampled import UNCHANGED
 
 FORMATS = ("JPEG", "PNG")
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cleanset.options import HERE, StudyFolder
+from cleanset.edition.paths import HERE, StudyFolder
 
 if TYPE_CHECKING:
     from cleanset.studies.robustness.study import Study
@@ -31,7 +31,7 @@ def _study_with_backgrounds(folder: Path) -> "Study":
     """The study, whose photographs are looked at before anything that takes seconds to import."""
     from cleanset.edition.params import read_params
     from cleanset.studies.robustness.scenarios.params import RANDOM, Scenarios
-    from cleanset.studies.robustness.scenarios.photographs import photograph_paths
+    from cleanset.studies.robustness.scenarios.scenes import photograph_paths
     from cleanset.studies.robustness.settings import read_study_params
 
     study = _study(folder)
@@ -119,9 +119,9 @@ def generate(
     study: StudyFolder = HERE,
 ) -> None:
     """Generate the missing images with generated backgrounds."""
-    from cleanset.studies.robustness import generation as stage
+    from cleanset.studies.robustness.image_sets import generate_missing
 
-    made = stage.run(_study(study), pipeline, prompts, steps, guidance, device)
+    made = generate_missing(_study(study), pipeline, prompts, steps, guidance, device)
     print(f"{made} images made")
 
 
@@ -190,7 +190,7 @@ def evaluate(
     from rich.console import Console
 
     from cleanset.edition.paths import Edition
-    from cleanset.evaluation.command import Wanted
+    from cleanset.measure.command import Wanted
     from cleanset.studies.robustness import evaluation
 
     wanted = Wanted(images, model, architecture, precision=precision, device=device, hub=hub)
@@ -221,7 +221,7 @@ def table(
     Without --measure a row for each model, with its measures over all changes.
     The LaTeX needs the package booktabs.
     """
-    from cleanset.studies.robustness.paper_tables import formatted, paper_table
+    from cleanset.studies.robustness.measure_files import formatted, paper_table
 
     text = formatted(paper_table(folder, family, measure, selection), form)
     if out is None:

@@ -18,10 +18,9 @@ import pandas as pd
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, replacing, sha256, write_text
-from cleanset.images.base import BASE_SIZE, Resized
-from cleanset.machine import available_cores
+from cleanset.images.preprocessing import BASE_SIZE, Resized
 from cleanset.parsing import parse_json
-from cleanset.progress import rate_bar, tracked
+from cleanset.progress import available_cores, rate_bar, tracked
 from cleanset.scoring.decoding import SharedBatches
 from cleanset.scoring.shards import Shards, fingerprint
 from cleanset.studies.robustness.answers import with_keys

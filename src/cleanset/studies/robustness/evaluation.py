@@ -11,15 +11,15 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cleanset.comparability import CardModel, ComparabilityCard, card_model
-from cleanset.compare.model_index import write_hub
-from cleanset.compare.result_files import RESULTS, parse_results
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluation.command import Wanted
-from cleanset.evaluation.specs import Spec, ZooModel, file_stems
 from cleanset.files import remove_abandoned, sha256, write_text
+from cleanset.measure.command import Wanted
+from cleanset.measure.comparability import CardModel, ComparabilityCard, card_model
+from cleanset.measure.compare.model_index import write_hub
+from cleanset.measure.compare.result_files import RESULTS, parse_results
+from cleanset.measure.specs import Spec, ZooModel, file_stems
 from cleanset.studies.robustness.answers import StoredScores
 from cleanset.studies.robustness.changed_images import StudyFile
 from cleanset.studies.robustness.families import FAMILIES, ChangePlan, change_plan, families_in, family_named, notice
@@ -72,7 +72,7 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     sources = Sources(images.images, masks, images.files, study, images.edition)
     plans = [change_plan(family, sources, params) for family in families_in(params)]
 
-    from cleanset.evaluation.run import check
+    from cleanset.measure.run import check
     from cleanset.scoring.engine import settings_for
 
     # report a missing weights file before spending hours on another model
@@ -214,7 +214,7 @@ class _Answering:
 
     def load(self, settings: "Settings") -> _LoadedAnswering:
         """The model, loaded. Raises CleansetError if that fails."""
-        from cleanset.evaluation.run import load, preprocessing_digest
+        from cleanset.measure.run import load, preprocessing_digest
         from cleanset.scoring.provenance import library_versions
         from cleanset.studies.robustness.answering import AnsweringModel
 

@@ -8,12 +8,12 @@ import pandas as pd
 
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, StudyFile
-from cleanset.studies.robustness.common_params import CommonParams
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY
 from cleanset.studies.robustness.family import Changing, Family
 from cleanset.studies.robustness.images import Sources, images_sha256
-from cleanset.studies.robustness.names import UNCHANGED
+from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.perturbations.family import PERTURBATION_FAMILY
+from cleanset.studies.robustness.sampled import UNCHANGED
 from cleanset.studies.robustness.scenarios.family import SCENARIO_FAMILY
 
 FAMILIES: tuple[Family, ...] = (CORRUPTION_FAMILY, PERTURBATION_FAMILY, SCENARIO_FAMILY)

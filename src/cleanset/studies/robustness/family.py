@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, Protocol
 
 import pandas as pd
 
-from cleanset.sections import Section
 from cleanset.studies.robustness.changed_images import Change, StudyFile
-from cleanset.studies.robustness.common_params import CommonParams
 from cleanset.studies.robustness.images import Sources
+from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.results import MeasureDifference, MeasureLine, SeenAnswers, StudiedImages
+from cleanset.validation import Section
 
 
 class FamilySection(Protocol):

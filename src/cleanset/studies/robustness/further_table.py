@@ -10,7 +10,7 @@ from rich.text import Text
 from cleanset.edition.params import Model, read_params
 from cleanset.edition.paths import Edition
 from cleanset.scoring.models import preprocessing_of, sha256_of, weights_path
-from cleanset.studies.robustness.further import TrainedModel
+from cleanset.studies.robustness.params import TrainedModel
 from cleanset.studies.robustness.settings import read_study_params
 from cleanset.studies.robustness.study import Study
 from cleanset.studies.robustness.trained_models import trained_preprocessing

@@ -10,23 +10,11 @@ from numpy.typing import NDArray
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.exports.manifest import Entry
 from cleanset.files import sha256
+from cleanset.sets.manifest import Entry
 from cleanset.studies.robustness.changed_images import StudyFile, files_of
 from cleanset.studies.robustness.study import Study
-from cleanset.tables import (
-    BOX,
-    CLASS,
-    FILE,
-    IMAGE_ID,
-    INDEX,
-    NAME,
-    NAMES,
-    SHA256,
-    Table,
-    nullable,
-    read_table,
-)
+from cleanset.tables import BOX, CLASS, FILE, IMAGE_ID, INDEX, NAME, NAMES, SHA256, Table, nullable, read_table
 
 STUDY_IMAGES = Table(
     key=("file",),

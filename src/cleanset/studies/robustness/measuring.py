@@ -14,8 +14,7 @@ import pandas as pd
 
 from cleanset.edition.params import Model, read_params
 from cleanset.errors import CleansetError
-from cleanset.files import read_text, replacing, write_text
-from cleanset.metrics import write_metrics
+from cleanset.files import read_text, replacing, write_metrics, write_text
 from cleanset.parsing import parse_json
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answers import predictions_table

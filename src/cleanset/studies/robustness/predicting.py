@@ -8,7 +8,7 @@ from pyarrow import parquet
 
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
-from cleanset.machine import available_cores
+from cleanset.progress import available_cores
 from cleanset.scoring.engine import settings_for
 from cleanset.scoring.models import load_model
 from cleanset.studies.robustness.answering import AnsweringModel, facts_of_every_model, plan_for, predict

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
+from cleanset.edition.pipelines.modules import Definition, path_of, reached
 from cleanset.files import sha256
-from cleanset.pipelines.modules import Definition, path_of, reached
 from cleanset.studies.robustness.families import FAMILIES
 
 PLUMBING = (
-    "cleanset.dataset", "cleanset.edition", "cleanset.errors", "cleanset.exports", "cleanset.files",
+    "cleanset.dataset", "cleanset.edition", "cleanset.errors", "cleanset.sets", "cleanset.files",
     "cleanset.parsing", "cleanset.progress", "cleanset.tables", "cleanset.validation",
 )  # fmt: skip
 """Modules and packages that read, check and report, and decide no pixel."""

@@ -19,10 +19,10 @@ from PIL import Image
 
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES
 from cleanset.errors import CleansetError
-from cleanset.exports.folder import read_regular_file
-from cleanset.images.base import BASE_SIZE, base_image
 from cleanset.images.codec import decode
+from cleanset.images.preprocessing import BASE_SIZE, base_image
 from cleanset.progress import print_notice, tracked
+from cleanset.sets.folder import read_regular_file
 from cleanset.studies.robustness.changed_images import FORMATS, StudyFile
 from cleanset.studies.robustness.family import Family
 

@@ -5,7 +5,9 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
-from cleanset.comparability import (
+from cleanset.dataset.ilsvrc import CLASSES
+from cleanset.files import sha256
+from cleanset.measure.comparability import (
     CardClasses,
     CardImages,
     CardInterval,
@@ -14,8 +16,6 @@ from cleanset.comparability import (
     ComparabilityCard,
     images_digest,
 )
-from cleanset.dataset.ilsvrc import CLASSES
-from cleanset.files import sha256
 from cleanset.statistics.bootstrap import LEVEL, Bootstrap
 from cleanset.studies.robustness.changed_images import ChangeName
 from cleanset.studies.robustness.corruptions.measures import ALEXNET_CLEAN_ERROR, ALEXNET_ERRORS

@@ -4,14 +4,16 @@ CE is the ratio of two mean errors, mCE a mean of CEs, FR the ratio of two FPs: 
 it is of all images. Models that are compared must be resampled together (one `Resamples` for all of them).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import LEVEL, Interval, Resamples, percentile_interval, reflected_interval
+from cleanset.validation import shown
 
 Definition = Literal["as_written", "as_published"]
 DEFINITIONS: tuple[str, ...] = get_args(Definition)
@@ -101,3 +103,46 @@ def mean_of(values: Mapping[str, Sampled], over: Sequence[str]) -> Sampled:
     parts = [one.by_image for one in each if one.by_image is not None]
     by_image = np.mean(parts, axis=0) if len(parts) == len(each) else None
     return Sampled(float(np.mean([one.value for one in each])), draws, any(one.shifted for one in each), by_image)
+
+
+UNCHANGED = "unchanged"
+"""The base image that corruptions and scenarios start from."""
+
+
+CLEAN = "clean"
+"""The image with the model's own preprocessing."""
+
+
+def expand_groups(
+    what: str,
+    wanted: Iterable[str],
+    groups: Mapping[str, tuple[str, ...]],
+    known: tuple[str, ...],
+    listed: tuple[str, ...] | None = None,
+) -> tuple[str, ...]:
+    """The names and the members of the groups among `wanted`, in the order of `known`, each once.
+
+    Raises CleansetError for a name that is neither known nor a group; `what` is the singular of the names.
+    `listed`: those of the known names that its message lists; None: all.
+    """
+    # a single name is a sequence of letters otherwise
+    wanted = [wanted] if isinstance(wanted, str) else list(wanted)
+    found: set[str] = set()
+    for name in wanted:
+        # a misspelled name must not silently measure less
+        if name not in groups and name not in known:
+            names = ", ".join(listed or known)
+            raise CleansetError(
+                f"unknown {what} {shown(name)}; expected one of {names}, or a group: {', '.join(groups)}"
+            )
+        found.update(groups.get(name, (name,)))
+    return tuple(name for name in known if name in found)
+
+
+def check_names(names: list[str], expand: Callable[[list[str]], object]) -> list[str]:
+    """The names, as pydantic's validators take them: ValueError for one that `expand` does not know."""
+    try:
+        expand(names)
+    except CleansetError as error:
+        raise ValueError(str(error)) from None
+    return names

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, ValidationError, create_model
 
 from cleanset.errors import CleansetError
-from cleanset.sections import Section
-from cleanset.studies.robustness.common_params import CommonParams
+from cleanset.parsing import read_yaml
 from cleanset.studies.robustness.corruptions.params import CorruptionMeasures, corruptions_of
 from cleanset.studies.robustness.families import FAMILIES
 from cleanset.studies.robustness.family import Family, ReferencedModel
-from cleanset.studies.robustness.further import TrainedModel
-from cleanset.validation import first_problem, shown
-from cleanset.yaml_files import read_yaml
+from cleanset.studies.robustness.params import CommonParams, TrainedModel
+from cleanset.validation import Section, first_problem, shown
 
 _MEASURES = "The keys that decide only measures, by family."
 """The description of `measures` in the reference."""

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cleanset.files import read_bytes, write_text
-from cleanset.machine import available_cores
-from cleanset.progress import rate_bar
+from cleanset.progress import available_cores, rate_bar
 from cleanset.scoring.shards import Shards
 from cleanset.studies.robustness.digests import DigestRun, TakenDigests
 from cleanset.studies.robustness.families import ChangePlan

@@ -19,10 +19,9 @@ from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.images.base import BASE_SIZE, Resized
 from cleanset.images.codec import Source
-from cleanset.images.preprocessing import ResizeAndCrop
-from cleanset.machine import keep_freed_memory
+from cleanset.images.preprocessing import BASE_SIZE, ResizeAndCrop, Resized
+from cleanset.progress import keep_freed_memory
 from cleanset.scoring.decoding import Batch, SharedBatches
 from cleanset.scoring.engine import OnProgress, Settings
 from cleanset.scoring.logits import Columns, ReadOff

@@ -16,13 +16,13 @@ from torchvision import models as torchvision_models
 from cleanset.dataset.ilsvrc import CLASSES, class_indices
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError, reason
-from cleanset.evaluation.run import NamedModel, load
-from cleanset.evaluation.user_model import CheckedNetwork
 from cleanset.images.preprocessing import Preprocessing, ResizeAndCrop, timm_preprocessing
+from cleanset.measure.run import NamedModel, load
+from cleanset.measure.user_model import CheckedNetwork
 from cleanset.scoring.checkpoints import load_checkpoint
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.models import LoadedModel, Normalise, preprocessing_of, sha256_of, weights_at_hand
-from cleanset.studies.robustness.further import TrainedModel, further_spec
+from cleanset.studies.robustness.params import TrainedModel, further_spec
 from cleanset.validation import shown
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -135,7 +135,7 @@ def _of_timm(name: str, classes: int, size: int, weights: Path | None) -> nn.Mod
 
 
 def _of_torchvision(text: str, classes: int, size: int, weights: Path | None) -> nn.Module:
-    from cleanset.scoring.weight_files import read_tensors
+    from cleanset.scoring.checkpoints import read_tensors
 
     name = text.partition(".")[0]
     if name not in torchvision_models.list_models(module=torchvision_models):

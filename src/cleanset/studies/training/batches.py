@@ -17,7 +17,7 @@ from cleanset.progress import tracked
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.training.images import TrainingPixels
 from cleanset.studies.training.loop import epoch_seed
-from cleanset.studies.training.recipes.base import Recipe
+from cleanset.studies.training.recipes import Recipe
 
 KEPT_BYTES = 2**32
 """Largest size of the pixels that are decoded once and kept."""

@@ -18,10 +18,7 @@ from cleanset.studies.training.images import TrainingPixels, in_scenario, pixels
 from cleanset.studies.training.loop import LOSS, Outcome
 from cleanset.studies.training.networks import build_network
 from cleanset.studies.training.params import Run
-from cleanset.studies.training.recipes.adversarial import AdversarialTraining
-from cleanset.studies.training.recipes.augmix import AugmixTraining
-from cleanset.studies.training.recipes.base import Recipe, Standard
-from cleanset.studies.training.recipes.noise import GaussianNoise
+from cleanset.studies.training.recipes import AdversarialTraining, AugmixTraining, GaussianNoise, Recipe, Standard
 
 TESTED_AT_A_TIME = 64
 TEST_COLUMNS = ("scenario", "class_index", "images", "correct", "loss")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cleanset.options import HERE, StudyFolder
+from cleanset.edition.paths import HERE, StudyFolder
 
 if TYPE_CHECKING:
     from cleanset.studies.training.study import TrainingStudy
@@ -57,7 +57,7 @@ def entry(
     study: StudyFolder = HERE,
 ) -> None:
     """Print a trained network as an entry of further_models in params.yaml of the robustness study."""
-    from cleanset.studies.training import entries
+    from cleanset.studies.training import study as entries
     from cleanset.studies.training.params import read_training_params
     from cleanset.validation import check_known
 
@@ -86,7 +86,7 @@ def masks(
     """Make masks for the robustness study's images that have none, by a trained segmentation network."""
     _choose_instructions()
     from cleanset.studies.training.segmentation import finished_network
-    from cleanset.studies.training.segmentation.model_masks import ORIGIN
+    from cleanset.studies.training.segmentation.finished_network import ORIGIN
 
     for line in finished_network.make_masks(_study(study), run, fold, folder).lines():
         typer.echo(line)

@@ -12,10 +12,10 @@ from PIL import Image
 
 from cleanset.dataset.ilsvrc import class_indices, wnids
 from cleanset.errors import CleansetError
-from cleanset.exports.folder import read_regular_file
 from cleanset.files import sha256
-from cleanset.images.base import Resized, base_image
 from cleanset.images.codec import decode
+from cleanset.images.preprocessing import Resized, base_image
+from cleanset.sets.folder import read_regular_file
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.changed_images import FORMATS, StudyFile, base_pixels
 from cleanset.studies.robustness.scenarios.params import GENERATED, RANDOM
@@ -147,12 +147,7 @@ def in_scenario(images: pd.DataFrame, scenario: str) -> pd.DataFrame:
 
 
 def _scenes(study: TrainingStudy, data: Data, images: pd.DataFrame, scenario: str) -> "SceneImage":
-    from cleanset.studies.robustness.scenarios.scenes import (
-        SceneImage,
-        SceneMask,
-        StoredFile,
-        photograph_files,
-    )
+    from cleanset.studies.robustness.scenarios.scenes import SceneImage, SceneMask, StoredFile, photograph_files
 
     folder, names, masks = study.folder / data.images, wnids(), {}
     columns = (images[name] for name in ("file", "class_index", "mask", "mask_sha256"))

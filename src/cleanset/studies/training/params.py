@@ -7,14 +7,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from cleanset.errors import CleansetError
-from cleanset.sections import Role, Section
+from cleanset.parsing import read_yaml
 from cleanset.studies.attacks.base import Fraction, Norm
 from cleanset.studies.robustness.corruptions.params import corruptions_of
-from cleanset.studies.robustness.names import check_names
+from cleanset.studies.robustness.sampled import check_names
 from cleanset.studies.robustness.scenarios.params import GENERATED, SCENARIOS, Baselines
 from cleanset.studies.training.operations import check_named, operations_of
-from cleanset.validation import first_problem, shown
-from cleanset.yaml_files import read_yaml
+from cleanset.validation import Role, Section, first_problem, shown
 
 ORIGINAL = "original"
 """The scenario of images as they are."""

@@ -207,7 +207,7 @@ def run(study: "TrainingStudy", grid: str | None, steps: int, *, starts: bool) -
     """
     from rich.console import Console
 
-    from cleanset.studies.training.experiments.grids import grid_runs
+    from cleanset.studies.training.experiments import grid_runs
     from cleanset.studies.training.params import read_training_params
 
     params = read_training_params(study.params_yaml)

@@ -12,8 +12,8 @@ from typing import Any
 import pandas as pd
 import torch
 
+from cleanset.edition.pipelines.modules import Definition, path_of, reached
 from cleanset.files import sha256, write_text
-from cleanset.pipelines.modules import Definition, path_of, reached
 from cleanset.studies.robustness.provenance import PLUMBING
 from cleanset.studies.training.loop import Row, Trained
 from cleanset.studies.training.params import Run

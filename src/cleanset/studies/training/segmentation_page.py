@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from cleanset.dataset.class_names import class_names
+from cleanset.dataset.ilsvrc import class_names
 from cleanset.errors import CleansetError
-from cleanset.studies.training.experiments.accuracies import in_order
+from cleanset.studies.training.experiments import in_order
 from cleanset.studies.training.finished import FinishedRun
 from cleanset.studies.training.segmentation.measures import BACKGROUND_CLASS
 from cleanset.studies.training.segmentation.sheets import SHEET_COLUMNS

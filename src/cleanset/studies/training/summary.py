@@ -8,18 +8,21 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from cleanset.files import replacing, write_text
-from cleanset.metrics import Lines, write_metrics
-from cleanset.studies.training.experiments.accuracies import fold_accuracies, in_order, mean_accuracies
-from cleanset.studies.training.experiments.deviations import (
+from cleanset.files import Lines, replacing, write_metrics, write_text
+from cleanset.studies.training.experiments import (
+    Pair,
     TrainedScore,
     deviations,
+    fold_accuracies,
+    gains,
+    in_order,
     inner_section,
+    mean_accuracies,
+    pairs,
+    table_2,
     trained_scores,
 )
-from cleanset.studies.training.experiments.pairs import Pair, gains, pairs, table_2
-from cleanset.studies.training.finished import FinishedRun, finished_runs
-from cleanset.studies.training.histories import FinalValue, plotted
+from cleanset.studies.training.finished import FinalValue, FinishedRun, finished_runs, plotted
 from cleanset.studies.training.params import ORIGINAL, Run, SegmentationMeasures, read_training_params
 from cleanset.studies.training.segmentation.results import tables as segmentation_tables
 from cleanset.studies.training.study import TrainingStudy

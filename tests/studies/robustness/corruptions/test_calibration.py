@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.statistics.bootstrap import Bootstrap
-from cleanset.studies.robustness.corruptions.calibration import BINS, UNIT, sampled_ece, sampled_nll
-from cleanset.studies.robustness.corruptions.effective import effective_robustness
+from cleanset.studies.robustness.corruptions.measures import BINS, UNIT, effective_robustness, sampled_ece, sampled_nll
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.corruptions.results import Certainty, CorruptionAnswers
-from cleanset.studies.robustness.names import CLEAN, UNCHANGED
-from cleanset.studies.robustness.sampled import Sampled
+from cleanset.studies.robustness.sampled import CLEAN, UNCHANGED, Sampled
 from tests.properties import examples
 from tests.studies.robustness.corruptions.test_results import SETS, answers, line, study
 

@@ -8,10 +8,10 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Bootstrap
-from cleanset.studies.robustness.names import CLEAN, UNCHANGED
 from cleanset.studies.robustness.perturbations.params import PERTURBATIONS
 from cleanset.studies.robustness.perturbations.results import PerturbationStudy, Top5, by_frame, read_answers
 from cleanset.studies.robustness.results import MeasureLine, StudiedImages
+from cleanset.studies.robustness.sampled import CLEAN, UNCHANGED
 
 SETS = [["a"], ["a", "b"], ["b"], ["a", "b"], ["a", "b"], ["b"]]
 CLASSES = np.array([0, 0, 1, 1, 2, 2])

@@ -14,8 +14,12 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, Sources
 from cleanset.studies.robustness.scenarios.params import Scenarios
-from cleanset.studies.robustness.scenarios.photographs import photograph_paths
-from cleanset.studies.robustness.scenarios.scenes import generated_files, photograph_files, scene_images
+from cleanset.studies.robustness.scenarios.scenes import (
+    generated_files,
+    photograph_files,
+    photograph_paths,
+    scene_images,
+)
 from cleanset.studies.robustness.study import Study
 from cleanset.tables import INDEX, write_table
 from simulation import index_of

@@ -13,8 +13,8 @@ from PIL import Image
 from scipy.ndimage import correlate1d
 
 from cleanset.errors import CleansetError
-from cleanset.images.base import base_image
 from cleanset.images.codec import pixels_sha256
+from cleanset.images.preprocessing import base_image
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.robustness.scenarios.changes import (
     Placing,

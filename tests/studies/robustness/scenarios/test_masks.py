@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from cleanset.errors import CleansetError
-from cleanset.images.base import base_image
+from cleanset.images.preprocessing import base_image
 from cleanset.studies.robustness.scenarios.mask_formats import labelme_mask, png_mask, rle_mask
 from cleanset.studies.robustness.scenarios.masks import (
     Mask,

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Bootstrap
-from cleanset.studies.robustness.names import CLEAN, UNCHANGED
 from cleanset.studies.robustness.results import MeasureLine, StudiedImages
+from cleanset.studies.robustness.sampled import CLEAN, UNCHANGED
 from cleanset.studies.robustness.scenarios.measures import score
 from cleanset.studies.robustness.scenarios.params import ScenarioMeasures, Scenarios
 from cleanset.studies.robustness.scenarios.results import (

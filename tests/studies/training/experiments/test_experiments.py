@@ -7,10 +7,18 @@ import pandas as pd
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.studies.training.experiments.accuracies import fold_accuracies, in_order, mean_accuracies
-from cleanset.studies.training.experiments.deviations import deviations, inner_section, trained_scores
-from cleanset.studies.training.experiments.grids import grid_runs
-from cleanset.studies.training.experiments.pairs import gains, pairs, table_2
+from cleanset.studies.training.experiments import (
+    deviations,
+    fold_accuracies,
+    gains,
+    grid_runs,
+    in_order,
+    inner_section,
+    mean_accuracies,
+    pairs,
+    table_2,
+    trained_scores,
+)
 from tests.studies.training.counted import counted, run_of
 
 RUNS = [run_of("one", "original"), run_of("two", "blur_object"), run_of("three", "random_background")]

@@ -16,8 +16,12 @@ from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
 from cleanset.studies.robustness.scenarios.mask_formats import png_mask
 from cleanset.studies.training.networks import write_weights
 from cleanset.studies.training.params import Network
-from cleanset.studies.training.segmentation.finished_network import FinishedNetwork, make_masks, unmasked_images
-from cleanset.studies.training.segmentation.model_masks import MADE_WITH
+from cleanset.studies.training.segmentation.finished_network import (
+    MADE_WITH,
+    FinishedNetwork,
+    make_masks,
+    unmasked_images,
+)
 from cleanset.studies.training.segmentation.task import build_network
 from cleanset.studies.training.study import TrainingStudy
 from cleanset.tables import write_table

@@ -10,8 +10,7 @@ from cleanset.errors import CleansetError
 from cleanset.studies.robustness.scenarios.image_masks import MaskedImage, MaskSource, find_masks, mask_table
 from cleanset.studies.robustness.scenarios.mask_formats import png_mask
 from cleanset.studies.robustness.scenarios.masks import Mask
-from cleanset.studies.training.segmentation.label_maps import Pixels
-from cleanset.studies.training.segmentation.model_masks import (
+from cleanset.studies.training.segmentation.finished_network import (
     MADE_WITH,
     ORIGIN,
     UnmaskedImage,
@@ -19,6 +18,7 @@ from cleanset.studies.training.segmentation.model_masks import (
     object_of_logits,
     write_model_masks,
 )
+from cleanset.studies.training.segmentation.label_maps import Pixels
 from tests.studies.training.segmentation.drawn import CLASSES, WNIDS, draw
 
 

@@ -7,12 +7,12 @@ import torch
 from torch import nn
 
 from cleanset.errors import CleansetError
-from cleanset.studies.training.segmentation.neck import VitPyramid
 from cleanset.studies.training.segmentation.networks import (
     DECODERS,
     PUBLISHED,
     MatrixAveragePool,
     SegmentationNetwork,
+    VitPyramid,
     segmentation_network,
 )
 

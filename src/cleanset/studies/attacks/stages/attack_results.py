@@ -7,14 +7,14 @@ import numpy as np
 import pandas as pd
 
 from cleanset.edition.params import read_params
-from cleanset.metrics import write_metrics
+from cleanset.files import write_metrics
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.attacks.measures import AttackMeasure, attack_measures, worst_case_measures
 from cleanset.studies.attacks.params import WORST_CASE, AttackParams, read_attack_params
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.study import AttackStudy
-from cleanset.studies.robustness.further import further_roles
 from cleanset.studies.robustness.measuring import write_csv
+from cleanset.studies.robustness.params import further_roles
 from cleanset.tables import read_table
 
 SHOWN = ("robust_accuracy", "success", "error", "queries")

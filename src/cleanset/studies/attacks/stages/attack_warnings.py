@@ -7,8 +7,7 @@ from collections.abc import Mapping
 
 from cleanset.scoring.differentiable import PixelNetwork, searching
 from cleanset.scoring.engine import settings_for
-from cleanset.studies.attacks.base import searched_seed
-from cleanset.studies.attacks.libraries import globally_seeded
+from cleanset.studies.attacks.base import globally_seeded, searched_seed
 from cleanset.studies.attacks.params import AttackParams
 from cleanset.studies.attacks.pgd import Pgd
 from cleanset.studies.attacks.sources import Searching

@@ -19,16 +19,18 @@ import torch
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, sha256, write_text
 from cleanset.progress import print_notice, tracked
-from cleanset.scoring import differentiable, groups
+from cleanset.scoring import differentiable
+from cleanset.scoring import logits as groups
 from cleanset.scoring.differentiable import PixelNetwork, searching
 from cleanset.scoring.engine import settings_for
 from cleanset.scoring.provenance import library_versions, scoring_code
 from cleanset.scoring.shards import Shards, fingerprint, source_code
-from cleanset.studies.attacks import base, judged, libraries, sources, straight_through, targets
-from cleanset.studies.attacks.base import Known, Search, judged_seed, searched_seed
+from cleanset.studies.attacks import base, judged, sources, targets
+from cleanset.studies.attacks import base as libraries
+from cleanset.studies.attacks import sources as straight_through
+from cleanset.studies.attacks.base import Known, Search, globally_seeded, judged_seed, searched_seed
 from cleanset.studies.attacks.guess import GUESSED
 from cleanset.studies.attacks.judged import Judge
-from cleanset.studies.attacks.libraries import globally_seeded
 from cleanset.studies.attacks.params import ATTACKS, AttackParams, Budget
 from cleanset.studies.attacks.results import ATTACKED, SHARD, attacked_rows, png_name, rows
 from cleanset.studies.attacks.sources import Searching

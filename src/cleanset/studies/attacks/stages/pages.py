@@ -9,16 +9,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
-from cleanset.dataset.class_names import class_names
+from cleanset.dataset.ilsvrc import class_names
 from cleanset.edition.params import Model, Params, read_params
 from cleanset.files import replacing, write_text
 from cleanset.images import codec
-from cleanset.images.base import Pixels, enlarged_difference, jpeg
-from cleanset.images.preprocessing import Preprocessing
+from cleanset.images.preprocessing import Pixels, Preprocessing, enlarged_difference, jpeg
 from cleanset.scoring.decoding import pixels_of
 from cleanset.scoring.engine import settings_for
-from cleanset.scoring.groups import Groups, stored_columns
-from cleanset.scoring.logits import ReadOff
+from cleanset.scoring.logits import Groups, ReadOff, stored_columns
 from cleanset.scoring.models import preprocessing_of
 from cleanset.studies.attacks.page import AttacksData, SheetRow, attacks_page
 from cleanset.studies.attacks.params import read_attack_params

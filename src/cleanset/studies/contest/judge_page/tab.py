@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cleanset.errors import CleansetError
-from cleanset.saving import ChangedMeanwhileError
-from cleanset.studies.contest.judge_page.answers import JudgeDraft
-from cleanset.studies.contest.judge_page.session import JudgeSession
+from cleanset.files import ChangedMeanwhileError
+from cleanset.studies.contest.judge_page.session import JudgeDraft, JudgeSession
 from cleanset.studies.contest.judge_plan import JudgeTask
 from cleanset.studies.contest.judging import CONTAINS, Contains
 from cleanset.studies.contest.outlines import MAX_POINTS, Point

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from cleanset.studies.robustness.changed_images import StudyFile
-from cleanset.studies.robustness.common_params import CommonParams
 from cleanset.studies.robustness.corruptions.params import (
     C_BAR_AMOUNTS,
     CORRUPTION_GROUPS,
@@ -21,6 +20,7 @@ from cleanset.studies.robustness.corruptions.params import (
 )
 from cleanset.studies.robustness.family import Changing, Family, FamilyStudy, PagesData, ReferencedModel, SheetLayout
 from cleanset.studies.robustness.images import Sources
+from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.results import SeenAnswers, StudiedImages
 from cleanset.tables import SEVERITY
 
@@ -84,7 +84,7 @@ def _page_context(data: PagesData) -> dict[str, Any]:
 
 def _by_class(errors: pd.DataFrame) -> dict[str, Any]:
     """Robust accuracy by model and class in percent: over all corruptions and severities; the worst classes of all."""
-    from cleanset.dataset.class_names import class_names
+    from cleanset.dataset.ilsvrc import class_names
 
     counts = errors.groupby(["model", "class_index"], sort=False)[["errors", "images"]].sum()
     accuracies = 100 * (1 - counts["errors"] / counts["images"])

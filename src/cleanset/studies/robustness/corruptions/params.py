@@ -9,8 +9,8 @@ from typing import Annotated
 
 from pydantic import Field, field_validator, model_validator
 
-from cleanset.sections import Section
-from cleanset.studies.robustness.names import check_names, expand_groups
+from cleanset.studies.robustness.sampled import check_names, expand_groups
+from cleanset.validation import Section
 
 CORRUPTION_GROUPS: dict[str, tuple[str, ...]] = {
     "noise": ("gaussian_noise", "shot_noise", "impulse_noise"),

@@ -12,16 +12,17 @@ import numpy.typing as npt
 import pandas as pd
 
 from cleanset.statistics.bootstrap import Resamples
-from cleanset.studies.robustness.corruptions.calibration import sampled_ece, sampled_nll
-from cleanset.studies.robustness.corruptions.effective import effective_robustness
 from cleanset.studies.robustness.corruptions.measures import (
     ALEXNET,
     Reference,
     corruption_errors,
+    effective_robustness,
     error_table,
     mean_corruption_error,
     relative_corruption_errors,
     sampled_ces,
+    sampled_ece,
+    sampled_nll,
     unseen_corruptions,
 )
 from cleanset.studies.robustness.corruptions.params import (
@@ -32,7 +33,6 @@ from cleanset.studies.robustness.corruptions.params import (
     Corruptions,
     corruptions_of,
 )
-from cleanset.studies.robustness.names import CLEAN, UNCHANGED
 from cleanset.studies.robustness.results import (
     Chosen,
     MeasureDifference,
@@ -45,7 +45,7 @@ from cleanset.studies.robustness.results import (
     shares,
     undefined_measure,
 )
-from cleanset.studies.robustness.sampled import Sampled, constant, mean_of, sampled_means
+from cleanset.studies.robustness.sampled import CLEAN, UNCHANGED, Sampled, constant, mean_of, sampled_means
 
 Misclassified = npt.NDArray[np.bool_]
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy.ndimage import convolve1d
 
-from cleanset.images.base import BASE_SIZE, central
+from cleanset.images.preprocessing import BASE_SIZE, central
 from cleanset.statistics.seeds import change_seed
 from cleanset.studies.robustness.changed_images import StudyFile, wide_pixels
 from cleanset.studies.robustness.exact import with_hsv

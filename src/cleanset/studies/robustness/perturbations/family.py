@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from cleanset.studies.robustness.changed_images import StudyFile
-from cleanset.studies.robustness.common_params import CommonParams
 from cleanset.studies.robustness.family import Changing, Family, FamilyStudy, PagesData, ReferencedModel, SheetLayout
 from cleanset.studies.robustness.images import Sources, first_images
+from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.perturbations.params import (
     PERTURBATION_GROUPS,
     PERTURBATIONS,

@@ -9,9 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from cleanset.sections import Section
-from cleanset.studies.robustness.names import check_names, expand_groups
-from cleanset.validation import check_known
+from cleanset.studies.robustness.sampled import check_names, expand_groups
+from cleanset.validation import Section, check_known
 
 PERTURBATION_GROUPS: dict[str, tuple[str, ...]] = {
     "noise": ("gaussian_noise", "shot_noise"),

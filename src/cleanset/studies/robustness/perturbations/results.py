@@ -13,7 +13,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from cleanset.statistics.bootstrap import Resamples
-from cleanset.studies.robustness.names import CLEAN, UNCHANGED
 from cleanset.studies.robustness.perturbations.measures import (
     MAX_TOP5_DISTANCE,
     Ints,
@@ -44,7 +43,15 @@ from cleanset.studies.robustness.results import (
     shares,
     undefined_measure,
 )
-from cleanset.studies.robustness.sampled import DEFINITIONS, Definition, Sampled, mean_of, sampled_means
+from cleanset.studies.robustness.sampled import (
+    CLEAN,
+    DEFINITIONS,
+    UNCHANGED,
+    Definition,
+    Sampled,
+    mean_of,
+    sampled_means,
+)
 
 Top5 = npt.NDArray[np.int64]
 """The five most probable classes, best first: images x frames x 5."""

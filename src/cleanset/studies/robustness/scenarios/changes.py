@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.images.base import BASE_SIZE, SHORT_SIDE
+from cleanset.images.preprocessing import BASE_SIZE, SHORT_SIDE
 from cleanset.statistics.seeds import change_seed
 from cleanset.studies.robustness.scenarios.masks import Mask, Regions
 from cleanset.studies.robustness.scenarios.params import (

@@ -9,11 +9,11 @@ import pandas as pd
 
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.changed_images import StudyFile
-from cleanset.studies.robustness.common_params import CommonParams
 from cleanset.studies.robustness.family import Changing, Family, FamilyStudy, PagesData, ReferencedModel, SheetLayout
 from cleanset.studies.robustness.images import Sources
-from cleanset.studies.robustness.names import UNCHANGED
+from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.results import SeenAnswers, StudiedImages
+from cleanset.studies.robustness.sampled import UNCHANGED
 from cleanset.studies.robustness.scenarios.image_masks import has_scenarios
 from cleanset.studies.robustness.scenarios.mask_formats import FORMATS
 from cleanset.studies.robustness.scenarios.params import MATTES, Baselines, ScenarioMeasures, Scenarios
@@ -85,7 +85,7 @@ def _study(params: CommonParams, answers: SeenAnswers, images: StudiedImages) ->
 
 
 def _page_context(data: PagesData) -> dict[str, Any]:
-    from cleanset.dataset.class_names import class_names
+    from cleanset.dataset.ilsvrc import class_names
     from cleanset.studies.robustness.results import percentages
 
     wanted, cells = data.params.section(Scenarios), data.tables["scenario_accuracies"]
@@ -140,7 +140,7 @@ def _score_parts(table: pd.DataFrame) -> dict[tuple[str, str, str], str]:
 
 def _baseline_names(base: Baselines, first_role: str, cells: pd.DataFrame) -> list[str]:
     """The levels that the regression compares with, as text."""
-    from cleanset.dataset.class_names import class_names
+    from cleanset.dataset.ilsvrc import class_names
 
     class_index = base.class_index if base.class_index is not None else int(cells["class_index"].min())
     return [base.model or first_role, base.scenario or UNCHANGED, class_names()[class_index].name]
@@ -148,7 +148,7 @@ def _baseline_names(base: Baselines, first_role: str, cells: pd.DataFrame) -> li
 
 def _terms(estimates: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of the regression's table, with class indices as names."""
-    from cleanset.dataset.class_names import class_names
+    from cleanset.dataset.ilsvrc import class_names
 
     table = estimates.astype(object).where(estimates.notna(), None)
     rows = [{str(key): value for key, value in row.items()} for row in table.to_dict("records")]

@@ -1,6 +1,8 @@
 """Generated backgrounds: in-painting around the object by a diffusers pipeline from a local folder.
 
 Needs the extra `generate`. The images are made once and kept as files: a pipeline's result may differ between machines.
+
+The command `cleanset robustness generate`: images with generated backgrounds, for the stage scenarios.
 """
 
 import json
@@ -14,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from cleanset.errors import CleansetError, reason
+from cleanset.errors import CleansetError, install_command, reason
 from cleanset.files import read_bytes, replacing, sha256, write_text
-from cleanset.images.base import BASE_SIZE
-from cleanset.installation import install_command
+from cleanset.images.preprocessing import BASE_SIZE
 from cleanset.statistics.seeds import change_seed
 from cleanset.studies.robustness.scenarios.changes import KIND, object_put_back
 from cleanset.studies.robustness.scenarios.masks import Regions

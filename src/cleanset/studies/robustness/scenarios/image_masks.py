@@ -11,12 +11,12 @@ import pandas as pd
 
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, wnids
 from cleanset.errors import CleansetError
-from cleanset.exports.folder import read_regular_file
 from cleanset.files import sha256
 from cleanset.images.boxes import Box, box_of
+from cleanset.sets.folder import read_regular_file
 from cleanset.studies.robustness.changed_images import SetImages, StudyFile
-from cleanset.studies.robustness.common_params import CommonParams
 from cleanset.studies.robustness.images import MASKS
+from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.scenarios.mask_formats import (
     FORMATS,
     IMAGENET_S,

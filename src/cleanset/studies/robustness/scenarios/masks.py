@@ -12,8 +12,8 @@ from PIL import Image
 from scipy import ndimage
 
 from cleanset.errors import CleansetError
-from cleanset.images.base import base_image
 from cleanset.images.boxes import Box, check_box
+from cleanset.images.preprocessing import base_image
 
 Mask = NDArray[np.bool_]
 """True where the object is; bool of shape (height, width)."""

@@ -14,8 +14,7 @@ import pandas as pd
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Resamples
-from cleanset.studies.robustness.names import UNCHANGED
-from cleanset.studies.robustness.sampled import DEFINITIONS, Definition, Sampled
+from cleanset.studies.robustness.sampled import DEFINITIONS, UNCHANGED, Definition, Sampled
 from cleanset.validation import shown
 
 Floats = npt.NDArray[np.float64]

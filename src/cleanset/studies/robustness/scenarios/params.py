@@ -6,9 +6,8 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from cleanset.sections import Section
-from cleanset.studies.robustness.names import CLEAN, UNCHANGED, check_names, expand_groups
-from cleanset.validation import shown
+from cleanset.studies.robustness.sampled import CLEAN, UNCHANGED, check_names, expand_groups
+from cleanset.validation import Section, shown
 
 SCENARIO_GROUPS: dict[str, tuple[str, ...]] = {
     "blur": ("blur_background", "blur_object"),

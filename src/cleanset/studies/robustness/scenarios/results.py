@@ -9,7 +9,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from cleanset.statistics.bootstrap import Resamples
-from cleanset.studies.robustness.names import CLEAN, UNCHANGED
 from cleanset.studies.robustness.results import (
     Chosen,
     MeasureDifference,
@@ -21,7 +20,7 @@ from cleanset.studies.robustness.results import (
     over_all_images,
     undefined_measure,
 )
-from cleanset.studies.robustness.sampled import Definition, mean_of, sampled_means
+from cleanset.studies.robustness.sampled import CLEAN, UNCHANGED, Definition, mean_of, sampled_means
 from cleanset.studies.robustness.scenarios.measures import (
     Floats,
     Inner,

@@ -1,6 +1,10 @@
-"""The scenarios as a change, and the files that they need: masks, photographs, and generated images."""
+"""The photographs that random_background places objects on: a folder of them, and what is refused in it.
 
-from collections.abc import Callable, Iterable, Mapping
+The scenarios as a change, and the files that they need: masks, photographs, and generated images.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -12,12 +16,12 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.dataset.ilsvrc import wnids
-from cleanset.errors import CleansetError
-from cleanset.exports.folder import read_regular_file
+from cleanset.errors import CleansetError, reason
 from cleanset.files import sha256
-from cleanset.images.base import BASE_SIZE
 from cleanset.images.boxes import Box, box_of
 from cleanset.images.codec import decode, pixels_sha256
+from cleanset.images.preprocessing import BASE_SIZE
+from cleanset.sets.folder import read_regular_file
 from cleanset.studies.robustness.changed_images import SetImages, StudyFile, base_pixels
 from cleanset.studies.robustness.images import Sources
 from cleanset.studies.robustness.scenarios.changes import (
@@ -29,7 +33,52 @@ from cleanset.studies.robustness.scenarios.changes import (
 from cleanset.studies.robustness.scenarios.image_masks import has_scenarios, read_base_regions
 from cleanset.studies.robustness.scenarios.masks import Regions
 from cleanset.studies.robustness.scenarios.params import GENERATED, RANDOM, ScenarioDefinition, Scenarios
-from cleanset.studies.robustness.scenarios.photographs import photograph_paths
+
+PHOTOGRAPH_SUFFIXES = (".jpg", ".jpeg", ".png")
+
+
+def photograph_paths(folder: Path) -> list[Path]:
+    """The photographs in a folder and the folders in it, also those that links lead to, sorted by path.
+
+    Nothing is decoded, so that a wrong folder shows at once. Raises CleansetError for a folder that is missing or has
+    no photographs, for a loop of links, and for a link that leads nowhere.
+    """
+    if not folder.is_dir():
+        found = "a loop of links" if _is_loop(folder) else "a file" if folder.exists() else "missing"
+        raise CleansetError(f"{folder}: {found}; expected a folder of photographs for random_background")
+    paths = sorted(_paths(folder, ()))
+    if not paths:
+        raise CleansetError(f"{folder}: no photographs; expected at least one JPEG or PNG for random_background")
+    return paths
+
+
+def _paths(folder: Path, above: tuple[tuple[int, int], ...]) -> Iterator[Path]:
+    """The photographs in a folder; `above` identifies the folders that it lies in."""
+    status = folder.stat()
+    here = status.st_dev, status.st_ino
+    if here in above:
+        raise CleansetError(f"{folder}: a link back to a folder that it lies in; expected photographs: remove it")
+    try:
+        entries = sorted(os.scandir(folder), key=lambda each: each.name)
+    except OSError as error:
+        raise CleansetError(f"{folder}: cannot be listed ({reason(error)}); expected a folder of photographs") from None
+    for entry in entries:
+        path = folder / entry.name
+        if path.is_dir():
+            yield from _paths(path, (*above, here))
+        elif path.suffix.lower() in PHOTOGRAPH_SUFFIXES:
+            if not path.exists():
+                raise CleansetError(f"{path}: a link that leads nowhere; expected a photograph: remove it")
+            yield path
+
+
+def _is_loop(path: Path) -> bool:
+    try:
+        path.resolve(strict=True)
+    except (OSError, RuntimeError):  # RuntimeError: a loop, before Python 3.13
+        return path.is_symlink()
+    return False
+
 
 Pixels = NDArray[np.uint8]
 

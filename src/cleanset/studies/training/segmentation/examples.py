@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from cleanset.errors import CleansetError
-from cleanset.exports.folder import read_regular_file
 from cleanset.files import sha256
+from cleanset.sets.folder import read_regular_file
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.training.images import read_image
 from cleanset.studies.training.segmentation.label_maps import (

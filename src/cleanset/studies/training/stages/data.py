@@ -10,15 +10,13 @@ import numpy as np
 import pandas as pd
 
 from cleanset.errors import CleansetError
-from cleanset.exports.folder import read_regular_file
 from cleanset.files import sha256, write_text
 from cleanset.images.codec import decode, pixels_sha256
-from cleanset.machine import available_cores
-from cleanset.progress import tracked
+from cleanset.progress import available_cores, tracked
+from cleanset.sets.folder import read_regular_file
 from cleanset.studies.robustness.changed_images import FORMATS
 from cleanset.studies.robustness.scenarios.image_masks import MaskedImage, MaskFile, MaskSource, mask_table
-from cleanset.studies.training.folds import folds_table
-from cleanset.studies.training.held_out import held_out_images
+from cleanset.studies.training.folds import folds_table, held_out_images
 from cleanset.studies.training.images import TRAINING_IMAGES, find_images
 from cleanset.studies.training.params import TrainingParams, read_training_params
 from cleanset.studies.training.segmentation.label_maps import (

@@ -13,8 +13,7 @@ import torch
 
 from cleanset.errors import CleansetError
 from cleanset.files import remove_abandoned, replacing, write_text
-from cleanset.machine import keep_freed_memory
-from cleanset.progress import training_bar
+from cleanset.progress import keep_freed_memory, training_bar
 from cleanset.scoring.scorer import arithmetic, choose_devices
 from cleanset.studies.training.batches import ALONE, Share
 from cleanset.studies.training.classification import Classification

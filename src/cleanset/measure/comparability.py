@@ -1,0 +1,245 @@
+"""The comparability card of a result: what has to be equal before two numbers may stand in one table.
+
+Its digest covers exactly these fields. What belongs to a model (weights, preprocessing, precision, versions) is on the
+card, too, and outside the digest: models differ in it, and are compared nevertheless.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import version
+from typing import Annotated, Any, NamedTuple, Self
+
+from pydantic import Field, FiniteFloat, JsonValue
+
+from cleanset.errors import CleansetError, cut
+from cleanset.files import sha256
+from cleanset.validation import Section, Sha256
+
+FORM = 1
+"""Number of the card's form; raised when its fields change."""
+SHOWN_DIGITS = 12
+"""Hexadecimal digits of a digest that people are shown."""
+MAX_SHOWN = 80
+"""Characters of a value that people are shown."""
+CLEAN = "accuracy"
+"""The measurement on images as delivered."""
+
+ALL_CLASSES = 1000
+"""Number of ImageNet's classes; a prediction is one of them."""
+MODEL_FIELDS = ("weights_sha256", "preprocessing", "preprocessing_sha256", "precision")
+"""The keys of a record of predictions that a card takes."""
+PIXELS = "pixels"
+
+_DIGEST = re.compile("[0-9a-f]{64}")
+_Text = Annotated[str, Field(min_length=1, max_length=500)]
+_Count = Annotated[int, Field(ge=0)]
+
+
+class CardImages(Section):
+    """The images: their number, and a digest of the class index and SHA-256 of each file, whatever its name.
+
+    `manifest_sha256`: the digest of the manifest, which has more than decides a result; None for a plain folder.
+    """
+
+    count: _Count
+    sha256: Sha256
+    manifest_sha256: Sha256 | None = None
+
+
+class CardClasses(Section):
+    """The number of classes that the images are of, and of those that a prediction is chosen from."""
+
+    of_images: _Count
+    of_predictions: _Count
+
+
+class CardReference(Section):
+    """The reference that errors are divided by: its name, and a digest of its errors, or of its weights and pixels."""
+
+    name: _Text
+    sha256: Sha256
+
+
+class CardInterval(Section):
+    """The kind of interval; `draws` and `seed`: of a bootstrap."""
+
+    kind: _Text
+    level: FiniteFloat
+    draws: _Count | None = None
+    seed: str | None = None
+
+
+class CardModel(Section):
+    """The part of a card that belongs to one model; None: not known, since the predictions were made elsewhere.
+
+    `preprocessing_sha256`: the digest of what the preprocessing makes of a fixed image, which shows a change that
+    kept the name. `trained_on`: the corruptions that are left out of its `mce_unseen`.
+    """
+
+    weights_sha256: Sha256 | None = None
+    preprocessing: _Text | None = None
+    preprocessing_sha256: Sha256 | None = None
+    precision: _Text | None = None
+    versions: dict[str, _Text] = Field(default_factory=dict)
+    trained_on: list[_Text] = Field(default_factory=list)
+
+
+class CardField(NamedTuple):
+    """A field that must be equal: its name, its value, and the value as people are shown it."""
+
+    name: str
+    value: Any
+    shown: str
+
+
+class ComparabilityCard(Section):
+    """The card of one kind of measurement, such as accuracy, or the errors on corrupted images.
+
+    `changes`: the steps of each change, such as severities. `settings`: what else decides pixels or measures.
+    `pixels_sha256`: a digest of what models are shown, before their preprocessing; None where that is not known.
+    """
+
+    measured: _Text
+    images: CardImages
+    classes: CardClasses
+    changes: dict[str, str] = Field(default_factory=dict)
+    settings: dict[str, JsonValue] = Field(default_factory=dict)
+    pixels_sha256: Sha256 | None
+    reference: CardReference | None = None
+    interval: CardInterval
+    models: dict[str, CardModel]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the fields that must be equal, in hexadecimal."""
+        fields = self.model_dump(mode="json", exclude={"models": True, "images": {"manifest_sha256"}})
+        # two names of one reference are one reference
+        if fields["reference"] is not None:
+            del fields["reference"]["name"]
+        return _digest({"form": FORM, **fields})
+
+    @property
+    def short_digest(self) -> str:
+        """The digest as people are shown it."""
+        return self.digest[:SHOWN_DIGITS]
+
+    @property
+    def line(self) -> str:
+        """The digest in a sentence, for the end of a table."""
+        return f"Card {self.short_digest}: comparable with results of the same card (cleanset compare)."
+
+    def fields(self) -> Iterator[CardField]:
+        """Yield each field that must be equal; what explains a difference comes before the pixels."""
+        yield _field("measured", self.measured)
+        yield _field("number of images", self.images.count)
+        yield _field("images", self.images.sha256)
+        yield _field("classes of the images", self.classes.of_images)
+        yield _field("classes of predictions", self.classes.of_predictions)
+        yield from (_field(f"changes.{name}", steps) for name, steps in sorted(self.changes.items()))
+        yield from (_field(f"settings.{name}", value) for name, value in sorted(self.settings.items()))
+        yield _field(PIXELS, self.pixels_sha256, "not known")
+        reference = self.reference
+        if reference is None:
+            yield _field("reference", None)
+        else:
+            yield CardField("reference", reference.sha256, f"{reference.name} ({_shown(reference.sha256)})")
+        yield from (_field(f"interval.{name}", value) for name, value in self.interval)
+
+    def as_json(self) -> dict[str, Any]:
+        """The card for a result file, with its digest and a checksum of all of it."""
+        content = {"form": FORM, "digest": self.digest, **self.model_dump(mode="json")}
+        return content | {"checksum": _digest(content)}
+
+    @classmethod
+    def from_json(cls, content: object) -> Self:
+        """The inverse of `as_json`.
+
+        Raises ValidationError for other fields or values, and CleansetError for another form and for a card whose
+        fields have changed since it was written.
+        """
+        fields = dict(content) if isinstance(content, dict) else {}
+        form, checksum, digest = (fields.pop(key, None) for key in ("form", "checksum", "digest"))
+        if form != FORM and isinstance(content, dict):
+            raise CleansetError(f"form {form!r}; expected {FORM}, the form of this version of cleanset")
+        card = cls.model_validate(fields if isinstance(content, dict) else content)
+        try:
+            expected = card.as_json()
+        except ValueError:  # an infinite number in the settings
+            raise CleansetError("a number that is not finite; expected finite ones") from None
+        for key, found in (("digest", digest), ("checksum", checksum)):
+            if found != expected[key]:
+                raise CleansetError(
+                    f"{key} {str(found)[:SHOWN_DIGITS]}…; expected {expected[key][:SHOWN_DIGITS]}… of its fields: it "
+                    "has been edited since it was written"
+                )
+        return card
+
+
+def first_difference(a: ComparabilityCard, b: ComparabilityCard) -> tuple[str, str, str] | None:
+    """The name of the first field that differs, and its two values for people; None where both are comparable.
+
+    Pixels that are not known, because predictions were made elsewhere, do not count as a difference.
+    """
+    of_a, of_b = ({field.name: field for field in card.fields()} for card in (a, b))
+    names = list(of_a)
+    place = names.index(PIXELS)
+    # a change or setting of b alone, too, explains other pixels
+    for name in (*names[:place], *(name for name in of_b if name not in of_a), *names[place:]):
+        found = of_a.get(name, _field(name, None)), of_b.get(name, _field(name, None))
+        values = [field.value for field in found]
+        if values[0] != values[1] and not (name == PIXELS and None in values):
+            return name, found[0].shown, found[1].shown
+    return None
+
+
+def _field(name: str, value: Any, missing: str = "none") -> CardField:
+    return CardField(name, value, missing if value is None else _shown(value))
+
+
+def _shown(value: Any) -> str:
+    """A value as JSON, a text as it is, a digest by its first digits."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return f"{text[:SHOWN_DIGITS]}…" if _DIGEST.fullmatch(text) else cut(text, MAX_SHOWN)
+
+
+def images_digest(images: Iterable[tuple[int, str]]) -> str:
+    """A digest of images by class index and SHA-256 of each; neither names nor order matter."""
+    return sha256("\n".join(f"{index} {digest}" for index, digest in sorted(images)).encode())
+
+
+def clean_card(
+    images: Iterable[tuple[int, str]],
+    pixels_sha256: str | None,
+    interval: CardInterval,
+    models: Mapping[str, CardModel],
+    manifest_sha256: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    of_predictions: int = ALL_CLASSES,
+) -> ComparabilityCard:
+    """The card of accuracies on images as delivered, by class index and SHA-256 of each file.
+
+    `pixels_sha256`: the `images_digest` of the pixels that they were decoded to; None: not known. `of_predictions`: how
+    many classes predictions are among.
+    """
+    rows = list(images)
+    return ComparabilityCard(
+        measured=CLEAN,
+        images=CardImages(count=len(rows), sha256=images_digest(rows), manifest_sha256=manifest_sha256),
+        classes=CardClasses(of_images=len({index for index, _ in rows}), of_predictions=of_predictions),
+        settings=dict(settings or {}),
+        pixels_sha256=pixels_sha256,
+        interval=interval,
+        models=dict(models),
+    )
+
+
+def card_model(record: Mapping[str, Any]) -> CardModel:
+    """A model's part of the card, from the record of its predictions; keys that it lacks are not known."""
+    versions = {**(record.get("versions") or {}), "cleanset": version("cleanset")}
+    fields: dict[str, Any] = {key: record.get(key) for key in MODEL_FIELDS}
+    return CardModel(versions=dict(sorted(versions.items())), **fields)
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return sha256(json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode())

@@ -1,0 +1,128 @@
+"""Results as the `model-index` of a model card on the Hugging Face Hub, one card for each model.
+
+The YAML front matter is what huggingface_hub's `ModelCardData` reads. Each kind of measurement is a dataset of its own,
+whose revision is the digest of the comparability card: results with other revisions are never merged.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cleanset.errors import CleansetError
+from cleanset.files import read_bytes, write_text
+from cleanset.measure.comparability import CardModel, ComparabilityCard
+from cleanset.measure.compare.result_files import HEADLINES, MeasuredModels, MeasuredValue, ResultFile
+
+TASK = {"type": "image-classification", "name": "Image Classification"}
+DATASET = "cleanset"
+"""The type of the dataset: not that of all validation images, whose numbers these must not stand beside."""
+ENDINGS = (".md", ".yaml", ".yml")
+FIRST_LINES = "---\nmodel-index:\n"
+WEIGHTS = (".safetensors", ".pt", ".pth")
+METRICS = {"top5": "top_5_accuracy"}
+"""The types of metrics that the Hub knows by another name."""
+
+
+def hub_cards(results: ResultFile) -> dict[str, str]:
+    """The model card of each model, by name: front matter, and a sentence on how to compare it."""
+    names = list(dict.fromkeys(name for measured in results.measured.values() for name in measured.models))
+    return {name: _card(name, results) for name in names}
+
+
+def check_hub(path: Path, names: Sequence[str]) -> None:
+    """Raise CleansetError for a path that the cards of these models cannot be written to; call it before computing."""
+    is_file = path.suffix in ENDINGS
+    if is_file and len(names) > 1:
+        raise CleansetError(f"--hub {path}: a file for {len(names)} models; expected one --model, or a folder")
+    if is_file and path.is_dir():
+        raise CleansetError(f"--hub {path}: a folder; expected a file, or a folder of another name")
+    if not is_file and path.exists() and not path.is_dir():
+        raise CleansetError(f"--hub {path}: a file; expected one that ends in {', '.join(ENDINGS)}, or a folder")
+    if is_file:
+        _check_own(path)
+
+
+def _check_own(path: Path) -> None:
+    """Raise CleansetError for a file that this module did not write, which may hold a text of its author's."""
+    if path.exists() and not read_bytes(path).startswith((FIRST_LINES.encode(), FIRST_LINES[4:].encode())):
+        raise CleansetError(
+            f"{path}: a model card of another origin; expected a new file: name another, and copy its model-index"
+        )
+
+
+def write_hub(path: Path, results: ResultFile, stems: Mapping[str, str]) -> list[Path]:
+    """Write the card of the only model into the file `path`, or those of all into the folder, as <stem>.md.
+
+    `stems`: those of the files' names, by model. A YAML file gets the front matter alone. Raises CleansetError, before
+    anything is written, for a file that is there and was not written here.
+    """
+    cards = hub_cards(results)
+    check_hub(path, list(cards))
+    is_file = path.suffix in ENDINGS
+    texts = {path if is_file else path / f"{stems[name]}.md": text for name, text in cards.items()}
+    for file in texts:
+        _check_own(file)
+    for file, text in texts.items():
+        write_text(file, text if file.suffix == ENDINGS[0] else text.split("---\n")[1])
+    return list(texts)
+
+
+def _card(name: str, results: ResultFile) -> str:
+    index = [{"name": _hub_name(name), "results": list(_results(name, results))}]
+    front = yaml.safe_dump({"model-index": index}, sort_keys=False, allow_unicode=True, width=120)
+    lines = [f"- {each}" for measured in results.measured.values() for each in _sentences(measured.card)]
+    return "\n".join([f"---\n{front}---\n", f"# {_hub_name(name)}\n", "Measured with cleanset:\n", *lines, ""])
+
+
+def _sentences(card: ComparabilityCard) -> Iterator[str]:
+    yield (
+        f"{card.measured} on {card.images.count:,} images of {card.classes.of_images:,} classes, comparability card "
+        f"`{card.digest}`: only numbers of the same card belong into one ranking (`cleanset compare`)"
+    )
+
+
+def _hub_name(name: str) -> str:
+    """The name of a model; of a file of weights without folders, which belong to a machine."""
+    return Path(name).stem if name.endswith(WEIGHTS) else name
+
+
+def _results(name: str, results: ResultFile) -> Iterator[dict[str, Any]]:
+    """Yield an entry of `results` for each kind of measurement of a model."""
+    for measured, found in results.measured.items():
+        if name not in found.models:
+            continue
+        metrics = list(_metrics(measured, found.models[name]))
+        if metrics:
+            yield {"task": TASK, "dataset": _dataset(results.set_name, name, found), "metrics": metrics}
+
+
+def _dataset(set_name: str, model: str, found: MeasuredModels) -> dict[str, Any]:
+    card = found.card
+    name = Path(set_name).name or "images"
+    return {
+        "name": f"cleanset {name}, {card.measured}: {card.images.count:,} images of {card.classes.of_images:,} classes",
+        "type": DATASET,
+        "config": card.measured,
+        "revision": card.digest,
+        "args": _arguments(card, found.model(model)),
+    }
+
+
+def _arguments(card: ComparabilityCard, model: CardModel) -> dict[str, Any]:
+    """The card in full but for other models; empty parts are left out, as huggingface_hub's writer does."""
+    fields = card.model_dump(mode="json", exclude={"models", "measured"}, exclude_none=True)
+    of_model = model.model_dump(mode="json", exclude_none=True)
+    return {key: value for key, value in {"comparability": card.digest, **fields, **of_model}.items() if value}
+
+
+def _metrics(measured: str, values: Mapping[str, MeasuredValue]) -> Iterator[dict[str, Any]]:
+    """Yield an entry of `metrics` for each measure that has a value."""
+    for headline in HEADLINES[measured]:
+        found = values.get(headline.name)
+        if found is None or found.value is None:
+            continue
+        metric = {"type": METRICS.get(headline.name, headline.name), "value": found.value, "name": headline.title}
+        ends = {} if found.interval is None else {"args": {"interval": list(found.interval)}}
+        yield metric | ends

@@ -1,0 +1,237 @@
+"""Predictions as tables, from scores, and from tables and arrays made elsewhere, whose values are all checked."""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from cleanset.dataset.ilsvrc import CLASSES, class_indices
+from cleanset.errors import CleansetError
+from cleanset.measure.sets import EvaluationSet, Item
+from cleanset.validation import join_names, shown
+
+TOP = 5
+CLASS_COLUMNS = tuple(f"class_{rank}" for rank in range(1, TOP + 1))
+PROBABILITY_COLUMNS = tuple(f"probability_{rank}" for rank in range(1, TOP + 1))
+EXPECTED = (
+    "expected image with class_index or wnid, and probability if it is known; or image with class_1 to class_5, the "
+    "most probable first, and probability_1 to probability_5 if they are known"
+)
+CLASS_EXPECTED = f"expected a class index from 0 to {CLASSES - 1}, or one of the 1,000 wnids"
+STORED = {"file", "sha256", "prediction", "top5_class", "top5_probability"}
+"""Columns of the predictions that `cleanset evaluate --out` writes; class_index is the label there."""
+MAX_SUM = 1.001
+"""Limit of a sum of probabilities: those of float16 are off by less."""
+SUM_TOLERANCE = 0.01
+"""Largest difference of 1,000 probabilities' sum from 1: those of bfloat16 are off by less."""
+_INDEX = re.compile(r"[0-9]{1,3}", re.ASCII)
+_NUMBER = re.compile(r"[-+.0-9eE]+", re.ASCII)
+
+Columns = Mapping[str, Sequence[Any]]
+"""The values of a table by column."""
+
+
+def checked_table(columns: Columns, where: str, line_of: Callable[[int], str], images: EvaluationSet) -> pd.DataFrame:
+    """The predictions of a table with a row for each image, in any order; sorted by file.
+
+    The result has the columns file, class_index (of the set), tier, prediction and correct, with confidence where
+    probabilities are known, and top5_class and top5_probability where five are. `line_of` names a row, counted from 0.
+    Raises CleansetError for the first row that is not valid, and for images without a prediction.
+    """
+    columns = _as_five(columns) if set(columns) >= STORED else columns
+    classes, probabilities = _chosen(columns, where)
+    known, seen = _names(images.items), dict[str, int]()
+    found: dict[str, tuple[list[int], list[float]]] = {}
+    for row, name in enumerate(columns["image"]):
+        at = f"{where}, {line_of(row)}"
+        item = _item(name, known, images.name, at)
+        if item.file in seen:
+            raise CleansetError(f"{at}: {item.file} a second time, after {line_of(seen[item.file])}; expected it once")
+        seen[item.file] = row
+        if "sha256" in columns and columns["sha256"][row] != item.sha256:
+            raise CleansetError(f"{at}: predicted on other bytes of {item.file} than the set has; evaluate it again")
+        found[item.file] = _classes(columns, classes, row, at), _probabilities(columns, probabilities, row, at)
+    missing = [item.file for item in images.items if item.file not in found]
+    if missing:
+        raise CleansetError(
+            f"{where}: no prediction for {len(missing):,} of the {len(images.items):,} images of {images.name}: "
+            f"{join_names(missing[:3])}{' and others' if len(missing) > 3 else ''}; expected one for each"
+        )
+    return _frame(images.items, *zip(*(found[item.file] for item in images.items), strict=True))
+
+
+def checked_array(array: NDArray[Any], where: str, images: EvaluationSet) -> pd.DataFrame:
+    """The predictions of an array with a row for each image in the order of the set, with columns as `checked_table`.
+
+    Either class indices of shape (n), or probabilities of shape (n, 1000). Raises CleansetError.
+    """
+    count = len(images.items)
+    expected = f"expected ({count},) class indices, or ({count}, {CLASSES}) probabilities, in the order of the set"
+    if array.shape not in ((count,), (count, CLASSES)):
+        raise CleansetError(f"{where}: {array.dtype} {array.shape}; {expected}")
+    kind = "iu" if array.ndim == 1 else "f"
+    if array.dtype.kind not in kind:
+        raise CleansetError(f"{where}: {array.dtype} {array.shape}; {expected}")
+    (_check_indices if array.ndim == 1 else _check_probabilities)(array, where)
+    rows = {file: row for row, file in enumerate(images.order)}
+    array = array[[rows[item.file] for item in images.items]]
+    if array.ndim == 1:
+        return _frame(images.items, [[each] for each in array.tolist()], [[]] * count)
+    exact = array.astype(np.float64)
+    top = np.argsort(-exact, axis=1, kind="stable")[:, :TOP]  # of equal ones the lower class first
+    return _frame(images.items, top.tolist(), np.take_along_axis(exact, top, axis=1).tolist())
+
+
+def _check_indices(array: NDArray[Any], where: str) -> None:
+    wrong = np.flatnonzero((array < 0) | (array >= CLASSES))
+    if len(wrong):
+        raise CleansetError(f"{where}, row {wrong[0] + 1}: {array[wrong[0]]}; {CLASS_EXPECTED}")
+
+
+def _check_probabilities(array: NDArray[Any], where: str) -> None:
+    sums = array.sum(axis=1, dtype=np.float64)
+    # NaN is off as well
+    wrong = np.flatnonzero((array < 0).any(axis=1) | ~(np.abs(sums - 1) <= SUM_TOLERANCE))
+    if len(wrong):
+        row = array[wrong[0]]
+        raise CleansetError(
+            f"{where}, row {wrong[0] + 1}: values from {row.min():.4g} to {row.max():.4g} with the sum "
+            f"{sums[wrong[0]]:.4g}; expected probabilities with the sum 1: apply softmax to logits"
+        )
+
+
+def _as_five(columns: Columns) -> Columns:
+    """The columns that --out writes, under the names of those that are read."""
+    five = {"image": columns["file"], "sha256": columns["sha256"]}
+    for names, column in ((CLASS_COLUMNS, "top5_class"), (PROBABILITY_COLUMNS, "top5_probability")):
+        five |= {name: [row[rank] for row in columns[column]] for rank, name in enumerate(names)}
+    return five
+
+
+def _chosen(columns: Columns, where: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns of classes and of probabilities."""
+    names = set(columns) - {"sha256"}
+    by_index = tuple(name for name in ("class_index", "wnid") if name in names)
+    for classes, probabilities in ((by_index, ("probability",)), (CLASS_COLUMNS, PROBABILITY_COLUMNS)):
+        for given in ((), probabilities):
+            if classes and names == {"image", *classes, *given}:
+                return classes, given
+    raise CleansetError(f"{where}: columns {shown(', '.join(map(str, columns)))}; {EXPECTED}")
+
+
+def _names(items: Iterable[Item]) -> dict[str, list[Item]]:
+    """The images of each name: path in the set, file name, and file name without its ending, which is the image id."""
+    named: dict[str, list[Item]] = {}
+    for item in items:
+        base = item.file.rpartition("/")[2]
+        for name in {item.file, base, base.rpartition(".")[0]}:
+            named.setdefault(name, []).append(item)
+    return named
+
+
+def _item(name: object, known: Mapping[str, Sequence[Item]], of: str, at: str) -> Item:
+    found = known.get(name, ()) if isinstance(name, str) else ()
+    if not found:
+        raise CleansetError(f"{at}: {shown(name)}; expected an image of {of}: its path there, file name or image id")
+    if len(found) > 1:
+        files = " and ".join(item.file for item in found[:2])
+        raise CleansetError(f"{at}: {shown(name)} is {files}; expected a path in {of}")
+    return found[0]
+
+
+def _classes(columns: Columns, names: Sequence[str], row: int, at: str) -> list[int]:
+    """The class of a row, or five different ones."""
+    found = [_class(columns[name][row], name, at) for name in names]
+    if names == ("class_index", "wnid"):
+        if found[0] != found[1]:
+            raise CleansetError(f"{at}: class index {found[0]} of {columns['wnid'][row]}; expected {found[1]}")
+        return found[:1]
+    if len(set(found)) < len(found):
+        raise CleansetError(f"{at}: {', '.join(map(str, found))}; expected five different classes")
+    return found
+
+
+def _class(value: object, name: str, at: str) -> int:
+    index = CLASSES
+    if isinstance(value, str):
+        index = class_indices().get(value, int(value) if _INDEX.fullmatch(value) else CLASSES)
+    elif isinstance(value, Integral) and not isinstance(value, bool):
+        index = int(value)
+    if not 0 <= index < CLASSES:
+        raise CleansetError(f"{at}, column {name}: {shown(value)}; {CLASS_EXPECTED}")
+    return index
+
+
+def _probabilities(columns: Columns, names: Sequence[str], row: int, at: str) -> list[float]:
+    """The probabilities of a row, highest first; none where none are known."""
+    found = [_probability(columns[name][row], name, at) for name in names]
+    if found != sorted(found, reverse=True) or sum(found) > MAX_SUM:
+        given = ", ".join(f"{each:g}" for each in found)
+        raise CleansetError(f"{at}: probabilities {given}; expected the highest first, with a sum of at most 1")
+    return found
+
+
+def _probability(value: object, name: str, at: str) -> float:
+    number = math.nan
+    if isinstance(value, str):
+        number = _number(value)
+    elif isinstance(value, Real) and not isinstance(value, bool):
+        number = float(value)
+    if not 0 <= number <= 1:
+        raise CleansetError(f"{at}, column {name}: {shown(value)}; expected a probability from 0 to 1")
+    return number
+
+
+def _number(text: str) -> float:
+    """The number that a text is; NaN for other texts. float alone would take 1_0, nan and digits of other scripts."""
+    try:
+        return float(text) if _NUMBER.fullmatch(text) else math.nan
+    except ValueError:
+        return math.nan
+
+
+def _frame(items: Sequence[Item], classes: Sequence[Sequence[int]], probabilities: Sequence[Any]) -> pd.DataFrame:
+    """The predictions of these images; the probabilities rounded to float32, in which a model's are stored."""
+    labels = [item.class_index for item in items]
+    predicted = [each[0] for each in classes]
+    frame = {
+        "file": [item.file for item in items],
+        "class_index": labels,
+        "tier": pd.Series([item.tier for item in items], dtype=object),
+        "prediction": predicted,
+        "correct": [label == each for label, each in zip(labels, predicted, strict=True)],
+    }
+    if len(probabilities[0]):
+        frame["confidence"] = np.asarray([each[0] for each in probabilities], np.float32)
+    if len(classes[0]) == TOP:
+        frame["top5_class"] = list(classes)
+        if len(probabilities[0]):
+            frame["top5_probability"] = list(np.asarray(probabilities, np.float32))
+    return pd.DataFrame(frame)
+
+
+def scored_table(items: Sequence[Item], scores: pd.DataFrame) -> pd.DataFrame:
+    """The predictions of a model, from the scores of exactly these images in the same order (see SCORES)."""
+    if scores["image_id"].tolist() != [item.file for item in items]:
+        raise ValueError("scores of other images than the set has")
+    classes = pd.Series([item.class_index for item in items], dtype="int16")
+    first = scores["top5_class"].str[0].astype("int16").reset_index(drop=True)
+    return pd.DataFrame(
+        {
+            "file": [item.file for item in items],
+            "class_index": classes,
+            "tier": pd.Series([item.tier for item in items], dtype=object),
+            "sha256": [item.sha256 for item in items],
+            "prediction": first,
+            "confidence": scores["top5_probability"].str[0].astype("float32").tolist(),
+            "correct": first == classes,
+            "top5_class": scores["top5_class"].tolist(),
+            "top5_probability": scores["top5_probability"].tolist(),
+            "log_odds": scores["log_odds"].tolist(),
+        }
+    )

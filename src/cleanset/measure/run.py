@@ -1,0 +1,273 @@
+"""Load the models to be measured, and run them over a set one after the other."""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cleanset.errors import CleansetError
+from cleanset.files import remove_abandoned, sha256
+from cleanset.images.codec import decode, pixels_sha256
+from cleanset.images.preprocessing import Preprocessing
+from cleanset.measure.command_model import check_command, load_command
+from cleanset.measure.comparability import images_digest
+from cleanset.measure.prediction_files import NAMED_SCORES, read_finished, write_predictions
+from cleanset.measure.prediction_tables import scored_table
+from cleanset.measure.sets import EvaluationSet, Item
+from cleanset.measure.specs import CommandModel, ModuleModel, Spec, ZooModel, file_stems
+from cleanset.measure.user_model import (
+    CheckedNetwork,
+    NetworkError,
+    among_classes,
+    callable_of,
+    classes_digest,
+    load_module,
+    random_image,
+)
+from cleanset.progress import available_cores, print_notice, rate_bar, tracked
+from cleanset.scoring.decoding import Batch
+from cleanset.scoring.engine import Settings, against_float64, score_few, score_shards
+from cleanset.scoring.models import LoadedModel, load_model, preprocessing_of, weights_at_hand
+from cleanset.scoring.provenance import below_float64, library_versions, scoring_code
+from cleanset.scoring.scorer import Scorer, arithmetic
+from cleanset.scoring.shards import Shards, fingerprint
+
+TRIED = 2
+"""Images of random pixels that a network of a module is tried with."""
+REPEATED = 32
+"""Images at most, one batch, that go through a model twice to see whether it is deterministic."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedModel:
+    """A loaded model under the name that it was given; `identity` is a digest of all that its scores depend on."""
+
+    name: str
+    loaded: LoadedModel
+    identity: str
+
+
+def check(spec: Spec) -> None:
+    """Raise CleansetError for a model that cannot be there, before anything is computed; download missing weights."""
+    if isinstance(spec, ModuleModel):
+        callable_of(spec)
+        return
+    if isinstance(spec, CommandModel):
+        check_command(spec)
+        return
+    if spec.model.source == "robustbench" and find_spec("robustbench") is None:
+        raise CleansetError(
+            f"--model {spec.text}: robustbench is not installed, which only its own models need: pip install "
+            "robustbench, in an environment of its own, because it changes the version of timm"
+        )
+    try:
+        preprocessing_of(spec.model)
+        weights_at_hand(spec.model, spec.folder)
+    except CleansetError as error:
+        raise _of_command(spec, error) from None
+
+
+def load(spec: Spec, settings: Settings) -> NamedModel:
+    """Load a model. Raises CleansetError if that fails, or if it does not give logits."""
+    if isinstance(spec, ModuleModel):
+        loaded = load_module(spec)
+        return NamedModel(spec.text, loaded, _tried(spec.text, loaded, settings))
+    if isinstance(spec, CommandModel):
+        return NamedModel(spec.text, load_command(spec), spec.text)
+    try:
+        loaded = load_model(spec.model, spec.folder)
+    except CleansetError as error:
+        raise _of_command(spec, error) from None
+    loaded = replace(loaded, network=CheckedNetwork(spec.text, loaded.network))
+    return NamedModel(spec.text, loaded, f"{spec.model.source} {spec.model.threat_model} {spec.model.name}")
+
+
+def _of_command(spec: ZooModel, error: CleansetError) -> CleansetError:
+    """The error of a model that is named on the command line and not in params.yaml."""
+    text = str(error).removeprefix("params.yaml: ")
+    text = text.partition(", or name a file with the weights of")[0]
+    return CleansetError(f"--model {spec.text}: {text}")
+
+
+def _tried(name: str, loaded: LoadedModel, settings: Settings) -> str:
+    """A digest of what preprocessing and network make of random pixels: other code with the same weights shows in it.
+
+    Raises CleansetError if the network gives no logits for them.
+    """
+    size = loaded.preprocessing.size
+    pixels = np.random.default_rng(0).integers(0, 256, (TRIED, 3, size, size), np.uint8)
+    batch = Batch([f"{name}, an image of random pixels"] * TRIED, pixels)
+    with arithmetic(settings.precision):
+        try:
+            (scored,) = Scorer(loaded, settings.devices[0], settings.precision)([batch])
+        except (RuntimeError, TypeError) as error:  # a network that cannot be copied, or moved
+            raise CleansetError(f"{name}: cannot be copied to {settings.devices[0]} ({error})") from None
+    # the weights alone do not tell two versions of the code apart
+    digest = hashlib.sha256(loaded.preprocessing(random_image()).tobytes())
+    for array in scored.columns.values():
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPredictions:
+    """The predictions of a model, with the columns of PREDICTIONS, and the record of what they were computed with."""
+
+    name: str
+    predictions: pd.DataFrame
+    record: dict[str, Any]
+    path: Path | None
+
+
+def evaluate(
+    specs: Sequence[Spec], images: EvaluationSet, settings: Settings, out: Path | None, *, restricted: bool = False
+) -> list[ModelPredictions]:
+    """The predictions of each model, in the order of `specs`; `restricted`: among the classes of the images alone.
+
+    With `out`, they are written there, finished shards are kept until a model is finished, and what an earlier run has
+    finished there is not computed again. Raises CleansetError, naming the model, if one cannot be loaded or does not
+    give 1,000 finite logits; those before it stay finished.
+    """
+    for spec in specs:  # what is known to be missing shows before hours are spent on another
+        check(spec)
+    if out is not None:
+        remove_abandoned(out)
+    paths = [None if out is None else out / f"{stem}.parquet" for stem in file_stems([spec.text for spec in specs])]
+    pixels = cache(partial(pixels_digest, images))
+    return [
+        _evaluated(_restricted(load(spec, settings), images, restricted), images, settings, path, pixels)
+        for spec, path in zip(specs, paths, strict=True)
+    ]
+
+
+def _restricted(model: NamedModel, images: EvaluationSet, is_restricted: bool) -> NamedModel:
+    if not is_restricted:
+        return model
+    classes = sorted({item.class_index for item in images.items})
+    identity = f"{model.identity}, among classes {classes_digest(classes)}"
+    return NamedModel(model.name, among_classes(model.loaded, classes), identity)
+
+
+def pixels_digest(images: EvaluationSet) -> str:
+    """The digest of what the images of a set are decoded to here, before any preprocessing."""
+
+    def digest(item: Item) -> tuple[int, str]:
+        image = images.read(item.file)
+        return item.class_index, pixels_sha256(decode(image) if isinstance(image, bytes) else image)
+
+    # Pillow decodes without Python's lock
+    with ThreadPoolExecutor(available_cores()) as pool:
+        return images_digest(tracked(pool.map(digest, images.items), len(images.items), "digests of the images"))
+
+
+def _evaluated(
+    model: NamedModel, images: EvaluationSet, settings: Settings, path: Path | None, pixels: Callable[[], str]
+) -> ModelPredictions:
+    record = _record(model, images, settings)
+    done = read_finished(path, record["fingerprint"]) if path is not None else None
+    card_facts = {"preprocessing_sha256": preprocessing_digest(model.loaded.preprocessing)}
+    if done is not None:
+        # records of earlier versions lack what the card needs
+        earlier = {"pixels_sha256": pixels()} if "pixels_sha256" not in done[1] else {}
+        return ModelPredictions(model.name, done[0], done[1] | card_facts | earlier, path)
+    try:
+        record["deterministic"] = is_deterministic(model, images, settings)
+        scores = _scores(model, images, settings, path, record["fingerprint"])
+        if settings.precision != "float64":
+            record["against_float64"] = _against_float64(model, images, settings, scores)
+    except CleansetError as error:
+        text = str(error)
+        # an error of a network or preprocessing of one's own begins with its name already
+        raise CleansetError(text if text.startswith(model.name) else f"{model.name}: {text}") from None
+    record |= card_facts | {"pixels_sha256": pixels()}
+    table = scored_table(images.items, scores)
+    if path is not None:
+        write_predictions(path, table, record)
+        # after the predictions are written, so that a kill in between loses nothing
+        _shards(path, record["fingerprint"], images, settings).remove()
+    return ModelPredictions(model.name, table, record, path)
+
+
+def is_deterministic(model: NamedModel, images: EvaluationSet, settings: Settings) -> bool:
+    """Whether the first images get the same scores twice, in float64 or float32, where nothing else differs."""
+    files = [item.file for item in images.items[: min(settings.batch_size, REPEATED)]]
+    precision = settings.precision if settings.precision in ("float64", "float32") else "float32"
+    settings = replace(settings, precision=precision, batch_size=len(files))
+    # two equal batches of one run: on a GPU worker processes start once
+    scores = score_few(model.loaded, images.read, settings, files * 2)
+    first, second = scores[: len(files)], scores[len(files) :]
+    columns = (name for name in scores if name != "image_id")
+    return all(np.array_equal(np.stack(first[name].tolist()), np.stack(second[name].tolist())) for name in columns)
+
+
+def _against_float64(
+    model: NamedModel, images: EvaluationSet, settings: Settings, scores: pd.DataFrame
+) -> dict[str, Any] | None:
+    """The differences of scores from float64 on a sample; None for a network that does not run in float64."""
+    try:
+        against = against_float64(model.loaded, images.read, settings, _index(images), scores)
+    except NetworkError:  # a constant of float32 outside its parameters and buffers
+        print_notice(f"{model.name}: {settings.precision} not compared with float64, in which the network does not run")
+        return None
+    print_notice(f"{model.name}: {settings.precision} against float64: {against}")
+    return against.as_json()
+
+
+def _scores(model: NamedModel, images: EvaluationSet, settings: Settings, path: Path | None, name: str) -> pd.DataFrame:
+    """The scores of the images in their order; with `path`, through shards beside it."""
+    files = [item.file for item in images.items]
+    with rate_bar(len(files), f"evaluate {model.name}") as done:
+        if path is None:
+            return score_few(model.loaded, images.read, settings, files, done)
+        shards = _shards(path, name, images, settings)
+        done(shards.finished_images(), 0.0)
+        score_shards(model.loaded, images.read, settings, shards, done, print_notice)
+        return shards.table()
+
+
+def _shards(path: Path, name: str, images: EvaluationSet, settings: Settings) -> Shards:
+    files = [item.file for item in images.items]
+    return Shards(path.with_suffix(".partial-shards"), name, files, settings.batch_size, table=NAMED_SCORES)
+
+
+def _record(model: NamedModel, images: EvaluationSet, settings: Settings) -> dict[str, Any]:
+    """Everything that the predictions of a model depend on, with a fingerprint of it."""
+    listed = [[item.file, item.class_index, item.tier, item.sha256] for item in images.items]
+    facts: dict[str, Any] = {
+        "model": model.name,
+        "preprocessing": model.loaded.preprocessing.name,
+        "weights_sha256": model.loaded.weights_sha256,
+        "identity": model.identity,
+        "precision": settings.precision,
+        "images": len(listed),
+        "images_sha256": fingerprint(json.dumps(listed)),
+        "versions": library_versions(),
+        "code": scoring_code(),
+    }
+    return facts | {"fingerprint": fingerprint(json.dumps(facts), below_float64(settings)), "against_float64": None}
+
+
+def preprocessing_digest(preprocessing: Preprocessing) -> str:
+    """A digest of what a preprocessing makes of the image of `random_image`: it changes where its code does."""
+    return sha256(preprocessing(random_image()).tobytes())
+
+
+def _index(images: EvaluationSet) -> pd.DataFrame:
+    """The set as an index whose images have one label, the class of the set."""
+    classes = [item.class_index for item in images.items]
+    return pd.DataFrame(
+        {
+            "image_id": [item.file for item in images.items],
+            "ilsvrc_class": classes,
+            "real_classes": [[each] for each in classes],
+            "single": True,
+        }
+    )

@@ -1,0 +1,265 @@
+"""The sets that a model can be measured on: an export, a folder per wnid, or a list of an edition's images."""
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from PIL import Image
+
+from cleanset.dataset.archives import VerifiedImages
+from cleanset.dataset.ilsvrc import CLASSES, class_indices, wnids
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition, verified_images
+from cleanset.errors import CleansetError, reason
+from cleanset.files import read_text, sha256
+from cleanset.images.codec import Source, decode
+from cleanset.progress import available_cores, tracked
+from cleanset.sets.folder import read_entries, read_image, read_regular_file
+from cleanset.sets.manifest import MANIFEST, Entry, file_name
+from cleanset.tables import TIERS
+from cleanset.validation import shown
+
+ENDINGS = (".jpeg", ".jpg", ".png")
+FORMATS = ("JPEG", "PNG")
+_BOX = ("left", "top", "right", "bottom")
+_LIST = "a CSV file with the columns image_id and class_index or wnid"
+
+Kind = Literal["export", "folder", "list"]
+Given = TypeVar("Given")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An image of a set: `file` names it within the set; `tier` is None where the set has no tiers."""
+
+    file: str
+    class_index: int
+    tier: str | None
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationSet:
+    """A set to measure models on: its images, sorted by `file`, and how they are read.
+
+    `checked` says against what the bytes of the images were checked; None: against nothing. `notes` are what a reader
+    of the accuracies has to know. `order` has the files in the order of the set: that of the manifest, as
+    `cleanset.load` gives them; sorted where there is no manifest. `manifest_sha256`: that of an export's manifest.
+    `predicted_classes`: how many classes predictions are among.
+    """
+
+    name: str
+    kind: Kind
+    items: Sequence[Item]
+    read: Source
+    checked: str | None
+    notes: Sequence[str] = ()
+    order: Sequence[str] = ()
+    manifest_sha256: str | None = None
+    predicted_classes: int = CLASSES
+
+
+@dataclass(frozen=True, slots=True)
+class FolderImages:
+    """Reads the images of a folder; a callable that can be pickled, for worker processes."""
+
+    folder: Path
+    sha256_of: Mapping[str, str]
+
+    def __call__(self, file: str) -> Image.Image:
+        """The decoded image. Raises CleansetError if its bytes have changed, or are not a whole JPEG or PNG."""
+        path = self.folder / file
+        data = read_regular_file(path)
+        if (found := sha256(data)) != self.sha256_of[file]:
+            raise CleansetError(f"{path}: SHA-256 {found}, {self.sha256_of[file]} before: changed while it was read")
+        try:
+            return decode(data, FORMATS)
+        except ValueError as error:
+            raise CleansetError(f"{path}: cannot be read ({error}); expected a whole JPEG or PNG") from None
+
+
+@dataclass(frozen=True, slots=True)
+class ListedImages:
+    """Reads the images of a list from an edition's archive; a callable that can be pickled."""
+
+    images: VerifiedImages
+    id_of: Mapping[str, str]
+
+    def __call__(self, file: str) -> bytes:
+        """The bytes of the image. Raises CleansetError if they are not those of the index."""
+        return self.images.read(self.id_of[file])
+
+
+def open_set(name: str, edition: Edition, roles: Sequence[str]) -> EvaluationSet:
+    """The set of a role of the edition, the export in a folder, or a folder with a folder for each wnid.
+
+    All bytes are read and checked. Raises CleansetError, for an image that is missing or has changed, too.
+    """
+    if name in roles:
+        folder = edition.export(name)
+        if not (folder / MANIFEST).is_file():
+            raise CleansetError(f"{folder}: not there; run dvc pull export@{name} in {edition.folder}, or dvc repro")
+        return _export(name, folder)
+    folder = Path(name)
+    if (folder / MANIFEST).is_file():
+        return _export(name, folder)
+    if folder.is_dir():
+        return _image_folder(name, folder)
+    known = f"one of the edition's roles ({', '.join(roles)}), or " if roles else ""
+    raise CleansetError(f"{name}: unknown set; expected {known}a folder with {MANIFEST} or with a folder for each wnid")
+
+
+def _export(name: str, folder: Path) -> EvaluationSet:
+    listed = read_entries(folder)
+    entries = sorted(listed, key=lambda entry: entry.file)
+    if not entries:
+        raise CleansetError(f"{folder / MANIFEST}: no images; expected at least one")
+
+    def check(entry: Entry) -> Item:
+        read_image(folder, entry)
+        return Item(entry.file, entry.class_index, entry.tier, entry.file_sha256)
+
+    items = _each(check, entries)
+    read = FolderImages(folder, {item.file: item.sha256 for item in items})
+    note = f"chosen among the images that {entries[0].model} classifies correctly"
+    order = [entry.file for entry in listed]
+    manifest = sha256(read_regular_file(folder / MANIFEST))
+    return EvaluationSet(name, "export", items, read, "the manifest", [note], order, manifest)
+
+
+def _image_folder(name: str, folder: Path) -> EvaluationSet:
+    files = list(_files(folder))
+    if not files:
+        raise CleansetError(f"{folder}: no images; expected JPEGs or PNGs in folders like n01440764")
+
+    def measure(file: str) -> Item:
+        digest = sha256(read_regular_file(folder / file))
+        return Item(file, class_indices()[file.partition("/")[0]], None, digest)
+
+    items = _each(measure, files)
+    read = FolderImages(folder, {item.file: item.sha256 for item in items})
+    return EvaluationSet(name, "folder", items, read, None, order=files)
+
+
+def _files(folder: Path) -> Iterator[str]:
+    """The images in the folders of the wnids, sorted; hidden files, and files beside those folders, are left out."""
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith(".") or not path.is_dir():
+            continue
+        if path.name not in class_indices():
+            raise CleansetError(
+                f"{path}: not one of the 1,000 wnids; expected folders like n01440764: name the folder that holds them"
+            )
+        for file in sorted(path.iterdir()):
+            if file.name.startswith("."):
+                continue
+            if file.is_dir() or not file.name.lower().endswith(ENDINGS):
+                raise CleansetError(f"{file}: not an image; expected files that end in {', '.join(ENDINGS)}: remove it")
+            if not file.name.isprintable():
+                raise CleansetError(f"{file}: a name that cannot be printed; expected another: rename it")
+            yield f"{path.name}/{file.name}"
+
+
+def open_list(path: Path, edition: Edition, role: str | None) -> EvaluationSet:
+    """The images that a list names, with the classes that it gives them, from the archive of an edition.
+
+    `role` picks the rows of a list with a column `model`. Images are checked against the edition's index. Those that
+    the list has as cropped are measured whole, which a note says, since the list has no boxes. Raises CleansetError
+    for a row that is not valid, or an image that is not in the index.
+    """
+    # Parquet, which the other kinds of sets do without
+    from cleanset.tables import INDEX, read_table
+
+    rows = _rows(path, role)
+    params = read_params(edition.folder)
+    index = read_table(edition.index, INDEX)
+    digests = dict(zip(index["image_id"], index["sha256"], strict=True))
+    images = verified_images(edition, params.dataset.images, index)
+    id_of: dict[str, str] = {}
+    rows_of: dict[str, dict[str, str]] = {}
+    for line, row in rows.items():
+        image_id, class_index = row["image_id"], _class_index(row, f"{path}, line {line}")
+        if image_id not in digests:
+            raise CleansetError(f"{path}, line {line}: {shown(image_id)}; expected an image of {edition.index}")
+        file = file_name(wnids()[class_index], image_id, None)
+        if file in id_of:
+            raise CleansetError(f"{path}, line {line}: {image_id} a second time in this class; expected it once")
+        if row.get("tier") and row["tier"] not in TIERS:
+            raise CleansetError(f"{path}, line {line}: tier {shown(row['tier'])}; expected {', '.join(TIERS)} or none")
+        id_of[file], rows_of[file] = image_id, row | {"class_index": str(class_index)}
+
+    def check(file: str) -> Item:
+        images.read(id_of[file])
+        row = rows_of[file]
+        return Item(file, int(row["class_index"]), row.get("tier") or None, digests[id_of[file]])
+
+    cropped = sum(row.get("cropped") == "yes" for row in rows.values())
+    them = f"{cropped:,} of them {'is' if cropped == 1 else 'are'}"
+    notes = [f"{them} cropped in the list, and measured whole: it has no boxes"] if cropped else []
+    name = f"{path}{f' ({role})' if role else ''}"
+    items = _each(check, sorted(id_of))
+    read = ListedImages(images, id_of)
+    return EvaluationSet(name, "list", items, read, f"{edition.index}", notes, [item.file for item in items])
+
+
+def _rows(path: Path, role: str | None) -> dict[int, dict[str, str]]:
+    """The rows of a list, or those of a role, by line number."""
+    try:
+        reader = csv.DictReader(io.StringIO(read_text(path, f"expected {_LIST}"), newline=""), strict=True)
+        columns = list(reader.fieldnames or ())
+        if "image_id" not in columns or not {"class_index", "wnid"} & set(columns):
+            raise CleansetError(f"{path}, line 1: columns {shown(', '.join(columns))}; expected {_LIST}")
+        rows = {}
+        for row in reader:
+            # DictReader has surplus cells under None, and None in place of missing ones
+            if None in row or None in row.values():
+                raise CleansetError(f"{path}, line {reader.line_num}: expected {len(columns)} cells")
+            rows[reader.line_num] = row
+    except csv.Error as error:
+        raise CleansetError(f"{path}: not CSV ({reason(error)}); expected {_LIST}") from None
+    for line, row in rows.items():
+        if any(row.get(edge) for edge in _BOX):
+            raise CleansetError(
+                f"{path}, line {line}: a crop box; expected whole images: run cleanset rebuild, and evaluate its folder"
+            )
+    return _of_role(rows, path, role)
+
+
+def _of_role(rows: dict[int, dict[str, str]], path: Path, role: str | None) -> dict[int, dict[str, str]]:
+    found = sorted({row["model"] for row in rows.values() if "model" in row})
+    if role is None and len(found) > 1:
+        raise CleansetError(f"{path}: images of {', '.join(map(shown, found))}; expected --role with one of them")
+    if role is not None:
+        if role not in found:
+            named = ", ".join(map(shown, found)) or "no column model"
+            raise CleansetError(f"{path}: no images of {shown(role)}; it has {named}")
+        rows = {line: row for line, row in rows.items() if row["model"] == role}
+    if not rows:
+        raise CleansetError(f"{path}: no images; expected at least one row")
+    return rows
+
+
+def _class_index(row: Mapping[str, str], where: str) -> int:
+    """The class of a row: a wnid, a class index, or both if they agree."""
+    by_wnid = class_indices().get(row.get("wnid", ""))
+    text = row.get("class_index", "")
+    # isdigit alone would take superscripts, which int refuses, and digits of other scripts
+    by_index = int(text) if text.isascii() and text.isdigit() and len(text) <= 3 else None
+    if ("wnid" in row and by_wnid is None) or ("class_index" in row and by_index is None):
+        found = " ".join(row[name] for name in ("wnid", "class_index") if name in row)
+        raise CleansetError(
+            f"{where}: {shown(found)}; expected one of the 1,000 wnids, or a class index below {CLASSES}"
+        )
+    if by_wnid is not None and by_index is not None and by_wnid != by_index:
+        raise CleansetError(f"{where}: class index {by_index} of {row['wnid']}; expected {by_wnid}")
+    return int(by_wnid if by_wnid is not None else by_index or 0)
+
+
+def _each(function: Callable[[Given], Item], given: Sequence[Given]) -> list[Item]:
+    """The items of what is given, in order, computed in threads: reading and hashing release the lock."""
+    with ThreadPoolExecutor(available_cores()) as pool:
+        return list(tracked(pool.map(function, given), len(given), "check"))

@@ -1,0 +1,247 @@
+"""Predictions among the classes of the images alone, for sets of natural shifts that have fewer than 1,000.
+
+ImageNet-R and ImageNet-A have images of 200 classes, and are measured so: D. Hendrycks and others, "The Many Faces of
+Robustness" (ICCV 2021) and "Natural Adversarial Examples" (CVPR 2021).
+
+A model of one's own: a callable of a Python module, and the contract that it has to keep.
+
+`MODULE:CALLABLE` names a callable without arguments that returns a network and its preprocessing:
+
+- the network, a torch.nn.Module, maps pixels in [0, 1], float of shape (n, 3, size, size), red first, to logits of
+  shape (n, 1000), finite, in the order of the class indices. Normalisation is inside it. It is computed in float64,
+  unless --precision says otherwise, so constants belong into its parameters or buffers. It is set to evaluation.
+- the preprocessing is the name of one of this project (keras256, Res256Crop224, or timm-<filter>-<resize>-<size>, such
+  as timm-bicubic-235-224), or a callable that maps a PIL image in mode RGB to pixels, uint8 of shape (3, size, size),
+  red first; the size is the same for all images. On a GPU it is called in other processes: a function of a module, not
+  a lambda.
+"""
+
+import hashlib
+import importlib
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor, nn
+
+from cleanset.dataset.ilsvrc import CLASSES
+from cleanset.errors import CleansetError, reason
+from cleanset.images.preprocessing import KERAS256, RES256CROP224, Preprocessing, ResizeAndCrop
+from cleanset.measure.specs import ModuleModel
+from cleanset.scoring.models import LoadedModel
+from cleanset.scoring.shards import fingerprint
+from cleanset.validation import shown
+
+BELOW = 1000.0
+"""The distance in nats that the logits of other classes are put below the smallest: their probability is 0."""
+
+
+class AmongClasses(nn.Module):
+    """A network whose predictions are among some classes; the logits of the others are far below."""
+
+    is_other: Tensor
+
+    def __init__(self, network: nn.Module, classes: Sequence[int]) -> None:
+        super().__init__()
+        self.network = network
+        is_other = torch.ones(CLASSES, dtype=torch.bool)
+        is_other[list(classes)] = False
+        # a buffer, so that it moves to a device with the weights
+        self.register_buffer("is_other", is_other, persistent=False)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Logits of shape (n, 1000)."""
+        logits: Tensor = self.network(pixels)
+        lowest = logits.amin(dim=1, keepdim=True) - BELOW
+        return torch.where(self.is_other, lowest, logits)
+
+
+def among_classes(model: LoadedModel, classes: Sequence[int]) -> LoadedModel:
+    """The model with predictions among some class indices."""
+    return replace(model, network=AmongClasses(model.network, classes).eval())
+
+
+def classes_digest(classes: Sequence[int]) -> str:
+    """A short digest of class indices."""
+    return fingerprint(" ".join(map(str, sorted(classes))))
+
+
+NAMED: dict[str, Preprocessing] = {each.name: each for each in (KERAS256, RES256CROP224)}
+PREPROCESSINGS = f"{', '.join(NAMED)} or timm-<bilinear or bicubic>-<resize>-<size>"
+MAX_SIZE = 4096
+"""Pixels: the longest side of what a network gets."""
+_TIMM = re.compile(r"timm-(bilinear|bicubic)-([0-9]{1,4})-([0-9]{1,4})")
+
+
+class NetworkError(CleansetError):
+    """A network raises an exception, or does not give logits."""
+
+
+class CheckedNetwork(nn.Module):
+    """A network whose exceptions, and results of another kind than logits, become a NetworkError of one line."""
+
+    def __init__(self, name: str, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+        self._name = name
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Logits of shape (n, 1000) of pixels in [0, 1]."""
+        try:
+            logits = self.network(pixels)
+        except torch.OutOfMemoryError:
+            raise  # the engine goes on with fewer images at a time
+        except (Exception, SystemExit) as error:
+            kind = str(pixels.dtype).removeprefix("torch.")
+            # constants outside the network's parameters and buffers stay float32
+            lower = pixels.dtype == torch.float64 and isinstance(error, RuntimeError)
+            remedy = "correct it, or try --precision float32" if lower else "correct it"
+            raise NetworkError(
+                f"{self._name}: the network raises {type(error).__name__} ({reason(error)}) for {kind} pixels "
+                f"{tuple(pixels.shape)}; expected logits: {remedy}"
+            ) from None
+        expected = (len(pixels), CLASSES)
+        if not isinstance(logits, Tensor) or logits.shape != expected or not logits.is_floating_point():
+            raise NetworkError(f"{self._name}: the network gives {_kind(logits)}; expected logits, float {expected}")
+        return logits
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedPreprocessing:
+    """A callable as a preprocessing; its exceptions, and results of another kind, become a CleansetError."""
+
+    name: str
+    function: Callable[[Image.Image], Any]
+    size: int
+
+    def __call__(self, image: Image.Image) -> NDArray[np.uint8]:
+        """The pixels, uint8 of shape (3, size, size), red first."""
+        pixels = _preprocessed(self.name, self.function, image)
+        if pixels.shape != (3, self.size, self.size):
+            raise CleansetError(
+                f"{self.name}: the preprocessing gives {pixels.shape} for an image of {image.width} x {image.height} "
+                f"pixels, but {(3, self.size, self.size)} for others; expected one size"
+            )
+        return pixels
+
+
+def load_module(spec: ModuleModel) -> LoadedModel:
+    """Load what the callable returns. Raises CleansetError unless it is a network and a preprocessing.
+
+    `weights_sha256` is a digest of the network's parameters and buffers.
+    """
+    returned = _called(spec)
+    if not isinstance(returned, tuple) or len(returned) != 2:
+        raise CleansetError(f"{spec.text}: returns {_kind(returned)}; expected a network and its preprocessing")
+    network, preprocessing = returned
+    if not isinstance(network, nn.Module):
+        raise CleansetError(f"{spec.text}: returns {_kind(network)} as its network; expected a torch.nn.Module")
+    checked = CheckedNetwork(spec.text, network).eval().requires_grad_(False)
+    # the engine only asks for the size and calls it
+    chosen = cast(ResizeAndCrop, named(preprocessing, spec.text))
+    return LoadedModel(checked, chosen, tensors_sha256(network))
+
+
+def callable_of(spec: ModuleModel) -> Callable[[], object]:
+    """The callable of a name in a module. Raises CleansetError if it is missing or cannot be imported."""
+    here = str(spec.folder.resolve() if spec.folder is not None else Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)  # as `python -m` does
+    try:
+        module = importlib.import_module(spec.module)
+    except (Exception, SystemExit) as error:  # whatever its code raises
+        if isinstance(error, ModuleNotFoundError) and error.name in (spec.module, spec.module.partition(".")[0]):
+            raise CleansetError(f"--model {spec.text}: no module {spec.module} here or installed") from None
+        raise CleansetError(
+            f"--model {spec.text}: importing {spec.module} raises {type(error).__name__} ({reason(error)})"
+        ) from None
+    made = getattr(module, spec.name, None)
+    if not callable(made):
+        found = "has no" if made is None else f"has {_kind(made)} as"
+        raise CleansetError(f"--model {spec.text}: {module.__name__} {found} {spec.name}; expected a callable")
+    return cast(Callable[[], object], made)
+
+
+def _called(spec: ModuleModel) -> object:
+    make = callable_of(spec)
+    try:
+        return make()
+    except (Exception, SystemExit) as error:  # whatever its code raises
+        raise CleansetError(
+            f"{spec.text}: raises {type(error).__name__} ({reason(error)}); expected a network and its preprocessing"
+        ) from None
+
+
+def named(preprocessing: object, name: str) -> Preprocessing:
+    """The preprocessing of this project of a name, or a checked callable; `name` is that of the model.
+
+    Raises CleansetError for another name, and for what does not map an image to square pixels.
+    """
+    if isinstance(preprocessing, str):
+        return _of_project(preprocessing, name)
+    if not callable(preprocessing):
+        raise CleansetError(
+            f"{name}: {_kind(preprocessing)} as preprocessing; expected {PREPROCESSINGS}, or a callable"
+        )
+    pixels = _preprocessed(name, preprocessing, random_image())
+    size = pixels.shape[-1] if pixels.ndim else 0
+    if pixels.shape != (3, size, size) or not 1 <= size <= MAX_SIZE:
+        raise CleansetError(
+            f"{name}: the preprocessing gives uint8 {pixels.shape}; expected (3, size, size), red first"
+        )
+    return CheckedPreprocessing(name, preprocessing, size)
+
+
+def _of_project(preprocessing: str, name: str) -> Preprocessing:
+    if preprocessing in NAMED:
+        return NAMED[preprocessing]
+    match = _TIMM.fullmatch(preprocessing)
+    resize, size = (int(match[2]), int(match[3])) if match else (0, 0)
+    if match is None or not 1 <= size <= resize <= MAX_SIZE:
+        raise CleansetError(f"{name}: preprocessing {shown(preprocessing)}; expected {PREPROCESSINGS}, or a callable")
+    return ResizeAndCrop(preprocessing, resize, size, "bicubic" if match[1] == "bicubic" else "bilinear")
+
+
+def random_image() -> Image.Image:
+    """An image of random pixels, always the same one, to try a preprocessing with."""
+    return Image.fromarray(np.random.default_rng(0).integers(0, 256, (300, 400, 3), np.uint8))
+
+
+def _preprocessed(name: str, function: Callable[[Image.Image], Any], image: Image.Image) -> NDArray[np.uint8]:
+    try:
+        pixels = np.asarray(function(image.convert("RGB")))
+    except (Exception, SystemExit) as error:  # whatever its code raises
+        raise CleansetError(
+            f"{name}: the preprocessing raises {type(error).__name__} ({reason(error)}) for an image of "
+            f"{image.width} x {image.height} pixels"
+        ) from None
+    if pixels.dtype != np.uint8:
+        raise CleansetError(f"{name}: the preprocessing gives {pixels.dtype} {pixels.shape}; expected uint8 pixels")
+    return np.ascontiguousarray(pixels)
+
+
+def tensors_sha256(network: nn.Module) -> str:
+    """SHA-256 of the parameters and buffers of a network, with their names, types and shapes."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(network.state_dict().items()):
+        # as bytes, because NumPy has no bfloat16
+        value = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(value.tobytes())
+    return digest.hexdigest()
+
+
+def _kind(value: object) -> str:
+    """The kind of a value, for people."""
+    if isinstance(value, Tensor):
+        return f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}"
+    if isinstance(value, tuple):
+        return f"a tuple of {len(value)}"
+    return f"a value of type {type(value).__name__}"

@@ -1,0 +1,188 @@
+"""The commands `cleanset review …`. Each imports its code when it runs, so that `cleanset --help` is fast."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cleanset.edition.paths import HERE, LOOPBACK, Browser, Edition, Folder, Host, Port
+from cleanset.errors import CleansetError
+
+app = typer.Typer(
+    invoke_without_command=True, help="Review images in the browser, or show the progress of the reviews."
+)
+
+
+@app.callback()
+def review(
+    context: typer.Context,
+    status: Annotated[
+        bool, typer.Option("--status", help="Show what is settled and what is still to be reviewed.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --status: print JSON.")] = False,
+    reviewer: Annotated[str | None, typer.Option(help="Your name; your verdicts are saved in reviews/<name>/.")] = None,
+    look_again: Annotated[
+        Path | None, typer.Option(help="look_again.csv of a study: its images are shown among the conflicts.")
+    ] = None,
+    share: Annotated[str | None, typer.Option(help="Your part of the classes, such as 1/3.")] = None,
+    audit: Annotated[
+        int | None, typer.Option(min=1, help="Look again at images of a finished set: how many are drawn at random.")
+    ] = None,
+    kind: Annotated[
+        bool | None,
+        typer.Option("--open/--fixed", help="With --audit: whether more may be drawn later.", show_default="fixed"),
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="With --audit: the model of the set, such as standard.")] = None,
+    seed: Annotated[
+        str | None, typer.Option(help="With --audit: seed of the order of drawing.", show_default="1")
+    ] = None,
+    calibration: Annotated[
+        bool, typer.Option("--calibration", help="Show how reviewers judge gold items; --json prints JSON.")
+    ] = False,
+    host: Host = LOOPBACK,
+    port: Port = None,
+    browser: Browser = True,
+    edition: Folder = HERE,
+) -> None:
+    """Review images in the browser, or show the progress of the reviews."""
+    if context.invoked_subcommand is not None:
+        return
+    if calibration:
+        show_calibration(Edition(edition), as_json)
+        return
+    check_audit_options(
+        audit,
+        {"--open or --fixed": kind, "--model": model, "--seed": seed},
+        {"--look-again": look_again, "--share": share},
+    )
+    if audit is not None:
+        from cleanset.review import reports
+
+        plan, is_new = reports.draw(
+            Edition(edition), model, audit, None if kind is None else "open" if kind else "fixed", seed, reviewer
+        )
+        if is_new or reviewer is None:
+            typer.echo(reports.outlook(plan))
+        if reviewer is not None:
+            from cleanset.review.page import server
+
+            server.run(Edition(edition), reviewer, host, port, browser, plan=plan)
+        return
+    if reviewer is not None:
+        from cleanset.review.page import server
+
+        server.run(Edition(edition), reviewer, host, port, browser, look_again, share=share)
+        return
+    if not status:
+        typer.echo(context.get_help())
+        return
+    from rich.console import Console
+
+    from cleanset.review import status as review_status
+
+    found = review_status.run(Edition(edition))
+    if as_json:
+        print(review_status.as_json(found))
+    else:
+        Console().print(review_status.as_table(found), highlight=False)
+
+
+def check_audit_options(audit: int | None, with_audit: Mapping[str, object], without: Mapping[str, object]) -> None:
+    """Raise CleansetError for an option of an audit without one, or for one that an audit does not have."""
+    if audit is None:
+        refused, rule = with_audit, "goes with --audit; expected an audit, as by --audit 100"
+    else:
+        refused, rule = without, "goes without --audit; expected no audit, which draws from the whole set"
+    for option, value in refused.items():
+        if value is not None:
+            raise CleansetError(f"{option}: {rule}")
+
+
+def show_calibration(edition: Edition, as_json: bool) -> None:
+    """Print how reviewers judge gold items."""
+    from rich.console import Console
+
+    from cleanset.review import reports
+
+    found = reports.run_calibration(edition)
+    if as_json:
+        print(reports.calibration_as_json(found))
+    else:
+        Console().print(reports.calibration_table(found), highlight=False)
+
+
+@app.command()
+def gold(
+    folder: Annotated[Path, typer.Argument(help="Folder for the images in the edition, such as data/gold.")],
+    planted: Annotated[int, typer.Option(min=0, help="Images into which a flaw is drawn.")] = 0,
+    published: Annotated[int, typer.Option(min=0, help="Flawed images with a published verdict.")] = 0,
+    settled: Annotated[int, typer.Option(min=0, help="Flawed images on which three reviewers agree.")] = 0,
+    clean: Annotated[int, typer.Option(min=0, help="Clean images, published or settled by three.")] = 0,
+    edition: Folder = HERE,
+) -> None:
+    """Make gold items: images with a known verdict, to be mixed into the reviews unseen."""
+    from cleanset.review import gold_images
+
+    counts = {"planted": planted, "published": published, "settled": settled}
+    typer.echo(gold_images.make(Edition(edition), folder, counts, clean))
+
+
+@app.command("export")
+def export_tasks(
+    file: Annotated[Path, typer.Argument(help="Tasks for Label Studio, .json; an .xml and images go beside it.")],
+    reviewer: Annotated[str | None, typer.Option(help="Leave out what this reviewer has reviewed.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Include images needed only if others are not clean.")] = False,
+    edition: Folder = HERE,
+) -> None:
+    """Write the images still to be reviewed as tasks for Label Studio."""
+    from cleanset.review.label_studio import exchange
+
+    count = exchange.export_tasks(Edition(edition), file, reviewer, every)
+    typer.echo(f"{file}: {count} tasks; configuration in {file.with_suffix('.xml')}")
+
+
+@app.command()
+def bind(
+    reviewer: Annotated[str | None, typer.Option(help="Only the reviews of this reviewer.")] = None,
+    edition: Folder = HERE,
+) -> None:
+    """Write the SHA-256 of the images into reviews that name them by their ids in the official archive.
+
+    Then the reviews hold in any edition with the same images, whatever their layout.
+    """
+    from cleanset.review.save import bind_reviews
+
+    typer.echo(f"{bind_reviews(Edition(edition), reviewer)} reviews now have the SHA-256 of their images")
+
+
+@app.command()
+def guidelines(edition: Folder = HERE) -> None:
+    """Write the usual review guidelines into reviews/GUIDELINES.md, to be edited.
+
+    The review page shows them (h), and finished sets have a copy of the file.
+    """
+    from cleanset.review.guidelines import write_guidelines
+
+    typer.echo(f"{write_guidelines(Edition(edition).reviews)}: edit it; the review page shows it with h")
+
+
+@app.command("import")
+def import_answers(
+    file: Annotated[Path, typer.Argument(help="JSON file exported by Label Studio.")],
+    reviewer: Annotated[str, typer.Option(help="Reviewer to save the verdicts for.")],
+    annotator: Annotated[
+        str | None, typer.Option(help="Take only the answers of this annotator (number or e-mail address).")
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace verdicts that differ.")] = False,
+    edition: Folder = HERE,
+) -> None:
+    """Save answers given in Label Studio as reviews.
+
+    All answers are checked before the first is saved. If a review file then
+    cannot be written, those saved before stay; import again.
+    """
+    from cleanset.review.label_studio import exchange
+
+    found = exchange.import_answers(Edition(edition), file, reviewer, annotator, replace)
+    typer.echo(f"{file}: {found.saved} reviews of {reviewer} saved, {found.unchanged} were there already")

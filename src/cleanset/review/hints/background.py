@@ -1,0 +1,263 @@
+"""Lines of text kept on disk: reading them takes half a second an image, and gives the same each time.
+
+Hints of modification, measured in the background for the images that are shown or come next.
+"""
+
+import os
+import signal
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from importlib.metadata import version
+from multiprocessing import get_context, parent_process
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from cleanset.errors import CleansetError
+from cleanset.files import read_bytes, remove_abandoned, replacing, sha256
+from cleanset.images.codec import Read
+from cleanset.progress import cache_folder
+from cleanset.review.hints.text import TextLine, can_read_text, lines_of_jpeg
+
+if TYPE_CHECKING:
+    from cleanset.review.hints.crop_box import CropProposal
+    from cleanset.review.hints.hints import Hint
+    from cleanset.review.hints.measures import Fingerprint, Measures
+
+
+VERSION = 1
+"""Raise it when `lines_of_text` reads or returns something else."""
+
+_LINES = TypeAdapter(tuple[TextLine, ...])
+
+
+class TextCache:
+    """Lines of text by the SHA-256 of an image's bytes, a JSON file each.
+
+    Several processes may use one folder at a time. A file that is damaged or cannot be read counts as missing, and one
+    that cannot be written is left out: then the text is read again.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._is_tidy = False
+
+    def lines(self, digest: str) -> tuple[TextLine, ...] | None:
+        """The lines of the image with this SHA-256; None if they are not kept."""
+        with suppress(OSError, CleansetError, ValidationError):
+            return _LINES.validate_json(read_bytes(self._path(digest)), strict=False)
+        return None
+
+    def keep(self, digest: str, lines: Sequence[TextLine]) -> None:
+        """Keep the lines of the image with this SHA-256, if the disk allows it."""
+        with suppress(OSError):
+            if not self._is_tidy:
+                # what a server that was killed while writing has left
+                remove_abandoned(self._folder)
+                self._is_tidy = True
+            with replacing(self._path(digest)) as partial:
+                partial.write_bytes(_LINES.dump_json(tuple(lines)))
+
+    def _path(self, digest: str) -> Path:
+        return self._folder / f"{digest}.json"
+
+
+def usual_text_cache() -> TextCache | None:
+    """The cache that all editions on this machine share; None without the extra `text`.
+
+    Its folder is named after the version of RapidOCR, whose package holds the models.
+    """
+    if not can_read_text():
+        return None
+    return TextCache(cache_folder() / "hints" / f"text-{VERSION}-rapidocr-{version('rapidocr')}")
+
+
+_Result = TypeVar("_Result")
+
+NO_TEXT = "CLEANSET_NO_TEXT"
+"""Environment variable: if it is set, no text is read, which spares a slow machine half a second an image."""
+MAX_MEASURED = 300
+"""Images whose measures are kept, the last ones shown, some 0.1 MB each."""
+
+
+class BackgroundHints:
+    """Hints by image id, for the images measured so far. They help people to look, and decide nothing.
+
+    Images are measured in another process, so that the page never waits, and their text is read there, which takes
+    fifty times as long, where the extra `text` is installed and NO_TEXT is not set. Lines of text are small, and kept
+    for all images, and on disk with a `cache`.
+    """
+
+    def __init__(self, read: Read, cache: TextCache | None = None) -> None:
+        self._read, self._cache = read, cache
+        self._measured: OrderedDict[str, tuple[Measures, Fingerprint]] = OrderedDict()
+        self._lines: dict[str, tuple[TextLine, ...]] = {}
+        self._failed: set[str] = set()
+        self._measuring = _Queue(self._measure)
+        self._reading = _Queue(self._read_text) if can_read_text() and not os.environ.get(NO_TEXT) else None
+        self._process: Executor | None = None
+        self._starting = threading.Lock()
+
+    def request(self, image_ids: Iterable[str]) -> None:
+        """Measure these images, in this order, before those requested earlier; known ones are not measured again."""
+        image_ids = list(image_ids)
+        for image_id in image_ids:
+            if image_id in self._measured:
+                self._measured.move_to_end(image_id)
+        self._measuring.put(image_id for image_id in image_ids if image_id not in self._measured)
+        if self._reading is not None:
+            self._reading.put(image_id for image_id in image_ids if image_id not in self._lines)
+
+    def of(self, image_ids: Iterable[str]) -> "Mapping[str, list[Hint]]":
+        """The hints on each of these images, and between them."""
+        found = {image_id: self._measured.get(image_id) for image_id in image_ids}
+        measured = {image_id: each for image_id, each in found.items() if each is not None}
+        if not measured:
+            return {}
+        from cleanset.review.hints.hints import hints_between_images, hints_of_image
+
+        others = hints_between_images({image_id: fingerprint for image_id, (_, fingerprint) in measured.items()})
+        return {
+            image_id: [*hints_of_image(measures, self._lines.get(image_id, ())), *others[image_id]]
+            for image_id, (measures, _) in measured.items()
+        }
+
+    def complete(self, image_ids: Iterable[str]) -> set[str]:
+        """Those of these images to which no further hint will come: none while any of them is still to be measured."""
+        image_ids = list(image_ids)
+        if not all(each in self._measured or each in self._failed for each in image_ids):
+            return set()
+        return set(image_ids) if self._reading is None else self._lines.keys() & set(image_ids)
+
+    def crop_proposal(self, image_id: str, min_side: int) -> "CropProposal | None":
+        """A box to crop this image to; None if there is none, or it is not known yet."""
+        measured = self._measured.get(image_id)
+        if measured is None or self.is_measuring(image_id):
+            return None
+        from cleanset.review.hints.crop_box import crop_proposal
+
+        return crop_proposal(measured[0], self._lines.get(image_id, ()), min_side)
+
+    def is_measuring(self, image_id: str) -> bool:
+        """Whether this image was requested, and not all of its hints are known yet."""
+        return image_id in self._measuring or (self._reading is not None and image_id in self._reading)
+
+    def close(self) -> None:
+        """Stop measuring."""
+        self._measuring.close()
+        if self._reading is not None:
+            self._reading.close()
+        if self._process is not None:
+            self._process.shutdown(wait=False, cancel_futures=True)
+
+    def _measure(self, image_id: str) -> None:
+        from cleanset.review.hints.measures import measure_jpeg
+
+        data = self._bytes_of(image_id)
+        measured = None if data is None else self._in_process(measure_jpeg, data)
+        if measured is None:
+            self._failed.add(image_id)
+        else:
+            self._measured[image_id] = measured
+        while len(self._measured) > MAX_MEASURED:
+            # the first is the one that was asked for longest ago
+            self._measured.popitem(last=False)
+
+    def _read_text(self, image_id: str) -> None:
+        data = self._bytes_of(image_id)
+        # an image that fails is not tried again
+        self._lines[image_id] = () if data is None else self._lines_in(data)
+
+    def _lines_in(self, data: bytes) -> tuple[TextLine, ...]:
+        digest = sha256(data)
+        lines = self._cache.lines(digest) if self._cache else None
+        if lines is None:
+            lines = self._in_process(lines_of_jpeg, data)
+            if lines is not None and self._cache:
+                self._cache.keep(digest, lines)
+        return lines or ()
+
+    def _bytes_of(self, image_id: str) -> bytes | None:
+        # an image that cannot be read is reported where it is shown
+        with suppress(CleansetError, OSError, ValueError):
+            return self._read(image_id)
+        return None
+
+    def _in_process(self, function: Callable[[bytes], _Result], data: bytes) -> _Result | None:
+        """Call a function with the bytes of an image in the other process; None if it fails."""
+        with self._starting:
+            process = self._process = self._process or _start_process()
+        with suppress(CleansetError, OSError, ValueError):
+            try:
+                return process.submit(function, data).result()
+            except BrokenProcessPool:  # killed from outside: the next image gets a new process
+                with self._starting:
+                    if self._process is process:
+                        self._process = None
+        return None
+
+
+class _Queue:
+    """Calls a function with image ids in a thread of its own, in the order of the last request."""
+
+    def __init__(self, function: Callable[[str], None]) -> None:
+        self._function = function
+        self._wanted: dict[str, None] = {}
+        self._lock = threading.Lock()
+        self._thread = ThreadPoolExecutor(1, "hints")
+
+    def put(self, image_ids: Iterable[str]) -> None:
+        """Add these in front; each is done once, however often it is added."""
+        first = dict.fromkeys(image_ids)
+        with self._lock:
+            new = first.keys() - self._wanted.keys()
+            self._wanted = first | {each: None for each in self._wanted if each not in first}
+        for _ in new:
+            self._thread.submit(self._do_next)
+
+    def __contains__(self, image_id: str) -> bool:
+        """Whether an image waits, or is being worked on."""
+        with self._lock:
+            return image_id in self._wanted
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _do_next(self) -> None:
+        with self._lock:
+            image_id = next(iter(self._wanted))
+        try:
+            self._function(image_id)
+        finally:
+            with self._lock:  # only now, so that it is not added again meanwhile
+                del self._wanted[image_id]
+
+
+def _start_process() -> Executor:
+    """A process that ignores Ctrl+C, which a terminal sends to it, too, maybe while it is still importing."""
+    # spawn: a fork of a process with threads may inherit a lock that nobody releases
+    executor = ProcessPoolExecutor(1, get_context("spawn"), initializer=_begin_in_process)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a new process inherits it
+    # the pool starts its process at the first task, here while the signal is blocked
+    executor.submit(os.getpid)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return executor
+
+
+def _begin_in_process() -> None:
+    """Give the page priority, and end with the parent process, even if that is killed."""
+    os.nice(10)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    # sys.exit would end this thread only
+    os._exit(0)

@@ -1,0 +1,290 @@
+"""The plain margins of a border, and straight edges, in the brightness of an image.
+
+Cheap measures of signs that an image was modified; the thresholds are in `hints`.
+
+All but the hash are measured on the brightness (Rec. 601) or colours of the image, reduced by a whole
+factor until no side is longer than `MAX_SIDE_PIXELS` pixels; a flaw that is visible only at the
+full size of a larger image is missed.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pdqhash
+from numpy.typing import NDArray
+from PIL import Image, ImageFilter
+from scipy import ndimage
+
+from cleanset.images.codec import decode
+
+Grey = NDArray[np.int16]
+"""Brightness by row and column, in grey levels; signed, so that differences do not wrap around."""
+
+_MIN_STEP = 16
+"""Grey levels between pixels two apart that make an edge."""
+_MAX_PLAIN_DEVIATION = 6.0
+"""Largest standard deviation of a plain row; JPEG leaves some noise."""
+_MAX_MARGIN_SHARE = 0.3
+"""Share of the width or height within which margins are looked for."""
+_MIN_STRAIGHT_SHARE = 0.6
+"""Share of a row's pixels that must step for a margin to end there."""
+_MAX_UNEVEN_DEVIATION = 12.0
+"""Largest standard deviation of the last rows of a margin, as far as `_MAX_UNEVEN_PIXELS` inside: lines of a frame."""
+_MAX_UNEVEN_PIXELS = 3
+_MAX_SOFT_PIXELS = 2
+"""Rows between a margin and the photograph that are a mixture of both: JPEG and scaling soften edges."""
+_MIN_WIDER_PIXELS = 2
+"""Width of the wider of two opposite margins: on the photographs, lines of one pixel were as often no border."""
+
+
+def straight_shares(grey: Grey) -> NDArray[np.float64]:
+    """The share of pixels where the brightness steps across a row, for each row but the first and last."""
+    return np.asarray((np.abs(grey[2:] - grey[:-2]) >= _MIN_STEP).mean(axis=1))
+
+
+def border(grey: Grey) -> tuple[int, int, int, int]:
+    """Pixels of a border at the left, top, right and bottom, its soft edges included; all 0 without one.
+
+    A border has margins on two opposite sides: one plain strip with a straight edge is as often a floor or a sky. Where
+    it has them, the margins of the other two sides belong to it.
+    """
+    height, width = grey.shape
+    # only the middle of each row: the other two margins would make none plain
+    rows, columns = grey[:, width // 5 : width - width // 5], grey[height // 5 : height - height // 5].T
+    left, top, right, bottom = _margin(columns), _margin(rows), _margin(columns[::-1]), _margin(rows[::-1])
+    is_border = any(min(pair) and max(pair) >= _MIN_WIDER_PIXELS for pair in ((left, right), (top, bottom)))
+    return (left, top, right, bottom) if is_border else (0, 0, 0, 0)
+
+
+def _margin(rows: Grey) -> int:
+    """Number of rows to the innermost straight edge that ends a plain row; most before it are plain too."""
+    count = int(len(rows) * _MAX_MARGIN_SHARE)
+    plain = rows[:count].std(axis=1) <= _MAX_PLAIN_DEVIATION
+    edges = straight_shares(rows[: count + 1])
+    for end in range(len(edges), 0, -1):
+        if edges[end - 1] >= _MIN_STRAIGHT_SHARE and plain[end - 1] and plain[:end].mean() >= 0.8:
+            return _soft_end(rows, _uneven_end(rows, end))
+    return 0
+
+
+def _uneven_end(rows: Grey, end: int) -> int:
+    """The end of a margin that is plain up to `end`, with further rows that are nearly plain up to a straight edge."""
+    following = rows[end : end + _MAX_UNEVEN_PIXELS + 2]
+    edges = straight_shares(following)
+    is_last = (edges >= _MIN_STRAIGHT_SHARE) & (following[: len(edges)].std(axis=1) <= _MAX_UNEVEN_DEVIATION)
+    return end + int(np.flatnonzero(is_last)[-1]) + 1 if is_last.any() else end
+
+
+def _soft_end(rows: Grey, end: int) -> int:
+    """The end of a margin, with the rows that lie, all along, between its brightness and the row that follows."""
+    following, level = rows[end : end + _MAX_SOFT_PIXELS + 1], float(rows[end - 1].mean())
+    away = np.sign(following[1:] - level) * np.diff(following, axis=0)
+    is_soft = (away >= _MIN_STEP).mean(axis=1) >= _MIN_STRAIGHT_SHARE
+    return end + (len(is_soft) if is_soft.all() else int(is_soft.argmin()))
+
+
+MAX_SIDE_PIXELS = 512
+CORNER_WIDTH, CORNER_HEIGHT = 120, 48
+"""Pixels of each corner that are compared between images."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """The measures of one image.
+
+    `margins`: of a border, left, top, right, bottom: share of the width or height that is plain and ends in a straight
+    edge, with the rows that are soft there; all 0 without a border.
+    `seams`: the straightest edge from top to bottom and from left to right, away from the outer tenths:
+    the share of its length that is an edge.
+    `saturation`: the 95th of 100 pixels' difference between its strongest and weakest colour, in grey levels.
+    `tint`: how far colours stray from the mean colour of their brightness, in grey levels (root mean square).
+    `plain_levels`: the share of pixels on the eight commonest grey levels.
+    `sharpness`: the steepest edges between neighbours by those over four pixels: 0.25 for ramps, 1 for steps.
+    `noise`: standard deviation of the noise, in grey levels (Immerkaer 1996, with the median).
+    `background`: how far one plain region reaches around the image, inside plain margins: the smallest share
+    of a side that lies in it.
+    `size`: width and height in stored pixels.
+    """
+
+    margins: tuple[float, float, float, float]
+    seams: tuple[float, float]
+    saturation: float
+    tint: float
+    plain_levels: float
+    sharpness: float
+    noise: float
+    background: float
+    size: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fingerprint:
+    """Perceptual hashes and the fine detail of the four corners, for comparing images.
+
+    `hashes`: PDQ (Facebook 2019), 256 bits for each of eight orientations: as stored, then turned and mirrored.
+    """
+
+    hashes: NDArray[np.bool_]
+    corners: tuple[NDArray[np.float32], ...]
+
+
+def measure(image: Image.Image) -> tuple[Measures, Fingerprint]:
+    """Measure a decoded image of any mode and size."""
+    factor = reduction(image.size)
+    image = image.convert("RGB")
+    small = image.reduce(factor) if factor > 1 else image
+    luma = small.convert("L")
+    grey = np.asarray(luma).astype(np.int16)
+    saturation, tint = _colours(small)
+    left, top, right, bottom = border(grey)
+    margins = left / small.width, top / small.height, right / small.width, bottom / small.height
+    measures = Measures(
+        margins=margins,
+        seams=_seams(grey),
+        saturation=saturation,
+        tint=tint,
+        plain_levels=_plain_levels(luma),
+        sharpness=_sharpness(grey),
+        noise=_noise(grey),
+        background=_background(small, margins),
+        size=image.size,
+    )
+    return measures, Fingerprint(_hashes(small), _corners(luma))
+
+
+def size_of_measured(size: tuple[int, int]) -> tuple[int, int]:
+    """Width and height at which an image of this size is measured."""
+    factor = reduction(size)
+    return -(-size[0] // factor), -(-size[1] // factor)
+
+
+def reduction(size: tuple[int, int]) -> int:
+    """The factor by which an image of this size is reduced before it is measured."""
+    return -(-max(size) // MAX_SIDE_PIXELS)
+
+
+def measure_jpeg(data: bytes) -> tuple[Measures, Fingerprint]:
+    """Measure the bytes of a JPEG. Raises ValueError for anything else."""
+    return measure(decode(data))
+
+
+# Straight edges
+
+
+def _seams(grey: Grey) -> tuple[float, float]:
+    def straightest(rows: Grey) -> float:
+        inner = straight_shares(rows)[len(rows) // 10 : -(len(rows) // 10) or None]
+        return float(inner.max(initial=0))
+
+    return straightest(grey.T), straightest(grey)
+
+
+# Colours
+
+
+def _colours(small: Image.Image) -> tuple[float, float]:
+    """`saturation` and `tint`, of the image reduced by four more: without noise and the fringes of JPEG."""
+    red, green, blue = (np.asarray(band).ravel().astype(np.int16) for band in small.reduce(4).split())
+    spread = np.maximum(np.maximum(red, green), blue) - np.minimum(np.minimum(red, green), blue)
+    levels = (red + 2 * green + blue) >> 4  # 64 of them
+    counts = np.bincount(levels, minlength=64)
+    strays = 0.0
+    for band in (red, blue):
+        values = band.astype(np.float64)
+        strays += (values**2).sum() - (np.bincount(levels, values, 64) ** 2 / np.maximum(counts, 1)).sum()
+    # rounding may leave the difference of two large sums slightly below 0
+    return float(np.percentile(spread, 95)), float((max(strays, 0.0) / (2 * red.size)) ** 0.5)
+
+
+def _plain_levels(luma: Image.Image) -> float:
+    histogram = np.array(luma.histogram())
+    return float(np.sort(histogram)[-8:].sum() / histogram.sum())
+
+
+_MAX_PLAIN_STEP = 3
+"""Largest difference of neighbours in a plain region, in levels of each colour; photographs have more noise."""
+
+
+def _background(small: Image.Image, margins: tuple[float, float, float, float]) -> float:
+    """`background`, of the image reduced by two more: without the noise of JPEG."""
+    left, top, right, bottom = (round(share * side) for share, side in zip(margins, small.size * 2, strict=True))
+    small = small.crop((left, top, small.width - right, small.height - bottom))
+    pixels = np.asarray(small.reduce(2)).astype(np.int16)
+    if min(pixels.shape[:2]) < 4:
+        return 0.0
+    plain = np.ones(pixels.shape[:2], np.bool_)
+    for of_axis, steps in ((plain, np.diff(pixels, axis=0)), (plain.T, np.diff(pixels, axis=1).swapaxes(0, 1))):
+        is_even = np.abs(steps).max(axis=2) <= _MAX_PLAIN_STEP
+        of_axis[1:] &= is_even
+        of_axis[:-1] &= is_even
+    labels, count = ndimage.label(plain)
+    # one pixel inside: the outermost is often a remainder of a frame
+    sides = (labels[1], labels[-2], labels[:, 1], labels[:, -2])
+    around = np.bincount(np.concatenate(sides), minlength=count + 1)
+    # label 0 is all that is not plain
+    around[0] = 0
+    return float(min((side == around.argmax()).mean() for side in sides)) if around.any() else 0.0
+
+
+# Detail
+
+
+_EDGE_SHARE = 0.0005
+"""Share of the steps between neighbours that count as edges. (Steps over four pixels find each edge four times.)"""
+
+
+def _sharpness(grey: Grey) -> float:
+    def steepest(reach: int) -> float:
+        steps = [np.abs(way[reach:] - way[:-reach])[:, ::2] for way in (grey, grey.T)]
+        counts = np.cumsum(sum(np.bincount(step.ravel(), minlength=256) for step in steps))
+        return float(np.searchsorted(counts, (1 - reach * _EDGE_SHARE) * counts[-1]))
+
+    return steepest(1) / max(steepest(4), 1.0)
+
+
+def _noise(grey: Grey) -> float:
+    across = grey[:, 2:] - 2 * grey[:, 1:-1] + grey[:, :-2]
+    both = across[2:] - 2 * across[1:-1] + across[:-2]
+    # 6 is the norm of this kernel, 0.6745 the median of |x| for a standard normal x
+    return float(np.median(np.abs(both[::2, ::2]))) / (6 * 0.6745) if both.size else 0.0
+
+
+# For comparing images
+
+
+def _hashes(small: Image.Image) -> NDArray[np.bool_]:
+    hashes, _ = pdqhash.compute_dihedral(np.asarray(small))
+    return np.array(hashes, np.bool_)
+
+
+def _corners(luma: Image.Image) -> tuple[NDArray[np.float32], ...]:
+    """The fine detail of the four corners, each of mean 0 and norm 1, or zeros for an empty corner.
+
+    In the order top left, top right, bottom left, bottom right. Empty for an image that is too small.
+    """
+    if luma.height < 2 * CORNER_HEIGHT or luma.width < 2 * CORNER_WIDTH:
+        return ()
+    detail = _detail(luma).astype(np.float32)
+    return tuple(
+        _unit(detail[rows, columns])
+        for rows in (slice(CORNER_HEIGHT), slice(-CORNER_HEIGHT, None))
+        for columns in (slice(CORNER_WIDTH), slice(-CORNER_WIDTH, None))
+    )
+
+
+_MIN_CORNER_DETAIL = 4.0
+"""Standard deviation of a corner's detail, in grey levels, below which it is taken for empty."""
+
+
+def _unit(patch: NDArray[np.float32]) -> NDArray[np.float32]:
+    # without its straight lines, which frames and horizons have at the same place by chance
+    patch = patch - patch.mean(axis=0)
+    patch -= patch.mean(axis=1, keepdims=True)
+    length = float(np.sqrt((patch**2).sum()))
+    return (patch / length if length >= _MIN_CORNER_DETAIL * patch.size**0.5 else np.zeros_like(patch)).ravel()
+
+
+def _detail(luma: Image.Image) -> NDArray[np.int16]:
+    """The brightness of each pixel above that of its surroundings, a square of 5 x 5 pixels."""
+    around = np.asarray(luma.filter(ImageFilter.BoxBlur(2))).astype(np.int16)
+    return np.asarray(luma).astype(np.int16) - around

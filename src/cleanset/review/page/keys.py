@@ -1,0 +1,169 @@
+"""The keys and their meaning in each mode; the help page is rendered from this.
+
+The notices of a tab, which stay until a key is pressed with them on the screen.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+REASON_KEYS = {
+    "w": "watermark",
+    "t": "text",
+    "b": "border",
+    "o": "collage",
+    "f": "filter",
+    "n": "noise",
+    "l": "blur",
+    "d": "drawing",
+    "i": "too_small",
+    "a": "artificial_background",
+    "m": "modification",
+    "g": "wrong_class",
+    "s": "several_objects",
+    "k": "duplicate",
+    "h": "other",
+}
+"""Reasons against an image, by key."""
+
+FILTERS = {"a": "all", "u": "unsettled", "b": "boxes", "s": "short", "c": "conflicts", "m": "mine"}
+"""Filters of the classes that next and previous go to, by key."""
+
+VERDICTS = {"c": "clean", "x": "crop", "r": "reject", "u": "unsure"}
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """The screen when a key was pressed, beside the images on it; None: not known.
+
+    `wnid`: the class. `seconds`: by image id, for how long the reviewer had an image before them, whole and wide
+    enough. `answered`: the number of the last key answered then. `reason`: the one shown, or the key of one.
+    `shown`: seconds since all images of the class were there.
+    """
+
+    wnid: str | None = None
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    answered: int | None = None
+    reason: str | None = None
+    shown: float | None = None
+
+
+NO_SCREEN = Screen()
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One line of the help: the names of the keys, and their effect."""
+
+    shown: str
+    does: str
+
+
+HELP: dict[str, tuple[Key, ...]] = {
+    "The image in focus": (
+        Key("c", "clean"),
+        Key("a", "all the rest of the class is clean: what is whole on the screen, and rejected by nobody"),
+        Key("x", "crop: draw the box"),
+        Key("r", "reject: then the key of the reason"),
+        Key(
+            "Shift+1 … 9  or  Shift+click",
+            "reject that image for the reason at its ⇧",
+        ),
+        Key("Shift and a reason's key", "reject for that reason, or change the reason"),
+        Key("u", "unsure"),
+        Key("d", "take the verdict back"),
+        Key("e", "write a note"),
+        Key("z  or  ⌫", "undo the last step in this tab, as often as you like"),
+    ),
+    "Looking": (
+        Key("← → ↑ ↓  or  1 … 9", "another image"),
+        Key("Enter  or  Space", "look closely, and back"),
+        Key("q  held down", "the image under the mouse at its own pixels"),
+        Key("wheel  or  +  −", "there and in a crop: nearer, farther"),
+        Key("0  1  2  4", "there and in a crop: whole, 100 %, 200 %, 400 %"),
+        Key("Shift+arrows", "look closely: move the image"),
+        Key("m", "show every candidate, or only those asked for"),
+        Key("b", "look back at your last verdicts"),
+        Key("h", "the rules, with an example of each reason"),
+    ),
+    "Classes": (
+        Key("n  or  PgDn", "next"),
+        Key("p  or  PgUp", "previous"),
+        Key("s", "skip: come back to it at the end"),
+        Key("/", "search by name or wnid"),
+        Key("f", "which classes: all, unsettled, short, conflicts, mine"),
+        Key("the browser's Back", "the class shown before"),
+    ),
+    "Drawing a crop": (
+        Key("mouse", "draw, move and resize the box"),
+        Key("Space+mouse", "move the image; the box stays on it"),
+        Key("j", "the board: the next of the boxes in conflict"),
+        Key("arrows", "move it by a pixel (held down: by five)"),
+        Key("Shift+arrows", "move its right or bottom edge"),
+        Key("Ctrl+arrows", "move its left or top edge"),
+        Key("p", "draw the proposed box again"),
+        Key("v", "the object stays fully visible; ends when the box changes"),
+        Key("Enter  Esc", "save; discard the change"),
+    ),
+}
+
+
+READ_SECONDS = 1.0
+"""Time in which somebody notices that keys did nothing."""
+
+
+@dataclass
+class Notice:
+    """One line to the reviewer; an error stays until the next key, and means that nothing was saved."""
+
+    text: str
+    is_error: bool = False
+
+
+@dataclass
+class UnreadNotices:
+    """The notices that nobody can have read yet, since all keys after them were typed ahead.
+
+    `last`: the number of the key that gave the last one; `not_shown`: how many of the keys were about an image that was
+    not shown, or only just, when they were pressed, and so did nothing. Who types on and on has no time to read: these
+    are counted until READ_SECONDS after the last of them, which was answered at `counted_at`.
+    """
+
+    last: int = 0
+    not_shown: int = 0
+    counted_at: float = 0.0
+    _texts: dict[str, bool] = field(default_factory=dict)
+
+    def begin(self, answered: int | None) -> None:
+        """Drop what could be read when a key was pressed; `answered`: number of the last key answered then."""
+        if answered is None or answered >= self.last:
+            self._texts.clear()
+            if time.monotonic() - self.counted_at >= READ_SECONDS:
+                self.not_shown = 0
+
+    def add(self, notice: Notice | None, number: int) -> Notice | None:
+        """One notice of the one that key `number` gave, and all that are unread."""
+        if notice is not None:
+            self.last = number
+            self._texts[notice.text] = notice.is_error
+        return self._joined()
+
+    def count_not_shown(self, number: int) -> Notice | None:
+        """One notice of all that are unread, and of the number of keys that did nothing."""
+        self.last, self.counted_at = number, time.monotonic()
+        self.not_shown += 1
+        return self._joined()
+
+    def _joined(self) -> Notice | None:
+        texts = list(self._texts)[-2:]
+        if self.not_shown > 1:
+            texts.append(
+                f"Not saved. {self.not_shown} keys were pressed before the images were shown, or within half a second "
+                "of it: look, and press them again"
+            )
+        elif self.not_shown:
+            texts.append(
+                "Not saved. The key was pressed before the image was shown, or within half a second of it: look, and "
+                "press it again"
+            )
+        return Notice(" ".join(texts), self.not_shown > 0 or any(self._texts.values())) if texts else None

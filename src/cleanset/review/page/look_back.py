@@ -1,0 +1,147 @@
+"""Looking back at one's own verdicts: the newest ones, and those that a filter selects."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from cleanset.review.page.recent import ImageKey
+from cleanset.review.page.session import Session
+from cleanset.review.store import BOARD
+from cleanset.review.verdicts import Review
+from cleanset.selection.fill import Decision
+
+SHOWN = 50
+"""Verdicts shown at first, and added by each press of `m`."""
+
+HASTY_SECONDS = 1.0
+
+ALL, HASTY, CONFLICT, DIFFERS = "all", "decided in under a second", "in conflict", "differs from the consensus"
+
+
+@dataclass(frozen=True, slots=True)
+class PastVerdict:
+    """One of a reviewer's own verdicts. `seconds` as `RecentVerdicts.seconds` gives them."""
+
+    key: ImageKey
+    review: Review
+    seconds: float | None
+
+
+@dataclass
+class LookBack:
+    """The verdicts on the screen. `chosen`: the name of the filter; `focus`: the verdict in focus."""
+
+    session: Session
+    chosen: str = ALL
+    focus: ImageKey | None = None
+    limit: int = SHOWN
+    matching: dict[str, list[PastVerdict]] = field(default_factory=dict)
+
+    def refresh(self) -> None:
+        """Find this reviewer's verdicts as last read, and what matches each filter, none of them empty."""
+        verdicts = _own_verdicts(self.session)
+        groups: dict[str, list[PastVerdict]] = {ALL: verdicts, HASTY: [], CONFLICT: [], DIFFERS: []}
+        hints = _kinds_of_hints(self.session, verdicts)
+        for each in verdicts:
+            for name in _filters(self.session, each, hints):
+                groups.setdefault(name, []).append(each)
+        first = [name for name in (ALL, HASTY, CONFLICT, DIFFERS) if groups[name] or name == ALL]
+        others = sorted(name for name in groups if name not in (ALL, HASTY, CONFLICT, DIFFERS))
+        self.matching = {name: groups[name] for name in (*first, *others)}
+        self.choose(self.chosen if self.chosen in self.matching else ALL)
+
+    def shown(self) -> list[PastVerdict]:
+        """The verdicts on the screen, the newest first."""
+        return self.matching[self.chosen][: self.limit]
+
+    def choose(self, name: str | None) -> None:
+        """Show the verdicts that match a filter; ignored for an unknown one."""
+        if name in self.matching:
+            if name != self.chosen:
+                self.limit = SHOWN
+            self.chosen = name
+        keys = [each.key for each in self.shown()]
+        if self.focus not in keys:
+            self.focus = keys[0] if keys else None
+
+    def step(self, by: int) -> None:
+        """Show the verdicts of a filter further on in the list."""
+        names = list(self.matching)
+        self.choose(names[(names.index(self.chosen) + by) % len(names)])
+
+    def move(self, by: int) -> None:
+        """Focus another verdict; stops at the first and the last."""
+        keys = [each.key for each in self.shown()]
+        if self.focus in keys:
+            self.focus = keys[max(0, min(len(keys) - 1, keys.index(self.focus) + by))]
+
+    def focus_on(self, key: ImageKey) -> None:
+        """Focus a verdict that is shown."""
+        if any(each.key == key for each in self.shown()):
+            self.focus = key
+
+    def show_more(self) -> None:
+        """Show further verdicts that match."""
+        self.limit += SHOWN
+
+
+def _own_verdicts(session: Session) -> list[PastVerdict]:
+    """This reviewer's verdicts: of this session, the newest first, then by the time of the file and by class."""
+    reviews = {
+        key: votes[session.reviewer].review
+        for class_index, status in session.statuses.items()
+        for key, votes in status.votes.items()
+        if session.reviewer in votes and key[1] in session.library.images
+    }
+    by_file = sorted(reviews, key=lambda key: (-session.stored.changed_at(key[0]), key))
+    return [PastVerdict(key, reviews[key], session.recent.seconds(key)) for key in session.recent.newest_first(by_file)]
+
+
+def _filters(session: Session, verdict: PastVerdict, hints: Mapping[ImageKey, frozenset[str]]) -> Iterator[str]:
+    """The names of the filters that a verdict matches, beside ALL."""
+    class_index, image_id = verdict.key
+    status = session.statuses[class_index]
+    if verdict.seconds is not None and verdict.seconds < HASTY_SECONDS:
+        yield HASTY
+    if image_id in status.conflicts:
+        yield CONFLICT
+    decision = status.decisions.get(image_id)
+    if decision is not None and differs(verdict.review, decision, session.library.params.review.box_tolerance):
+        yield DIFFERS
+    yield f"verdict: {verdict.review.verdict}"
+    if verdict.review.reason:
+        yield f"reason: {verdict.review.reason}"
+    for role, candidates in session.library.classes[class_index].items():
+        if any(candidate.image_id == image_id for candidate in candidates):
+            yield f"model: {role}"
+    for reviewer in status.votes[verdict.key]:
+        if session.shows_others and reviewer not in (session.reviewer, BOARD):
+            yield f"reviewer: {reviewer}"
+    for kind in hints.get(verdict.key, ()):
+        yield f"hint: {kind}"
+
+
+def differs(review: Review, decision: Decision, box_tolerance: float) -> bool:
+    """Whether what was decided on an image is not what a reviewer has found; False while it is undecided."""
+    if decision.verdict == "undecided":
+        return False
+    if review.verdict == "unsure":
+        return decision.reason != "unsure"
+    if review.verdict != decision.verdict:
+        return True
+    if review.box is None or decision.crop is None:
+        return False
+    left, top, right, bottom = decision.crop
+    limit = box_tolerance * min(right - left, bottom - top)
+    return max(abs(a - b) for a, b in zip(review.box, decision.crop, strict=True)) > limit
+
+
+def _kinds_of_hints(session: Session, verdicts: list[PastVerdict]) -> dict[ImageKey, frozenset[str]]:
+    """The kinds of hints on each image, of those that were measured since the server started."""
+    by_class: dict[int, list[str]] = {}
+    for each in verdicts:
+        by_class.setdefault(each.key[0], []).append(each.key[1])
+    return {
+        (class_index, image_id): frozenset(hint.kind for hint in hints)
+        for class_index, image_ids in by_class.items()
+        for image_id, hints in session.hints.of(image_ids).items()
+    }

@@ -1,0 +1,218 @@
+"""The class that a tab shows, the draft of a verdict on its image in focus, and the way on once it is written."""
+
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Literal
+
+from cleanset.dataset.ilsvrc import wnids
+from cleanset.errors import CleansetError
+from cleanset.review.page.board import VerdictOption, verdict_options
+from cleanset.review.page.cursor import ClassOrder, Cursor, lacks_box
+from cleanset.review.page.drafts import Draft, History
+from cleanset.review.page.keys import NO_SCREEN, Notice, UnreadNotices
+from cleanset.review.page.session import Session, lacking_in_words
+from cleanset.review.store import BOARD
+from cleanset.review.verdicts import Review
+
+Mode = Literal["class", "reason", "crop", "zoom", "filter", "help", "note", "search", "end", "back", "guidelines"]
+
+_STATE_LEFT = {
+    "settled": "is settled.",
+    "short": "is short: {lacking} of {count} images, and no candidate is left.",
+    "conflict": "waits for the board.",
+    "open": "has all your verdicts, and waits for other reviewers.",
+}
+"""The notice about a class in which nothing is asked any more, by its state."""
+
+
+MIN_SHOWN_SECONDS = 0.5
+"""Time from the appearance of a class's images until a key can settle it; a key before was meant for the class left."""
+
+
+class NotShownError(CleansetError):
+    """A verdict on an image that was not on the screen when its key was pressed."""
+
+
+class ShownClass:
+    """The place of a tab in the classes, the draft of a verdict, and the history of verdicts.
+
+    `ended`: nothing is asked any more, and no class is shown. `zoomed`: the image in focus is shown alone, whatever is
+    asked about it meanwhile. `pressed`: the number of the last key answered. `scrolled_at`: of the last one that left
+    images off the screen, so that the page scrolls to the one in focus.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.cursor = Cursor(session)
+        self.order = ClassOrder(session)
+        self.history = History(session)
+        self.draft: Draft | None = None
+        self.notice: Notice | None = None
+        self.unread = UnreadNotices()
+        self.mode: Mode = "class"
+        self.ended = self.zoomed = False
+        self._came_by_settling = False
+        self.pressed = self.scrolled_at = 0
+        self._screen = NO_SCREEN
+
+    @property
+    def wnid(self) -> str:
+        """The class on the screen; empty at the end."""
+        return "" if self.ended else wnids()[self.cursor.class_index]
+
+    def open(self, class_index: int, focus: str | None = None) -> None:
+        """Show a class."""
+        self.draft, self.ended, self.zoomed, self._came_by_settling = None, False, False, False
+        self.session.refresh_class(class_index)
+        self.session.recent.open_class(class_index, time.monotonic())
+        self.cursor.go_to(class_index, focus)
+        self.mode = "class"
+        self._ask_for_box()
+
+    def close(self) -> None:
+        """Return from the help, a question or a dialog to what lies beneath: the image alone, the class or the end."""
+        self.mode = "end" if self.ended else "zoom" if self.zoomed else "class"
+
+    @contextmanager
+    def _reporting_errors(self) -> Iterator[None]:
+        """Report on the page what could not be saved; the verdict on disk stays unchanged."""
+        is_not_shown = False
+        try:
+            yield
+        except NotShownError:
+            is_not_shown = True
+        except CleansetError as error:
+            self.notice = Notice(f"Not saved. {error}", is_error=True)
+        except OSError as error:
+            self.notice = Notice(f"Not saved. {error.filename or 'writing'}: {error.strerror or error}", is_error=True)
+        finally:
+            unread, number = self.unread, self.pressed
+            self.notice = unread.count_not_shown(number) if is_not_shown else unread.add(self.notice, number)
+            if self.mode not in ("reason", "crop", "note"):
+                self.draft = None  # else the next note would save it, for whatever is in focus then
+
+    def _go_on(self, after: int) -> None:
+        """Show the next class in which something is asked, else the end."""
+        following = self.order.next_asked(after)
+        if following is None and self.order.filter == "boxes":
+            self.order.filter = "unsettled"
+            following = self.order.next_asked(after)
+        if following is None:
+            self.mode, self.ended, self.zoomed = "end", True, False
+        else:
+            self.open(following)
+
+    def _ask_for_box(self) -> None:
+        """Start cropping the image in focus if only its box is asked for."""
+        focus = self.cursor.focus
+        if self.mode == "class" and focus is not None and self.cursor.is_box_asked():
+            self.history.shown[focus] = self.cursor.own()  # the crop shows it, though its card is hidden
+            self._draft_crop()
+
+    def _draft_crop(self) -> None:
+        """Begin a crop of the image in focus, with this reviewer's earlier box and reason.
+
+        The board begins with the first of the boxes in conflict.
+        """
+        own = self.cursor.own()
+        crops = [own] if own is not None and own.verdict == "crop" else []
+        crops += [option.review for option in self.options() if option.box]
+        if crops:
+            self.draft = Draft("crop", crops[0].reason, crops[0].box)
+        else:
+            self.draft = Draft("crop", self._reason_of_asked_box())
+        self.mode = "crop"
+        self.propose_box()
+
+    def _reason_of_asked_box(self) -> str | None:
+        """The reason of the verdict on the image in focus that lacks only its box."""
+        votes = self.cursor.status.votes.get((self.cursor.class_index, self.cursor.focus or ""), {})
+        reasons = [vote.review.reason for _, vote in sorted(votes.items()) if vote.review.box_unknown]
+        return reasons[0] if reasons and self.cursor.is_box_asked() else None
+
+    @property
+    def is_proposal_awaited(self) -> bool:
+        """Whether a box may still be proposed for the crop that is open."""
+        return self.mode == "crop" and self.draft is not None and self.draft.awaits_proposal
+
+    def propose_box(self) -> None:
+        """Propose a box for the crop that is open, once its image is measured, unless it has one from before."""
+        draft, focus = self.draft, self.cursor.focus
+        if self.mode != "crop" or focus is None or draft is None or draft.box or draft.proposal:
+            return
+        hints = self.session.hints
+        hints.request([focus])
+        # asked first: what ends in between is found the next time
+        draft.awaits_proposal = hints.is_measuring(focus)
+        proposal = hints.crop_proposal(focus, self.session.library.params.review.min_crop_pixels)
+        if proposal is not None:
+            draft.propose(proposal)
+
+    def options(self) -> list[VerdictOption]:
+        """The verdicts that the board decides between on the image in focus; empty for others, and where all agree.
+
+        With `every`, the board sees the class as others do.
+        """
+        focus = self.cursor.focus
+        if self.session.reviewer != BOARD or self.ended or self.cursor.every or focus is None:
+            return []
+        found = verdict_options(self.cursor.status.votes.get((self.cursor.class_index, focus), {}))
+        return found if len(found) > 1 else []
+
+    def _check_seen(self, seen: Collection[str]) -> None:
+        """Raise CleansetError unless the image in focus was on the screen when the key was pressed."""
+        focus = self.cursor.focus
+        assert focus is not None
+        self._check_class()
+        if focus in seen:
+            return
+        fault = self.session.library.photos.faults.get(focus)
+        if fault is not None:
+            raise CleansetError(f"{focus} cannot be shown. {fault}")
+        raise NotShownError
+
+    def _check_class(self) -> None:
+        """Raise NotShownError if another class was on the screen when the key was pressed."""
+        if self._screen.wnid not in (None, self.wnid):
+            raise NotShownError
+
+    def _check_shown(self) -> None:
+        """Raise NotShownError if the class had only just appeared when the key was pressed."""
+        if self._screen.shown is not None and self._screen.shown < MIN_SHOWN_SECONDS:
+            raise NotShownError
+
+    def _check_not_meant_before(self) -> None:
+        """Raise NotShownError for a verdict as soon as the last one has brought another class."""
+        if self._came_by_settling:
+            self._check_shown()
+
+    def _write(self, reviews: Mapping[str, Review | None]) -> None:
+        """Write verdicts on images of the class, by image id. If the disk fails, the draft is kept."""
+        was = self.cursor.status
+        try:
+            self.history.write(self.cursor.class_index, reviews)
+        except CleansetError:
+            self.draft = None
+            self.close()
+            raise
+        self.draft = None
+        self.close()
+        if was.questions and not self.cursor.status.questions:
+            self._leave_settled()
+        elif self.order.filter == "boxes" and lacks_box(was) and not lacks_box(self.cursor.status):
+            if self.order.matching():
+                self._go_on(self.cursor.class_index)
+            else:
+                self.order.filter = "unsettled"
+
+    def _leave_settled(self) -> None:
+        """Go on to the next class, with a notice about the one that is left."""
+        left, state = self.cursor.class_index, self.cursor.status.state
+        self.order.skipped.discard(left)
+        self._go_on(left)
+        self._came_by_settling = True
+        lacking = lacking_in_words(self.session.lacking(left))
+        count = self.session.library.params.export.images_per_class
+        said = _STATE_LEFT[state].format(lacking=lacking, count=count)
+        self.notice = Notice(f"{self.session.library.names[left].name} {said}")

@@ -1,0 +1,286 @@
+"""The HTML of a tab, rendered from templates in which everything is escaped."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from cleanset.images.boxes import Crop
+from cleanset.review.opinions import Opinion
+from cleanset.review.page.board import columns_for
+from cleanset.review.page.cursor import MIN_PIXELS, Cursor
+from cleanset.review.page.keys import FILTERS, HELP, REASON_KEYS
+from cleanset.review.page.library import IndexedImage, Library
+from cleanset.review.page.session import Session, in_words, lacking_in_words
+from cleanset.review.page.shown_class import MIN_SHOWN_SECONDS
+from cleanset.review.page.tab import Tab
+from cleanset.review.queue import Candidate
+from cleanset.review.store import BOARD
+from cleanset.review.verdicts import Review
+from cleanset.selection.crop_check import is_misclassified
+
+if TYPE_CHECKING:
+    from cleanset.review.hints.hints import Hint
+
+MAX_EXAMPLES = 3
+MAX_SHORT_NAMED = 20
+_OVERLAYS = ("crop", "zoom", "help", "back", "guidelines")
+_SPARE_PLACES = 2
+"""Places left free for replacements, so that they come onto the screen without moving an image."""
+_MAX_IMAGES = 10
+"""As many are side by side in two rows, without scrolling, in a window of 1,280 x 800 pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """An image among those side by side.
+
+    `own`: this reviewer's verdict; `others`: the verdicts of others that may be shown; `box_asked`: only the box of a
+    crop is asked for; `has_joined`: it was not shown when the class was opened; `queued`: needed whatever the other
+    verdicts will be; `likeliest`: the reason that a key without one rejects it for, None until all hints at it are
+    known; `opinions`: what studies of labels found; `misclassified_by`: the models that misclassify the crop; `fault`:
+    the reason why the image cannot be shown.
+    """
+
+    number: int
+    image: IndexedImage
+    url: str
+    models: dict[str, Candidate]
+    serves: frozenset[str]
+    own: Review | None
+    others: Sequence[tuple[str, Review]]
+    in_focus: bool
+    has_joined: bool
+    asked: bool
+    box_asked: bool
+    queued: bool
+    likeliest: str | None
+    hints: "Sequence[Hint]"
+    opinions: Sequence[Opinion]
+    misclassified_by: Sequence[str]
+    look_again: str | None
+    unsaved_note: str | None
+    fault: str | None
+
+    @property
+    def signs(self) -> dict[str, str]:
+        """Hints, then opinions, each kind by the alphabet, and what it rests on."""
+        found: dict[str, list[str]] = {}
+        for hint in sorted(self.hints, key=lambda hint: hint.kind):
+            found.setdefault(hint.kind, []).append(hint.text)
+        for opinion in sorted(self.opinions, key=lambda opinion: opinion.flag):
+            found.setdefault(opinion.flag, []).append(opinion.source)
+        return {sign: "; ".join(texts) for sign, texts in found.items()}
+
+
+def url_of(image: IndexedImage, full: bool = False) -> str:
+    """The address of an image. It changes with the bytes, so that a browser may cache it."""
+    return f"/image/{'full' if full else 'card'}/{image.image_id}?{image.sha256[:16]}"
+
+
+def tile_url_of(image: IndexedImage) -> str:
+    """The address of a small copy of an image."""
+    return f"/image/tile/{image.image_id}?{image.sha256[:16]}"
+
+
+def cards(tab: Tab) -> list[Card]:
+    """The images of the class, as the tab shows them."""
+    session, status = tab.session, tab.cursor.status
+    models = session.library.candidates(tab.cursor.class_index)
+    asked = {question.image_id: frozenset(question.serves) for question in status.questions}
+    boxes = {question.image_id for question in status.questions if question.box_unknown}
+    numbers = {image_id: number for number, image_id in enumerate(tab.cursor.images(), start=1)}
+    hints = session.hints.of(numbers)
+    complete, queued = session.hints.complete(numbers), tab.cursor.queued()
+    likeliest = tab.likeliest.of(tab.cursor.class_index, numbers)
+    made = []
+    for image_id, number in numbers.items():
+        votes = status.votes.get((tab.cursor.class_index, image_id), {})
+        own = votes[session.reviewer].review if session.reviewer in votes else None
+        # others' verdicts must not bias a reviewer who has none yet; the board decides between them
+        visible = (own is not None and session.shows_others) or session.reviewer == BOARD
+        others = [(name, vote.review) for name, vote in sorted(votes.items()) if visible and name != session.reviewer]
+        image = session.library.images[image_id]
+        made.append(
+            Card(
+                number=number,
+                image=image,
+                url=url_of(image),
+                models=models.get(image_id, {}),
+                serves=asked.get(image_id, frozenset()),
+                own=own,
+                others=others,
+                in_focus=image_id == tab.cursor.focus,
+                has_joined=not tab.cursor.every and number > tab.cursor.first_count,
+                asked=image_id in asked,
+                box_asked=image_id in boxes,
+                queued=image_id in queued,
+                likeliest=likeliest[image_id] if image_id in complete else None,
+                opinions=session.opinions.get(image_id, ()),
+                hints=[_with_numbers(hint, numbers) for hint in hints.get(image_id, ())],
+                misclassified_by=_misclassified_by(tab, image_id, own),
+                look_again=status.look_again.get(image_id),
+                unsaved_note=session.notes.get((tab.cursor.class_index, image_id)),
+                fault=session.library.photos.faults.get(image_id),
+            )
+        )
+    return made
+
+
+def _with_numbers(hint: "Hint", numbers: Mapping[str, int]) -> "Hint":
+    """The hint with the numbers of the cards in place of the ids of their images."""
+    text = re.sub(r"ILSVRC2012_val_\d{8}", lambda found: f"card {numbers.get(found[0], found[0])}", hint.text)
+    return replace(hint, text=text)
+
+
+def _misclassified_by(tab: Tab, image_id: str, own: Review | None) -> list[str]:
+    if own is None or own.box is None:
+        return []
+    crop, scores = Crop(image_id, own.box), tab.session.crop_scores
+    roles = tab.session.library.params.models
+    return [role for role in roles if is_misclassified(crop, tab.cursor.class_index, scores.predictions(role))]
+
+
+def render(tab: Tab) -> dict[str, str]:
+    """The HTML of each part of the page: view, overlay, panel. The tab remembers the verdicts shown."""
+    tab.session.refresh_class(tab.cursor.class_index)
+    tab.cursor.keep_places()
+    shown = cards(tab)
+    if tab.draft is None:  # else the cards may be hidden: what changed beneath was not seen
+        tab.history.shown = {card.image.image_id: card.own for card in shown}
+    overlay = tab.mode if tab.mode in _OVERLAYS else "zoom" if tab.zoomed else None
+    if overlay in ("crop", "zoom") and tab.cursor.focus is not None:
+        tab.history.opened.add((tab.cursor.class_index, tab.cursor.focus))
+    parts = {
+        "view": "end.html" if tab.ended else "board.html" if tab.options() else "class.html",
+        "overlay": f"{overlay}.html" if overlay else None,
+        # beside the image, which would flicker if it were drawn anew with every hint
+        "panel": {"crop": "crop_panel.html", "zoom": "zoom_panel.html"}.get(overlay or ""),
+    }
+    content = _content(tab, shown) | {"overlay": overlay}
+    return {part: _templates().get_template(name).render(content) if name else "" for part, name in parts.items()}
+
+
+def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
+    library = tab.session.library
+    options, image = tab.options(), tab.cursor.image()
+    return {
+        "tab": tab,
+        "options": options,
+        "option_columns": columns_for(len(options), image) if options and image else 1,
+        "name": library.names[tab.cursor.class_index],
+        "status": tab.cursor.status,
+        "cards": shown,
+        "layout": layout_of(len(shown) if tab.cursor.every else tab.cursor.first_count),
+        "seconds_per_image": library.params.review.seconds_per_image,
+        "min_pixels": MIN_PIXELS,
+        "min_shown_seconds": MIN_SHOWN_SECONDS,
+        "focus": next((card for card in shown if card.in_focus), None),
+        "beside": _beside(shown),
+        "examples": [(image, url_of(image)) for image in _examples(tab.cursor)],
+        "roles": list(library.params.models),
+        "count": library.params.export.images_per_class,
+        "min_crop_pixels": library.params.review.min_crop_pixels,
+        "seen_by": _distinct_views(library),
+        "unknown_confidences": library.unknown_confidences,
+        "progress": _progress(tab),
+        "lacking": lacking_in_words(tab.session.lacking(tab.cursor.class_index)),
+        "max_short": MAX_SHORT_NAMED,
+        "ahead": " ".join(_ahead(tab)),
+        "reasons": REASON_KEYS,
+        "filters": {key: (name, len(tab.order.matching(name))) for key, name in FILTERS.items()}
+        if tab.mode == "filter"
+        else {},
+        "help": HELP,
+        "images": library.images,
+        "names": library.names,
+        "url_of": url_of,
+        "tile_url_of": tile_url_of,
+    }
+
+
+def layout_of(count: int) -> str:
+    """The style classes of a grid that was opened with `count` images: columns with places to spare, and captions."""
+    if count == 1:
+        return "columns-2 one-row"
+    if count > _MAX_IMAGES:
+        return "columns-3 dense many"
+    return f"columns-{(count + _SPARE_PLACES + 1) // 2} dense"
+
+
+def _beside(shown: Sequence[Card]) -> Card | None:
+    """The card that a hint on the image in focus compares it with, such as a near-duplicate."""
+    others = {other for card in shown if card.in_focus for hint in card.hints for other in hint.others}
+    return next((card for card in shown if card.image.image_id in others), None)
+
+
+def _examples(cursor: Cursor) -> list[IndexedImage]:
+    """Images of the class that were reviewed as clean, without those that are shown or asked for."""
+    others = cursor.status.clean.difference(cursor.images(), cursor.asked())
+    return cursor.session.library.surest(cursor.class_index, others, MAX_EXAMPLES)
+
+
+def _progress(tab: Tab) -> dict[str, Any]:
+    session = tab.session
+    left = len(session.unsettled())
+    count = session.asked_for()
+    of_models = {role: session.unsettled(role) for role in session.library.params.models}
+    return {
+        "models": {role: (count - len(open_), _time_left(session, len(open_))) for role, open_ in of_models.items()},
+        "all": count,
+        "done": count - left,
+        "left": _time_left(session, left),
+        "short": {
+            index: lacking_in_words(session.lacking(index))
+            for index, status in session.statuses.items()
+            if status.state == "short"
+        },
+        "conflicts": sum(bool(status.conflicts) for status in session.statuses.values()),
+        "verdicts": sum(
+            session.reviewer in votes for status in session.statuses.values() for votes in status.votes.values()
+        ),
+    }
+
+
+def _time_left(session: Session, classes: int) -> str | None:
+    seconds = session.pace.seconds_left(classes)
+    return None if seconds is None or not classes else in_words(seconds)
+
+
+def _ahead(tab: Tab) -> Iterator[str]:
+    """The addresses of the images of the classes that come next; their hints are measured meanwhile."""
+    session = tab.session
+    # the one in focus first, whose crop may wait for a proposal
+    images = [*filter(None, [tab.cursor.focus]), *tab.cursor.images()]
+    for class_index in tab.order.upcoming(tab.cursor.class_index):
+        there = Cursor(session)
+        session.refresh_class(class_index)
+        there.go_to(class_index)
+        images += there.images()
+        yield from (url_of(session.library.images[image_id]) for image_id in there.images())
+        yield from (url_of(image) for image in _examples(there))
+    # one request, so that the class on the screen comes first
+    session.hints.request(images)
+
+
+def _distinct_views(library: Library) -> list[tuple[str, str, int]]:
+    """The distinct preprocessings: the role in the image's address, the names of all models that share it, its size."""
+    views: dict[object, list[str]] = {}
+    for role, preprocessing in library.seen_by.items():
+        views.setdefault(preprocessing, []).append(role)
+    return [(roles[0], ", ".join(roles), library.seen_by[roles[0]].size) for roles in views.values()]
+
+
+@cache
+def _templates() -> Environment:
+    templates = Environment(
+        loader=PackageLoader("cleanset.review.page"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    templates.filters["words"] = lambda name: name.replace("_", " ")
+    templates.filters["percent"] = lambda share: f"{100 * share:.1f} %"
+    templates.filters["thousands"] = lambda number: f"{number:,}"
+    return templates

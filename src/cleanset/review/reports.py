@@ -1,0 +1,358 @@
+"""The report of `cleanset agreement`: how far the reviewers of an edition agree, and where they differ.
+
+`cleanset audit`: the results of the audits of an edition's sets; and the beginning of one.
+
+`cleanset review --calibration`: how each reviewer judges gold items.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Group
+from rich.table import Table
+
+from cleanset.dataset.ilsvrc import class_names, wnids
+from cleanset.edition.params import Params, read_params
+from cleanset.edition.paths import Edition, images_are_official
+from cleanset.errors import CleansetError
+from cleanset.review.agreement import (
+    Agreement,
+    Difference,
+    VerdictAgreement,
+    differences,
+    overall,
+    pairs,
+    verdict_agreements,
+    verdict_counts,
+    without_board,
+)
+from cleanset.review.audit import (
+    ACCEPTABLE_MISSES,
+    ALARM,
+    MANY_MISSES,
+    AuditPlan,
+    AuditResult,
+    Calibration,
+    Kind,
+    Share,
+    calibrations,
+    continued,
+    new_plan,
+    percent,
+    sentences,
+)
+from cleanset.review.audit_files import (
+    all_gold_answers,
+    audited_roles,
+    draws_of_auditor,
+    read_audit,
+    read_plan,
+    set_images,
+    write_plan,
+)
+from cleanset.review.queue import decisions_under
+from cleanset.review.store import checked_reviews
+from cleanset.review.verdicts import Review
+from cleanset.selection.fill import UNREVIEWED, Decision
+from cleanset.statistics.finite import Draws, fixed_bound, open_bound
+from cleanset.tables import INDEX, REJECTED, SELECTION, read_table
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementReport:
+    """`reviewers`: number of images that each has reviewed, without the board. `differences`: with their decisions."""
+
+    reviewers: dict[str, int]
+    overall: Agreement
+    verdicts: dict[str, VerdictAgreement]
+    pairs: dict[tuple[str, str], Agreement]
+    differences: list[tuple[Difference, Decision]]
+
+
+def run_agreement(edition: Edition) -> AgreementReport:
+    """Read and check the reviews of an edition, and measure their agreement."""
+    params = read_params(edition.folder)
+    policy = params.review
+    official = images_are_official(edition, params.dataset.images)
+    votes = checked_reviews(edition.reviews, read_table(edition.index, INDEX), policy.min_crop_pixels, official)
+    decided = decisions_under(policy, votes)
+    reviews = list(without_board(votes).values())
+    counts = verdict_counts(reviews)
+    names = sorted({name for by_reviewer in reviews for name in by_reviewer})
+    return AgreementReport(
+        {name: sum(name in by_reviewer for by_reviewer in reviews) for name in names},
+        overall(counts),
+        verdict_agreements(counts),
+        pairs(reviews),
+        [(found, decided.get((found.class_index, found.image_id), UNREVIEWED)) for found in differences(votes)],
+    )
+
+
+def agreement_as_json(report: AgreementReport) -> str:
+    """The whole report as JSON; agreement as a fraction, null where undefined."""
+    content = {
+        "reviewers": report.reviewers,
+        **asdict(report.overall),
+        "verdicts": {verdict: asdict(found) for verdict, found in report.verdicts.items()},
+        "pairs": [{"a": a, "b": b, **asdict(found)} for (a, b), found in report.pairs.items()],
+        "differences": [
+            {
+                "wnid": wnids()[found.class_index],
+                "image_id": found.image_id,
+                "votes": {name: _review_json(review) for name, review in found.reviews.items()},
+                "board": _review_json(found.board) if found.board else None,
+                "decision": asdict(decision),
+            }
+            for found, decision in report.differences
+        ],
+    }
+    return json.dumps(content, indent=2, ensure_ascii=False)
+
+
+def _review_json(review: Review) -> dict[str, Any]:
+    return review.model_dump(mode="json", include={"verdict", "reason", "crop", "note"}, exclude_none=True)
+
+
+def agreement_table(report: AgreementReport) -> Group:
+    """Tables for the terminal."""
+    seen = ", ".join(f"{name} {count}" for name, count in report.reviewers.items()) or "nobody yet"
+    lines: list[Any] = [f"Images reviewed by each: {seen}. By two or more: {report.overall.images}."]
+    if report.overall.images:
+        lines += ["", _numbers(report), _pairs(report)]
+        lines += ["Kappa is Fleiss'; – where only one verdict was ever given, which leaves it undefined."]
+    if report.differences:
+        lines += ["", _differences(report)]
+    elif report.overall.images:
+        lines += ["They differ on no image."]
+    return Group(*lines)
+
+
+def _numbers(report: AgreementReport) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_footer=True)
+    table.add_column("verdict", "all")
+    given = sum(found.given for found in report.verdicts.values())
+    for heading, footer in (
+        ("given", str(given)),
+        ("agreement", _percent(report.overall.agreement)),
+        ("kappa", _kappa(report.overall.kappa)),
+    ):
+        table.add_column(heading, footer, justify="right")
+    for verdict, found in report.verdicts.items():
+        table.add_row(verdict, str(found.given), _percent(found.agreement), _kappa(found.kappa))
+    return table
+
+
+def _pairs(report: AgreementReport) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("reviewers")
+    for heading in ("images", "agreement", "kappa"):
+        table.add_column(heading, justify="right")
+    for (a, b), found in report.pairs.items():
+        table.add_row(f"{a}, {b}", str(found.images), _percent(found.agreement), _kappa(found.kappa))
+    return table
+
+
+def _differences(report: AgreementReport) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_lines=False)
+    table.add_column("class", ratio=1, max_width=24)
+    table.add_column("differ on", no_wrap=True)
+    table.add_column("verdicts")
+    table.add_column("decision")
+    for found, decision in report.differences:
+        wnid = wnids()[found.class_index]
+        verdicts = "\n".join(f"{name}: {_described(review)}" for name, review in found.reviews.items())
+        outcome = f"board: {_described(found.board)}" if found.board else _decided(decision, found)
+        table.add_row(f"{wnid}\n{class_names()[found.class_index].name}", found.image_id, verdicts, outcome)
+    return table
+
+
+def _described(review: Review) -> str:
+    crop = [str(list(review.box) if review.box else review.crop)] if review.crop else []
+    return " ".join([review.verdict, *_plain(review.reason), *crop])
+
+
+def _decided(decision: Decision, found: Difference) -> str:
+    words = [decision.verdict.replace("undecided", "open:"), *_plain(decision.reason)]
+    if decision.crop is not None:
+        words.append(str(list(decision.crop)))
+        if any(review.box not in (None, decision.crop) for review in found.reviews.values()):
+            words.append("(the smallest of boxes within review.box_tolerance)")
+    return " ".join(words)
+
+
+def _plain(reason: str | None) -> list[str]:
+    return [reason.replace("_", " ")] if reason else []
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f} %"
+
+
+def _kappa(kappa: float | None) -> str:
+    return "–" if kappa is None else f"{kappa:.3f}"
+
+
+def one_role(params: Params, role: str | None) -> str:
+    """The model to audit; the only one, if none is given. Raises CleansetError for an unknown or missing name."""
+    if role is None and len(params.models) > 1:
+        raise CleansetError(
+            f"audit: no model, but the edition has {', '.join(params.models)}; expected one of them: add --model ROLE"
+        )
+    found = role or next(iter(params.models))
+    params.model(found)
+    return found
+
+
+def draw(
+    edition: Edition, role: str | None, drawn: int, kind: Kind | None, seed: str | None, auditor: str | None = None
+) -> tuple[AuditPlan, bool]:
+    """The plan of an audit, written if it is new or grows, and whether it was.
+
+    `kind` and `seed`: None takes those of the audit that is there, else fixed and 1. `auditor`: who is to look at the
+    draws. Raises CleansetError unless every class of the set is settled, where the plan that is there is another, and
+    as `draws_of_auditor` does; then nothing is written.
+    """
+    params = read_params(edition.folder)
+    role = one_role(params, role)
+    plan = read_plan(edition.reviews, role)
+    if plan is not None:
+        if kind not in (None, plan.kind):
+            raise CleansetError(f"audit of {role}: it was begun as {plan.kind}; that cannot be changed afterwards")
+        if seed not in (None, plan.seed):
+            raise CleansetError(f"audit of {role}: it was drawn with seed {plan.seed!r}; expected that one, or none")
+        grown = continued(plan, drawn)
+        if auditor is not None:
+            draws_of_auditor(edition.reviews, grown, auditor)
+        if grown != plan:
+            write_plan(edition.reviews, grown)
+        return grown, grown != plan
+    rejected = read_table(edition.rejected(role), REJECTED)
+    open_classes = int(rejected.loc[rejected["open"], "class_index"].nunique())
+    if open_classes:
+        raise CleansetError(
+            f"audit of {role}: {open_classes} classes of its set still wait for reviews; expected a finished set: "
+            "cleanset review --status names them; then run dvc repro"
+        )
+    images = set_images(read_table(edition.selection(role), SELECTION))
+    new = new_plan(role, kind or "fixed", seed or "1", drawn, images)
+    if auditor is not None:
+        draws_of_auditor(edition.reviews, new, auditor)
+    write_plan(edition.reviews, new)
+    return new, True
+
+
+def outlook(plan: AuditPlan) -> str:
+    """A line on the least bound that the draws can give."""
+    clean = Draws(len(plan.images), plan.drawn, 0)
+    bound = open_bound(clean) if plan.kind == "open" else fixed_bound(clean)
+    return (
+        f"{plan.model}: {plan.drawn:,} of {len(plan.images):,} images are drawn ({plan.kind}). If all are clean, and "
+        f"the auditors miss nothing, at most {percent(bound, len(plan.images))} of the set is flawed, with 95 % "
+        "confidence."
+    )
+
+
+def run_audit(edition: Edition, role: str | None = None) -> list[AuditResult]:
+    """The results of the audits of an edition, of one model or of all. Raises CleansetError without one."""
+    params = read_params(edition.folder)
+    roles = audited_roles(edition.reviews, [one_role(params, role)] if role else list(params.models))
+    if not roles:
+        raise CleansetError(
+            f"{edition.reviews / 'audit'}: no audit{f' of {role}' if role else ''}; expected one: cleanset review "
+            "--audit 100 --model ROLE draws images of a finished set"
+        )
+    index = read_table(edition.index, INDEX)
+    official = images_are_official(edition, params.dataset.images)
+    votes = checked_reviews(edition.reviews, index, params.review.min_crop_pixels, official)
+    results = []
+    for each in roles:
+        selection = read_table(edition.selection(each), SELECTION)
+        result = read_audit(edition.reviews, each, list(params.models), votes, index, selection)
+        assert result is not None
+        results.append(result)
+    return results
+
+
+def audit_as_json(results: Sequence[AuditResult]) -> str:
+    """By model, the numbers of each audit; `bound` is the one to state, null while there is none."""
+    return json.dumps({each.model: asdict(each) | {"bound": each.bound} for each in results}, indent=2)
+
+
+def as_text(results: Sequence[AuditResult]) -> str:
+    """A paragraph for each audit, the bound first."""
+    return "\n\n".join(
+        "\n".join([f"{each.model}: {lines[0]}", *lines[1:]]) for each in results if (lines := sentences(each))
+    )
+
+
+def run_calibration(edition: Edition) -> list[Calibration]:
+    """The calibration of each reviewer, from their answers in reviews and audits. Raises CleansetError without any."""
+    params = read_params(edition.folder)
+    found = calibrations(all_gold_answers(edition.reviews, list(params.models)))
+    if not found:
+        raise CleansetError(
+            f"{edition.reviews}: no answer to a gold item yet; expected some: cleanset review gold makes items, and "
+            "review.gold in params.yaml mixes them in"
+        )
+    return found
+
+
+def calibration_as_json(found: Sequence[Calibration]) -> str:
+    """By reviewer: sensitivity, specificity and sensitivity by reason with their intervals, and the evidence."""
+    content = {
+        each.reviewer: {
+            "sensitivity": _share_json(each.sensitivity),
+            "specificity": _share_json(each.specificity),
+            "by_reason": {reason: _share_json(share) for reason, share in each.by_reason.items()},
+            "evidence_misses_many": each.against,
+            "evidence_careful": each.in_favour,
+            "finding": each.finding,
+        }
+        for each in found
+    }
+    return json.dumps(content, indent=2)
+
+
+def _share_json(share: Share) -> dict[str, Any]:
+    low, high = share.interval
+    return asdict(share) | {"share": share.share, "low": low, "high": high}
+
+
+def calibration_table(found: Sequence[Calibration]) -> Group:
+    """A table for the terminal: a line for each reviewer and reason."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("reviewer", no_wrap=True)
+    table.add_column("gold items", no_wrap=True)
+    for heading in ("correct", "of", "share"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("95 % interval", justify="right", no_wrap=True)
+    for each in found:
+        table.add_row(each.reviewer, "flawed: sensitivity", *_cells(each.sensitivity))
+        for reason, share in each.by_reason.items():
+            table.add_row("", f"  {reason.replace('_', ' ')}", *_cells(share))
+        table.add_row("", "clean: specificity", *_cells(each.specificity))
+    return Group(table, *map(_finding, found), "", _NOTE)
+
+
+def _finding(found: Calibration) -> str:
+    if found.finding == "not known yet":
+        return f"{found.reviewer}: too few gold items for a finding"
+    evidence = found.against if found.finding == "misses many" else found.in_favour
+    return f"{found.reviewer}: {found.finding} (evidence {min(evidence, 1e6):,.0f})"
+
+
+def _cells(share: Share) -> tuple[str, str, str, str]:
+    low, high = share.interval
+    known = "–" if share.share is None else f"{100 * share.share:.0f} %"
+    interval = "–" if share.share is None else f"{100 * low:.0f} to {100 * high:.0f} %"
+    return str(share.correct), str(share.golds), known, interval
+
+
+_NOTE = (
+    f"Misses many: the answers are {ALARM:.0f} times likelier of somebody who misses {100 * MANY_MISSES:.0f} % than of "
+    f"one who misses {100 * ACCEPTABLE_MISSES:.0f} %; careful: the reverse. Either is wrong in 1 of 100 cases at most, "
+    "however often one looks."
+)

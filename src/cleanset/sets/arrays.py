@@ -1,0 +1,173 @@
+"""Preprocessed images, all or those of a finished set, as NumPy files for evaluations outside this project."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.lib.format import write_array_header_1_0
+from numpy.typing import NDArray
+
+from cleanset.dataset.ilsvrc import CLASSES
+from cleanset.edition.params import Model, Params, read_params
+from cleanset.edition.paths import Edition, verified_images
+from cleanset.errors import CleansetError
+from cleanset.files import new_folder, write_text
+from cleanset.images.codec import Source, decode
+from cleanset.images.preprocessing import KERAS256, RES256CROP224, Preprocessing
+from cleanset.progress import available_cores, tracked
+from cleanset.scoring.decoding import pixels_of
+from cleanset.sets.folder import read_entries, read_image
+from cleanset.tables import INDEX, read_table
+from cleanset.validation import shown
+
+MAX_IMAGES_IN_MEMORY = 64
+
+NAMED: dict[str, Preprocessing] = {each.name: each for each in (KERAS256, RES256CROP224)}
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkInputs:
+    """The input of a network: a preprocessing, and by channel the mean and deviation that normalise pixels / 255.
+
+    Both are None where the preprocessing is named and not that of a model.
+    """
+
+    preprocessing: Preprocessing
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
+
+
+def run(edition: Edition, out: Path, preprocessing: str | None, role: str | None) -> None:
+    """Write the folder `out`: of all images of an edition, or with `role` of the finished set of this model.
+
+    `preprocessing` is one of NAMED or the role of a model, whose own it then is; for a set it may be left out.
+    """
+    params = read_params(edition.folder)
+    if role is not None:
+        params.model(role)
+    # the images of a set are by default prepared for the model that the set was made for
+    by = preprocessing or role
+    if by is None:
+        raise CleansetError(
+            f"arrays: no --preprocessing; expected {' or '.join(NAMED)}, or the role of a model "
+            "(or --model, for a finished set)"
+        )
+    inputs = inputs_by_name(by) if by in NAMED else inputs_of(known_model(params, by))
+    with new_folder(out) as folder:
+        if role is None:
+            rows, read = _of_edition(edition, params)
+        else:
+            rows, read = _of_set(edition.export(role), role)
+        write_arrays(folder, rows, read, inputs, role)
+
+
+def inputs_by_name(name: str) -> NetworkInputs:
+    """The input by the name of a preprocessing in NAMED, without the normalisation of a model."""
+    return NetworkInputs(NAMED[name])
+
+
+def inputs_of(model: Model) -> NetworkInputs:
+    """The input of a model. RobustBench's networks normalise inside, and so take pixels / 255."""
+    from cleanset.scoring.models import preprocessing_of  # takes seconds, for it imports timm
+
+    preprocessing = preprocessing_of(model)
+    if model.source == "robustbench":
+        return NetworkInputs(preprocessing, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+    if model.source == "torchvision":
+        from cleanset.scoring.models import normalisation_of
+
+        return NetworkInputs(preprocessing, *normalisation_of(model.name))
+    import timm
+
+    # by default timm returns None for a model that it does not know
+    config = timm.get_pretrained_cfg(model.name, allow_unregistered=False)
+    return NetworkInputs(preprocessing, tuple(config.mean), tuple(config.std))
+
+
+def known_model(params: Params, by: str) -> Model:
+    """The network of a role. Raises CleansetError for what is neither a role nor in NAMED, and for a published list."""
+    if by not in params.models:
+        raise CleansetError(
+            f"arrays: no preprocessing {shown(by)}; expected {', '.join(NAMED)}, or a role in params.yaml: "
+            f"{', '.join(params.models)}"
+        )
+    return params.network(by)
+
+
+def _of_edition(edition: Edition, params: Params) -> tuple[pd.DataFrame, Source]:
+    """All images with their original labels, in the order of their ids."""
+    index = read_table(edition.index, INDEX).sort_values("image_id")
+    rows = index[["image_id", "real_classes"]].assign(label=index["ilsvrc_class"])
+    return rows, verified_images(edition, params.dataset.images, index).read
+
+
+def _of_set(export: Path, role: str) -> tuple[pd.DataFrame, Source]:
+    """The images of a finished set as delivered, each labelled with its class, in the order of the manifest."""
+    if not export.is_dir():
+        raise CleansetError(f"{export}: not there; run dvc pull export@{role}, or dvc repro")
+    entries = {entry.image_id: entry for entry in read_entries(export)}
+    rows = pd.DataFrame(
+        {
+            "image_id": list(entries),
+            "label": [entry.class_index for entry in entries.values()],
+            "real_classes": pd.Series([list(entry.real_classes) for entry in entries.values()], dtype=object),
+        }
+    )
+    return rows, lambda image_id: decode(read_image(export, entries[image_id]), ("JPEG", "PNG"))
+
+
+def write_arrays(folder: Path, rows: pd.DataFrame, read: Source, inputs: NetworkInputs, role: str | None) -> None:
+    """Write five files into a new folder, of the images in `rows` (image_id, label, real_classes), in their order.
+
+    images.npy       uint8 (n, size, size, 3), red first, rounded and not normalised
+    labels.npy       int64 (n,), class index: the original label, or in a finished set the class
+    real_labels.npy  bool (n, 1000), true at each reassessed label; a row without any is left out of ReaL accuracy
+    ids.npy          the image ids
+    arrays.json      preprocessing, number of images, the role of the set or null, and mean and std of each channel,
+                     by which a network wants (images / 255 - mean) / std, or null
+    """
+    ids: list[str] = rows["image_id"].tolist()
+    preprocessing = inputs.preprocessing
+    folder.mkdir()
+    for name, array in (("labels.npy", rows["label"].to_numpy(np.int64)), ("ids.npy", np.array(ids, dtype=np.str_))):
+        # not np.save, whose error does not tell a full disk
+        _write_rows(folder / name, array.dtype.str, array.shape, [array])
+    _write_rows(folder / "real_labels.npy", "|b1", (len(ids), CLASSES), map(_multi_hot, rows["real_classes"]))
+    shape = (len(ids), preprocessing.size, preprocessing.size, 3)
+    images = tracked(_preprocessed(ids, read, preprocessing), len(ids), "arrays")
+    _write_rows(folder / "images.npy", "|u1", shape, (pixels.transpose(1, 2, 0) for pixels in images))
+    about = {
+        "preprocessing": preprocessing.name, "images": len(ids), "set": role, "mean": inputs.mean, "std": inputs.std,
+    }  # fmt: skip
+    write_text(folder / "arrays.json", json.dumps(about) + "\n")
+
+
+def _write_rows(path: Path, dtype: str, shape: tuple[int, ...], rows: Iterable[NDArray[Any]]) -> None:
+    """Write an array of that shape row by row: the pages of a memory map would count as memory of this process."""
+    with path.open("wb") as file:
+        write_array_header_1_0(file, {"descr": dtype, "fortran_order": False, "shape": shape})
+        for row in rows:
+            file.write(np.ascontiguousarray(row).data)
+
+
+def _multi_hot(classes: Sequence[int]) -> NDArray[np.bool]:
+    row = np.zeros(CLASSES, dtype=np.bool)
+    row[list(classes)] = True
+    return row
+
+
+def _preprocessed(ids: Sequence[str], read: Source, preprocessing: Preprocessing) -> Iterator[NDArray[np.uint8]]:
+    """The pixels of each image in order, a few at a time. Raises CleansetError for one that cannot be read."""
+
+    # threads suffice: Pillow and numpy release the lock
+    with ThreadPoolExecutor(available_cores()) as pool:
+        # in batches, because pool.map works through all that it is given, whether or not the results are taken
+        for start in range(0, len(ids), MAX_IMAGES_IN_MEMORY):
+            yield from pool.map(
+                lambda image_id: pixels_of(image_id, read, preprocessing), ids[start : start + MAX_IMAGES_IN_MEMORY]
+            )

@@ -1,0 +1,347 @@
+"""The facts that describe a set beside its manifest: release, provenance, licences, notices, rejected candidates.
+
+The command `cite`: what to cite, as BibTeX or as text.
+"""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, label_names, wnids
+from cleanset.errors import CleansetError
+from cleanset.files import md5, sha256
+from cleanset.tables import TIERS, SourceCheck
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from cleanset.edition.params import Params
+    from cleanset.scoring.record import ListRecord, ScoreRecord
+    from cleanset.sets.manifest import Entry
+
+
+UNPUBLISHED = "0.0.0"
+"""The version of an unpublished set, such as one that was rebuilt from a manifest alone."""
+
+_MD5 = re.compile(r"urn:md5:([0-9a-f]{32})")
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """`version` is MAJOR.MINOR.PATCH, `date` ISO 8601 or empty, `archive` the name of the tar or folder of the images.
+
+    `archive_md5` is empty for a folder. `review` says in a sentence how the reviewers' verdicts became one;
+    `reviewers` are the names of their folders, sorted.
+    """
+
+    version: str = UNPUBLISHED
+    date: str = ""
+    archive: str = ""
+    archive_md5: str = ""
+    review: str = ""
+    reviewers: tuple[str, ...] = ()
+
+
+def provenance_of_files(release: Release) -> dict[str, Any]:
+    """The origin of the files in terms of PROV-O, as Croissant 1.1 recommends."""
+    archive = {"@type": "prov:Entity", "prov:label": release.archive}
+    if release.archive_md5:
+        archive["@id"] = f"urn:md5:{release.archive_md5}"
+    return {
+        "prov:wasDerivedFrom": archive,
+        "prov:wasGeneratedBy": [
+            {
+                "@type": "prov:Activity",
+                "prov:label": "Review by people",
+                "description": release.review,
+                "prov:wasAssociatedWith": [
+                    {"@type": "prov:Person", "prov:label": reviewer} for reviewer in release.reviewers
+                ],
+            },
+            {
+                "@type": "prov:Activity",
+                "prov:label": "Crop",
+                "description": "Where a line of the manifest has a box (left, top, right, bottom), the file is that "
+                "part of the image as PNG; every other file is the member of the archive, byte for byte.",
+            },
+        ],
+    }
+
+
+def release_of(croissant: bytes) -> Release:
+    """The release in a Croissant description of this project; Release() for any other."""
+    try:
+        described = json.loads(croissant)
+        files = next(each for each in described["distribution"] if each["@type"] == "cr:FileSet")
+        archive, (review, _) = files["prov:wasDerivedFrom"], files["prov:wasGeneratedBy"]
+        md5 = _MD5.fullmatch(archive.get("@id", ""))
+        return Release(
+            version=str(described["version"]),
+            date=str(described.get("datePublished", "")),
+            archive=str(archive["prov:label"]),
+            archive_md5=md5[1] if md5 else "",
+            review=str(review["description"]),
+            reviewers=tuple(str(each["prov:label"]) for each in review["prov:wasAssociatedWith"]),
+        )
+    # a file from elsewhere may hold anything; verify then finds that it is not the one made from the manifest
+    except (ValueError, LookupError, TypeError, AttributeError, StopIteration, RecursionError):
+        return Release()
+
+
+def manifest_sha256_of(croissant: bytes) -> str | None:
+    """The SHA-256 of the manifest in a Croissant description of this project; None for any other."""
+    try:
+        return str(next(each["sha256"] for each in json.loads(croissant)["distribution"] if "sha256" in each))
+    except (ValueError, LookupError, TypeError, StopIteration, RecursionError):
+        return None
+
+
+TERMS_URL = "https://www.image-net.org/download.php"
+IMAGENET_URL = "https://www.image-net.org/challenges/LSVRC/2012/"
+
+LICENCE_URL = "https://creativecommons.org/licenses/by/4.0/"
+
+TERMS = (
+    "The images are ImageNet's and not ours to license: its terms of access apply, which allow research and "
+    "education, nothing commercial, to people who have accepted them themselves."
+)
+
+LICENCES = (
+    "The manifest, what is made from it, and the human reviews behind it: CC BY 4.0. The code that made the set: MIT."
+)
+
+CITATION = """\
+@misc{cleanset,
+  title  = {cleanset: a clean, human-verified subset of ImageNet's validation images},
+  author = {{The cleanset authors}}
+}
+@article{imagenet,
+  title   = {ImageNet Large Scale Visual Recognition Challenge},
+  author  = {Russakovsky, Olga and Deng, Jia and Su, Hao and Krause, Jonathan and Satheesh, Sanjeev and Ma, Sean and \
+Huang, Zhiheng and Karpathy, Andrej and Khosla, Aditya and Bernstein, Michael and Berg, Alexander C. and Fei-Fei, Li},
+  journal = {International Journal of Computer Vision},
+  volume  = {115},
+  number  = {3},
+  pages   = {211--252},
+  year    = {2015},
+  doi     = {10.1007/s11263-015-0816-y}
+}
+@misc{reassessed,
+  title  = {Are we done with ImageNet?},
+  author = {Beyer, Lucas and H{\\'e}naff, Olivier J. and Kolesnikov, Alexander and Zhai, Xiaohua and \
+van den Oord, A{\\"a}ron},
+  year   = {2020},
+  eprint = {2006.07159},
+  archivePrefix = {arXiv}
+}"""
+"""BibTeX: this project, the images, the labels."""
+
+SCOOTER = "scooter"
+"""The reviewer whose verdicts are those of the authors of SCOOTER (imagenet/reviews/README.md)."""
+
+SCOOTER_LICENCE = "The reviews of `scooter` are the work of the authors of SCOOTER, and under their licence, MIT."
+
+_SCOOTER_CITATION = """\
+@misc{scooter,
+  title  = {SCOOTER: A Human Evaluation Framework for Unrestricted Adversarial Examples},
+  author = {Fazlija, Dren and Z{\\"u}hlke, Monty-Maximilian and Schrader, Johanna and Orlov, Arkadij and Stein, Clara \
+and Olatunji, Iyiola E. and Kudenko, Daniel},
+  year   = {2025},
+  eprint = {2507.07776},
+  archivePrefix = {arXiv}
+}"""
+
+
+def citation(reviewers: Iterable[str]) -> str:
+    """BibTeX of what a set with these reviewers is made from."""
+    return f"{CITATION}\n{_SCOOTER_CITATION}" if SCOOTER in reviewers else CITATION
+
+
+def licences(reviewers: Iterable[str]) -> str:
+    """LICENCES of a set with these reviewers."""
+    return f"{LICENCES} {SCOOTER_LICENCE}" if SCOOTER in reviewers else LICENCES
+
+
+def licence_text(reviewers: Iterable[str]) -> str:
+    """The file LICENSE of a set with these reviewers."""
+    return (
+        f"{licences(reviewers)}\nCC BY 4.0: {LICENCE_URL}\n\n"
+        f"{TERMS}\nThe terms: {TERMS_URL}\n\nWho uses the set cites\n\n{citation(reviewers)}\n"
+    )
+
+
+CREATOR = "The cleanset authors"
+KEYWORDS = ["ImageNet", "ILSVRC2012", "image classification", "robustness", "human-verified"]
+
+
+def summary_of(entries: "Sequence[Entry]") -> str:
+    """A sentence on the set with these entries."""
+    several = ", or several where its tier is relaxed" if any(entry.tier == "relaxed" for entry in entries) else ""
+    classes = len({entry.wnid for entry in entries})
+    return (
+        f"{len(entries):,} images of {classes:,} classes of ILSVRC2012 that the model finds easy, each with one label"
+        f"{several}, without watermark, filter, border or noise."
+    )
+
+
+def name_of(model: str) -> str:
+    """The name of a model's set."""
+    return f"cleanset-{model}"
+
+
+def sample_notice(images: int) -> list[str]:
+    """A warning for a set that was made from another number of images than ImageNet's validation set has, else none."""
+    if images == VALIDATION_IMAGES:
+        return []
+    return [
+        f"Made from {images:,} images, not from the {VALIDATION_IMAGES:,} of ImageNet's validation set: a sample or a "
+        "trial, not for a study."
+    ]
+
+
+def unreviewed_notice(unreviewed_clean: bool) -> list[str]:
+    """A warning where images that nobody has reviewed are in the set, else none."""
+    return ["Images that nobody has reviewed were taken for clean: a first look, not for a study."][:unreviewed_clean]
+
+
+NOT_VERIFIED = "not verified: no digest of single images is known"
+
+
+def unverified_notice(source_check: SourceCheck) -> list[str]:
+    """A warning where nothing from outside fixes the bytes of the images, else none."""
+    return [f"{NOT_VERIFIED.capitalize()}."] if source_check == "none" else []
+
+
+REJECTED_COLUMNS = ("wnid", "class_index", "class_name", "image_id", "tier", "rank", "reason")
+
+
+def rejected_csv(rejected: "pd.DataFrame") -> str:
+    """Table REJECTED as CSV with a header; by class, tier and rank."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(REJECTED_COLUMNS)
+    rows = rejected[["class_index", "tier", "rank", "image_id", "reason"]].itertuples(index=False, name=None)
+    for index, tier, rank, image_id, reason in sorted(rows, key=lambda row: (row[0], TIERS.index(row[1]), *row[2:4])):
+        writer.writerow((wnids()[index], index, label_names()[index], image_id, tier, rank, reason))
+    return out.getvalue()
+
+
+def reasons_of_rejection(text: str, where: str) -> Mapping[tuple[str, str], str]:
+    """The reason of each rejected candidate, by wnid and image id. Raises CleansetError, naming `where`."""
+    rows = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    try:
+        return {(row["wnid"], row["image_id"]): row["reason"] for row in rows}
+    except (csv.Error, KeyError) as error:
+        raise CleansetError(
+            f"{where}: not a table of rejected candidates ({error}); expected {','.join(REJECTED_COLUMNS)}"
+        ) from None
+
+
+_DETERMINING: dict[str, Any] = {
+    "protocol": True,
+    "dataset": {"classes", "label"},
+    "models": {"__all__": {"source", "name", "threat_model", "sha256", "beyond_sha256"}},  # no paths
+    "select": True,
+    "review": True,
+    "export": {"images_per_class", "strict"},  # not the version and date of the release
+}
+"""The parameters that decide what is in a set, beside those of the scores, which their record has."""
+
+_DECIDES_NOTHING = {"review": {"assign", "gold", "opinions", "overlap", "seconds_per_image"}}
+"""Parameters in these sections that only reviewing reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputDigest:
+    """A file that the set was made from: its path in the edition, its SHA-256, and its MD5, as in dvc.lock."""
+
+    path: str
+    sha256: str
+    md5: str
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """The origin of a set: its model, release and classes, and the scores, parameters and tables behind it.
+
+    `images`: the number of images that it was chosen from. `notices`: warnings, which come first in the card.
+    `readings`: what was done where a source's text and its authors' practice differ, in sentences. `scored` is None for
+    a set that was made from published lists.
+    """
+
+    model: str
+    release: Release
+    classes: Sequence[int]
+    images_per_class: int
+    images: int
+    notices: Sequence[str]
+    readings: Sequence[str]
+    scored: "ScoreRecord | ListRecord | None"
+    params: Mapping[str, Any]
+    inputs: Sequence[InputDigest]
+
+    @property
+    def params_sha256(self) -> str:
+        """SHA-256 of the parameters as JSON with sorted keys and no spaces."""
+        return sha256(json.dumps(self.params, sort_keys=True, separators=(",", ":")).encode())
+
+
+def determining_params(params: "Params") -> dict[str, Any]:
+    """The parameters that decide what is in a set, as far as params.yaml or its protocol gives them."""
+    found = params.model_dump(mode="json", include=_DETERMINING, exclude=_DECIDES_NOTHING, exclude_unset=True)
+    return {name: values for name, values in found.items() if values}
+
+
+def input_digests(folder: Path, paths: Sequence[Path]) -> list[InputDigest]:
+    """The digests of files below `folder`."""
+    found = []
+    for path in paths:
+        data = path.read_bytes()
+        found.append(InputDigest(path.relative_to(folder).as_posix(), sha256(data), md5([data])))
+    return found
+
+
+_ENTRY = re.compile(r"@\w+\{(\w+),\n(.*?)\n\}", re.DOTALL)
+_FIELD = re.compile(r"^  (\w+)\s*= \{(.*)\},?$", re.MULTILINE)
+_ACCENTS = {"{\\'e}": "é", '{\\"u}': "ü", '{\\"a}': "ä", "--": "–"}
+
+
+def render(form: str) -> str:
+    """The citations of cleanset, its images and labels, and SCOOTER. Raises CleansetError for an unknown format."""
+    bibtex = citation([SCOOTER])
+    if form == "bibtex":
+        return bibtex
+    if form != "text":
+        raise CleansetError(f"format {form!r}; expected bibtex or text")
+    return "\n".join(_sentence(dict(_FIELD.findall(fields))) for _, fields in _ENTRY.findall(bibtex))
+
+
+def _sentence(fields: dict[str, str]) -> str:
+    """An entry as a line: authors, title, where it appeared, year."""
+    fields = {name: _plain(text) for name, text in fields.items()}
+    people = [_first_name_first(each) for each in fields["author"].split(" and ")]
+    authors = people[0] if len(people) == 1 else f"{', '.join(people[:-1])} and {people[-1]}"
+    title = fields["title"] if fields["title"].endswith("?") else f"{fields['title']}."
+    where = (
+        [fields["journal"], f"{fields['volume']}({fields['number']}):{fields['pages']}"] if "journal" in fields else []
+    )
+    where += [f"arXiv:{fields['eprint']}"] if "eprint" in fields else []
+    where += [fields["year"]] if "year" in fields else []
+    where += [f"doi:{fields['doi']}"] if "doi" in fields else []
+    return f"{authors}. {title}{' ' + ', '.join(where) + '.' if where else ''}"
+
+
+def _plain(text: str) -> str:
+    for code, character in _ACCENTS.items():
+        text = text.replace(code, character)
+    return text.strip("{}")
+
+
+def _first_name_first(author: str) -> str:
+    last, _, first = author.partition(", ")
+    return f"{first} {last}" if first else last

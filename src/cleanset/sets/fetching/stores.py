@@ -1,0 +1,189 @@
+"""Reading a file by its MD5 from a DVC remote: over HTTP(S) and from a folder here, from all others through dvc."""
+
+import http.client
+import re
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path, PurePosixPath
+from typing import Any, Protocol
+from urllib.parse import quote, unquote, urlsplit
+
+from cleanset.errors import CleansetError, cut, reason
+from cleanset.files import open_file
+from cleanset.sets.fetching.dvc_files import Remote
+from cleanset.sets.fetching.git import without_credentials
+from cleanset.validation import shown
+
+ATTEMPTS = 3
+TIMEOUT_SECONDS = 30
+MAX_SHOWN_CHARACTERS = 160
+MAX_FILE_BYTES = 1 << 29
+"""Size limit of a file, above that of any image or manifest."""
+
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://")
+_PLAIN_OPTIONS = {"url", "verify", "jobs", "read_timeout", "connect_timeout"}
+"""Settings of a remote that ask for nothing special: no login, no headers, no certificates."""
+# HTTP status codes after which another try may succeed
+_PASSING = (408, 429, 500, 502, 503, 504)
+
+
+class MissingError(Exception):
+    """The remote answers, and has no such file."""
+
+
+class UnreachableError(Exception):
+    """The remote does not answer, or refuses; its message says why."""
+
+
+class Store(Protocol):
+    """A remote; `name` is its name in messages."""
+
+    name: str
+
+    def read(self, md5: str) -> bytes:
+        """The bytes of the file of this name, unchecked. Raises MissingError and UnreachableError."""
+
+
+def object_path(md5: str) -> str:
+    """The path of a file on a remote of DVC 3."""
+    return f"files/md5/{md5[:2]}/{md5[2:]}"
+
+
+def store_of(remote: Remote, repository_url: str) -> Store:
+    """The store of a remote. Raises CleansetError if it takes dvc, which is not installed."""
+    scheme = _SCHEME.match(remote.url)
+    if scheme is None or scheme[1] == "file":
+        return FolderStore(_folder(remote, repository_url))
+    if scheme[1] in ("http", "https") and set(remote.options) <= _PLAIN_OPTIONS:
+        return HttpStore(remote.url)
+    return DvcStore(remote, scheme[1])
+
+
+class HttpStore:
+    """A remote that any web server serves."""
+
+    def __init__(self, url: str) -> None:
+        self.name = _shown(url)
+        self._url = url.rstrip("/")
+
+    def read(self, md5: str) -> bytes:
+        """The answer to a GET; what passes (a broken line, a busy server) is tried again."""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return self._get(md5)
+            except UnreachableError:
+                if attempt == ATTEMPTS:
+                    raise
+                # longer after each failure, so that a busy server gets time to recover
+                time.sleep(attempt / 2)
+        # for mypy: the last attempt has returned or raised
+        raise AssertionError
+
+    def _get(self, md5: str) -> bytes:
+        try:
+            with urllib.request.urlopen(f"{self._url}/{quote(object_path(md5))}", timeout=TIMEOUT_SECONDS) as answer:
+                # with a limit, so that an endless answer cannot fill the memory
+                data = bytes(answer.read(MAX_FILE_BYTES))
+                expected = answer.headers.get("Content-Length")
+        except urllib.error.HTTPError as error:
+            error.close()
+            if error.code in (404, 410):
+                raise MissingError from None
+            said = f"HTTP {error.code} {error.reason}"
+            if error.code in _PASSING:
+                raise UnreachableError(said) from None
+            raise CleansetError(f"{self.name}: refused ({said}); expected a DVC remote that you may read") from None
+        except urllib.error.URLError as error:
+            raise UnreachableError(_why(error.reason)) from None
+        except (OSError, http.client.HTTPException) as error:
+            raise UnreachableError(_why(error)) from None
+        except ValueError as error:  # brackets without an end, a host that IDNA refuses
+            raise CleansetError(
+                f"{self.name}: not an address ({reason(error)}); expected that of a DVC remote"
+            ) from None
+        if expected is not None and expected != str(len(data)):  # read(n) does not look
+            raise UnreachableError(f"the connection broke after {len(data):,} of {shown(expected)} bytes")
+        return data
+
+
+class FolderStore:
+    """A remote that is a folder on this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self.name = _shown(str(folder))
+        self._folder = folder
+
+    def read(self, md5: str) -> bytes:
+        """The bytes of the file."""
+        try:
+            with open_file(self._folder / object_path(md5)) as file:
+                return file.read(MAX_FILE_BYTES)
+        except FileNotFoundError:
+            if self._folder.is_dir():
+                raise MissingError from None
+            raise UnreachableError("no such folder on this machine") from None
+        except OSError as error:
+            raise UnreachableError(_why(error)) from None
+
+
+class DvcStore:
+    """A remote of any other kind, read through dvc with the settings of this machine, such as accounts."""
+
+    def __init__(self, remote: Remote, scheme: str) -> None:
+        self.name = _shown(remote.url)
+        try:
+            # dvc is optional, and takes up to a second to import
+            from dvc.config import Config
+            from dvc.fs import get_cloud_fs
+
+            # settings of this machine, such as an account, overrule those of the repository
+            own = Config().get("remote", {}).get(remote.name, {})
+            kind, settings, self._path = get_cloud_fs({}, **{**remote.options, **own})
+            self._fs: Any = kind(**settings)
+        except ModuleNotFoundError:
+            raise CleansetError(
+                f"{self.name}: a remote that is read through dvc, which is not installed for {scheme}; "
+                f"expected it: pip install 'dvc[{scheme}]', which cleanset[build] has for s3 and ssh"
+            ) from None
+        except Exception as error:  # whatever the libraries below dvc raise
+            raise CleansetError(f"{self.name}: not a remote that dvc can read ({reason(error)})") from None
+
+    def read(self, md5: str) -> bytes:
+        """The bytes of the file."""
+        try:
+            return bytes(self._fs.cat_file(f"{self._path}/{object_path(md5)}"))
+        except FileNotFoundError:
+            raise MissingError from None
+        except Exception as error:
+            raise UnreachableError(_why(error)) from None
+
+
+def _shown(url: str) -> str:
+    """An address for messages, without credentials and cut where it is long."""
+    return cut(without_credentials(url), MAX_SHOWN_CHARACTERS)
+
+
+def _folder(remote: Remote, repository_url: str) -> Path:
+    """The folder of a local remote; DVC's relative ones start at the folder `.dvc` of the repository."""
+    try:
+        path = Path(unquote(urlsplit(remote.url).path) if remote.url.startswith("file:") else remote.url)
+    except ValueError as error:
+        raise CleansetError(f"{_shown(remote.url)}: invalid address ({reason(error)}); expected a DVC remote") from None
+    if path.is_absolute():
+        return path
+    if not repository_url.startswith("file://"):
+        raise CleansetError(
+            f"{_shown(repository_url)}: its DVC remote {_shown(remote.url)} is a folder of another machine; "
+            "expected an address that can be read from here: ask those who publish it"
+        )
+    repository = Path(unquote(urlsplit(repository_url).path))
+    return (repository / PurePosixPath(remote.root) / ".dvc" / path).resolve()
+
+
+def _why(error: object) -> str:
+    if isinstance(error, TimeoutError):
+        return f"no answer for {TIMEOUT_SECONDS} seconds"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return reason(error if isinstance(error, BaseException) else Exception(str(error)))

@@ -1,0 +1,124 @@
+"""The folder of a finished set: what lies in it beside the folders of the classes."""
+
+import os
+import re
+import stat
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cleanset.errors import CleansetError
+from cleanset.files import open_descriptor, sha256, write_text
+from cleanset.review.store import GUIDELINES
+from cleanset.sets.croissant import croissant_json
+from cleanset.sets.description import Release
+from cleanset.sets.manifest import MANIFEST, Entry, manifest_csv, read_manifest
+
+METADATA = "metadata.csv"
+"""The manifest once more, as the library `datasets` wants it: class_index is called label, file file_name."""
+CROISSANT = "croissant.json"
+CARD = "README.md"
+REJECTED_CSV = "rejected.csv"
+"""The candidates that are not in the set, each with its reason."""
+LICENCE = "LICENSE"
+ZENODO = ".zenodo.json"
+CHECKSUMS = "checksums.sha256"
+"""The digests of the others, as `sha256sum` writes and checks them; those of the images are in the manifest."""
+SIGNATURE = f"{CHECKSUMS}.sig"
+DESCRIPTIONS = (ZENODO, GUIDELINES, LICENCE, CARD, CROISSANT, MANIFEST, METADATA, REJECTED_CSV)
+"""The files that describe a set, sorted by name."""
+OPTIONAL = (ZENODO, GUIDELINES, LICENCE, CARD, REJECTED_CSV)
+"""Descriptions that a set may lack: a rebuilt one lacks REJECTED_CSV, only a published one has LICENCE and
+ZENODO, and only that of an edition with guidelines of its own has GUIDELINES."""
+
+_CHECKSUM = re.compile(r"^([0-9a-f]{64})  (.+)$", re.MULTILINE)
+
+MAX_FILE_BYTES = 1 << 29
+"""Size limit of a file of a set, above that of any image: 100 million pixels are 300 MB."""
+
+
+def metadata_csv(manifest: str) -> str:
+    """The text of METADATA, from that of the manifest."""
+    # once each: the header is the first line
+    return manifest.replace(",class_index,", ",label,", 1).replace(",file,", ",file_name,", 1)
+
+
+def checksums(digests: dict[str, str]) -> str:
+    """CHECKSUMS of files, from their SHA-256 by name."""
+    return "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
+
+
+def write_descriptions(
+    folder: Path, entries: Sequence[Entry], release: Release, optional: Mapping[str, str] | None = None
+) -> None:
+    """Write the manifest, what is made from it, the texts of OPTIONAL files by name, and the digests of them all."""
+    manifest = manifest_csv(entries)
+    texts = {
+        MANIFEST: manifest,
+        METADATA: metadata_csv(manifest),
+        CROISSANT: croissant_json(entries, sha256(manifest.encode()), release),
+        **(optional or {}),
+    }
+    texts[CHECKSUMS] = checksums({name: sha256(text.encode()) for name, text in texts.items()})
+    for name, text in texts.items():
+        write_text(folder / name, text)
+
+
+def read_regular_file(path: Path | str) -> bytes:
+    """The bytes of a file, or of the one that a link leads to.
+
+    Raises CleansetError for a pipe or a device, which could be read for ever, and OSError as `open` does.
+    """
+    descriptor = open_descriptor(path)
+    with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123  # much faster than a Path
+        # of the open file, not of its path, which may have been replaced meanwhile
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise CleansetError(f"{path}: not a regular file; expected a file of a finished set")
+        if status.st_size > MAX_FILE_BYTES:
+            raise CleansetError(f"{path}: {status.st_size:,} bytes; expected at most {MAX_FILE_BYTES:,}")
+        return file.read()
+
+
+def manifest_text(path: Path, expected: str = "the folder of an export, or its manifest.csv") -> tuple[str, str]:
+    """The text of a manifest, and its name for messages; `path` is that of the manifest or of its folder."""
+    manifest = path / MANIFEST if path.is_dir() else path
+    try:
+        text = read_regular_file(manifest).decode()
+    except (FileNotFoundError, NotADirectoryError):
+        raise CleansetError(f"{manifest}: missing; expected {expected}") from None
+    except UnicodeDecodeError as error:
+        raise CleansetError(f"{manifest}: not a text file ({error}); expected a manifest") from None
+    if "\0" in text:
+        raise CleansetError(f"{manifest}: not a text file (it has the character 0); expected {expected}: unpack a tar")
+    return text, str(manifest)
+
+
+def check_outside(out: Path, folder: Path) -> None:
+    """Raise CleansetError if `out` is in the folder of a set, of which it would become a part that does not belong."""
+    if out.resolve().is_relative_to(folder.resolve()) and out.resolve() != folder.resolve():
+        raise CleansetError(f"{out}: inside the set {folder}; expected a new or empty folder outside of it")
+
+
+def read_entries(path: Path) -> list[Entry]:
+    """The entries of an export. Raises CleansetError for the first problem of its manifest."""
+    return read_manifest(*manifest_text(path))
+
+
+def read_checksums(folder: Path) -> tuple[str, dict[str, str]]:
+    """The text of CHECKSUMS, and the SHA-256 by file that it lists. Raises OSError for a missing one."""
+    text = read_regular_file(folder / CHECKSUMS).decode("utf-8", "replace")
+    return text, {name: digest for digest, name in _CHECKSUM.findall(text)}
+
+
+def read_image(folder: Path, entry: Entry) -> bytes:
+    """The bytes of an exported image. Raises CleansetError if they are missing or not those of the manifest."""
+    path = folder / entry.file
+    try:
+        data = read_regular_file(path)
+    except FileNotFoundError:
+        raise CleansetError(f"{path}: missing; see cleanset verify {folder}, and fetch the set again") from None
+    if (found := sha256(data)) != entry.file_sha256:
+        raise CleansetError(
+            f"{path}: SHA-256 {found}, expected {entry.file_sha256} as in the manifest; see cleanset verify {folder}"
+        )
+    return data

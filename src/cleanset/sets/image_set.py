@@ -1,0 +1,95 @@
+"""A finished set as a sequence, without torch."""
+
+import io
+import math
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from cleanset.dataset.ilsvrc import class_indices, label_names, wnids
+from cleanset.errors import CleansetError, reason
+from cleanset.sets.folder import read_image
+from cleanset.sets.manifest import Entry
+
+
+class ImageSet:
+    """The images of an export in the order of its manifest: by class, then rank; torch's DataLoader takes it too.
+
+    An item is the image (PIL, RGB, pixels as stored, or what `transform` makes of it), the class index (0 to 999)
+    and the record: the line of the manifest. So that a DataLoader can put records together, `crop` is four numbers,
+    which for a whole image are 0, 0, width, height; `real_classes` is text, as in "804 805"; and a confidence that is
+    not known is NaN. The bytes are checked whenever an image is read.
+
+    As with torchvision's `ImageFolder`, `classes` are the 1,000 wnids in the order of the class indices,
+    `class_to_idx` is the class index by wnid, and `targets` are the class indices of the images. `class_names` are
+    the names of the classes, in the same order.
+    """
+
+    def __init__(self, folder: Path, entries: Sequence[Entry], transform: Callable[[Any], Any] | None = None) -> None:
+        self.folder = folder
+        self.entries = list(entries)
+        self.transform = transform
+        self.classes = list(wnids())
+        self.class_names = list(label_names())
+        self.class_to_idx = dict(class_indices())
+        self.targets = [entry.class_index for entry in self.entries]
+
+    def __repr__(self) -> str:
+        model = self.entries[0].model if self.entries else "no model"
+        counts = f"{len(self):,} images of {len(set(self.targets)):,} classes"
+        transform = "" if self.transform is None else f", transform={self.transform!r}"
+        return f"ImageSet({model}: {counts}, {str(self.folder)!r}{transform})"
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __iter__(self) -> Iterator[tuple[Any, int, dict[str, Any]]]:
+        return (self[place] for place in range(len(self)))
+
+    def __getitem__(self, place: int) -> tuple[Any, int, dict[str, Any]]:
+        entry = self.entries[self._position(place)]
+        data = read_image(self.folder, entry)
+        try:
+            # Pillow chooses the decoder by the bytes, not by the name: no other than these two may be tried
+            with Image.open(io.BytesIO(data), formats=("JPEG", "PNG")) as opened:
+                image = opened.convert("RGB")
+        except Exception as error:  # Pillow raises whatever damaged bytes lead it to
+            raise CleansetError(
+                f"{self.folder / entry.file}: cannot be decoded ({reason(error)}), though it has the SHA-256 of the "
+                "manifest; expected a whole JPEG or PNG: tell the publisher of the set"
+            ) from None
+        record = _record(entry, image.width, image.height)
+        return (self.transform(image) if self.transform else image), entry.class_index, record
+
+    def _position(self, place: object) -> int:
+        """A position from 0, or from the end below 0. Raises TypeError or IndexError for anything else."""
+        if isinstance(place, slice):
+            raise TypeError(
+                "ImageSet, a slice; expected one position: for a part of the images take "
+                "torch.utils.data.Subset(images, range(...)), for that of the manifest images.entries[...]"
+            )
+        try:
+            # takes the integers of NumPy and torch, but no float
+            position = operator.index(place)  # type: ignore[arg-type]
+        except TypeError:
+            raise TypeError(f"ImageSet, position {place!r}; expected a whole number") from None
+        if not -len(self) <= position < len(self):
+            raise IndexError(f"ImageSet, position {position}; expected one of its {len(self):,} images")
+        return position
+
+
+def _record(entry: Entry, width: int, height: int) -> dict[str, Any]:
+    return entry.model_dump() | {
+        "confidence": _number(entry.confidence),
+        "source_confidence": _number(entry.source_confidence),
+        "real_classes": " ".join(map(str, entry.real_classes)),
+        # torch's default_collate refuses None
+        "crop": entry.crop or (0, 0, width, height),
+    }
+
+
+def _number(confidence: float | None) -> float:
+    return math.nan if confidence is None else confidence

@@ -1,0 +1,370 @@
+"""The manifest of a finished set: one line per image, everything that is needed to check or rebuild it.
+
+Read a manifest, whoever wrote it: check each line by the model of an entry, then the lines together.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+
+from cleanset.dataset.ilsvrc import CLASSES, VALIDATION_IMAGES, class_indices, label_names
+from cleanset.errors import CleansetError, cut, one_line
+from cleanset.images.boxes import Box, has_area
+from cleanset.tables import SourceCheck, Tier
+
+MANIFEST = "manifest.csv"
+COLUMNS = (
+    "model", "wnid", "class_index", "class_name", "rank", "image_id", "tier", "confidence", "source_confidence",
+    "ilsvrc_class", "real_classes", "reviewers", "left", "top", "right", "bottom",
+    "file", "source_sha256", "source_check", "file_sha256", "pixels_sha256", "encoder",
+)  # fmt: skip
+
+MAX_EDGE = 65_535
+"""Pixels: the longest side that a JPEG can have."""
+
+_IMAGE_ID = re.compile(r"ILSVRC2012_val_([0-9]{8})")
+_VERSION = "[0-9][0-9A-Za-z.+-]{0,30}"
+
+
+def _known_wnid(wnid: str) -> str:
+    if wnid not in class_indices():
+        raise ValueError
+    return wnid
+
+
+def _official_id(image_id: str) -> str:
+    match = _IMAGE_ID.fullmatch(image_id)
+    if match is None or not match[1].isascii() or not 1 <= int(match[1]) <= VALIDATION_IMAGES:
+        raise ValueError
+    return image_id
+
+
+def _sorted(classes: tuple[int, ...]) -> tuple[int, ...]:
+    if not classes or list(classes) != sorted(set(classes)):
+        raise ValueError
+    return classes
+
+
+# the descriptions are what messages give as expected
+_ClassIndex = Annotated[int, Field(ge=0, lt=CLASSES, description="0 to 999")]
+_Probability = Annotated[
+    float, Field(ge=0, le=1, allow_inf_nan=False), AfterValidator(lambda number: number + 0.0)
+]  # no -0
+_Edge = Annotated[int, Field(ge=0, le=MAX_EDGE)]
+_Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="64 hexadecimal digits")]
+
+
+class Entry(BaseModel):
+    """One exported image; the same check wherever a manifest is read or written.
+
+    `class_name` is that of label_names. `rank` counts from 1 within the class. `confidence` is the model's softmax
+    probability of the class on the delivered pixels, `source_confidence` that on the whole image (both float32, and
+    equal for a whole image). Either is None where it is not known: of a crop that nobody has scored or whose five most
+    probable classes lack the class, and of an image that was taken from beyond a published list.
+    `ilsvrc_class` and `real_classes` are the class indices of the original and of all reassessed labels; `reviewers`
+    is how many judged the image in this class, the board not counted. `crop` is None for a whole image; `file` is
+    relative to the folder of the manifest; `source_check` is how the bytes of the whole image were checked;
+    `pixels_sha256` is of the decoded RGB bytes of that file, row by row;
+    `encoder` wrote the PNG of a cropped one: other versions may write the same pixels in other bytes.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", description="small letters, digits and _")]
+    wnid: Annotated[str, AfterValidator(_known_wnid), Field(description="one of the 1,000 of ILSVRC2012")]
+    class_index: _ClassIndex
+    class_name: str
+    rank: Annotated[int, Field(ge=1, le=VALIDATION_IMAGES, description="at least 1")]
+    image_id: Annotated[
+        str, AfterValidator(_official_id), Field(description="ILSVRC2012_val_ and eight digits, 00000001 to 00050000")
+    ]
+    tier: Annotated[Tier, Field(description="top5, reserve or relaxed")]
+    confidence: Annotated[_Probability | None, Field(description="0 to 1")]
+    source_confidence: Annotated[_Probability | None, Field(description="0 to 1")]
+    ilsvrc_class: _ClassIndex
+    real_classes: Annotated[
+        tuple[_ClassIndex, ...], AfterValidator(_sorted), Field(description="class indices, each once, sorted")
+    ]
+    reviewers: Annotated[int, Field(ge=0, le=1_000_000, description="at least 0")]
+    crop: Annotated[
+        tuple[_Edge, _Edge, _Edge, _Edge] | None,
+        Field(description=f"four edges from 0 to {MAX_EDGE:,}, or none for a whole image"),
+    ]
+    file: str
+    source_sha256: _Sha256
+    source_check: Annotated[SourceCheck, Field(description="archive_md5, image_sha256 or none")]
+    file_sha256: _Sha256
+    pixels_sha256: _Sha256
+    encoder: Annotated[
+        str,
+        Field(
+            pattern=f"^(Pillow {_VERSION} with zlib(-ng)? {_VERSION})?$",
+            description="Pillow <version> with zlib or zlib-ng <version>",
+        ),
+    ] = ""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        """Raise ValueError, as "found; expected ...", for the first pair of values that contradict each other."""
+        index, labels = class_indices()[self.wnid], len(self.real_classes)
+        if self.class_index != index:
+            raise ValueError(f"class_index {self.class_index}; expected {index} of {self.wnid}")
+        if self.class_name != (label := label_names()[index]):
+            raise ValueError(f"class_name {self.class_name}; expected {label} of {self.wnid}")
+        if index not in self.real_classes:
+            raise ValueError(f"real_classes {_words(self.real_classes)}; expected the class {index} among them")
+        if (self.tier == "relaxed") != (labels > 1):
+            raise ValueError(f"tier {self.tier} with labels: {labels}; expected relaxed with several, else another")
+        if self.file != (name := file_name(self.wnid, self.image_id, self.crop)):
+            raise ValueError(f"file {self.file}; expected {name}")
+        if self.crop is None:
+            self._check_whole()
+        else:
+            self._check_cropped(*self.crop)
+        return self
+
+    def _check_whole(self) -> None:
+        if self.file_sha256 != self.source_sha256:
+            found, expected = self.file_sha256[:12], self.source_sha256[:12]
+            raise ValueError(f"file {found}... of a whole image; expected its source {expected}...")
+        if self.confidence != self.source_confidence:
+            found, expected = (_digits(each) or "empty" for each in (self.confidence, self.source_confidence))
+            raise ValueError(f"confidence {found} of a whole image; expected {expected}")
+        if self.encoder:
+            raise ValueError(f"encoder {self.encoder} of a whole image; expected none")
+
+    def _check_cropped(self, left: int, top: int, right: int, bottom: int) -> None:
+        if not has_area((left, top, right, bottom)):
+            raise ValueError(f"crop box {left} {top} {right} {bottom}; expected left < right and top < bottom")
+        if not self.encoder:
+            raise ValueError("no encoder of a cropped image; expected Pillow <version> with zlib <version>")
+        if self.source_confidence is None and self.confidence is not None:
+            found = _digits(self.confidence)
+            raise ValueError(f"confidence {found} without source_confidence; expected both, source_confidence or none")
+
+    def row(self) -> tuple[str, ...]:
+        """The values of COLUMNS; a confidence has the digits that tell one float32 from the next."""
+        values = (
+            self.model, self.wnid, self.class_index, self.class_name, self.rank, self.image_id, self.tier,
+            _digits(self.confidence), _digits(self.source_confidence),
+            self.ilsvrc_class, _words(self.real_classes), self.reviewers, *(self.crop or ("", "", "", "")),
+            self.file, self.source_sha256, self.source_check, self.file_sha256, self.pixels_sha256, self.encoder,
+        )  # fmt: skip
+        return tuple(map(str, values))
+
+
+def _digits(confidence: float | None) -> str:
+    return "" if confidence is None else f"{confidence:.9g}"
+
+
+def _words(classes: Iterable[int]) -> str:
+    return " ".join(map(str, classes))
+
+
+def file_name(wnid: str, image_id: str, crop: Box | None) -> str:
+    """The path of an image in the folder of its set: a whole one is a JPEG, a cropped one a PNG."""
+    return f"{wnid}/{image_id}{'.JPEG' if crop is None else '.png'}"
+
+
+def manifest_csv(entries: Iterable[Entry]) -> str:
+    """The manifest as CSV with a header, sorted by class index and rank."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(entry.row() for entry in sorted(entries, key=lambda entry: (entry.class_index, entry.rank)))
+    return out.getvalue()
+
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+MAX_SHOWN_CHARACTERS = 100
+"""Limit of a value in a message; a damaged file may hold one of any length."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A problem of kind `what` in `file`; `found` and `expected` are SHA-256 or a few words.
+
+    Kinds: manifest (a line is invalid, or contradicts another), twice (the bytes or pixels of one image in two
+    places), missing, surplus, misplaced (in another folder), changed (other bytes, other pixels), reencoded (other
+    bytes, the same pixels), undecodable, pixels (the bytes of the manifest, but other pixels), unlike (a file that is
+    made from the manifest has other content), source (another original), signature (missing, or not valid),
+    release (another model or version than was asked for, or than the name says).
+    `line` is the line of the manifest.
+    """
+
+    what: str
+    file: str
+    found: str
+    expected: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.what:<11}  {printable(self.file)}: {_short(self.found)}; expected {_short(self.expected)}"
+
+
+def printable(text: str) -> str:
+    """The text on one line, cut in the middle where it is long."""
+    return cut(one_line(text), MAX_SHOWN_CHARACTERS)
+
+
+def _short(text: str) -> str:
+    """A SHA-256 by its first digits, anything else as it prints."""
+    return f"{text[:12]}..." if _SHA256.fullmatch(text) else printable(text)
+
+
+_BOX = ("left", "top", "right", "bottom")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedManifest:
+    """The valid lines by their number (the header is line 1), and the problems of the others and between them.
+
+    `invalid_files` are the names in the column `file` of the other lines; they may lead anywhere.
+    """
+
+    text: str
+    entries: Mapping[int, Entry]
+    problems: Sequence[Problem]
+    invalid_files: Collection[str]
+
+    @property
+    def lines(self) -> int:
+        """The number of all lines but the header."""
+        return len(self.entries) + len(self.invalid_files)
+
+
+def read_manifest(text: str, where: str) -> list[Entry]:
+    """The entries of a manifest. Raises CleansetError, naming `where`, for the first problem."""
+    checked = check_manifest(text, where)
+    if checked.problems:
+        first = checked.problems[0]
+        line = f", line {first.line}" if first.line else ""
+        found, expected = printable(first.found), printable(first.expected)
+        raise CleansetError(f"{where}{line}: {found}; expected {expected}: export or fetch the set again")
+    return list(checked.entries.values())
+
+
+def check_manifest(text: str, where: str) -> CheckedManifest:
+    """Check every line of a manifest. Raises CleansetError, naming `where`, if it is not CSV or has other columns."""
+    entries: dict[int, Entry] = {}
+    problems: list[Problem] = []
+    invalid_files: list[str] = []
+    for number, row in enumerate(_rows(text, where), start=2):
+        found = _entry(row)
+        if isinstance(found, Entry):
+            entries[number] = found
+        else:
+            problems += [_of_line(number, *each) for each in found]
+            invalid_files.append(row[COLUMNS.index("file")] if len(row) == len(COLUMNS) else "")
+    if not problems:
+        # only if every line is valid: a missing one would make its neighbors look wrong, too
+        problems += _between(entries)
+    # last, because each problem above makes the text differ, too
+    if not problems and manifest_csv(entries.values()) != text:
+        problems.append(
+            Problem("manifest", MANIFEST, "other line ends, quotes or digits", "the file as it was written")
+        )
+    return CheckedManifest(text, entries, problems, invalid_files)
+
+
+def check_set(entries: Mapping[int, Entry]) -> list[Problem]:
+    """The problems of a set as a whole that need no file of an image: no images at all, and duplicates.
+
+    `entries`: by line of the manifest, each valid.
+    """
+    if not entries:
+        return [Problem("manifest", MANIFEST, "no images", "at least one")]
+    return duplicates(entries)
+
+
+def duplicates(entries: Mapping[int, Entry]) -> list[Problem]:
+    """A problem for each image that has another id but the source bytes or pixels of an earlier one, by line."""
+    seen: dict[tuple[str, str], Entry] = {}
+    problems = []
+    for number, entry in entries.items():
+        keys = [("source", entry.source_sha256), ("pixels", entry.pixels_sha256)]
+        first = next((seen[key] for key in keys if key in seen), None)
+        if first is not None:
+            found = f"the same image as {first.file}"
+            problems.append(Problem("twice", entry.file, found, "one place for each", number))
+        for key in keys:
+            seen.setdefault(key, entry)
+    return problems
+
+
+def _rows(text: str, where: str) -> list[list[str]]:
+    try:
+        header, *rows = list(csv.reader(io.StringIO(text, newline=""))) or [[]]
+    except csv.Error as error:
+        raise CleansetError(f"{where}: not CSV ({error}); expected a manifest: export or fetch it again") from None
+    for number, (found, expected) in enumerate(zip_longest(header, COLUMNS), start=1):
+        if found != expected:
+            raise CleansetError(
+                f"{where}, line 1, column {number}: {_name(found)}; expected {_name(expected)}: "
+                "export or fetch the set again, or use the version of cleanset that wrote it"
+            )
+    return rows
+
+
+def _name(column: str | None) -> str:
+    return "nothing" if column is None else printable(column)
+
+
+def _of_line(number: int, found: str, expected: str) -> Problem:
+    return Problem("manifest", f"{MANIFEST}, line {number}", found, expected, number)
+
+
+def _entry(row: Sequence[str]) -> Entry | list[tuple[str, str]]:
+    """The entry of a line, or what is found and expected of its values."""
+    if len(row) != len(COLUMNS):
+        return [(f"values: {len(row)}", str(len(COLUMNS)))]
+    values: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
+    box = tuple(values.pop(edge) for edge in _BOX)
+    values["crop"] = box if any(box) else None
+    for name in ("confidence", "source_confidence"):
+        values[name] = values[name] or None
+    values["real_classes"] = values["real_classes"].split(" ")
+    try:
+        return Entry.model_validate(values)
+    except ValidationError as error:
+        texts = dict(zip(COLUMNS, row, strict=True))
+        # pydantic reports each edge of a box; in a message the box is one value
+        return list(dict.fromkeys(_found_and_expected(each, texts) for each in error.errors()))
+
+
+def _found_and_expected(error: ErrorDetails, row: Mapping[str, str]) -> tuple[str, str]:
+    if not error["loc"]:  # from the model: values that contradict each other
+        found, _, expected = str(error["ctx"]["error"]).partition("; expected ")
+        return found, expected
+    field = str(error["loc"][0])
+    value = " ".join(row[edge] for edge in _BOX) if field == "crop" else row[field]
+    return f"{field} {value}", str(Entry.model_fields[field].description)
+
+
+def _between(entries: Mapping[int, Entry]) -> Iterator[Problem]:
+    """Other models, an image twice, ranks that are missing or doubled, lines that are not sorted."""
+    ranks: dict[str, int] = {}
+    lines: dict[str, int] = {}
+    last_class = -1
+    model = next((entry.model for entry in entries.values()), "")
+    for number, entry in entries.items():
+        if entry.model != model:
+            yield _of_line(number, f"model {entry.model}", f"{model} as in line 2")
+        if entry.image_id in lines:
+            yield _of_line(number, f"{entry.image_id} as in line {lines[entry.image_id]}", "each image once")
+        expected = ranks.get(entry.wnid, 0) + 1
+        if entry.rank != expected:
+            yield _of_line(number, f"rank {entry.rank} in {entry.wnid}", f"rank {expected}")
+        if entry.class_index < last_class:
+            yield _of_line(number, f"class {entry.class_index} after {last_class}", "lines sorted by class and rank")
+        lines.setdefault(entry.image_id, number)
+        ranks[entry.wnid] = max(expected, entry.rank)
+        last_class = max(last_class, entry.class_index)

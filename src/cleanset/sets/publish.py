@@ -1,0 +1,130 @@
+"""The command `publish`: what of a finished set goes to a hub or an archive, as a folder and as a tar."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cleanset.errors import CleansetError
+from cleanset.files import new_folder, sha256
+from cleanset.review.store import GUIDELINES
+from cleanset.sets import verify
+from cleanset.sets.archive import write_tar
+from cleanset.sets.card import card_without_images
+from cleanset.sets.description import TERMS_URL, Release, licence_text, name_of, release_of
+from cleanset.sets.folder import (
+    CARD,
+    CHECKSUMS,
+    CROISSANT,
+    LICENCE,
+    METADATA,
+    REJECTED_CSV,
+    SIGNATURE,
+    ZENODO,
+    check_outside,
+    checksums,
+    read_entries,
+    read_image,
+    read_regular_file,
+)
+from cleanset.sets.manifest import MANIFEST, Entry
+from cleanset.sets.verify import sign
+from cleanset.sets.zenodo import zenodo_json
+
+WORD_ON_TERMS = (
+    "These are ImageNet's images, whole or cropped. Its terms of access allow research and education, nothing "
+    f"commercial, to people who have accepted them themselves ({TERMS_URL}): give this to nobody else, and put it on "
+    "no public hub. Everybody else makes the images again with cleanset rebuild, from what is published without."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A published set: its folder, the tar of it, and the tar's SHA-256."""
+
+    folder: Path
+    tar: Path
+    tar_sha256: str
+    images: int
+    with_images: bool
+    signed: bool
+
+
+def run(export: Path, out: Path, with_images: bool, key: Path | None) -> Publication:
+    """Write a release of the finished set in `export` into the new folder `out`: a folder, and a tar of it.
+
+    Both hold the manifest, card, Croissant description, licence, rejected candidates, metadata for Zenodo and
+    checksums, with `with_images` the images too, and with `key`, a private SSH key, the signature of the checksums. The
+    same export gives the same bytes; so does the signature of an Ed25519 key. Raises CleansetError for a set that
+    verify finds a problem in, that has no card or no rejected candidates, or that is not dated.
+    """
+    check_outside(out, export)
+    entries, release = _publishable(export)
+    model = entries[0].model
+    name = f"{name_of(model)}-{release.version}"
+    texts = _texts(export, entries, release, with_images)
+    with new_folder(out) as partial:
+        folder = partial / name
+        folder.mkdir(parents=True)
+        for file, data in texts.items():
+            (folder / file).write_bytes(data)
+        if key is not None:
+            (folder / SIGNATURE).write_bytes(sign(texts[CHECKSUMS], key))
+        for entry in entries if with_images else ():
+            (folder / entry.file).parent.mkdir(exist_ok=True)
+            (folder / entry.file).write_bytes(read_image(export, entry))
+        write_tar(folder, partial / f"{name}.tar")
+        digest = sha256((partial / f"{name}.tar").read_bytes())
+    return Publication(out / name, out / f"{name}.tar", digest, len(entries), with_images, key is not None)
+
+
+def render(publication: Publication) -> str:
+    """The output of the command."""
+    images = "with its images" if publication.with_images else "without its images"
+    signed = "signed" if publication.signed else "not signed (--key)"
+    return (
+        f"{publication.folder}: {publication.images:,} images, published {images}, {signed}\n"
+        f"{publication.tar}: SHA-256 {publication.tar_sha256}"
+    )
+
+
+def _publishable(export: Path) -> tuple[list[Entry], Release]:
+    # without decoding: files with the SHA-256 of the manifest have its pixels
+    problems = verify.run(export, decode=False).problems
+    if problems:
+        raise CleansetError(
+            f"{export}: problems: {len(problems)}, the first: {problems[0]}; see cleanset verify {export}"
+        )
+    entries, release = read_entries(export), release_of(read_regular_file(export / CROISSANT))
+    for name, what in ((CARD, "data card"), (REJECTED_CSV, "table of rejected candidates")):
+        if not (export / name).is_file():
+            raise CleansetError(
+                f"{export}: no {what} ({name}); expected a set that stage export has written, not a rebuilt one"
+            )
+    if not entries:
+        raise CleansetError(f"{export}: no images; expected at least one")
+    if not release.date:
+        raise CleansetError(
+            f"{export}: version {release.version} without a date; set export.version and export.date in the edition's "
+            "params.yaml, and run dvc repro (a set of cleanset published has one, unless it has --reviews or a notice)"
+        )
+    return entries, release
+
+
+def _texts(export: Path, entries: Sequence[Entry], release: Release, with_images: bool) -> dict[str, bytes]:
+    """The files that describe the set, by name."""
+    names = (CARD, CROISSANT, GUIDELINES, MANIFEST, *((METADATA,) if with_images else ()), REJECTED_CSV)
+    texts = {name: read_regular_file(export / name) for name in names if (export / name).is_file()}
+    texts[ZENODO] = zenodo_json(entries, release, with_images).encode()
+    texts[LICENCE] = licence_text(release.reviewers).encode()
+    if not with_images:
+        try:
+            card = card_without_images(texts[CARD].decode(), entries[0].model, len(entries), release)
+        except ValueError:  # a section that is not there, or no UTF-8
+            raise CleansetError(
+                f"{export / CARD}: without the sections Loading and Motivation; expected the card of stage export: "
+                "run dvc repro"
+            ) from None
+        texts[CARD] = card.encode()
+    # last, because it lists the digests of all others
+    texts[CHECKSUMS] = checksums({name: sha256(data) for name, data in texts.items()}).encode()
+    return texts

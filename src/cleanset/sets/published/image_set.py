@@ -1,0 +1,360 @@
+"""The images of a published set, from lists and verdicts alone.
+
+The command `published`: the published set as files, from its lists and one's own copy of ImageNet's images.
+
+The published set in the cache, made once from one's own images.
+
+published/<key>/
+    lock         held by the process that makes the set
+    <model>/     the set, from the moment that it is whole
+
+The key is a digest of whatever decides the content: the published files, further reviews, the choice, the version of
+cleanset, and the images, by the MD5 of the archive, or by path, size and time of the files of a folder.
+"""
+
+import fcntl
+import json
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from cleanset.dataset.archives import locate
+from cleanset.dataset.ilsvrc import CLASSES, VALIDATION_IMAGES
+from cleanset.edition.params import Params, checked_params
+from cleanset.edition.readings import readings, review_policy
+from cleanset.errors import CleansetError
+from cleanset.files import new_folder, remove_abandoned, replacing, sha256
+from cleanset.images.codec import Facts
+from cleanset.progress import available_cores, cache_folder, keep_freed_memory, tracked
+from cleanset.review.queue import decide_all
+from cleanset.review.store import Votes, check_reviews, reviewer_counts, verdicts_by_reviewer, vote_table
+from cleanset.selection.fill import Filled, fill, with_decisions
+from cleanset.sets.card import card
+from cleanset.sets.delivered import make_class_folders, without_unknown_boxes, write_image
+from cleanset.sets.description import (
+    NOT_VERIFIED,
+    SCOOTER,
+    Provenance,
+    Release,
+    determining_params,
+    rejected_csv,
+    unreviewed_notice,
+    unverified_notice,
+)
+from cleanset.sets.folder import CARD, REJECTED_CSV, read_entries, write_descriptions
+from cleanset.sets.manifest import COLUMNS, MANIFEST, Entry, duplicates
+from cleanset.sets.published.inputs import (
+    PublishedChoice,
+    digests_of_inputs,
+    ilsvrc_class,
+    published_candidates,
+    published_verdicts,
+    with_further_reviews,
+)
+from cleanset.sets.published.source_images import SourceImages, archive_md5, check_md5, check_sides
+from cleanset.tables import BOX_UNKNOWN, SourceCheck
+
+IMAGES_PER_CLASS = 3
+_NAMES: dict[str, dict[str, str]] = {
+    "norm_robust": {"source": "robustbench", "name": "Salman2020Do_R50", "threat_model": "Linf"},
+    "standard": {"source": "timm", "name": "resnet50.a1_in1k"},
+    "corruption_robust": {"source": "robustbench", "name": "Erichson2022NoisyMix_new", "threat_model": "corruptions"},
+}
+"""The networks behind the published lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedImages:
+    """A set by its lists and verdicts, before any image is read: `filled` with the votes that decided it."""
+
+    choice: PublishedChoice
+    params: Params
+    votes: Votes
+    candidates: pd.DataFrame
+    filled: Filled
+    vote_table: pd.DataFrame
+
+
+def select_images(choice: PublishedChoice) -> SelectedImages:
+    """The images of a set, by the rules of stage review_apply with `protocol: as_published`."""
+    choice.check()
+    # nobody has scored a crop; one without a box takes its place, as published, and is left out later
+    review = {"unknown_boxes": "count", "wrong_after_crop": "accept", "unreviewed": choice.unreviewed}
+    params = checked_params(
+        {
+            "root": ".",
+            "protocol": "as_published",
+            "dataset": {"images": "ILSVRC2012_img_val.tar"},
+            "models": {choice.model: _NAMES[choice.model]},
+            "review": review,
+        },
+        "the published set",
+    )
+    votes = with_further_reviews(published_verdicts(), choice.reviews)
+    candidates = published_candidates(choice.model)
+    decided = decide_all(params.review, votes, {choice.model: {}})
+    reviewed = with_decisions(candidates, partial(decided.for_candidate, choice.model))
+    filled = fill(reviewed, IMAGES_PER_CLASS, params.review.crops_in_rank)
+    return SelectedImages(choice, params, votes, candidates, filled, vote_table(votes, filled))
+
+
+VERSION, DATE = "1.0.0", "2026-11-23"
+"""Version and date that card and Croissant give; raised when a changed list or verdict changes what is in a set.
+
+A set with further reviews or with a notice has no date: the version does not say what is in it.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSet:
+    """A written set: its numbers, its notices, and how the bytes of its images were checked.
+
+    `boxes`: images left out for lack of a crop box; `asked`: images without a verdict that could still come in.
+    """
+
+    out: str
+    model: str
+    whole: int
+    cropped: int
+    classes: int
+    unreviewed: int
+    boxes: int
+    asked: int
+    notices: Sequence[str]
+    source_check: SourceCheck
+
+
+def run(choice: PublishedChoice, images: Path, out: Path, digests: Path | None = None) -> WrittenSet:
+    """Write the set into the new or empty folder `out`, from `images`: the tar, or a folder of any layout.
+
+    A tar must have the MD5 of the official archive, or that of the table `digests`, with which every image is compared;
+    without a table the images of a folder are taken as they are. Everything is written, or nothing. Raises
+    CleansetError for images that are missing, cannot be decoded, or are not the originals as far as can be known.
+    """
+    # each block of the archive and each decoded image would be new pages to clear: a quarter of the processor time
+    keep_freed_memory()
+    chosen = select_images(choice)
+    source = SourceImages(images, digests)
+    with new_folder(out) as folder:
+        return write_set(folder, chosen, source, str(out))
+
+
+def write_set(folder: Path, chosen: SelectedImages, source: SourceImages, out: str) -> WrittenSet:
+    """Write a set into the new folder `folder`, which is to become `out`. Raises CleansetError as `run` does."""
+    model = chosen.choice.model
+    filled, votes = chosen.filled, chosen.vote_table
+    columns = [*filled.rejected.columns.drop("open"), "open"]
+    selection, rejected = without_unknown_boxes(filled.selection, filled.rejected[columns])
+    reviewers = reviewer_counts(votes)
+    rows = [_row(each, reviewers, source.check) for each in selection.to_dict("records")]
+    with archive_md5(source.images) if source.is_archive else nullcontext(lambda: "") as md5_of_archive:
+        source.locate(selection)
+        try:
+            _check_further_reviews(chosen, source)
+            entries = _write_images(folder, model, rows, source)
+        except CleansetError:
+            # if the whole archive is another one, that is the reason
+            if source.is_archive:
+                check_md5(source.images, md5_of_archive(), source.expected_md5)
+            raise
+        if source.is_archive:
+            check_md5(source.images, md5_of_archive(), source.expected_md5)
+    notices = [
+        *unreviewed_notice(chosen.params.review.unreviewed_are_clean),
+        *unverified_notice(source.check),
+        *_trial_notice(source),
+    ]
+    release = Release(
+        version=VERSION,
+        date="" if notices or chosen.choice.reviews else DATE,
+        archive=source.images.resolve().name,
+        archive_md5=source.expected_md5 if source.is_archive else "",
+        review=review_policy(chosen.params.review),
+        reviewers=tuple(verdicts_by_reviewer(votes)),
+    )
+    provenance = Provenance(
+        model=model,
+        release=release,
+        classes=range(CLASSES),
+        images_per_class=IMAGES_PER_CLASS,
+        images=VALIDATION_IMAGES,
+        notices=notices,
+        readings=readings(chosen.params),
+        scored=None,
+        params=determining_params(chosen.params),
+        inputs=digests_of_inputs(chosen.votes),
+    )
+    texts = {CARD: card(provenance, selection, rejected, votes), REJECTED_CSV: rejected_csv(rejected)}
+    write_descriptions(folder, entries, release, texts)
+    return WrittenSet(
+        out=out,
+        model=model,
+        whole=sum(entry.crop is None for entry in entries),
+        cropped=sum(entry.crop is not None for entry in entries),
+        classes=len({entry.class_index for entry in entries}),
+        unreviewed=sum(entry.reviewers == 0 for entry in entries),
+        boxes=int((rejected["reason"] == BOX_UNKNOWN).sum()),
+        asked=int(rejected["open"].sum()),
+        notices=notices,
+        source_check=source.check,
+    )
+
+
+def _row(row: Mapping[Any, Any], reviewers: Mapping[str, int], source_check: SourceCheck) -> dict[Any, Any]:
+    """A selected image with what the manifest has of it beyond; a confidence that is not known is None."""
+    confidence = None if pd.isna(row["confidence"]) else row["confidence"]
+    return {
+        **row,
+        "confidence": confidence,
+        # nobody has scored a crop
+        "delivered": confidence if row["crop"] is None else None,
+        "ilsvrc_class": ilsvrc_class(row["image_id"]),
+        # every image of a list, and every one with a verdict, has one reassessed label, its class
+        "real_classes": (row["class_index"],),
+        "reviewers": reviewers.get(row["image_id"], 0),
+        "source_check": source_check,
+    }
+
+
+def _write_images(folder: Path, model: str, rows: Sequence[Mapping[Any, Any]], source: SourceImages) -> list[Entry]:
+    make_class_folders(folder, (row["class_index"] for row in rows))
+
+    def write(row: Mapping[Any, Any]) -> tuple[Entry, Facts] | CleansetError:
+        try:
+            data, facts = source.read(row["image_id"])
+        except CleansetError as error:
+            return error
+        digests: dict[Any, str] = {"sha256": sha256(data), "pixels_sha256": facts.pixels_sha256}
+        return write_image(folder, model, {**row, **digests}, data), facts
+
+    # threads suffice: reading, decoding and hashing release the lock
+    with ThreadPoolExecutor(available_cores()) as pool:
+        written = list(tracked(pool.map(write, rows), len(rows), f"published {model}"))
+    problems = [each for each in written if isinstance(each, CleansetError)]
+    if problems:
+        more = f"; images with a problem: {len(problems):,} of {len(rows):,}" if problems[1:] else ""
+        raise CleansetError(f"{problems[0]}{more}")
+    pairs = [each for each in written if not isinstance(each, CleansetError)]
+    entries = [entry for entry, _ in pairs]
+    if source.check == "none":
+        check_sides(source.images, [facts for _, facts in pairs])
+        for problem in duplicates(dict(enumerate(entries))):
+            raise CleansetError(f"{source.images}: {problem}: take the originals")
+    return entries
+
+
+def _check_further_reviews(chosen: SelectedImages, source: SourceImages) -> None:
+    """Compare the further reviewers' votes with the images. Raises CleansetError as check_reviews does."""
+    class_of = dict(zip(chosen.candidates["image_id"], chosen.candidates["class_index"], strict=True))
+    votes = {
+        key: others
+        for key, by_reviewer in chosen.votes.items()
+        if class_of.get(key[1]) == key[0]
+        and (others := {name: vote for name, vote in by_reviewer.items() if name != SCOOTER})
+    }
+    rows = []
+    for class_index, image_id in sorted(votes):
+        data, facts = source.read(image_id)
+        rows.append((image_id, [class_index], sha256(data), facts.width, facts.height))
+    index = pd.DataFrame(rows, columns=["image_id", "real_classes", "sha256", "width", "height"])
+    # an id names the image here whatever was verified; where nothing was, card and manifest say so
+    check_reviews(votes, index, chosen.params.review.min_crop_pixels, official_images=True)
+
+
+def _trial_notice(source: SourceImages) -> list[str]:
+    """A warning for a set from another archive than ImageNet's, declared by a table of digests."""
+    if source.is_official:
+        return []
+    return [
+        f"Made from an archive with the MD5 {source.expected_md5}, which is not ImageNet's official one: a trial, not "
+        "for a study."
+    ]
+
+
+_CHECKS: dict[SourceCheck, str] = {
+    "archive_md5": "verified: the archive has the expected MD5",
+    "image_sha256": "verified: every image has the SHA-256 of the table of digests",
+    "none": NOT_VERIFIED,
+}
+
+
+def render(written: WrittenSet) -> str:
+    """The lines that the command prints; the last says how the images were checked."""
+    crops = f", {written.cropped:,} cropped images" if written.cropped else ""
+    lines = [
+        f"{written.out}: {written.whole:,} whole images{crops} of {written.classes:,} classes, model {written.model}"
+    ]
+    if written.boxes:
+        lines.append(f"left out, because nobody has drawn their crop boxes yet: {written.boxes:,} (rejected.csv)")
+    if written.asked:
+        lines.append(f"without a verdict, and could still come in: {written.asked:,} (rejected.csv: unreviewed)")
+    if written.unreviewed:
+        lines.append(f"images that nobody has reviewed: {written.unreviewed:,}")
+    lines += [notice for notice in written.notices if NOT_VERIFIED not in notice.lower()]
+    return "\n".join([*lines, _CHECKS[written.source_check]])
+
+
+def kept_set(choice: PublishedChoice, images: Path, digests: Path | None = None, force: bool = False) -> Path:
+    """The folder of the set in the cache, made there unless it is there already; `force` makes it again.
+
+    Once a set has been made from an archive, a later call does not read the archive again. Raises CleansetError as
+    `run` does, and if the cache cannot be written.
+    """
+    source = SourceImages(images, digests)
+    chosen = select_images(choice)
+    home = cache_folder() / "published" / _key(chosen, source)
+    whole = home / choice.model
+    if not force and _is_whole(whole):
+        return whole
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        lock = (home / "lock").open("ab")
+    except OSError as error:
+        raise CleansetError(
+            f"{home}: {error.strerror}; expected a cache that can be written: set CLEANSET_CACHE to another folder"
+        ) from None
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        # looked at again under the lock: another process may have made it meanwhile
+        if force or not _is_whole(whole):
+            remove_abandoned(home)
+            with replacing(whole) as folder:
+                write_set(folder, chosen, source, str(whole))
+    return whole
+
+
+def _key(chosen: SelectedImages, source: SourceImages) -> str:
+    described = {
+        "inputs": [(each.path, each.sha256) for each in digests_of_inputs(chosen.votes)],
+        "model": chosen.choice.model,
+        "unreviewed": chosen.choice.unreviewed,
+        "cleanset": [version("cleanset"), VERSION, *COLUMNS],
+        "digests": source.table_sha256,
+        "images": source.expected_md5 if source.is_archive else _state_of_folder(source.images, chosen),
+    }
+    return sha256(json.dumps(described, sort_keys=True).encode())[:16]
+
+
+def _state_of_folder(images: Path, chosen: SelectedImages) -> list[object]:
+    """Path of the folder; size and time of each image that the set may need."""
+    locations = locate(images)
+    found = [locations[name].path for name in sorted(chosen.candidates["image_id"]) if name in locations]
+    states = ((path, path.stat()) for path in found)
+    return [str(images.resolve()), *([path.name, status.st_size, status.st_mtime_ns] for path, status in states)]
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether no image is missing; the bytes are checked whenever an image is read."""
+    if not (folder / MANIFEST).is_file():
+        return False
+    try:
+        return all((folder / entry.file).is_file() for entry in read_entries(folder))
+    except CleansetError:  # a damaged manifest
+        return False

@@ -1,0 +1,159 @@
+"""The data card of a set that was rebuilt from its manifest: shorter than that of stage export, the same labels.
+
+The command `rebuild`: a finished set from its manifest and one's own copy of the images.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from cleanset.dataset.archives import Location, locate
+from cleanset.files import new_folder, sha256
+from cleanset.images.codec import decode, decoder, pixels_sha256
+from cleanset.progress import available_cores, tracked
+from cleanset.sets.card import USES, cited, front_matter, loading, terms
+from cleanset.sets.delivered import image_file
+from cleanset.sets.description import UNPUBLISHED, Release, name_of, release_of, unverified_notice
+from cleanset.sets.folder import CARD, CROISSANT, manifest_text, read_regular_file, write_descriptions
+from cleanset.sets.manifest import Entry, Problem, check_manifest, check_set
+
+
+def rebuilt_card(entries: Sequence[Entry], release: Release) -> str:
+    """The card as Markdown, from what a manifest and perhaps a Croissant description say.
+
+    Its front matter is that of the original card: by it the library `datasets` numbers and names the classes, which it
+    would else number by the folders that there are. `entries` is not empty.
+    """
+    model = entries[0].model
+    reviewed = any(entry.reviewers for entry in entries)
+    parts = (
+        front_matter(model, len(entries), reviewed, with_images=True),
+        f"# {name_of(model)}",
+        # of all images or of none: a set is made from one source
+        *(f"**{notice}**" for notice in unverified_notice(entries[0].source_check)),
+        _summary(entries, release),
+        loading(model),
+        USES,
+        terms(release),
+        cited(release),
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def _summary(entries: Sequence[Entry], release: Release) -> str:
+    classes = len({entry.wnid for entry in entries})
+    by_people = sum(entry.reviewers > 0 for entry in entries)
+    dated = f" of {release.date}" if release.date else ""
+    version = "" if release.version == UNPUBLISHED else f", version {release.version}{dated}"
+    return (
+        f"{len(entries):,} images of {classes:,} classes{version}: made again by `cleanset rebuild` from "
+        "`manifest.csv` and a copy of ImageNet's validation images. Each file has the SHA-256 that the manifest has "
+        f"of it. Images that people have reviewed: {by_people:,}.\n\n"
+        "How the images were chosen and reviewed, which candidates were rejected and which flaws are known stands on "
+        "the card of the original set, which a manifest does not hold: ask whoever published it."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildResult:
+    """The images that could not be made as the manifest has them; if there is any, nothing was written."""
+
+    out: str
+    images: int
+    problems: list[Problem]
+
+
+class _IncompleteError(Exception):
+    """An image cannot be rebuilt, so that nothing is to be written."""
+
+
+def run(manifest: Path, images: Path, out: Path) -> RebuildResult:
+    """Write the set of `manifest` into `out`, its images made from those under `images`.
+
+    Source, file and pixels of each must be those of the manifest. The card is a shorter one (rebuilt_card), whatever
+    lies beside the manifest: the same manifest and release always give the same bytes. Raises CleansetError for a
+    manifest that cannot be read, and for images that cannot be found.
+    """
+    checked = check_manifest(*manifest_text(manifest))
+    problems = [*checked.problems, *check_set(checked.entries)]
+    if not problems:
+        locations = locate(images)
+        try:
+            with new_folder(out) as folder:
+                folder.mkdir()
+                problems = _write_images(folder, checked.entries, locations)
+                if problems:
+                    # out of the block, so that new_folder removes what was written
+                    raise _IncompleteError
+                entries, release = list(checked.entries.values()), _release(manifest)
+                write_descriptions(folder, entries, release, {CARD: rebuilt_card(entries, release)})
+        except _IncompleteError:
+            pass
+    return RebuildResult(str(out), checked.lines, problems)
+
+
+def render(result: RebuildResult) -> str:
+    """The lines that the command prints: one for each problem, and a summary."""
+    bad = {problem.line for problem in result.problems}
+    if None in bad:
+        summary = "not written, because the manifest has been changed"
+    elif bad:
+        summary = f"not written, for {len(bad):,} of {result.images:,} images do not match"
+    else:
+        summary = f"{result.images:,} images; source, file and pixels of each are those of the manifest"
+    return "\n".join([*map(str, result.problems), f"{result.out}: {summary}"])
+
+
+def _release(manifest: Path) -> Release:
+    """The release in the Croissant description beside the manifest, if there is one."""
+    folder = manifest if manifest.is_dir() else manifest.parent
+    try:
+        return release_of(read_regular_file(folder / CROISSANT))
+    except OSError:
+        return Release()
+
+
+def _write_images(folder: Path, entries: Mapping[int, Entry], locations: dict[str, Location]) -> list[Problem]:
+    for wnid in {entry.wnid for entry in entries.values()}:
+        (folder / wnid).mkdir()
+
+    def write(numbered: tuple[int, Entry]) -> list[Problem]:
+        line, entry = numbered
+        return list(_write_one(folder, entry, locations.get(entry.image_id), line))
+
+    with ThreadPoolExecutor(available_cores()) as pool:
+        written = pool.map(write, entries.items())
+        return [problem for problems in tracked(written, len(entries), "rebuild") for problem in problems]
+
+
+def _write_one(folder: Path, entry: Entry, location: Location | None, line: int) -> Iterator[Problem]:
+    if location is None:
+        yield Problem("missing", entry.image_id, "nothing", entry.source_sha256, line)
+        return
+    source = location.read()
+    if (found := sha256(source)) != entry.source_sha256:
+        yield Problem("source", entry.image_id, found, entry.source_sha256, line)
+        return
+    try:
+        made = image_file(source, entry.crop)
+        pixels = pixels_sha256(decode(source) if made.part is None else made.part)
+    except ValueError as error:
+        yield Problem("undecodable", entry.image_id, str(error), entry.pixels_sha256, line)
+        return
+    if pixels != entry.pixels_sha256:
+        found = f"{pixels[:12]}... as {decoder()} decodes it"
+        yield Problem("pixels", entry.file, found, entry.pixels_sha256, line)
+    # after the pixels: where only the bytes differ, another version of Pillow solves it
+    elif sha256(made.data) != entry.file_sha256:
+        found = f"the same pixels, in the bytes of {made.encoder}"
+        yield Problem("reencoded", entry.file, found, f"those of {_to_install(entry.encoder)}", line)
+    else:
+        (folder / entry.file).write_bytes(made.data)
+
+
+def _to_install(encoder: str) -> str:
+    """An encoder, and how to get it."""
+    pillow = re.match(r"Pillow (\S+)", encoder)
+    return f"{encoder}: pip install pillow=={pillow[1]}" if pillow else encoder or "another encoder"

@@ -1,0 +1,11 @@
+"""A finished set as a torch Dataset."""
+
+from typing import Any
+
+from torch.utils.data import Dataset
+
+from cleanset.sets.image_set import ImageSet
+
+
+class TorchImageSet(ImageSet, Dataset[tuple[Any, int, dict[str, Any]]]):
+    """An ImageSet that is an instance of torch.utils.data.Dataset; works with torch 2.4 and newer."""

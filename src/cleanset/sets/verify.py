@@ -1,0 +1,356 @@
+"""Signatures by OpenSSH, which is on every machine already and which its authors keep: `ssh-keygen -Y`.
+
+The signed file is that of the checksums, which has the digests of all other descriptions; the manifest among them has
+those of the images. So one signature covers the set, and one flipped bit anywhere breaks the chain.
+
+The command `verify`: the folder of a finished set against its manifest, and its signature.
+"""
+
+import base64
+import binascii
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from cleanset.errors import CleansetError, one_line
+from cleanset.files import read_bytes, sha256
+from cleanset.progress import available_cores
+from cleanset.sets.archive import unpack
+from cleanset.sets.description import UNPUBLISHED, name_of, release_of
+from cleanset.sets.description_check import checksum_problems, derived_problems, is_without_images
+from cleanset.sets.folder import (
+    CARD,
+    CHECKSUMS,
+    CROISSANT,
+    DESCRIPTIONS,
+    SIGNATURE,
+    ZENODO,
+    manifest_text,
+    read_regular_file,
+)
+from cleanset.sets.manifest import MANIFEST, Entry, Problem, check_manifest, duplicates
+
+NAMESPACE = "cleanset"
+"""Purpose of a signature (ssh-keygen -n); one given for another purpose does not count."""
+
+_ARMOUR = ("-----BEGIN SSH SIGNATURE-----\n", "-----END SSH SIGNATURE-----\n")
+# where ssh-keygen breaks the lines of a signature
+_LINE_CHARACTERS = 70
+_PUBLIC_KEY = re.compile(r"(ssh-|ecdsa-|sk-)\S+ [A-Za-z0-9+/]+=*( .*)?\s*")
+_GOOD = re.compile(r'Good "cleanset" signature (?:for (?P<who>.*) )?with (?P<key>\S+) key (?P<digest>\S+)')
+
+
+class SignatureError(Exception):
+    """A signature that is missing, of other content, or not by an allowed signer; the message says which."""
+
+
+def sign(data: bytes, key: Path) -> bytes:
+    """The signature of `data` by a private SSH key, or by the agent that holds the one of a public key."""
+    if not key.is_file():
+        raise CleansetError(f"{key}: missing; expected an SSH key, such as ~/.ssh/id_ed25519 (ssh-keygen makes one)")
+    done = _ssh_keygen("sign", "-n", NAMESPACE, "-f", str(key), data=data)
+    if done.returncode:
+        raise CleansetError(f"{key}: not signed: {_last_line(done.stderr)}")
+    return done.stdout
+
+
+def signer(data: bytes, signature: bytes, signers: Path) -> str:
+    """The signer of `data`, as "alice@example.org, ED25519 key SHA256:...".
+
+    `signers` is a public key, or a list as ssh-keygen(1) describes under ALLOWED SIGNERS. Raises SignatureError for a
+    signature that is not valid, and CleansetError if `signers` cannot be read.
+    """
+    _check_armour(signature)
+    try:
+        known = read_bytes(signers).decode("utf-8")
+    except FileNotFoundError:
+        raise CleansetError(f"{signers}: missing; expected the signer's public key, or allowed signers") from None
+    except UnicodeDecodeError:
+        raise CleansetError(f"{signers}: not a text file; expected a public key, or allowed signers") from None
+    if _PUBLIC_KEY.fullmatch(known):
+        # a list of signers begins each line with a name; * stands for any
+        known = f"* {known}"
+    elif "PRIVATE KEY" in known:
+        raise CleansetError(f"{signers}: a private key; expected the public one, {signers.name}.pub")
+    # ssh-keygen takes only the signed data from its standard input, signers and signature from files
+    with tempfile.TemporaryDirectory() as folder:
+        allowed, signed = Path(folder, "allowed_signers"), Path(folder, "signature")
+        allowed.write_text(known, encoding="utf-8")
+        signed.write_bytes(signature)
+        files = ("-f", str(allowed), "-s", str(signed))
+        # verify asks for the name of the signer, which only the list of signers knows
+        found = _ssh_keygen("find-principals", *files)
+        if found.returncode:
+            raise SignatureError(f"not by a signer in {signers} ({_last_line(found.stderr)})")
+        who = found.stdout.decode().split("\n")[0]
+        done = _ssh_keygen("verify", "-n", NAMESPACE, "-I", who, *files, data=data)
+    good = _GOOD.search(done.stdout.decode())
+    if done.returncode or good is None:
+        raise SignatureError(f"not valid ({_last_line(done.stderr) or _last_line(done.stdout)})")
+    return f"{'' if who == '*' else f'{who}, '}{good['key']} key {good['digest']}"
+
+
+def _check_armour(signature: bytes) -> None:
+    """Raise SignatureError unless these are the bytes that ssh-keygen writes; it reads others, too."""
+    try:
+        body = signature.decode("ascii").removeprefix(_ARMOUR[0]).removesuffix(_ARMOUR[1])
+        encoded = base64.b64encode(base64.b64decode(body.replace("\n", ""), validate=True)).decode()
+    except (UnicodeDecodeError, binascii.Error):
+        raise SignatureError("not as ssh-keygen writes it") from None
+    lines = (encoded[start : start + _LINE_CHARACTERS] for start in range(0, len(encoded), _LINE_CHARACTERS))
+    if signature.decode("ascii") != _ARMOUR[0] + "".join(f"{line}\n" for line in lines) + _ARMOUR[1]:
+        raise SignatureError("not as ssh-keygen writes it")
+
+
+def _ssh_keygen(action: str, *arguments: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    # looked up first: subprocess would raise an OSError that names no remedy
+    program = shutil.which("ssh-keygen")
+    if program is None:
+        raise CleansetError("ssh-keygen: not installed; signatures need OpenSSH 8.2 or later: install openssh-client")
+    return subprocess.run([program, "-Y", action, *arguments], input=data, capture_output=True, check=False)
+
+
+def _last_line(output: bytes) -> str:
+    lines = output.decode("utf-8", "replace").strip().splitlines()
+    return one_line(lines[-1]) if lines else "ssh-keygen gives no reason"
+
+
+BATCH_FILES = 32
+"""Files that a thread takes at a time."""
+
+_RELEASE = re.compile(r"[a-z][a-z0-9_]*@[0-9]+\.[0-9]+\.[0-9]+")
+_PUBLISHED_NAME = re.compile(r"cleanset-[a-z][a-z0-9_]*-[0-9]+\.[0-9]+\.[0-9]+")
+_IMAGE_ENDINGS = (".jpeg", ".jpg", ".png")
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The problems of a set, and how many of the manifest's images have none.
+
+    `model` is that of the manifest, `version` and `date` those of the Croissant description, empty where it has none.
+    `card`: whether it has a data card. `with_images`: false where it was published without its images. `signed`:
+    whether it has a signature; `signer`: whose, if it was checked and holds.
+    """
+
+    folder: str
+    model: str
+    version: str
+    date: str
+    images: int
+    good: int
+    decoded: bool
+    card: bool
+    with_images: bool
+    signed: bool
+    signer: str | None
+    problems: list[Problem]
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A line of the manifest, and its file: where it should be, or in another folder."""
+
+    line: int
+    entry: Entry
+    file: str
+
+
+def run(folder: Path, decode: bool, signers: Path | None = None, expected: str | None = None) -> Verification:
+    """Compare the folder of an export with its manifest, and what describes it with its checksums.
+
+    Where the SHA-256 of a file is that of the manifest, its pixels are taken for those of the manifest too; they are
+    decoded only where it differs, or with `decode`. With `signers`, a public key or allowed signers, the set must be
+    signed by one of them, and with `expected`, as in "standard@1.0.0", be that release. `folder` may be the tar of a
+    published set, too: then the tar must have the bytes that publish gives for what is in it. A folder or tar that is
+    named as publish names one must be of that release. Raises CleansetError if no manifest or no `signers` can be read.
+    """
+    if expected is not None and not _RELEASE.fullmatch(expected):
+        raise CleansetError(f"--expect {expected}: not a release; expected MODEL@VERSION, such as standard@1.0.0")
+    if expected is not None and signers is None:
+        raise CleansetError(
+            f"--expect {expected}: without a signature anybody may have written the version; expected --signature too"
+        )
+    if not folder.is_file() or folder.suffix != ".tar":
+        # the name that was given, and that of the folder which a link leads to
+        found, names = _verify(folder, decode, signers), [folder.absolute().name, folder.resolve().name]
+    else:
+        with unpack(folder) as (inside, same_bytes):
+            found, names = _verify(inside, decode, signers), [folder.stem, inside.name]
+        if not same_bytes:
+            other = Problem("unlike", folder.name, "other bytes", "those that publish gives for its files")
+            found.problems.append(other)
+    found.problems.extend(_of_release(found, names, expected))
+    return replace(found, folder=str(folder))
+
+
+def _of_release(found: Verification, names: Sequence[str], expected: str | None) -> Iterator[Problem]:
+    """Problems of a set that is of another release than `expected`, or than its folder or tar is named."""
+    release = f"{found.model or 'no model'}@{found.version}"
+    if expected not in (None, release):
+        yield Problem("release", CROISSANT, release, str(expected))
+    # a set that was rebuilt from a manifest alone does not know its version, whatever its folder is called
+    name = f"{name_of(found.model)}-{found.version}"
+    if found.version != UNPUBLISHED:
+        for other in sorted({each for each in names if _PUBLISHED_NAME.fullmatch(each) and each != name}):
+            yield Problem("release", other, release, f"the release of this name, or the name {name}")
+
+
+def _verify(folder: Path, decode: bool, signers: Path | None) -> Verification:
+    manifest = check_manifest(*manifest_text(folder / MANIFEST))
+    problems = [*manifest.problems, *duplicates(manifest.entries)]
+    files, empty, others = _contents(folder)
+    placed = _placed(manifest.entries, files)
+    with_images = bool(placed) or not is_without_images(folder, files)
+    found = {each.line for each in placed}
+    for line, entry in manifest.entries.items():
+        if with_images and line not in found:
+            problems.append(Problem("missing", entry.file, "nothing", entry.file_sha256, line))
+    problems += _of_files(folder, placed, decode)
+    known = {each.file for each in placed} | {*DESCRIPTIONS, CHECKSUMS, SIGNATURE} | set(manifest.invalid_files)
+    problems += [Problem("surplus", file, "a file", "nothing") for file in sorted(files - known)]
+    problems += [Problem("surplus", name, "an empty folder", "nothing") for name in sorted(empty)]
+    problems += [Problem("surplus", name, "not a regular file", "nothing") for name in sorted(others)]
+    release = release_of(read_regular_file(folder / CROISSANT) if CROISSANT in files else b"")
+    # what is made from a faulty manifest differs for that reason alone
+    derived = [] if manifest.problems else list(derived_problems(folder, files, manifest, release, with_images))
+    problems += derived
+    problems += checksum_problems(folder, files, with_images, agreeing=not manifest.problems and not derived)
+    whose = _signer(folder, files, signers) if signers else None
+    if isinstance(whose, Problem):
+        problems.append(whose)
+    bad = {problem.line for problem in problems}
+    good = sum(line not in bad for line in manifest.entries) if with_images else 0
+    return Verification(
+        folder=str(folder),
+        model=next((entry.model for entry in manifest.entries.values()), ""),
+        version=release.version,
+        date=release.date,
+        images=manifest.lines,
+        good=good,
+        decoded=decode,
+        card=CARD in files,
+        with_images=with_images,
+        signed=SIGNATURE in files,
+        signer=whose if isinstance(whose, str) else None,
+        problems=problems,
+    )
+
+
+def render(verification: Verification, as_json: bool) -> str:
+    """The lines that the command prints: one for each problem and a summary; or JSON."""
+    if as_json:
+        return json.dumps(asdict(verification), indent=2)
+    if verification.with_images:
+        summary = f"{verification.folder}: {verification.good:,} of {verification.images:,} images are good"
+    else:
+        summary = f"{verification.folder}: published without its {verification.images:,} images"
+    if verification.problems:
+        summary += f"; problems: {len(verification.problems):,}"
+    if not verification.card:
+        summary += f"; no data card ({CARD})"
+    if verification.signer:
+        of = f" of {verification.date}" if verification.date else ""
+        summary += f"; signed: {verification.model} {verification.version}{of}, by {verification.signer}"
+    elif verification.signed:
+        summary += (
+            "; signature not valid" if _has_bad_signature(verification) else "; signature not checked (--signature)"
+        )
+    return "\n".join([*map(str, verification.problems), summary])
+
+
+def _contents(folder: Path, prefix: str = "") -> tuple[set[str], set[str], set[str]]:
+    """Paths of the files, of the empty folders, and of pipes, devices and links that lead to no file.
+
+    Relative to `folder`. Hidden files such as .DS_Store are left out, but for ZENODO and what a program might take for
+    an image.
+    """
+    files, empty, others = set(), set(), set()
+    with os.scandir(folder) as there:
+        for entry in there:
+            name = prefix + entry.name
+            # a link to a folder might lead back here, and is not part of a set
+            if entry.is_dir(follow_symlinks=False):
+                inside = _contents(Path(entry.path), f"{name}/")
+                files |= inside[0]
+                empty |= inside[1] if any(inside) else {f"{name}/"}
+                others |= inside[2]
+            elif not entry.name.startswith(".") or name == ZENODO or name.lower().endswith(_IMAGE_ENDINGS):
+                (files if entry.is_file() else others).add(name)
+    return files, empty, others
+
+
+def _placed(entries: Mapping[int, Entry], files: set[str]) -> list[_Placed]:
+    """For each line its file: in its place, or else one of the same name that no line claims."""
+    claimed = {entry.file for entry in entries.values()}
+    elsewhere: dict[str, list[str]] = {}
+    for file in sorted(files - claimed - {*DESCRIPTIONS, CHECKSUMS, SIGNATURE}):
+        elsewhere.setdefault(PurePosixPath(file).name, []).append(file)
+    placed = []
+    for line, entry in entries.items():
+        if entry.file in files:
+            placed.append(_Placed(line, entry, entry.file))
+        # a file in another folder is misplaced, which is one problem, not one missing and one surplus
+        elif same_name := elsewhere.get(PurePosixPath(entry.file).name):
+            placed.append(_Placed(line, entry, same_name.pop(0)))
+    return placed
+
+
+def _of_files(folder: Path, placed: Sequence[_Placed], decode: bool) -> list[Problem]:
+    """Read every file, on all cores: reading, hashing and decoding release the lock."""
+    batches = [placed[start : start + BATCH_FILES] for start in range(0, len(placed), BATCH_FILES)]
+    with ThreadPoolExecutor(available_cores()) as pool:
+        found = pool.map(lambda batch: [each for one in batch for each in _of_file(folder, one, decode)], batches)
+        return [problem for problems in found for problem in problems]
+
+
+def _of_file(folder: Path, placed: _Placed, decode: bool) -> Iterator[Problem]:
+    entry, line = placed.entry, placed.line
+    if placed.file != entry.file:
+        yield Problem("misplaced", placed.file, "here", entry.file, line)
+    data = read_regular_file(f"{folder}/{placed.file}")
+    found = sha256(data)
+    same_bytes = found == entry.file_sha256
+    if same_bytes and not decode:
+        return
+    pixels = _pixels(data)
+    if isinstance(pixels, ValueError):
+        yield Problem("undecodable", placed.file, str(pixels), entry.file_sha256, line)
+    elif not same_bytes:
+        same_pixels = pixels == entry.pixels_sha256
+        yield Problem("reencoded" if same_pixels else "changed", placed.file, found, entry.file_sha256, line)
+    elif pixels != entry.pixels_sha256:
+        yield Problem("pixels", placed.file, pixels, entry.pixels_sha256, line)
+
+
+def _pixels(data: bytes) -> str | ValueError:
+    """SHA-256 of the pixels, or the error of decoding them."""
+    # imported here, because most sets are verified by their bytes, without decoding an image
+    from cleanset.images import codec
+
+    try:
+        return codec.pixels_sha256(codec.decode(data, ("JPEG", "PNG")))
+    except ValueError as error:
+        return error
+
+
+def _signer(folder: Path, files: set[str], signers: Path) -> str | Problem:
+    """The signer of CHECKSUMS, or the problem with the signature."""
+    if SIGNATURE not in files:
+        return Problem("signature", SIGNATURE, "nothing", f"a signature of {CHECKSUMS}")
+    if CHECKSUMS not in files:
+        return Problem("signature", SIGNATURE, "a signature of nothing", f"one of {CHECKSUMS}")
+    try:
+        return signer(read_regular_file(folder / CHECKSUMS), read_regular_file(folder / SIGNATURE), signers)
+    except SignatureError as error:
+        return Problem("signature", SIGNATURE, str(error), f"one of {CHECKSUMS} by a key in {signers}")
+
+
+def _has_bad_signature(verification: Verification) -> bool:
+    return any(problem.what == "signature" for problem in verification.problems)

@@ -1,0 +1,308 @@
+"""Accuracies of trained networks by scenario, as mean and spread over folds, from their counts on held-out images.
+
+Grids: runs of a study's params by name, so that a laboratory runs those that it can pay for.
+
+EX1 beside EX2: networks trained on originals and tested on all scenarios, and trained on each scenario.
+
+Table 3 of source 002: deviations from the accuracy on originals by scenario, external and internal, and Score.
+
+External is a network trained on originals; internal are the networks trained on each scenario, against the accuracy on
+originals of the one trained on them. Published are squares, their sum over n - 1, and 1 minus both variances.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from cleanset.errors import CleansetError
+from cleanset.statistics.bootstrap import Interval
+from cleanset.statistics.paired import fold_interval, unpaired_difference, wilson
+from cleanset.studies.robustness.sampled import Definition
+from cleanset.studies.robustness.scenarios.measures import score_of_squares, spread, squared_deviations
+from cleanset.studies.robustness.scenarios.params import SCENARIOS
+from cleanset.studies.training.params import ORIGINAL
+from cleanset.validation import check_known, join_names, shown
+
+CELL = ["run", "fold", "scenario", "class_index"]
+COUNTED = ["images", "correct"]
+SPLIT_TESTED_TO_TRAINED = 0.25
+"""Images tested by images trained on, of one split of 80 and 20."""
+
+
+def in_order(scenarios: Iterable[str]) -> list[str]:
+    """The scenarios, each once: originals, then those of the benchmark in its order, then others by name."""
+    wanted = set(scenarios)
+    known = [name for name in (ORIGINAL, *SCENARIOS) if name in wanted]
+    return known + sorted(wanted.difference(known))
+
+
+def tested_to_trained(folds: int) -> float:
+    """Images tested by images trained on: of a cross-validation, or of one split of 80 and 20."""
+    return SPLIT_TESTED_TO_TRAINED if folds == 1 else 1 / (folds - 1)
+
+
+def fold_accuracies(tests: pd.DataFrame) -> pd.DataFrame:
+    """Images, correct ones, accuracy and mean loss by run, fold and scenario, from rows by class index besides.
+
+    Raises CleansetError for a cell that is there twice, or has no images or more correct ones than images.
+    """
+    twice = tests[tests.duplicated(CELL)]
+    if len(twice):
+        raise CleansetError(f"{cell_name(twice.iloc[0])}: counted twice; expected one row: train the run again")
+    wrong = tests[(tests["images"] < 1) | (tests["correct"] < 0) | (tests["correct"] > tests["images"])]
+    if len(wrong):
+        first = wrong.iloc[0]
+        raise CleansetError(
+            f"{cell_name(first)}: {first['correct']} of {first['images']} images correct; expected a share of at least "
+            "one image: train the run again"
+        )
+    sums = tests.assign(weighted=tests["loss"] * tests["images"])
+    found = sums.groupby(CELL[:3], sort=False)[[*COUNTED, "weighted"]].sum().reset_index()
+    found["accuracy"] = found["correct"] / found["images"]
+    found["loss"] = found["weighted"] / found["images"]
+    return found.drop(columns="weighted")
+
+
+def cell_name(row: pd.Series) -> str:
+    """A row of a test table in a message."""
+    return f"run {row['run']}, {row['fold']}, {row['scenario']}, class {row['class_index']}"
+
+
+def mean_accuracies(by_fold: pd.DataFrame) -> pd.DataFrame:
+    """By run and scenario: folds, images, correct ones, the mean accuracy over folds, its spread and interval, loss.
+
+    `spread`: the standard deviation over folds with n - 1, NaN for one. Rows of `fold_accuracies`.
+    """
+    rows = []
+    for (run, scenario), found in by_fold.groupby(["run", "scenario"], sort=False):
+        accuracies = found["accuracy"].to_numpy("float64")
+        images, correct = int(found["images"].sum()), int(found["correct"].sum())
+        ends = share_interval(accuracies, correct, images)
+        spread = float(accuracies.std(ddof=1)) if len(found) > 1 else math.nan
+        mean = float(accuracies.mean())
+        loss = float(found["loss"].mean())
+        rows.append((run, scenario, len(found), images, correct, mean, spread, ends.low, ends.high, loss))
+    names = ["run", "scenario", "folds", *COUNTED, "accuracy", "spread", "low", "high", "loss"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def share_interval(by_fold: np.ndarray, correct: int, images: int) -> Interval:
+    """The interval of a mean share: over folds and over images, whichever end lies further out, within 0 to 1.
+
+    Folds that agree by chance would have an interval without a width; images alone leave out how trainings differ.
+    """
+    low, high = wilson(correct, images)
+    over_folds = fold_interval(by_fold, tested_to_trained(len(by_fold)))
+    # one fold has no interval over folds: fmin and fmax leave NaN out
+    return Interval(max(0.0, float(np.fmin(low, over_folds.low))), min(1.0, float(np.fmax(high, over_folds.high))))
+
+
+def paired_folds(by_fold: pd.DataFrame, run: str, scenario: str, other: str, other_scenario: str) -> pd.DataFrame:
+    """The rows of `fold_accuracies` of two runs by the folds that both have; columns of the other end in _other."""
+    one = _of(by_fold, run, scenario)
+    return one.merge(_of(by_fold, other, other_scenario), on="fold", suffixes=("", "_other"))
+
+
+def _of(by_fold: pd.DataFrame, run: str, scenario: str) -> pd.DataFrame:
+    return by_fold[(by_fold["run"] == run) & (by_fold["scenario"] == scenario)]
+
+
+def check_scenarios(found: Sequence[str], run: str, wanted: Iterable[str]) -> None:
+    """Raise CleansetError naming the first scenario that a run was not tested on."""
+    for name in wanted:
+        if name not in found:
+            raise CleansetError(f"run {run}: not tested on {name}; expected it in its test.csv: train the run again")
+
+
+def grid_runs(grids: Mapping[str, Sequence[str]], runs: Iterable[str], name: str) -> list[str]:
+    """The runs of a grid, in the order of the runs; a grid is of names, and of patterns such as `ex2_*`.
+
+    Raises CleansetError for an unknown grid, and for a name or pattern that fits no run.
+    """
+    known = list(runs)
+    if not grids:
+        raise CleansetError(f"grids: found none in params.yaml; expected {shown(name)} as a list of runs: add it")
+    check_known("grid", name, grids)
+    found = set[str]()
+    for pattern in grids[name]:
+        fitting = {run for run in known if fnmatchcase(run, pattern)}
+        if not fitting:
+            raise CleansetError(
+                f"grids.{name}: {shown(pattern)} fits no run; expected names or patterns of {join_names(known)}"
+            )
+        found |= fitting
+    return [run for run in known if run in found]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRun:
+    """A run of classification, with all that it is compared by.
+
+    `settings`: all other settings, with which two runs are the same but for the scenario. `parameters`: in millions.
+    """
+
+    name: str
+    network: str
+    recipe: str
+    scenario: str
+    protocol: str
+    parameters: float
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A network's runs that differ in the scenario alone: EX1 is trained on originals, EX2 on the scenario."""
+
+    ex1: ComparedRun
+    ex2: Mapping[str, ComparedRun]
+
+
+def pairs(runs: Iterable[ComparedRun]) -> list[Pair]:
+    """The standard runs on originals that have at least one sibling trained on a scenario, in the order of the runs.
+
+    Raises CleansetError for two runs that differ in nothing but their names.
+    """
+    groups: dict[str, dict[str, ComparedRun]] = {}
+    for run in runs:
+        if run.recipe != "standard":
+            continue
+        siblings = groups.setdefault(repr((run.network, run.protocol, sorted(run.settings.items()))), {})
+        if run.scenario in siblings:
+            raise CleansetError(
+                f"runs {siblings[run.scenario].name} and {run.name}: the same settings; expected one of "
+                "them: remove one"
+            )
+        siblings[run.scenario] = run
+    found = []
+    for siblings in groups.values():
+        ex2 = {name: siblings[name] for name in in_order(siblings) if name != ORIGINAL}
+        if ORIGINAL in siblings and ex2:
+            found.append(Pair(siblings[ORIGINAL], ex2))
+    return found
+
+
+def gains(found: Iterable[Pair], by_fold: pd.DataFrame) -> pd.DataFrame:
+    """EX2's accuracy on its scenario minus EX1's, by network and scenario, as mean over the folds that both have.
+
+    The interval is over folds, or over images for one fold and for folds that agree. `by_fold`: of `fold_accuracies`.
+    """
+    rows = []
+    for pair in found:
+        for scenario, ex2 in pair.ex2.items():
+            both = paired_folds(by_fold, ex2.name, scenario, pair.ex1.name, scenario)
+            if both.empty:
+                raise CleansetError(
+                    f"runs {pair.ex1.name} and {ex2.name}: no fold in common that is tested on {scenario}; expected "
+                    "the same folds: train them again"
+                )
+            differences = (both["accuracy"] - both["accuracy_other"]).to_numpy("float64")
+            ends, kind = _interval(both, differences)
+            shares = float(both["accuracy_other"].mean()), float(both["accuracy"].mean())
+            names = pair.ex1.network, pair.ex1.protocol, scenario, pair.ex1.name, ex2.name, len(both)
+            rows.append((*names, *shares, float(differences.mean()), ends.low, ends.high, kind))
+    columns = ["network", "protocol", "scenario", "ex1", "ex2", "folds", "ex1_accuracy", "ex2_accuracy"]
+    return pd.DataFrame(rows, columns=[*columns, "gain", "low", "high", "interval"])
+
+
+def _interval(both: pd.DataFrame, differences: np.ndarray) -> tuple[Interval, str]:
+    """The interval of a mean difference within -1 to 1, and what it is over."""
+    # folds that agree by chance would have an interval without a width
+    if len(differences) > 1 and np.ptp(differences) > 0:
+        found = fold_interval(differences, tested_to_trained(len(differences)))
+        return Interval(max(-1.0, found.low), min(1.0, found.high)), "folds"
+    sums = both[["correct", "images", "correct_other", "images_other"]].sum()
+    return unpaired_difference(*sums.astype(int).tolist()), "images"
+
+
+def table_2(found: Iterable[Pair], by_fold: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies in the form of source 002's table 2, its upper half trained on originals, its lower on each scenario.
+
+    `trained_on`: `original`, or `scenario` where each accuracy is that of another run.
+    """
+    cells = {(row["run"], row["scenario"]): row for row in mean_accuracies(by_fold).to_dict("records")}
+    rows = []
+    for pair in found:
+        tested = [name for name in in_order(name for run, name in cells if run == pair.ex1.name) if name != ORIGINAL]
+        sources = [(ORIGINAL, pair.ex1, name) for name in tested]
+        sources += [("scenario", run, name) for name, run in pair.ex2.items()]
+        for trained_on, run, name in sources:
+            numbers = [cells[run.name, name][key] for key in ("folds", "accuracy", "spread", "low", "high")]
+            rows.append((trained_on, run.network, run.protocol, run.parameters, run.name, name, *numbers))
+    names = ["trained_on", "network", "protocol", "parameters_in_millions", "run", "scenario"]
+    found_rows = pd.DataFrame(rows, columns=[*names, "folds", "accuracy", "spread", "low", "high"])
+    # the upper half of all networks first, as in the paper
+    return found_rows.sort_values("trained_on", kind="stable", ignore_index=True)
+
+
+DEFINITIONS: tuple[Definition, ...] = ("as_published", "as_written")
+MIN_SCENARIOS = 2
+"""Scenarios that a variance needs."""
+
+
+class TrainedScore(NamedTuple):
+    """Score of a network and its parts; NaN, with the problem, for fewer than two scenarios."""
+
+    network: str
+    protocol: str
+    run: str
+    definition: Definition
+    scenarios: int
+    external: float
+    internal: float
+    score: float
+    problem: str = ""
+
+
+def deviations(found: Iterable[Pair], by_fold: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy and its squared deviation by network, part and scenario, of the scenarios that EX2 was trained on.
+
+    `mu`: the accuracy on originals of the network trained on them. `run`: the one that the accuracy is of.
+    """
+    means = mean_accuracies(by_fold).set_index(["run", "scenario"])["accuracy"]
+    rows = []
+    for pair in found:
+        mu = float(means[pair.ex1.name, ORIGINAL])
+        for part in ("external", "internal"):
+            for name, ex2 in pair.ex2.items():
+                run = pair.ex1 if part == "external" else ex2
+                accuracy = float(means[run.name, name])
+                square = float(squared_deviations(np.array([accuracy]), mu)[0])
+                rows.append((pair.ex1.network, pair.ex1.protocol, part, name, run.name, accuracy, mu, square))
+    columns = ["network", "protocol", "part", "scenario", "run", "accuracy", "mu", "squared_deviation"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def trained_scores(found: Iterable[Pair], table: pd.DataFrame) -> list[TrainedScore]:
+    """Score by both definitions of each network, from `deviations` of the same pairs."""
+    scores = []
+    for pair in found:
+        runs = {pair.ex1.name, *(each.name for each in pair.ex2.values())}
+        rows = table[table["run"].isin(runs) & (table["network"] == pair.ex1.network)]
+        squares = {part: each["squared_deviation"].to_numpy("float64") for part, each in rows.groupby("part")}
+        for definition in DEFINITIONS:
+            names = pair.ex1.network, pair.ex1.protocol, pair.ex1.name, definition, len(pair.ex2)
+            if len(pair.ex2) < MIN_SCENARIOS:
+                problem = f"{len(pair.ex2)} scenario; a variance needs {MIN_SCENARIOS} or more"
+                scores.append(TrainedScore(*names, np.nan, np.nan, np.nan, problem))
+                continue
+            external, internal = (float(spread(squares[part], definition)) for part in ("external", "internal"))
+            score = float(score_of_squares(squares["external"], squares["internal"], definition))
+            scores.append(TrainedScore(*names, external, internal, score))
+    return scores
+
+
+def inner_section(found: Iterable[Pair], by_fold: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """By network trained on originals, what the robustness study takes as `measures.scenarios.trained`."""
+    means = mean_accuracies(by_fold).set_index(["run", "scenario"])["accuracy"]
+    section = {}
+    for pair in found:
+        accuracies = {name: float(means[run.name, name]) for name, run in pair.ex2.items()}
+        accuracies[ORIGINAL] = float(means[pair.ex1.name, ORIGINAL])
+        section[pair.ex1.name] = {name: round(accuracies[name], 6) for name in in_order(accuracies)}
+    return section

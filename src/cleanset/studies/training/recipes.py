@@ -1,0 +1,203 @@
+"""The parts of every recipe: views of an image, made while it is read, and the loss that is learnt from them.
+
+Gaussian noise of random strength.
+
+Adversarial training: A. Madry et al., "Towards Deep Learning Models Resistant to Adversarial Attacks" (2018).
+
+The minimum over the weights of the expectation of the maximum of the loss over all images of a ball. The maximum is
+sought as studies/attacks does, without its 8 bits: what is trained on is never stored.
+
+AugMix: D. Hendrycks et al., "AugMix: A Simple Data Processing Method to Improve Robustness and Uncertainty" (2020).
+
+The mixtures are torchvision's; with consistency, the divergence between the predictions of an image and two mixtures
+of it is learnt, too.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torchvision.transforms import v2
+
+from cleanset.studies.attacks.base import Norm
+from cleanset.studies.attacks.pgd import gradient, lengths, projected, steepest
+
+
+class Learnt(NamedTuple):
+    """A loss, a scalar with its graph, and the logits whose accuracy is shown, (n, classes)."""
+
+    loss: Tensor
+    logits: Tensor
+
+
+class Recipe(Protocol):
+    """A way of learning classes from a batch."""
+
+    def views(self, images: Tensor) -> Tensor:
+        """The views of images, uint8 (n, 3, size, size), as uint8 of shape (n, views, 3, size, size).
+
+        It draws from torch's global generator, which is seeded for each batch.
+        """
+
+    def __call__(
+        self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator, epoch: int = 1
+    ) -> Learnt:
+        """The loss of `images`, views in 0..1 of shape (n, views, 3, size, size), with labels of shape (n)."""
+
+
+class Standard:
+    """Cross-entropy on the images as they are."""
+
+    def views(self, images: Tensor) -> Tensor:
+        """The images alone."""
+        return images[:, None]
+
+    def __call__(
+        self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator, epoch: int = 1
+    ) -> Learnt:
+        """The mean cross-entropy."""
+        logits = network(images[:, 0])
+        return Learnt(functional.cross_entropy(logits, labels), logits)
+
+
+@dataclass(frozen=True)
+class GaussianNoise(Standard):
+    """Cross-entropy on images with noise, whose standard deviation is uniform from 0 to `largest`, of each image."""
+
+    largest: float = 0.2
+
+    def __call__(
+        self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator, epoch: int = 1
+    ) -> Learnt:
+        """The mean cross-entropy; pixels stay in 0..1."""
+        return super().__call__(network, self.noisy(images, generator), labels, generator, epoch)
+
+    def noisy(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        """The images, in 0..1 with any number of dimensions, with noise."""
+        device = generator.device
+        strengths = torch.rand(len(images), *[1] * (images.ndim - 1), generator=generator, device=device) * self.largest
+        noise = torch.randn(images.shape, generator=generator, device=device) * strengths
+        return (images + noise.to(images)).clamp(0, 1)
+
+
+@dataclass(frozen=True)
+class AdversarialTraining(Standard):
+    """Cross-entropy on the images that projected gradient ascent finds; see params.Adversarial."""
+
+    norm: Norm
+    eps: float
+    steps: int
+    step: float
+    random_start: bool = True
+    warm_up_epochs: int = 0
+    evaluation_mode: bool = False
+
+    def __call__(
+        self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator, epoch: int = 1
+    ) -> Learnt:
+        """The mean cross-entropy at the images that are found, or at the images in a warm-up epoch."""
+        if epoch > self.warm_up_epochs:
+            images = self.ascent(network, images[:, 0], labels, generator)[:, None]
+        return super().__call__(network, images, labels, generator, epoch)
+
+    def ascent(self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator) -> Tensor:
+        """Images in the ball around each image and in 0..1 after `steps` steps up the loss; of images in 0..1."""
+        # DDP would wait for gradients of weights, which nothing asks for here
+        inner = network.module if isinstance(network, nn.parallel.DistributedDataParallel) else network
+        found = images
+        if self.random_start:
+            found = projected(images + self._start(images, generator), images, self.norm, self.eps)
+        with _searching(inner, evaluation=self.evaluation_mode):
+            for _ in range(self.steps):
+                found = found.detach().requires_grad_()
+                loss = functional.cross_entropy(inner(found), labels, reduction="sum")
+                step = self.step * steepest(gradient(loss, found), self.norm)
+                found = projected(found.detach() + step, images, self.norm, self.eps)
+        return found.detach()
+
+    def _start(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        """A place in the ball around 0: uniform in Linf; in L2 of uniform direction and uniform volume."""
+        device = generator.device
+        if self.norm == "Linf":
+            drawn = torch.rand(images.shape, generator=generator, device=device)
+            return ((2 * drawn - 1) * self.eps).to(images)
+        direction = torch.randn(images.shape, generator=generator, device=device)
+        # the volume of a ball grows with its radius to the power of the dimension
+        volumes = torch.rand(len(images), 1, 1, 1, generator=generator, device=device)
+        radii = self.eps * volumes ** (1 / images[0].numel())
+        return (direction * radii / lengths(direction)).to(images)
+
+
+@contextmanager
+def _searching(network: nn.Module, *, evaluation: bool) -> Iterator[None]:
+    """Take no gradients of the weights, in evaluation mode if asked for; at the end all is the same as before.
+
+    In training mode, the running means of batch norm follow the images that are sought, too.
+    """
+    parameters = [each for each in network.parameters() if each.requires_grad]
+    was_training = network.training
+    network.train(was_training and not evaluation)
+    for each in parameters:
+        each.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for each in parameters:
+            each.requires_grad_(True)
+        network.train(was_training)
+
+
+MIXTURES = 2
+"""Mixtures of an image whose predictions are compared with that of the image."""
+
+
+@dataclass(frozen=True)
+class AugmixTraining:
+    """Cross-entropy and consistency; see params.Augmix. Without `consistency`, cross-entropy on one mixture."""
+
+    width: int = 3
+    depth: int | None = None
+    alpha: float = 1.0
+    severity: int = 3
+    consistency: float | None = 12.0
+    all_ops: bool = False
+    group: int = 1
+
+    def views(self, images: Tensor) -> Tensor:
+        """The image and two mixtures of it, or one mixture alone; images of a group share their operations."""
+        augmix = v2.AugMix(self.severity, self.width, self.depth or -1, self.alpha, self.all_ops)
+
+        def mixed() -> Tensor:
+            return torch.cat([augmix(group) for group in torch.split(images, self.group)])
+
+        if self.consistency is None:
+            return mixed()[:, None]
+        return torch.stack([images, *(mixed() for _ in range(MIXTURES))], dim=1)
+
+    def __call__(
+        self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator, epoch: int = 1
+    ) -> Learnt:
+        """The mean cross-entropy of the first view, and `consistency` times the mean divergence of all of them."""
+        # all views in one pass, as published: batch norm sees them together
+        logits = network(images.transpose(0, 1).flatten(0, 1)).view(images.shape[1], len(images), -1)
+        loss = functional.cross_entropy(logits[0], labels)
+        if self.consistency is not None:
+            loss = loss + self.consistency * jensen_shannon(logits.softmax(dim=-1).unbind())
+        return Learnt(loss, logits[0])
+
+
+def jensen_shannon(distributions: Sequence[Tensor]) -> Tensor:
+    """The Jensen-Shannon divergence, in nats, of distributions of shape (n, classes): the mean over n.
+
+    The mean of their Kullback-Leibler divergences from their mean: 0 for equal ones, at most the logarithm of their
+    number.
+    """
+    stacked = torch.stack(list(distributions))
+    # as the authors do: a share that rounds to 0 has no logarithm
+    middle = stacked.mean(dim=0).clamp(1e-7, 1).log()
+    found = [functional.kl_div(middle, each, reduction="batchmean") for each in stacked]
+    return torch.stack(found).mean()

@@ -1,0 +1,124 @@
+"""The code deps of dvc.yaml: what the command writes, what it leaves alone, and that they are up to date."""
+
+from pathlib import Path
+
+import pytest
+
+from cleanset.cli import app
+from cleanset.edition.pipelines.dependencies import PLUMBING, projects_of, update_dependencies, with_code
+from cleanset.edition.pipelines.modules import path_of
+from cleanset.errors import CleansetError
+from tests.checkouts import Checkout
+
+PIPELINE = """\
+# read aloud
+stages:
+  intersect:
+    desc: the images  # why
+    cmd: cleanset intersect
+    deps:
+      - data/index.parquet
+      # a comment stays
+      - ${root}/src/cleanset/gone.py
+    params:
+      - models
+    outs:
+      - data/shared.parquet
+
+  score:
+    cmd: cleanset score --model ${item.model}
+    deps:
+      - data/index.parquet
+      - ${root}/src/cleanset/scoring/VERSION
+    outs:
+      - data/scores
+"""
+WRITTEN = """\
+      # a comment stays
+      - ${root}/src/cleanset/selection/candidates.py
+      - ${root}/src/cleanset/stages/intersect.py
+    params:
+"""
+
+
+def test_the_code_of_a_stage_is_written() -> None:
+    """All else stays byte for byte; a stage with a VERSION keeps its deps."""
+    before, _, after = PIPELINE.partition(
+        "      # a comment stays\n      - ${root}/src/cleanset/gone.py\n    params:\n"
+    )
+    assert with_code(PIPELINE, app, "dvc.yaml") == f"{before}{WRITTEN}{after}"
+
+
+def test_a_second_time_changes_nothing() -> None:
+    once = with_code(PIPELINE, app, "dvc.yaml")
+    assert with_code(once, app, "dvc.yaml") == once
+
+
+def test_deps_at_the_end_of_a_file() -> None:
+    text = "stages:\n  intersect:\n    cmd: cleanset intersect\n    deps:\n      - data/index.parquet\n"
+    assert with_code(text, app, "dvc.yaml").endswith("cleanset/stages/intersect.py\n")
+
+
+def test_an_unknown_command() -> None:
+    text = PIPELINE.replace("cleanset intersect", "cleanset intersekt")
+    with pytest.raises(CleansetError, match="stage intersect runs 'cleanset intersekt'; expected a command"):
+        with_code(text, app, "dvc.yaml")
+
+
+def test_every_pipeline_is_up_to_date(repository: Path) -> None:
+    """The fix is to run `cleanset pipelines`, and after a refactoring `cleanset pipelines --relock`."""
+    projects = projects_of([repository, repository / "imagenet", repository / "imagenet-published"])
+    assert len(projects) >= 6
+    assert update_dependencies(projects, app, write=False) == []
+
+
+def test_what_is_plumbing_exists() -> None:
+    assert [module for module in PLUMBING if not path_of(module).is_file()] == []
+
+
+def test_the_editions_have_the_same_pipelines(repository: Path) -> None:
+    """The published edition has no studies."""
+    pipelines = [(repository / name / "dvc.yaml").read_bytes() for name in ("", "imagenet", "imagenet-published")]
+    assert pipelines[0] == pipelines[1] == pipelines[2]
+    for project in projects_of([repository]):
+        path = project.relative_to(repository) / "dvc.yaml"
+        assert (repository / path).read_bytes() == (repository / "imagenet" / path).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("project", "limit"),
+    [(".", 240), ("studies/robustness", 230), ("studies/attacks", 210), ("studies/contest", 90)],
+)
+def test_a_pipeline_can_be_read_aloud(project: str, limit: int, repository: Path) -> None:
+    assert len((repository / project / "dvc.yaml").read_text().splitlines()) < limit
+
+
+def test_the_command_checks_and_writes(pristine: Checkout, tmp_path: Path) -> None:
+    clone = pristine.clone(tmp_path / "cleanset")
+    path = clone.folder / "dvc.yaml"
+    committed = path.read_text()
+    path.write_text(committed.replace("      - ${root}/src/cleanset/stages/intersect.py\n", ""))
+    assert path.read_text() != committed
+    checked = clone.run("cleanset", "pipelines", "--check", check=False)
+    assert (checked.returncode, checked.stdout) == (1, "dvc.yaml: out of date; run cleanset pipelines\n")
+    assert clone.run("cleanset", "pipelines").stdout == "dvc.yaml: written\n"
+    assert path.read_text() == committed
+    assert clone.run("cleanset", "pipelines", "--check").stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new", "project", "stage"),
+    [
+        ("statistics/coverage.py", "Fraction(4, 5)", "Fraction(3, 5)", "studies/contest", "standing"),
+        ("selection/candidates.py", '"""', '"""Other. ', ".", "intersect"),
+    ],
+)
+def test_a_changed_rule_makes_its_stage_stale(
+    module: str, old: str, new: str, project: str, stage: str, pristine: Checkout, tmp_path: Path
+) -> None:
+    """DVC itself says so. The share that makes a defence eligible changed no standing before."""
+    clone = pristine.clone(tmp_path / "cleanset")
+    assert module not in clone.run("dvc", "status", stage, check=False, cwd=project).stdout
+    path = clone.folder / "src" / "cleanset" / module
+    path.write_text(path.read_text().replace(old, new, 1))
+    assert f"src/cleanset/{module}" in clone.run("dvc", "status", stage, check=False, cwd=project).stdout

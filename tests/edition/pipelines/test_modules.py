@@ -1,0 +1,136 @@
+"""Which modules a function reaches, in a package of a few lines, and in this one."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from cleanset.edition.pipelines import modules
+from cleanset.edition.pipelines.modules import Definition, is_within, reached
+
+FILES = {
+    "stage.py": """
+        from typing import TYPE_CHECKING
+        from cleanset.rules import decide, LIMIT as MAX
+        from cleanset import helpers
+        if TYPE_CHECKING:
+            from cleanset.types import Row
+
+        def run(row: "Row") -> None:
+            from cleanset.lazy import once
+            once(decide(row), MAX, helpers.first(row))
+
+        def other() -> None:
+            from cleanset.unused import nothing
+            nothing()
+        """,
+    "rules.py": """
+        from cleanset.shares import share
+        from cleanset.constants import HALF
+        from cleanset.unused import Answer
+        LIMIT = 3 * HALF
+
+        def decide(row: object) -> Answer:
+            return share(row)
+
+        def unrelated() -> None:
+            from cleanset.far import away
+            away()
+        """,
+    "helpers.py": """
+        from cleanset.errors import fail
+        from cleanset.far import away
+
+        def first(row):
+            return fail(row)
+
+        def second(row):
+            return away(row)
+        """,
+    "shares.py": """
+        from cleanset.boxes import side
+
+        def share(row): return Box(row)
+
+        class Box:
+            sides = side()
+        """,
+    "boxes.py": "def side(): ...\n",
+    "constants.py": "HALF = 1\n",
+    "lazy.py": "from cleanset.handed_on import once\n",
+    "handed_on.py": "def once(*found): ...\n",
+    "errors.py": "from cleanset.far import away\ndef fail(row): return away(row)\n",
+    "far.py": "def away(row=None): ...\n",
+    "unused.py": "def nothing(): ...\n\nclass Answer: ...\n",
+    "types.py": "class Row: ...\n",
+}
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str], None]]:
+    """A package of this name with these files; what is called with a file and its text changes one."""
+
+    def write(name: str, text: str) -> None:
+        (tmp_path / name).write_text(dedent(text))
+        modules.used_by.cache_clear()
+        modules._parsed.cache_clear()
+
+    for name, text in FILES.items():
+        write(name, text)
+    monkeypatch.setattr(modules, "SOURCE", tmp_path)
+    yield write
+    modules.used_by.cache_clear()
+    modules._parsed.cache_clear()
+
+
+def names(found: list[str]) -> list[str]:
+    return [each.removeprefix("cleanset.") for each in found]
+
+
+@pytest.mark.usefixtures("package")
+def test_what_a_stage_reaches() -> None:
+    """Not what its neighbors import, nor what only annotations name; `errors` is where the walk stops."""
+    found = reached([Definition("cleanset.stage", "run")], {"cleanset.errors"})
+    assert names(found) == ["boxes", "constants", "handed_on", "helpers", "lazy", "rules", "shares", "stage"]
+
+
+@pytest.mark.usefixtures("package")
+def test_without_plumbing_the_walk_goes_on() -> None:
+    found = reached([Definition("cleanset.stage", "run")])
+    assert set(names(found)) >= {"errors", "far"}
+    assert "unused" not in names(found)
+
+
+@pytest.mark.usefixtures("package")
+def test_another_function_of_the_module() -> None:
+    assert names(reached([Definition("cleanset.stage", "other")])) == ["stage", "unused"]
+
+
+@pytest.mark.usefixtures("package")
+def test_a_whole_module() -> None:
+    assert names(reached([Definition("cleanset.rules")])) == ["boxes", "constants", "far", "rules", "shares"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["register(away)", "if True:\n    TABLE = away()", "try:\n    TABLE = away()\nexcept OSError:\n    TABLE = 1"],
+)
+def test_statements_at_the_top_level(statement: str, package: Callable[[str, str], None]) -> None:
+    """One that defines nothing counts for every definition; one that defines a name, for what uses the name."""
+    package("handed_on.py", f"from cleanset.far import away\n{statement}\ndef once(*found): return TABLE\n")
+    assert "far" in names(reached([Definition("cleanset.stage", "run")], {"cleanset.errors"}))
+
+
+def test_a_module_or_its_package() -> None:
+    assert is_within("cleanset.edition.params", {"cleanset.edition"})
+    assert is_within("cleanset.edition", {"cleanset.edition"})
+    assert not is_within("cleanset.editions", {"cleanset.edition"})
+
+
+def test_the_standing_of_a_contest_reaches_who_is_eligible() -> None:
+    """Its constants were in no list of deps that people wrote: an edit left the standing as it was."""
+    found = reached([Definition("cleanset.studies.contest.commands", "standing")])
+    assert "cleanset.statistics.coverage" in found
+    assert "cleanset.studies.contest.standing" in found
+    assert "cleanset.scoring.models" not in found

@@ -1,0 +1,70 @@
+"""Entering code into dvc.lock: DVC agrees, outputs keep their digests, and nothing is guessed."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cleanset.edition.pipelines.relock import relock
+from cleanset.errors import CleansetError
+from tests.checkouts import Checkout
+
+CODE = "src/cleanset/selection/candidates.py"
+
+
+def lock_of(checkout: Checkout, project: str = ".") -> dict[str, dict[str, list[dict[str, str]]]]:
+    stages: dict[str, dict[str, list[dict[str, str]]]] = yaml.safe_load(
+        (checkout.folder / project / "dvc.lock").read_text()
+    )["stages"]
+    return stages
+
+
+@pytest.mark.parametrize("project", [".", "studies/robustness", "studies/contest"])
+def test_a_lock_that_is_up_to_date_keeps_its_bytes(project: str, pristine: Checkout, tmp_path: Path) -> None:
+    clone = pristine.clone(tmp_path / "cleanset")
+    assert relock(clone.folder / project) == []
+    assert clone.run("git", "status", "--porcelain").stdout == ""
+
+
+def test_a_refactoring_is_entered_without_data(pristine: Checkout, tmp_path: Path) -> None:
+    """Only the stages that name the module change, and only its digest."""
+    clone = pristine.clone(tmp_path / "cleanset")
+    path = clone.folder / CODE
+    path.write_text(path.read_text() + "\n# refactored\n")
+    before = lock_of(clone)
+    changed = relock(clone.folder)
+    assert "intersect" in changed
+    assert "preprocess" not in changed
+    after = lock_of(clone)
+    for stage, entry in before.items():
+        assert entry["outs"] == after[stage]["outs"]
+        others = [dep for dep in entry["deps"] if not dep["path"].endswith(CODE)]
+        assert others == [dep for dep in after[stage]["deps"] if not dep["path"].endswith(CODE)]
+    assert CODE not in clone.run("dvc", "status", "intersect", check=False).stdout
+
+
+def test_a_stage_that_never_ran_is_refused(pristine: Checkout, tmp_path: Path) -> None:
+    clone = pristine.clone(tmp_path / "cleanset")
+    path = clone.folder / "dvc.lock"
+    lock = yaml.safe_load(path.read_text())
+    del lock["stages"]["intersect"]
+    path.write_text(yaml.safe_dump(lock))
+    with pytest.raises(CleansetError, match="no stage intersect; expected one that has run: dvc repro intersect"):
+        relock(clone.folder)
+
+
+def test_an_unknown_digest_is_refused(pristine: Checkout, tmp_path: Path) -> None:
+    clone = pristine.clone(tmp_path / "cleanset")
+    path = clone.folder / "dvc.yaml"
+    read = "      - data/shared.parquet\n      - data/scores/"
+    path.write_text(path.read_text().replace(read, read.replace("shared", "other")))
+    with pytest.raises(CleansetError, match=r"no digest of data/other\.parquet; expected an output"):
+        relock(clone.folder)
+
+
+def test_a_raised_version_keeps_its_stages_out_of_date(pristine: Checkout, tmp_path: Path) -> None:
+    """It says that the outputs change, which only running the stages gives."""
+    clone = pristine.clone(tmp_path / "cleanset")
+    (clone.folder / "src" / "cleanset" / "exports" / "VERSION").write_text("999\n")
+    assert relock(clone.folder) == []
+    assert "exports/VERSION" in clone.run("dvc", "status", "export", check=False).stdout

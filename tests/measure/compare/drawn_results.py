@@ -1,0 +1,80 @@
+"""Results of evaluations as their commands write them, of cards and numbers that a test chooses."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cleanset.measure.comparability import (
+    CardClasses,
+    CardImages,
+    CardInterval,
+    CardModel,
+    CardReference,
+    ComparabilityCard,
+    clean_card,
+)
+
+A, B, C, D = (letter * 64 for letter in "abcd")
+WILSON = CardInterval(kind="Wilson", level=0.95)
+MODEL = CardModel(
+    weights_sha256=A,
+    preprocessing="timm-bicubic-235-224",
+    preprocessing_sha256=B,
+    precision="float64",
+    versions={"torch": "2.11.0"},
+)
+ROWS = [(0, A), (0, B), (1, C)]
+NUMBERS = (0.75, 0.5, 0.875)
+"""An accuracy and the ends of its interval."""
+
+
+def accuracies(
+    models: Mapping[str, tuple[float, float, float]], parts: Mapping[str, CardModel] | None = None, **card: Any
+) -> dict[str, Any]:
+    """The content of a result file of `evaluate`: by model the accuracy and the ends of its interval."""
+    found = clean_card(ROWS, D, WILSON, dict.fromkeys(models, MODEL) | dict(parts or {})).model_copy(update=card)
+    return {
+        "set": {"name": "standard", "kind": "export", "images": 3},
+        "interval": "Wilson, 95 %",
+        "comparability": found.as_json(),
+        "models": [
+            {"model": name, "images": 3, "correct": 2, "accuracy": value, "interval": [low, high]}
+            for name, (value, low, high) in models.items()
+        ],
+    }
+
+
+def corrupted(models: Mapping[str, float], measured: str = "corruptions", **card: Any) -> dict[str, Any]:
+    """The part of a result file of `robustness evaluate` for a family: by model its first headline measure."""
+    found = ComparabilityCard(
+        measured=measured,
+        images=CardImages(count=3, sha256=A),
+        classes=CardClasses(of_images=2, of_predictions=1000),
+        changes={"fog": "1 2 3 4 5"},
+        settings={"jpeg": 85, "seed": 0},
+        pixels_sha256=C,
+        reference=CardReference(name="alexnet, published", sha256=D) if measured == "corruptions" else None,
+        interval=CardInterval(kind="bootstrap within classes, one_fewer", level=0.95, draws=1000, seed=f"{measured} 0"),
+        models=dict.fromkeys(models, MODEL),
+    ).model_copy(update=card)
+    measure = {"corruptions": "mean_error", "perturbations": "mean_fp"}[measured]
+    return {
+        "comparability": found.as_json(),
+        "models": [
+            {"model": name, "measures": {measure: {"value": value, "interval": [value / 2, value]}}}
+            for name, value in models.items()
+        ],
+    }
+
+
+def robustness(*families: dict[str, Any]) -> dict[str, Any]:
+    """The content of a result file of `robustness evaluate`."""
+    named = {family["comparability"]["measured"]: family for family in families}
+    return {"set": {"name": "standard", "images": 3, "notes": []}, "families": named}
+
+
+def put_results(path: Path, content: object) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content))
+    return path

@@ -1,0 +1,150 @@
+"""`cleanset diff`: what has changed from one release to the next."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from cleanset.dataset.ilsvrc import image_id, label_names, wnids
+from cleanset.errors import CleansetError
+from cleanset.measure.compare import releases
+from cleanset.sets.description import Release
+from cleanset.sets.folder import write_descriptions
+from cleanset.sets.manifest import Entry, file_name
+from tests.measure.compare.command import cleanset, says
+from tests.sets.entries import CROPPED, WHOLE, checked
+
+HEADER = "wnid,class_index,class_name,image_id,tier,rank,reason\n"
+
+
+def whole(number: int, rank: int, class_index: int = 0, **values: object) -> Entry:
+    wnid = wnids()[class_index]
+    return checked(
+        WHOLE, wnid=wnid, class_index=class_index, class_name=label_names()[class_index], real_classes=(class_index,),
+        rank=rank, image_id=image_id(number), file=file_name(wnid, image_id(number), None),
+        **dict.fromkeys(("source_sha256", "file_sha256", "pixels_sha256"), f"{number:064x}"), **values,
+    )  # fmt: skip
+
+
+def release(folder: Path, version: str, entries: list[Entry], rejected: str | None) -> Path:
+    folder.mkdir()
+    optional = {} if rejected is None else {"rejected.csv": HEADER + rejected}
+    write_descriptions(folder, entries, Release(version), optional)
+    return folder
+
+
+def out_of(number: int, reason: str, class_index: int = 0) -> str:
+    return f"{wnids()[class_index]},{class_index},{label_names()[class_index]},{image_id(number)},reserve,4,{reason}\n"
+
+
+CROP = checked(CROPPED, rank=3, crop=(0, 1, 480, 331), file_sha256="8" * 64, pixels_sha256="9" * 64)
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> tuple[Path, Path]:
+    """Of tench 1 is out, 3 in, 2 moves up, one has another crop; goldfish 7 is in; of the shark 9 is out."""
+    before = [whole(1, 1), whole(2, 2), checked(CROPPED, rank=3), whole(9, 1, 2)]
+    after = [whole(2, 1), whole(3, 2), CROP, whole(7, 1, 1)]
+    return (
+        release(tmp_path / "old", "1.0.0", before, out_of(3, "not_needed") + out_of(4, "blur")),
+        release(tmp_path / "new", "2.0.0", after, out_of(1, "watermark") + out_of(4, "blur")),
+    )
+
+
+def test_as_a_person_reads_it(two: tuple[Path, Path], tmp_path: Path) -> None:
+    assert says(cleanset("diff", "old", "new", cwd=tmp_path)) == (
+        1,
+        "A  old\n"
+        "   standard 1.0.0: 4 images of 2 classes\n"
+        "B  new\n"
+        "   standard 2.0.0: 4 images of 2 classes\n"
+        "\n"
+        "in                     2\n"
+        "out                    2\n"
+        "other crop             1\n"
+        "other source           0\n"
+        "other file             0\n"
+        "otherwise listed       1\n"
+        "Why they are out: not a candidate 1, watermark 1\n"
+        "Why they were not in: not a candidate 1, not_needed 1\n"
+        "\n"
+        "n01440764 tench\n"
+        "  - ILSVRC2012_val_00000001  rank 1, top5; left out: watermark\n"
+        "  + ILSVRC2012_val_00000003  rank 2, top5; was left out: not_needed\n"
+        "  ~ ILSVRC2012_val_00002138  other crop: 0 1 480 330 -> 0 1 480 331\n"
+        "\n"
+        "n01443537 goldfish\n"
+        "  + ILSVRC2012_val_00000007  rank 1, top5; was left out: not a candidate\n"
+        "\n"
+        "n01484850 great white shark\n"
+        "  - ILSVRC2012_val_00000009  rank 1, top5; left out: not a candidate\n",
+        "",
+    )
+
+
+def test_as_a_program_reads_it(two: tuple[Path, Path], tmp_path: Path) -> None:
+    done = cleanset("diff", "old", "new/manifest.csv", "--json", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "")
+    found = json.loads(done.stdout)
+    assert {name: found[name] for name in ("a", "same", "counts", "out_by_reason", "in_by_reason")} == {
+        "a": {"path": "old", "version": "1.0.0", "images": 4},
+        "same": False,
+        "counts": {
+            "in": 2, "out": 2, "other crop": 1, "other source": 0, "other file": 0, "otherwise listed": 1,
+        },
+        "out_by_reason": {"not a candidate": 1, "watermark": 1},
+        "in_by_reason": {"not a candidate": 1, "not_needed": 1},
+    }  # fmt: skip
+    assert found["changes"][0] == {
+        "wnid": "n01440764", "image_id": "ILSVRC2012_val_00000001", "what": "dropped", "a": "rank 1, top5", "b": "",
+        "reason": "watermark",
+    }  # fmt: skip
+
+
+def test_the_same(two: tuple[Path, Path], tmp_path: Path) -> None:
+    done = cleanset("diff", "old", "old", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("otherwise listed       0\n")
+
+
+def test_the_other_way_round(two: tuple[Path, Path]) -> None:
+    there, back = releases.run(*two), releases.run(*two[::-1])
+    for one, other in (("added", "dropped"), ("dropped", "added"), ("crop", "crop")):
+        found = [
+            [(change.wnid, change.image_id) for change in diff.changes if change.what == what]
+            for diff, what in ((there, one), (back, other))
+        ]
+        assert found[0] == found[1] != []
+    assert sorted(there.reasons.values()) == sorted(back.reasons.values())
+
+
+def test_without_the_rejected_candidates(two: tuple[Path, Path]) -> None:
+    (two[1] / "rejected.csv").unlink()
+    (two[1] / "croissant.json").unlink()
+    text = releases.render(releases.run(*two), as_json=False)
+    assert "Why they are out: unknown, because rejected.csv is missing 2\n" in text
+    assert "   standard of unknown version: 4 images of 2 classes\n" in text
+
+
+def test_what_cannot_be_compared(two: tuple[Path, Path], tmp_path: Path) -> None:
+    (two[1] / "rejected.csv").write_text("wnid,image_id\nn01440764,x\n")
+    with pytest.raises(
+        CleansetError, match=r"new/rejected.csv: not a table of rejected candidates \('reason'\); expected w"
+    ):
+        releases.run(*two)
+    with pytest.raises(CleansetError, match=r"nowhere: missing; expected the folder of an export, or its manifest.csv"):
+        releases.run(two[0], tmp_path / "nowhere")
+
+
+@pytest.mark.slow
+def test_in_seconds(tmp_path: Path) -> None:
+    """A thousand classes of three images each, 20,000 rejected candidates."""
+    entries = [whole(3 * index + rank, rank, index) for index in range(1000) for rank in (1, 2, 3)]
+    rejected = "".join(out_of(3_001 + number, "not_needed", number % 1000) for number in range(20_000))
+    a = release(tmp_path / "a", "1.0.0", entries, rejected)
+    b = release(tmp_path / "b", "1.1.0", [entry for entry in entries if entry.rank < 3], rejected)
+    start = time.perf_counter()
+    diff = releases.run(a, b)
+    assert len(releases.render(diff, as_json=False).splitlines()) > 1500
+    assert time.perf_counter() - start < 10

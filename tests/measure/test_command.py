@@ -1,0 +1,351 @@
+"""The command on sets whose accuracies are known."""
+
+import importlib
+import json
+import math
+import shutil
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+from huggingface_hub import ModelCard
+from rich.console import Console
+from safetensors.torch import save_file
+
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.files import sha256
+from cleanset.measure import command
+from cleanset.measure.command import MeasuredModel, Wanted, as_json, run
+from cleanset.measure.comparability import ComparabilityCard, first_difference
+from cleanset.measure.compare.result_files import RESULTS
+from cleanset.measure.measures import Accuracy, Confusion, Measures
+from cleanset.measure.prediction_files import PREDICTIONS
+from cleanset.measure.sets import EvaluationSet, Item
+from cleanset.measure.specs import file_stems
+from cleanset.measure.terminal import as_text
+from cleanset.sets.folder import read_entries
+from cleanset.tables import read_table, write_table
+from tests.checkouts import Checkout
+from tests.measure.conftest import draw
+from tests.scoring.networks import random_resnet50
+from tests.ten_images import id_of
+
+pytestmark = pytest.mark.slow
+
+NOWHERE = Edition(Path("nowhere"))
+SURE = math.exp(10) / (math.exp(10) + 999)
+"""Softmax probability of a logit of 10 beside 999 of 0."""
+ROLES = ("standard", "norm_robust", "corruption_robust")
+
+
+def printed(images: EvaluationSet, rows: list[MeasuredModel], width: int = 80, most: int = 10) -> str:
+    out = StringIO()
+    Console(file=out, width=width).print(as_text(images, rows, most), highlight=False)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+
+def test_three_images_by_their_colour(mine: str, folder: Path) -> None:
+    """Blue has equal logits everywhere, so class 0 is predicted, with a probability of a thousandth."""
+    assert folder == Path("../set").resolve()
+    images, (row,) = run(NOWHERE, Wanted("../set", [f"{mine}:colours"]))
+    assert row.measures.overall == Accuracy(3, 2)
+    assert row.measures.classes == {0: Accuracy(1, 1), 1: Accuracy(2, 1)}
+    assert row.measures.tiers == {}
+    assert row.measures.top5 == Accuracy(3, 3)
+    assert row.measures.mean_confidence == pytest.approx((2 * SURE + 0.001) / 3, rel=1e-6)
+    digest = command.card(images, [row]).short_digest
+    assert printed(images, [row]) == (
+        "../set: 3 images, 2 classes\n"
+        "no manifest: which images these are was not checked\n\n"
+        "# model            accuracy 95 % interval  top-5 confidence    ECE\n"
+        "1 mine:colours      66.67 % 20.77 – 93.85 100.00     0.6381 0.0293\n\n"
+        "wnid      hardest classes  images   #1\n"
+        "n01443537 goldfish              2 50 %\n\n"
+        "most frequent confusions predicted as     #1\n"
+        "goldfish                 tench             1\n\n"
+        "Interval: Wilson's. Confidence: mean probability of the top-1 class. ECE:\n"
+        "expected calibration error, 15 bins.\n"
+        f"Card {digest}: comparable with results of the same card (cleanset compare)."
+    )
+
+
+def test_what_is_written(mine: str, folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    images, rows = run(NOWHERE, Wanted(str(folder), [f"{mine}:colours", f"{mine}:named"], out=out))
+    names = ["mine_colours.json", "mine_colours.parquet", "mine_named.json", "mine_named.parquet", RESULTS]
+    assert sorted(path.name for path in out.iterdir()) == names
+    table = read_table(out / "mine_colours.parquet", PREDICTIONS)
+    assert table[["file", "class_index", "prediction", "correct"]].to_numpy().tolist() == [
+        ["n01440764/red.png", 0, 0, True],
+        ["n01443537/blue.PNG", 1, 0, False],
+        ["n01443537/green.png", 1, 1, True],
+    ]
+    assert table["tier"].isna().all()
+    results = json.loads((out / RESULTS).read_text())
+    assert results == json.loads(as_json(images, rows))
+    assert [model["model"] for model in results["models"]] == ["mine:colours", "mine:named"]
+    assert results["models"][0]["classes"]["n01443537"]["accuracy"] == 0.5
+    assert results["models"][1]["predictions"] == "mine_named.parquet"
+    record = json.loads((out / "mine_named.json").read_text())
+    assert (record["preprocessing"], record["precision"], record["images"]) == ("timm-bilinear-8-8", "float64", 3)
+
+
+def test_the_comparability_card(mine: str, folder: Path, edition: Edition, tmp_path: Path) -> None:
+    """The images and their pixels, whatever their names; the preprocessing by what it does."""
+    pixels = {(0, (255, 0, 0)), (1, (0, 0, 255)), (1, (0, 255, 0))}  # of COLOURS
+
+    def solid(colour: tuple[int, int, int]) -> str:
+        return sha256(bytes(colour) * 120)
+
+    images, rows = run(NOWHERE, Wanted(str(folder), [f"{mine}:colours", f"{mine}:named"], out=tmp_path / "out"))
+    card = command.card(images, rows)
+    assert card.pixels_sha256 == sha256("\n".join(sorted(f"{index} {solid(each)}" for index, each in pixels)).encode())
+    assert card.images.manifest_sha256 is None
+    colours, named = card.models.values()
+    assert colours.weights_sha256 == named.weights_sha256
+    assert colours.preprocessing_sha256 != named.preprocessing_sha256
+    stored = json.loads((tmp_path / "out" / RESULTS).read_text())["comparability"]
+    assert ComparabilityCard.from_json(stored) == card
+    # the record of an earlier version
+    path = tmp_path / "out" / "mine_named.json"
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps({key: record[key] for key in record if key not in ("pixels_sha256",)}))
+    again = run(NOWHERE, Wanted(str(folder), [f"{mine}:named"], out=tmp_path / "out"))
+    assert command.card(*again).digest == card.digest
+    renamed = tmp_path / "renamed"
+    shutil.copytree(folder, renamed)
+    (renamed / "n01440764" / "red.png").rename(renamed / "n01440764" / "first.png")
+    assert command.card(*run(NOWHERE, Wanted(str(renamed), [f"{mine}:named"]))).digest == card.digest
+    draw(renamed / "n01440764" / "first.png", (254, 0, 0))
+    other = command.card(*run(NOWHERE, Wanted(str(renamed), [f"{mine}:named"])))
+    assert first_difference(card, other) == ("images", *(f"{each.images.sha256[:12]}…" for each in (card, other)))
+    export = edition.export("standard")
+    of_export = command.card(*run(NOWHERE, Wanted(str(export), [f"{mine}:named"])))
+    assert of_export.images.manifest_sha256 == sha256((export / "manifest.csv").read_bytes())
+
+
+def test_a_card_for_the_hub(mine: str, folder: Path, tmp_path: Path) -> None:
+    """A file for one model, or a folder; what somebody else has written is left alone, before anything is computed."""
+    names = [f"{mine}:colours", f"{mine}:named"]
+    run(NOWHERE, Wanted(str(folder), names, hub=tmp_path / "hub"))
+    assert sorted(path.name for path in (tmp_path / "hub").iterdir()) == ["mine_colours.md", "mine_named.md"]
+    found, *others = getattr(ModelCard.load(tmp_path / "hub" / "mine_named.md").data, "eval_results", [])
+    assert [each.metric_type for each in others] == ["top_5_accuracy", "ece"]
+    assert (found.metric_type, found.metric_value) == ("accuracy", 2 / 3)
+    (tmp_path / "README.md").write_text("# My model\n")
+    with pytest.raises(CleansetError, match=r"README\.md: a model card of another origin; expected a new file"):
+        run(NOWHERE, Wanted(str(folder), names[:1], hub=tmp_path / "README.md"))
+    with pytest.raises(CleansetError, match=r"--hub card\.md: a file for 2 models; expected one --model, or a folder"):
+        run(NOWHERE, Wanted(str(folder), names, hub=Path("card.md")))
+
+
+def test_an_interrupted_evaluation_is_continued(mine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """600 images are two shards; the power cut comes in the second one."""
+    for number in range(600):
+        draw(tmp_path / "many" / "n01440764" / f"{number:03}.png", (255, number % 200, 0))
+    module = importlib.import_module(mine)
+    wanted = Wanted(str(tmp_path / "many"), [f"{mine}:colours"], device="cpu", out=tmp_path / "out")
+    monkeypatch.setattr(module, "FAILS_AFTER", 560)
+    with pytest.raises(CleansetError, match=r"^mine:colours: the network raises RuntimeError \(power cut\)"):
+        run(NOWHERE, wanted)
+    assert [path.name for path in (tmp_path / "out").rglob("*.parquet")] == ["00000.parquet"]
+    monkeypatch.setattr(module, "FAILS_AFTER", 10**6)
+
+    def computed() -> int:
+        module.calls.clear()
+        _, (row,) = run(NOWHERE, wanted)
+        assert row.measures.overall == Accuracy(600, 600)
+        # without the two images that the network was tried with, and a batch of four that it was given twice
+        return int(sum(module.calls)) - 2 - (8 if sum(module.calls) > 2 else 0)
+
+    assert computed() == 88
+    assert computed() == 0  # finished
+    assert not list((tmp_path / "out").glob("*partial*"))
+
+
+def test_what_was_computed_otherwise_is_not_taken(mine: str, folder: Path, tmp_path: Path) -> None:
+    """Another image, other code with the same weights, changed predictions, another precision.
+
+    A batch has four; the three images are computed two times more.
+    """
+    module = importlib.import_module(mine)
+    wanted = Wanted(str(folder), [f"{mine}:colours"], device="cpu", out=tmp_path / "out")
+
+    def computed(wanted: Wanted = wanted) -> int:
+        module.calls.clear()
+        run(NOWHERE, wanted)
+        return int(sum(module.calls)) - 2
+
+    assert [computed(), computed()] == [4 + 6, 0]
+    draw(folder / "n01440764" / "red.png", (254, 0, 0))
+    assert [computed(), computed()] == [4 + 6, 0]
+    forward = module.Colours.forward
+    module.Colours.forward = lambda self, pixels: forward(self, pixels) * 0.5
+    assert [computed(), computed()] == [4 + 6, 0]
+    path = tmp_path / "out" / "mine_colours.parquet"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    assert [computed(), computed()] == [4 + 6, 0]
+    assert path.read_bytes() == whole
+    write_table(path, read_table(path, PREDICTIONS).assign(correct=True), PREDICTIONS)
+    assert [computed(), computed()] == [4 + 6, 0]
+    assert path.read_bytes() == whole
+    assert computed(Wanted(str(folder), wanted.models, precision="float32", device="cpu", out=wanted.out)) == 8 + 6
+
+
+def test_models_before_one_that_fails_stay_finished(mine: str, folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(CleansetError, match=r"^mine:nan, "):
+        run(NOWHERE, Wanted(str(folder), [f"{mine}:colours", f"{mine}:nan"], out=tmp_path / "out"))
+    assert len(read_table(tmp_path / "out" / "mine_colours.parquet", PREDICTIONS)) == 3
+    assert not (tmp_path / "out" / RESULTS).exists()
+
+
+def test_below_float64_it_says_how_far_it_is(mine: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, (row,) = run(NOWHERE, Wanted(str(folder), [f"{mine}:colours"], precision="bfloat16", device="cpu"))
+    line = capsys.readouterr().err
+    assert line.startswith("mine:colours: bfloat16 against float64: top-1 agreement 100.00% of 3 images")
+    assert row.record["against_float64"]["images"] == 3
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        (Wanted(None, ["a:b"]), "evaluate: neither a set and --images; expected one of the two"),
+        (Wanted("x", ["a:b"], images=Path("l.csv")), "evaluate: both a set and --images; expected one of the two"),
+        (Wanted("x", ["a:b"], role="standard"), "--role standard: goes with --images"),
+        (Wanted("x", ["a:b"], precision="half"), "--precision: expected 'float64', .*; found 'half'"),
+        (Wanted("x", ["a:b"], device="tpu"), "--device: .*found 'tpu'"),
+        (Wanted("x", ["a:b"], out=Path(__file__)), "test_command.py: a file; expected a folder, new or of an earlier"),
+    ],
+)
+def test_what_cannot_be_measured(wanted: Wanted, message: str) -> None:
+    with pytest.raises(CleansetError, match=message):
+        run(NOWHERE, wanted)
+
+
+def test_a_list_of_an_edition(mine: str, edition: Edition, tmp_path: Path) -> None:
+    path = tmp_path / "list.csv"
+    path.write_text(f"image_id,class_index\n{id_of(1)},0\n{id_of(4)},278\n")
+    shutil.copytree(edition.folder, tmp_path / "edition")
+    images, (row,) = run(Edition(tmp_path / "edition"), Wanted(None, [f"{mine}:keras"], images=path))
+    assert row.measures.overall.images == 2
+    assert f"SHA-256 of every image as in {tmp_path}/edition/data/index.parquet" in printed(images, [row], 400)
+
+
+def test_files_of_models_whose_names_are_alike() -> None:
+    assert file_stems(["a:b", "a_b", "results", "../a", "…"]) == ["a_b", "a_b-1", "results-2", "a", "model"]
+
+
+def leaderboard(models: int) -> tuple[EvaluationSet, list[MeasuredModel]]:
+    """Models of which the first classifies one of ten images of class 0 correctly, and so on; all 2,956 of class 1."""
+    items = [Item(str(number), 0, "top5", "") for number in range(10)]
+    items += [Item(str(10 + number), 1, "relaxed", "") for number in range(2956)]
+    rows = []
+    for number in range(models):
+        classes = {0: Accuracy(10, number), 1: Accuracy(2956, 2956)}
+        tiers = {"top5": classes[0], "reserve": Accuracy(1, 1), "relaxed": classes[1]}
+        name = f"robustbench:Linf/Engstrom2019Robustness{number}"
+        overall = Accuracy(2966, 2956 + number)
+        measures = Measures(overall, overall, 0.75, None, tiers, classes, (Confusion(0, 1, 10 - number),))
+        correct = {item.file: item.class_index == 1 or int(item.file) < number for item in items}
+        rows.append(MeasuredModel(name, measures, {}, None, correct))
+    return EvaluationSet("standard", "export", items, lambda _: b"", "the manifest"), rows
+
+
+@pytest.mark.parametrize(("models", "last"), [(1, "n01440764 tench 10 0 %"), (8, "n01440764 tench 10 35 %")])
+def test_the_table_fits_into_80_columns(models: int, last: str) -> None:
+    lines = printed(*leaderboard(models)).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert last in [" ".join(line.split()) for line in lines]
+    first = next(line for line in lines if line.startswith("1 "))
+    assert first.startswith("1 robustbench:Linf/")
+    assert " ".join(first.split()[2:]).startswith("99." if models == 1 else "99.9")
+
+
+def test_the_best_comes_first_and_equal_ones_as_given() -> None:
+    images, rows = leaderboard(3)
+    order = json.loads(as_json(images, [with_record(row) for row in (rows[0], rows[2], rows[1])]))["models"]
+    assert [model["correct"] for model in order] == [2958, 2957, 2956]
+
+
+def with_record(row: MeasuredModel) -> MeasuredModel:
+    keys = ("preprocessing", "weights_sha256", "precision", "against_float64", "versions")
+    return replace(row, record=dict.fromkeys(keys))
+
+
+def test_models_of_the_zoos_without_an_edition(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their weights, here random ones, lie where they would be downloaded to."""
+    monkeypatch.setenv("CLEANSET_CACHE", str(tmp_path / "cache"))
+    weights = tmp_path / "cache" / "data" / "weights"
+    state = random_resnet50(3).state_dict()
+    of_timm, of_robustbench = (
+        weights / "timm" / "resnet50.tv_in1k" / "model.safetensors",
+        weights / "imagenet" / "Linf" / "Engstrom2019Robustness.pt",
+    )
+    for path in (of_timm, of_robustbench):
+        path.parent.mkdir(parents=True)
+    save_file(state, of_timm)
+    torch.save(state, of_robustbench)
+    models = ["timm:resnet50.tv_in1k", "robustbench:Linf/Engstrom2019Robustness"]
+    _, rows = run(NOWHERE, Wanted(str(folder), models, precision="float32", device="cpu", out=tmp_path / "out"))
+    found = [(row.record["preprocessing"], row.record["weights_sha256"]) for row in rows]
+    assert found == [
+        ("timm-bilinear-256-224", sha256(of_timm.read_bytes())),
+        ("Res256Crop224", sha256(of_robustbench.read_bytes())),
+    ]
+    # the same weights, normalisation and resizing: the two zoos agree
+    columns = ["file", "prediction", "correct", "confidence"]
+    first, second = (read_table(row.path, PREDICTIONS)[columns] for row in rows if row.path)
+    pd.testing.assert_frame_equal(first, second, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["timm:resnet50.nobody", "timm:vit_base_patch16_224.augreg_in21k"])
+def test_a_model_that_no_zoo_has(name: str, folder: Path) -> None:
+    with pytest.raises(CleansetError, match=f"^--model {name}: .*expected "):
+        run(NOWHERE, Wanted(str(folder), [name]))
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_sample_s_models_on_its_sets(role: str, built: Checkout, tmp_path: Path) -> None:
+    """Every model classifies all of its own set correctly, with the confidences of the manifest."""
+    edition = Edition(built.folder)
+    _, rows = run(edition, Wanted(role, ROLES, device="cpu", out=tmp_path / "out"))
+    entries = read_entries(edition.export(role))
+    tiers = pd.Series([entry.tier for entry in entries]).value_counts().to_dict()
+    assert any(entry.crop for entry in entries)
+    assert [row.name for row in rows] == list(ROLES)
+    for row in rows:
+        assert row.measures.overall.images == len(entries)
+        assert {tier: accuracy.images for tier, accuracy in row.measures.tiers.items()} == tiers
+    (own,) = [row for row in rows if row.name == role]
+    assert own.measures.overall.share == 1.0
+    assert {tier: accuracy.correct for tier, accuracy in own.measures.tiers.items()} == tiers
+    table = read_table(tmp_path / "out" / f"{role}.parquet", PREDICTIONS)
+    expected = {entry.file: entry.confidence for entry in entries}
+    assert dict(zip(table["file"], table["confidence"], strict=True)) == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_file_of_weights_is_the_role_s_model(built: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(built.folder)
+    weights = "sample/weights/standard.safetensors"
+    _, rows = run(Edition(Path()), Wanted("norm_robust", ["standard", weights], architecture="test_efficientnet"))
+    assert rows[0].measures == rows[1].measures
+    assert rows[0].record["weights_sha256"] == rows[1].record["weights_sha256"]
+    with pytest.raises(CleansetError, match=f"--model {weights}: .* missing keys .* expected the weights of exactly"):
+        run(Edition(Path()), Wanted("norm_robust", [weights], architecture="resnet18"))
+
+
+@pytest.mark.parametrize("record", ["[" * 50_000, '{"fingerprint": NaN}', "[]", "{}", "\udcff"])
+def test_a_damaged_record_of_an_earlier_run(record: str, mine: str, folder: Path, tmp_path: Path) -> None:
+    """The model is measured again."""
+    wanted = Wanted(str(folder), [f"{mine}:colours"], out=tmp_path / "out")
+    _, (first,) = run(NOWHERE, wanted)
+    path = tmp_path / "out" / "mine_colours.json"
+    before = path.read_bytes()
+    path.write_text(record, errors="surrogateescape")
+    _, (second,) = run(NOWHERE, wanted)
+    assert (second.measures, path.read_bytes()) == (first.measures, before)

@@ -1,0 +1,129 @@
+"""`cleanset.evaluate` with callables, and what a callable may not do."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+import cleanset
+from cleanset.errors import CleansetError
+from cleanset.measure.measures import Accuracy
+from tests.measure.test_command import SURE
+
+pytestmark = pytest.mark.slow
+
+
+def to_tensor(image: Image.Image) -> Tensor:
+    return torch.from_numpy(np.asarray(image.resize((4, 4)), np.float32) / 255).permute(2, 0, 1)
+
+
+def by_colour(pixels: Tensor) -> Tensor:
+    """Class 0 for red, class 1 for green."""
+    return nn.functional.pad(10 * pixels.mean(dim=(2, 3))[:, :2], (0, 998))
+
+
+class Dropping(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(0.9)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        dropped: Tensor = self.dropout(by_colour(pixels))
+        return dropped
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 32])
+def test_a_function(folder: Path, batch_size: int) -> None:
+    found = cleanset.evaluate(by_colour, folder, to_tensor, batch_size=batch_size)
+    assert found.model.measures.overall == Accuracy(3, 2)
+    assert found.model.measures.classes == {0: Accuracy(1, 1), 1: Accuracy(2, 1)}
+    assert found.predictions["confidence"].tolist() == pytest.approx([SURE, 0.001, SURE], rel=1e-6)
+    assert (found.is_deterministic, found.accuracy, found.top5_accuracy) == (True, 2 / 3, 1.0)
+    assert repr(found) == f"Results(by_colour: 0.6667 (0.2077 to 0.9385) on {folder})"
+    assert "1 by_colour" in str(found)
+    assert found.as_dict()["models"][0]["classes"]["n01443537"]["accuracy"] == 0.5
+
+
+def test_a_network_is_set_to_evaluation_and_left_as_it_was(folder: Path) -> None:
+    network = Dropping().train()
+    found = cleanset.evaluate(network, folder, to_tensor)
+    assert (found.model.name, found.is_deterministic, found.accuracy) == ("Dropping", True, 2 / 3)
+    assert network.training
+    assert network.dropout.training
+
+
+def test_a_random_function_is_named(folder: Path) -> None:
+    found = cleanset.evaluate(lambda pixels: by_colour(pixels) + torch.rand(len(pixels), 1000), folder, to_tensor)
+    assert found.is_deterministic is False
+    assert "<lambda> is not deterministic" in str(found)
+
+
+def test_the_transform_of_a_loaded_set_is_taken(edition: Any) -> None:
+    images = cleanset.load("standard", edition.folder, transform=to_tensor)
+    found = cleanset.evaluate(by_colour, images)
+    labels = dict(zip(found.images.order, images.targets, strict=True))
+    assert dict(zip(found.predictions["file"], found.predictions["class_index"], strict=True)) == labels
+
+
+def test_two_results_are_compared_image_by_image(folder: Path, tmp_path: Path) -> None:
+    first = cleanset.evaluate(by_colour, folder, to_tensor, name="first")
+    second = cleanset.evaluate(np.array([0, 1, 0]), folder, name="second")
+    pair = second.compare(first)
+    assert (pair.first, pair.second, pair.counts.difference, pair.p) == ("second", "first", 0.0, 1.0)
+    assert (pair.only_first, pair.only_second) == (("n01443537/blue.PNG",), ("n01443537/green.png",))
+    first.write_page(tmp_path / "page", second)
+    assert "n01443537/blue.PNG" in (tmp_path / "page" / "index.html").read_text()
+    with pytest.raises(CleansetError, match="results of first, first; expected different names"):
+        first.write_page(tmp_path / "page", first)
+    (folder / "n01440764" / "red.png").unlink()
+    with pytest.raises(CleansetError, match="of different images; expected results on the same set"):
+        first.compare(cleanset.evaluate(np.array([0, 0]), folder))
+
+
+def raising(_: Any) -> Any:
+    raise KeyError("no such\nkey")
+
+
+@pytest.mark.parametrize(
+    ("model", "transform", "message"),
+    [
+        (
+            lambda pixels: by_colour(pixels)[:, :999],
+            to_tensor,
+            r"gives torch.float32 \(3, 999\); expected logits of sha",
+        ),
+        (lambda pixels: by_colour(pixels) * float("nan"), to_tensor, "n01440764/red.png: a logit is NaN or infinite"),
+        (
+            lambda pixels: by_colour(pixels).softmax(1),
+            to_tensor,
+            "gives probabilities; expected .*: leave out its soft",
+        ),
+        (lambda pixels: [1], to_tensor, "the model gives a value of type list; expected logits"),
+        (lambda pixels: sys.exit("bye"), to_tensor, r"the model raises SystemExit \(bye\) for a batch of 3 images"),
+        (raising, to_tensor, r"raising: the model raises KeyError \('no such.+key'\) for a batch of 3 images"),
+        (by_colour, raising, r"the transform raises KeyError \('no such.+key'\) for n01440764/red.png"),
+        (by_colour, lambda image: image, "gives values of type Image that make no batch .*; expected tensors"),
+        (by_colour, None, "by_colour: no transform; expected one from a PIL image to a tensor"),
+        (np.zeros(3, int), to_tensor, "ndarray: predictions with a transform; expected"),
+        ("timm:resnet50", to_tensor, "'timm:resnet50'; expected a callable .*: cleanset evaluate takes models by name"),
+        (7, to_tensor, "a value of type int; expected a callable on batches"),
+        ("gone.csv", None, "gone.csv: missing; expected"),
+    ],
+)
+def test_what_cannot_be_evaluated(model: Any, transform: Any, message: str, folder: Path) -> None:
+    with pytest.raises(CleansetError, match=message) as raised:
+        cleanset.evaluate(model, folder, transform)
+    assert "\n" not in str(raised.value)
+
+
+def test_an_interrupt_is_none_of_its_errors(folder: Path) -> None:
+    def interrupted(_: Tensor) -> Tensor:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cleanset.evaluate(interrupted, folder, to_tensor)

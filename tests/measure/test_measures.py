@@ -1,0 +1,86 @@
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cleanset.measure.measures import (
+    BINS,
+    Accuracy,
+    Bin,
+    Confusion,
+    calibration_bins,
+    expected_calibration_error,
+    measures,
+)
+
+
+def test_the_measures_of_five_predictions() -> None:
+    rows = [
+        (7, "relaxed", 7, 0.5, [7, 1, 2, 3, 4]),
+        (7, "top5", 7, 0.75, [7, 1, 2, 3, 4]),
+        (999, "top5", 3, 1.0, [3, 999, 2, 1, 4]),
+        (7, "top5", 0, 0.25, [0, 1, 2, 3, 4]),
+        (0, "relaxed", 0, 0.5, [0, 1, 2, 3, 4]),
+    ]
+    frame = pd.DataFrame(rows, columns=["class_index", "tier", "prediction", "confidence", "top5_class"])
+    found = measures(frame.assign(correct=frame["prediction"] == frame["class_index"]))
+    assert found.overall == Accuracy(5, 3)
+    assert found.top5 == Accuracy(5, 4)
+    assert found.mean_confidence == 0.6
+    assert found.tiers == {"top5": Accuracy(3, 1), "relaxed": Accuracy(2, 2)}
+    assert found.classes == {0: Accuracy(1, 1), 7: Accuracy(3, 2), 999: Accuracy(1, 0)}
+    assert list(found.tiers) == ["top5", "relaxed"]
+    assert list(found.classes) == [0, 7, 999]
+    assert found.overall.share == 0.6
+    assert math.isclose(found.overall.interval[0], 0.2307, abs_tol=5e-5)
+    assert found.confusions == (Confusion(7, 0, 1), Confusion(999, 3, 1))
+    assert found.bins is not None
+    assert [(each.images, each.correct) for each in found.bins if each.images] == [(1, 0), (2, 2), (1, 1), (1, 0)]
+    # each bin has one confidence: (|0 - .25| + 2 |1 - .5| + |1 - .75| + |0 - 1|) / 5
+    assert found.calibration_error == 0.5
+
+
+def test_what_is_not_known_is_none() -> None:
+    found = measures(pd.DataFrame({"class_index": [3], "tier": [None], "prediction": [3], "correct": [True]}))
+    assert (found.overall, found.tiers, found.classes) == (Accuracy(1, 1), {}, {3: Accuracy(1, 1)})
+    assert (found.top5, found.mean_confidence, found.bins, found.calibration_error) == (None, None, None, None)
+    assert found.confusions == ()
+
+
+def test_the_most_frequent_confusion_comes_first() -> None:
+    pairs = [(5, 4), (3, 9), (3, 2), (5, 4), (1, 1)]
+    labels, predictions = map(list, zip(*pairs, strict=True))
+    correct = [label == prediction for label, prediction in pairs]
+    frame = {"class_index": labels, "prediction": predictions, "correct": correct, "tier": [None] * 5}
+    assert measures(pd.DataFrame(frame)).confusions == (Confusion(5, 4, 2), Confusion(3, 2, 1), Confusion(3, 9, 1))
+
+
+@pytest.mark.parametrize(("confidence", "place"), [(0.0, 0), (1 / 15, 0), (0.0667, 1), (0.5, 7), (1.0, 14)])
+def test_a_bin_is_open_below_and_closed_above(confidence: float, place: int) -> None:
+    found = list(calibration_bins([confidence], [True]))
+    assert [each.images for each in found] == [int(number == place) for number in range(BINS)]
+    assert found[place] == Bin(place / 15, (place + 1) / 15, 1, 1, confidence)
+
+
+def ece_of_guo(confidences: Sequence[float], correct: Sequence[bool]) -> float:
+    """As the authors of the paper compute it: bin by bin, over the images whose confidence lies in the bin."""
+    confidence, accurate = np.asarray(confidences), np.asarray(correct, float)
+    edges = np.linspace(0, 1, 16)
+    error = 0.0
+    for low, high in itertools.pairwise(edges):
+        inside = (confidence > low) & (confidence <= high)
+        if inside.any():
+            error += abs(confidence[inside].mean() - accurate[inside].mean()) * inside.mean()
+    return error
+
+
+@given(st.lists(st.tuples(st.floats(2**-10, 1, width=32), st.booleans()), min_size=1, max_size=60))
+def test_the_calibration_error_is_that_of_its_authors(rows: list[tuple[float, bool]]) -> None:
+    confidences, correct = zip(*rows, strict=True)
+    found = expected_calibration_error(list(calibration_bins(confidences, correct)))
+    assert found == pytest.approx(ece_of_guo(confidences, correct), abs=1e-12)

@@ -1,0 +1,73 @@
+from pathlib import Path
+
+import pytest
+
+from cleanset.edition.params import Model
+from cleanset.errors import CleansetError
+from cleanset.files import sha256
+from cleanset.measure.specs import ModuleModel, Spec, ZooModel, parse_specs
+
+ROLES = {"standard": Model(source="timm", name="resnet18")}
+EDITION, WEIGHTS = Path("edition"), Path("weights")
+
+
+def parse(*texts: str, architecture: str | None = None) -> list[Spec]:
+    return parse_specs(texts, architecture, ROLES, EDITION, WEIGHTS)
+
+
+def test_every_kind(tmp_path: Path) -> None:
+    file = tmp_path / "my.safetensors"
+    file.write_bytes(b"weights")
+    texts = ["timm:resnet50.tv_in1k", "standard", "robustbench:Linf/Engstrom2019Robustness", str(file), "a.b_2:make"]
+    texts.append("torchvision:alexnet.IMAGENET1K_V1")
+    engstrom = Model(source="robustbench", name="Engstrom2019Robustness", threat_model="Linf")
+    mine = Model(source="timm", name="resnet50", weights=str(file), sha256=sha256(b"weights"))
+    assert parse(*texts, architecture="resnet50") == [
+        ZooModel(texts[0], Model(source="timm", name="resnet50.tv_in1k"), WEIGHTS),
+        ZooModel("standard", ROLES["standard"], EDITION),
+        ZooModel(texts[2], engstrom, WEIGHTS),
+        ZooModel(str(file), mine, tmp_path),
+        ModuleModel("a.b_2:make", "a.b_2", "make"),
+        ZooModel(texts[5], Model(source="torchvision", name="alexnet.IMAGENET1K_V1"), WEIGHTS),
+    ]
+
+
+def test_a_file_of_a_network_of_torchvision(tmp_path: Path) -> None:
+    file = tmp_path / "my.pth"
+    file.write_bytes(b"weights")
+    (found,) = parse(str(file), architecture="torchvision:vgg16.IMAGENET1K_V1")
+    digest = sha256(b"weights")
+    model = Model(source="torchvision", name="vgg16.IMAGENET1K_V1", weights=str(file), sha256=digest)
+    assert found == ZooModel(str(file), model, tmp_path)
+    with pytest.raises(CleansetError, match="--architecture 'robustbench:a': expected a name of timm, or torchvision"):
+        parse(str(file), architecture="robustbench:a")
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ([], "evaluate: no --model; expected timm:NAME, "),
+        (
+            ["other"],
+            "--model 'other': no such model; expected timm:NAME, .* a role of the edition; its roles are stand",
+        ),
+        (["timm:"], "--model 'timm:': no such model"),
+        (["a b:c"], "--model 'a b:c': no such model"),
+        (["mine:make.it"], "--model 'mine:make.it': no such model"),
+        (["robustbench:Linf"], "--model 'robustbench:Linf': no name after the threat model"),
+        (["robustbench:l8/A"], "--model 'robustbench:l8/A': threat_model: expected 'Linf', .* found 'l8'"),
+        (["standard", "standard"], "--model standard: given twice; expected each model once"),
+        (["no.pt"], "--model no.pt: missing; expected a file of weights"),
+    ],
+)
+def test_what_names_no_model(texts: list[str], message: str) -> None:
+    with pytest.raises(CleansetError, match=f"^{message}"):
+        parse(*texts)
+
+
+def test_a_file_goes_with_an_architecture(tmp_path: Path) -> None:
+    (tmp_path / "a.pt").touch()
+    with pytest.raises(CleansetError, match="a file of weights; expected --architecture, too, such as resnet50"):
+        parse(str(tmp_path / "a.pt"))
+    with pytest.raises(CleansetError, match="--architecture resnet50: no --model is a file of weights"):
+        parse("standard", architecture="resnet50")

@@ -1,0 +1,141 @@
+"""What a module's callable may return, and the line for each way in which it does not keep the contract."""
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.measure.command import Wanted, content, run
+from cleanset.measure.sets import open_set
+from cleanset.measure.specs import ModuleModel
+from cleanset.measure.terminal import notes_of
+from cleanset.measure.user_model import load_module, tensors_sha256
+from cleanset.scoring.decoding import pixels_of
+from tests.measure.conftest import COLOURS
+
+pytestmark = pytest.mark.slow
+
+NOWHERE = Edition(Path("nowhere"))
+
+
+def test_network_and_preprocessing(mine: str) -> None:
+    loaded = load_module(ModuleModel("mine:colours", mine, "colours"))
+    assert loaded.preprocessing.size == 8
+    assert not loaded.network.training
+    logits = loaded.network(torch.tensor([0.5, 0.25, 0]).view(1, 3, 1, 1).expand(1, 3, 8, 8))
+    assert logits[0, :3].tolist() == [5.0, 2.5, 0.0]
+    by_name = load_module(ModuleModel("mine:keras", mine, "keras"))
+    assert (by_name.preprocessing.name, by_name.preprocessing.size) == ("keras256", 224)
+    assert by_name.weights_sha256 == loaded.weights_sha256
+
+
+def test_the_digest_is_of_names_types_shapes_and_values() -> None:
+    def digest(name: str, *values: float, dtype: torch.dtype = torch.float32) -> str:
+        network = torch.nn.Module()
+        network.register_buffer(name, torch.tensor(values, dtype=dtype))
+        return tensors_sha256(network)
+
+    first = digest("a", 1, 2)
+    assert first == digest("a", 1, 2)
+    others = [digest("b", 1, 2), digest("a", 1, 3), digest("a", 1), digest("a", 1, 2, dtype=torch.bfloat16)]
+    assert len({first, *others}) == 5
+    assert tensors_sha256(torch.nn.BatchNorm2d(2)) != first  # which has a number without dimensions
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("ten", r"mine:ten: the network gives float64 \(2, 10\); expected logits, float \(2, 1000\)"),
+        ("nan", "mine:nan, an image of random pixels: a logit is NaN or infinite; the weights are broken"),
+        ("whole_numbers", r"mine:whole_numbers: the network gives int64 \(2, 1000\); expected logits, float"),
+        ("several", "mine:several: the network gives a tuple of 2; expected logits"),
+        (
+            "single_precision",
+            r"mine:single_precision: the network raises RuntimeError \(.*\) for float64 pixels \(2, 3, 8, 8\); "
+            "expected logits: correct it, or try --precision float32",
+        ),
+        (
+            "leaving",
+            r"mine:leaving: the network raises SystemExit \(bye\) for float64 pixels \(2, 3, 8, 8\); expected logits: "
+            "correct it$",
+        ),
+        ("leaving_at_once", r"mine:leaving_at_once: raises SystemExit \(bye\); expected a network and its preproc"),
+        ("alone", "mine:alone: returns a value of type Colours; expected a network and its preprocessing"),
+        ("no_network", "mine:no_network: returns a value of type str as its network; expected a torch.nn.Module"),
+        (
+            "no_preprocessing",
+            "mine:no_preprocessing: a value of type NoneType as preprocessing; expected keras256, Res",
+        ),
+        ("unknown_preprocessing", "preprocessing 'timm-bilinear-8-9'; expected keras256, Res256Crop224 or timm-<"),
+        ("oblong", r"mine:oblong: the preprocessing gives uint8 \(3, 8, 9\); expected \(3, size, size\), red first"),
+        ("floats", r"mine:floats: the preprocessing gives float64 \(3, 8, 8\); expected uint8 pixels"),
+        ("one_size_each", r"the preprocessing gives \(3, 9, 9\) for an image of 12 x 10 .* \(3, 8, 8\) for others"),
+        ("broken_preprocessing", r"raises KeyError \('no such.+key'\) for an image of 400 x 300 pixels"),
+        ("raising", r"mine:raising: raises OSError \(no weights\); expected a network and its preprocessing"),
+        ("text", "--model mine:text: mine has a value of type str as text; expected a callable"),
+        ("nothing", "--model mine:nothing: mine has no nothing; expected a callable"),
+    ],
+)
+def test_what_does_not_keep_the_contract(name: str, message: str, mine: str, folder: Path) -> None:
+    with pytest.raises(CleansetError, match=message) as raised:
+        run(NOWHERE, Wanted(str(folder), [f"{mine}:{name}"]))
+    assert "\n" not in str(raised.value)
+
+
+def test_a_module_that_is_not_there_or_fails(mine: str, folder: Path) -> None:
+    Path("failing.py").write_text("import nothing_of_that_name\n")
+    with pytest.raises(CleansetError, match="--model other:make: no module other here or installed"):
+        run(NOWHERE, Wanted(str(folder), ["other:make"]))
+    with pytest.raises(CleansetError, match=r"importing failing raises ModuleNotFoundError .*nothing_of_that_name"):
+        run(NOWHERE, Wanted(str(folder), ["failing:make"]))
+
+
+def test_a_module_that_ends_the_program(mine: str, folder: Path) -> None:
+    Path("ending.py").write_text("raise SystemExit('bye')\n")
+    with pytest.raises(CleansetError, match=r"--model ending:make: importing ending raises SystemExit \(bye\)"):
+        run(NOWHERE, Wanted(str(folder), ["ending:make"]))
+
+
+def test_a_constant_in_float32_runs_in_float32(mine: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only the comparison with float64, in which it does not run, is left out."""
+    wanted = Wanted(str(folder), [f"{mine}:single_precision"], precision="float32", device="cpu")
+    _, (row,) = run(NOWHERE, wanted)
+    assert (row.measures.overall.correct, row.record["against_float64"]) == (2, None)
+    assert capsys.readouterr().err == (
+        "mine:single_precision: float32 not compared with float64, in which the network does not run\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["random", "random_preprocessing"])
+def test_a_model_that_is_not_deterministic_is_named(name: str, mine: str, folder: Path, tmp_path: Path) -> None:
+    wanted = Wanted(str(folder), [f"{mine}:{name}", f"{mine}:colours"], report=tmp_path / "page")
+    images, rows = run(NOWHERE, wanted)
+    assert [row.is_deterministic for row in rows] == [False, True]
+    assert {model["model"]: model["deterministic"] for model in content(images, rows)["models"]} == {
+        f"mine:{name}": False,
+        "mine:colours": True,
+    }
+    note = f"mine:{name} is not deterministic: the same images got other scores in a second run"
+    assert notes_of(rows) == [f"{note}, so its numbers vary"]
+    assert note in (tmp_path / "page" / "index.html").read_text()
+
+
+def test_processes_that_decode_can_read_and_preprocess(mine: str, folder: Path) -> None:
+    """On a GPU both are sent to other processes."""
+    preprocessing = load_module(ModuleModel("mine:colours", mine, "colours")).preprocessing
+    read, preprocess = pickle.loads(pickle.dumps((open_set(str(folder), NOWHERE, []).read, preprocessing)))
+    found = [np.unique(pixels_of(file, read, preprocess).reshape(3, -1), axis=1).tolist() for file in COLOURS]
+    assert found == [[[255], [0], [0]], [[0], [0], [255]], [[0], [255], [0]]]
+
+
+def test_the_contract_is_in_pydoc() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pydoc", "cleanset.measure.user_model"], capture_output=True, text=True, check=True
+    )
+    assert "(n, 3, size, size)" in done.stdout

@@ -1,0 +1,312 @@
+"""What is measured on small images made for it, and which hints follow."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from cleanset.review.hints.hints import Hint, hints_between_images, hints_of_image
+from cleanset.review.hints.measures import Measures, measure
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+Grey = NDArray[np.uint8]
+
+
+def texture(width: int, height: int, seed: int = 0) -> Grey:
+    """Soft patches of grey without a straight line."""
+    coarse = np.random.default_rng(seed).integers(60, 190, (height // 4 + 1, width // 4 + 1), np.uint8)
+    return np.asarray(Image.fromarray(coarse).resize((width, height), Image.Resampling.BICUBIC))
+
+
+def flat(width: int, height: int, *colour: int) -> Image.Image:
+    return Image.new("RGB", (width, height), (colour[0], colour[-2 % len(colour)], colour[-1]))
+
+
+def measured(grey: Grey | Image.Image) -> Measures:
+    return measure(Image.fromarray(grey) if isinstance(grey, np.ndarray) else grey)[0]
+
+
+def kinds(grey: Grey | Image.Image) -> list[str]:
+    return [hint.kind for hint in hints_of_image(measured(grey))]
+
+
+# Straight edges
+
+
+def framed(left: int, top: int, right: int, bottom: int, colour: int = 250) -> Grey:
+    image = texture(200, 160).copy()
+    image[:, :left] = image[:top] = colour
+    image[:, 200 - right :] = image[160 - bottom :] = colour
+    return image
+
+
+def test_margins() -> None:
+    assert measured(texture(200, 160)).margins == (0, 0, 0, 0)
+    assert measured(framed(20, 16, 10, 8)).margins == (0.1, 0.1, 0.05, 0.05)
+    assert measured(framed(2, 0, 59, 40, 0)).margins == (0.01, 0, 0.295, 0.25)
+    assert measured(framed(1, 0, 2, 0, 0)).margins == (0.005, 0, 0.01, 0)
+    assert measured(framed(20, 16, 0, 0)).margins == (0, 0, 0, 0)
+
+
+def test_a_frame_with_a_line_in_it_is_one_margin() -> None:
+    image = framed(20, 16, 20, 16)
+    image[8:10, 8:-8] = image[-10:-8, 8:-8] = image[8:-8, 8:10] = image[8:-8, -10:-8] = 120
+    assert measured(image).margins == (0.1, 0.1, 0.1, 0.1)
+    image[8:10, ::3] = 0  # dashes: two rows of sixteen that are not plain
+    assert measured(image).margins == (0.1, 0.1, 0.1, 0.1)
+
+
+def test_a_large_image_is_measured_smaller() -> None:
+    large = Image.fromarray(framed(20, 16, 10, 8)).resize((1000, 800), Image.Resampling.NEAREST)
+    assert measured(large).margins == (0.1, 0.1, 0.05, 0.05)
+    soft = np.tile(np.clip(50 + 40 * (np.arange(2048) - 1000), 50, 210), (1000, 1)).astype(np.uint8)
+    assert measured(soft).sharpness == 0.625  # with four pixels as one, the steepest step is 100 of 160 levels
+
+
+def test_only_opposite_margins_are_a_border() -> None:
+    assert "border" in kinds(framed(20, 0, 10, 0))
+    assert "border" in kinds(framed(0, 16, 0, 8))
+    assert "border" not in kinds(framed(20, 16, 0, 0))
+    assert "border" not in kinds(framed(0, 0, 0, 30))
+
+
+def test_seams() -> None:
+    side_by_side = np.concatenate([texture(100, 160) // 4, 190 + texture(100, 160) // 4], axis=1)
+    assert measured(side_by_side).seams[0] == 1
+    assert measured(side_by_side).seams[1] < 0.7
+    assert [hint.text for hint in hints_of_image(measured(side_by_side)) if hint.kind == "collage"] == [
+        "a straight edge from top to bottom"
+    ]
+    below = measured(side_by_side.T)
+    assert below.seams == measured(side_by_side).seams[::-1]
+    assert [hint.text for hint in hints_of_image(below) if hint.kind == "collage"] == [
+        "a straight edge from left to right"
+    ]
+
+
+def test_an_edge_that_is_not_straight_is_no_seam() -> None:
+    slanted = np.where(np.add.outer(np.arange(160) // 8, np.arange(200)) < 110, 50, 200).astype(np.uint8)
+    assert max(measured(slanted).seams) <= 0.15
+    assert "collage" not in kinds(slanted)
+
+
+# Colours
+
+
+def halves(first: tuple[int, int, int], second: tuple[int, int, int]) -> Image.Image:
+    image = Image.new("RGB", (80, 80), first)
+    image.paste(second, (40, 0, 80, 80))
+    return image
+
+
+def test_saturation_and_tint() -> None:
+    grey = measured(halves((40, 40, 40), (200, 200, 200)))
+    assert (grey.saturation, grey.tint) == (0, 0)
+    brown = measured(halves((120, 100, 60), (200, 180, 140)))
+    assert (brown.saturation, brown.tint) == (60, 0)
+    # of one brightness: red and blue are each 20 from their means
+    colours = measured(halves((120, 100, 80), (80, 100, 120)))
+    assert (colours.saturation, colours.tint) == (40, 20)
+
+
+def filters(image: Image.Image) -> list[str]:
+    return [hint.text for hint in hints_of_image(measured(image)) if hint.kind == "filter"]
+
+
+def test_grey_tinted_and_coloured_images() -> None:
+    grey = Image.fromarray(texture(160, 160))
+    sepia = Image.merge("RGB", [grey.point(lambda value, by=by: value * by // 10) for by in (10, 8, 6)])
+    coloured = Image.merge("RGB", [Image.fromarray(texture(160, 160, seed)) for seed in range(3)])
+    assert [filters(image) for image in (grey, sepia, coloured)] == [
+        ["nearly without colour"], ["a single tint"], [],
+    ]  # fmt: skip
+
+
+def test_plain_levels() -> None:
+    levels = np.repeat(np.arange(16, dtype=np.uint8) * 16, 100).reshape(40, 40)
+    assert measured(levels).plain_levels == 0.5
+    assert measured(levels // 32 * 32).plain_levels == 1
+    assert "few levels of brightness" in filters(Image.fromarray(levels // 32 * 32))
+
+
+def placed(background: Image.Image, box: tuple[int, int, int, int]) -> Image.Image:
+    """A textured ellipse in front of a background."""
+    mask = Image.new("L", background.size)
+    ImageDraw.Draw(mask).ellipse(box, fill=255)
+    background.paste(Image.fromarray(texture(*background.size)), (0, 0), mask)
+    return background
+
+
+def test_background() -> None:
+    assert measured(texture(200, 160)).background == 0
+    assert measured(placed(flat(200, 160, 250), (40, 40, 160, 120))).background == 1
+    # the lower side cuts the ellipse where it is widest, at half of the width; its neighbours do not count as plain
+    assert measured(placed(flat(200, 160, 250), (50, 40, 150, 280))).background == pytest.approx(0.47, abs=0.02)
+    assert measured(placed(flat(200, 160, 250), (-60, 40, 260, 280))).background == 0
+
+
+def test_a_gradient_is_plain_and_noise_is_not() -> None:
+    across = Image.fromarray(np.tile(np.arange(200, dtype=np.uint8), (160, 1)))
+    assert measured(placed(across.convert("RGB"), (40, 40, 160, 120))).background == 1
+    noisy = np.random.default_rng(3).normal(200, 8, (160, 200)).round().astype(np.uint8)
+    assert measured(noisy).background < 0.1
+
+
+def test_the_background_is_measured_inside_plain_margins() -> None:
+    image = Image.fromarray(framed(20, 16, 20, 16)).convert("RGB")
+    assert measured(image).background == 0
+    assert "artificial_background" not in kinds(image)
+
+
+# Detail
+
+
+def test_sharpness() -> None:
+    across = np.arange(200)
+    step = np.tile(np.where(across < 100, 50, 200), (160, 1)).astype(np.uint8)
+    ramp = np.tile(np.clip(50 + 5 * (across - 85), 50, 200), (160, 1)).astype(np.uint8)
+    assert (measured(step).sharpness, measured(ramp).sharpness) == (1, 0.25)
+    assert ("blur" in kinds(step), "blur" in kinds(ramp)) == (False, True)
+
+
+@pytest.mark.parametrize("sigma", [5, 12, 24])
+def test_noise(sigma: int) -> None:
+    noisy = np.random.default_rng(7).normal(128, sigma, (200, 200)).round().clip(0, 255).astype(np.uint8)
+    assert measured(noisy).noise == pytest.approx(sigma, rel=0.08)
+    assert ("noise" in kinds(noisy)) == (sigma == 24)
+
+
+# What follows
+
+PLAIN = Measures(
+    margins=(0, 0, 0, 0), seams=(0.5, 0.5), saturation=80, tint=10, plain_levels=0.2, sharpness=0.7, noise=2,
+    background=0.1, size=(500, 150),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        (PLAIN, []),
+        (replace(PLAIN, margins=(0.004, 0, 0.126, 0)), [Hint("border", "plain margins: left 1 %, right 13 %")]),
+        (replace(PLAIN, seams=(0.949, 0.95)), [Hint("collage", "a straight edge from left to right")]),
+        (replace(PLAIN, saturation=16, tint=1), [Hint("filter", "nearly without colour")]),
+        (replace(PLAIN, saturation=17, tint=2.5), [Hint("filter", "a single tint")]),
+        (replace(PLAIN, saturation=17, tint=2.6), []),
+        (replace(PLAIN, plain_levels=0.55), [Hint("filter", "few levels of brightness")]),
+        (replace(PLAIN, background=0.5), [Hint("artificial_background", "a plain background")]),
+        (
+            replace(PLAIN, background=0.5, saturation=16, plain_levels=0.9),
+            [Hint("artificial_background", "a plain background")],
+        ),
+        (replace(PLAIN, background=0.49, plain_levels=0.54), []),
+        (replace(PLAIN, sharpness=0.4), [Hint("blur", "no sharp edge anywhere")]),
+        (replace(PLAIN, noise=15.4), [Hint("noise", "noise of 15 grey levels")]),
+        (replace(PLAIN, size=(149, 500)), [Hint("few_pixels", "149 × 500 pixels")]),
+        (
+            replace(PLAIN, sharpness=0.1, noise=20),
+            [Hint("blur", "no sharp edge anywhere"), Hint("noise", "noise of 20 grey levels")],
+        ),
+    ],
+)
+def test_hints_from_measures(changed: Measures, expected: list[Hint]) -> None:
+    assert hints_of_image(changed) == expected
+
+
+# Between images
+
+
+def hints_between(**images: Image.Image) -> dict[str, list[Hint]]:
+    return hints_between_images({name: measure(image)[1] for name, image in images.items()})
+
+
+def test_near_duplicates() -> None:
+    first, second = (Image.fromarray(texture(320, 240, seed)) for seed in (1, 2))
+    found = hints_between(d=first.point(lambda value: value * 9 // 10), c=first.resize((200, 150)), b=second, a=first)
+    assert found == {
+        "a": [Hint("duplicate", "nearly the same as c and 1 more", ("c", "d"))],
+        "b": [],
+        "c": [Hint("duplicate", "nearly the same as a and 1 more", ("a", "d"))],
+        "d": [Hint("duplicate", "nearly the same as a and 1 more", ("a", "c"))],
+    }
+    assert hints_between(a=first, b=second) == {"a": [], "b": []}
+    assert hints_between(a=first) == {"a": []}
+    assert hints_between() == {}
+
+
+@pytest.mark.parametrize("turn", list(Image.Transpose))
+def test_turned_and_mirrored_copies(turn: Image.Transpose) -> None:
+    """Either of the two may be the one that was turned, and smaller."""
+    image = Image.fromarray(texture(320, 240, 1))
+    copy = image.transpose(turn).resize((120, 120))
+    other = Image.fromarray(texture(320, 240, 2))
+    found = hints_between(a=image, b=copy, c=other)
+    assert {name: [hint.others for hint in hints] for name, hints in found.items()} == {
+        "a": [("b",)],
+        "b": [("a",)],
+        "c": [],
+    }
+
+
+def stamped(seed: int, right: int, bottom: int) -> Image.Image:
+    image = Image.fromarray(texture(320, 240, seed))
+    place = (320 - right, 240 - bottom)
+    ImageDraw.Draw(image).text(place, "© stock", fill=250, font=ImageFont.load_default(18), anchor="rs")
+    return image
+
+
+def test_the_same_stamp_in_the_same_corner() -> None:
+    found = hints_between(a=stamped(1, 5, 5), b=stamped(2, 5, 5), c=stamped(3, 180, 180), d=stamped(4, 30, 20))
+    assert found == {
+        "a": [Hint("watermark", "the same detail bottom right as in b", ("b",))],
+        "b": [Hint("watermark", "the same detail bottom right as in a", ("a",))],
+        "c": [],
+        "d": [],
+    }
+
+
+def test_frames_and_horizons_at_the_same_place_are_no_stamp() -> None:
+    first, second = (texture(320, 240, seed).copy() for seed in (1, 2))
+    first[225:] = second[225:] = 20
+    first[:, :12] = second[:, :12] = 250
+    assert hints_between(a=Image.fromarray(first), b=Image.fromarray(second)) == {"a": [], "b": []}
+
+
+def test_faint_detail_is_not_compared() -> None:
+    """Such as the same blocks of JPEG in two plain skies."""
+    faint = np.random.default_rng(5).integers(-3, 4, (60, 320))
+    first, second = texture(320, 240, 1).copy(), texture(320, 240, 2).copy()
+    first[:60], second[:60] = 200 + faint, 180 + faint
+    assert hints_between(a=Image.fromarray(first), b=Image.fromarray(second)) == {"a": [], "b": []}
+    first[:60], second[:60] = 200 + 5 * faint, 180 + 5 * faint
+    found = hints_between(a=Image.fromarray(first), b=Image.fromarray(second))
+    assert [hint.text for hint in found["a"]] == [
+        "the same detail top left as in b",
+        "the same detail top right as in b",
+    ]
+
+
+def test_images_too_small_for_corners_are_left_out() -> None:
+    small = Image.fromarray(texture(320, 40, 3))
+    found = hints_between(a=stamped(1, 5, 5), b=small, c=stamped(2, 5, 5))
+    assert [hint.text for hint in found["a"]] == ["the same detail bottom right as in c"]
+    assert found["b"] == []
+
+
+# Any image
+
+
+@pytest.mark.parametrize("size", [(1, 1), (2, 3), (5, 400), (7, 7), (3000, 9), (241, 97), (239, 95)])
+@pytest.mark.parametrize("mode", ["RGB", "L", "CMYK"])
+def test_any_size_and_mode(size: tuple[int, int], mode: str) -> None:
+    image = Image.new(mode, size)
+    before = image.tobytes()
+    measures, fingerprint = measure(image)
+    assert measures.noise == 0
+    assert hints_between_images({"a": fingerprint, "b": fingerprint})["a"] == [
+        Hint("duplicate", "nearly the same as b", ("b",))
+    ]
+    assert image.tobytes() == before

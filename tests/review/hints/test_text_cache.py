@@ -1,0 +1,94 @@
+"""Lines of text on disk: found again, whoever wrote them and whatever was left there."""
+
+import multiprocessing
+from pathlib import Path
+
+import pytest
+
+from cleanset.review.hints import background as text_cache
+from cleanset.review.hints.background import BackgroundHints, TextCache, usual_text_cache
+from cleanset.review.hints.text import TextLine
+
+LINES = (TextLine("© stock “1”", 0.875, (300, 270, 390, 290), 0.0), TextLine("日本", 1.0, (0, 0, 9, 9), 0.5))
+DIGEST = "3f" * 32
+
+
+def test_lines_are_found_again(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "cache"
+    cache = TextCache(folder)
+    assert cache.lines(DIGEST) is None
+    cache.keep(DIGEST, LINES)
+    cache.keep("ab" * 32, ())
+    assert TextCache(folder).lines(DIGEST) == LINES
+    assert TextCache(folder).lines("ab" * 32) == ()
+    assert sorted(path.name for path in folder.iterdir()) == sorted([f"{DIGEST}.json", f"{'ab' * 32}.json"])
+
+
+@pytest.mark.parametrize("content", [b"", b"[", b"{}", b'[{"text": "a"}]', b"\xff", b"null"])
+def test_a_damaged_file_counts_as_missing(tmp_path: Path, content: bytes) -> None:
+    cache = TextCache(tmp_path)
+    (tmp_path / f"{DIGEST}.json").write_bytes(content)
+    assert cache.lines(DIGEST) is None
+    cache.keep(DIGEST, LINES)
+    assert cache.lines(DIGEST) == LINES
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    """A file stands where the folder would be: root may write anywhere else."""
+    (tmp_path / "cache").write_text("")
+    cache = TextCache(tmp_path / "cache" / "hints")
+    cache.keep(DIGEST, LINES)
+    assert cache.lines(DIGEST) is None
+    (tmp_path / f"{DIGEST}.json").mkdir()
+    TextCache(tmp_path).keep(DIGEST, LINES)  # a folder in the way is replaced, or left
+
+
+def test_what_a_killed_server_left_is_removed(tmp_path: Path) -> None:
+    left = tmp_path / f".{DIGEST}.json.abcd1234.partial"
+    left.mkdir()
+    (left / "lock").touch()
+    TextCache(tmp_path).keep(DIGEST, LINES)
+    assert [path.name for path in tmp_path.iterdir()] == [f"{DIGEST}.json"]
+
+
+def keep_often(folder: Path) -> None:
+    cache = TextCache(folder)
+    for _ in range(100):
+        cache.keep(DIGEST, LINES)
+
+
+def test_several_processes_write_one_file(tmp_path: Path) -> None:
+    TextCache(tmp_path).keep(DIGEST, LINES)
+    processes = [multiprocessing.get_context("fork").Process(target=keep_often, args=(tmp_path,)) for _ in range(3)]
+    for process in processes:
+        process.start()
+    while any(process.is_alive() for process in processes):
+        assert TextCache(tmp_path).lines(DIGEST) == LINES
+    assert [process.exitcode for process in processes] == [0, 0, 0]
+    assert [path.name for path in tmp_path.iterdir()] == [f"{DIGEST}.json"]
+
+
+def test_the_usual_folder_names_the_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLEANSET_CACHE", str(tmp_path))
+    monkeypatch.setattr(text_cache, "can_read_text", lambda: True)
+    monkeypatch.setattr(text_cache, "version", lambda name: {"rapidocr": "3.10.0"}[name])
+    cache = usual_text_cache()
+    assert cache is not None
+    cache.keep(DIGEST, LINES)
+    assert (tmp_path / "hints" / "text-1-rapidocr-3.10.0" / f"{DIGEST}.json").is_file()
+    monkeypatch.setattr(text_cache, "can_read_text", lambda: False)
+    assert usual_text_cache() is None
+
+
+def test_a_known_image_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its lines are there although no process was started; an image that fails is not kept."""
+    from cleanset.files import sha256
+
+    cache = TextCache(tmp_path)
+    cache.keep(sha256(b"known"), LINES)
+    hints = BackgroundHints(lambda image_id: image_id.encode(), cache)
+    monkeypatch.setattr(hints, "_in_process", lambda function, data: None)
+    hints._read_text("known")
+    hints._read_text("unknown")
+    assert hints._lines == {"known": LINES, "unknown": ()}
+    assert len(list(tmp_path.iterdir())) == 1

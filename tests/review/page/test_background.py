@@ -1,0 +1,140 @@
+"""The process that measures images for the hints: what is kept, and when it ends."""
+
+import io
+import os
+import signal
+import subprocess
+import threading
+import time
+import urllib.request
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from PIL import Image, ImageDraw, ImageFont
+
+from cleanset.review.hints import background
+from cleanset.review.hints.background import BackgroundHints
+from cleanset.review.hints.text import can_read_text
+from tests.browser_tab import INSTALLED
+
+
+def wait_until(is_so: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process started and that still run."""
+    found = Path(f"/proc/{pid}/task/{pid}/children")
+    threads = Path(f"/proc/{pid}/task").glob("*/children") if found.exists() else []
+    return [int(child) for thread in threads for child in thread.read_text().split()]
+
+
+def spawned(pid: int) -> list[int]:
+    """Those of them that measure."""
+    found = []
+    for each in children(pid):
+        with suppress(FileNotFoundError):  # it has ended meanwhile
+            if b"spawn_main" in Path(f"/proc/{each}/cmdline").read_bytes():
+                found.append(each)
+    return found
+
+
+@pytest.fixture
+def jpeg() -> bytes:
+    out = io.BytesIO()
+    Image.new("RGB", (64, 48), "#4080c0").save(out, format="JPEG")
+    return out.getvalue()
+
+
+def test_only_the_last_ones_are_kept(jpeg: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "MAX_MEASURED", 3)
+    hints = BackgroundHints(lambda _: jpeg)
+    names = [f"ILSVRC2012_val_{number:08}" for number in range(1, 7)]
+    hints.request(names)
+    wait_until(lambda: names[-1] in hints.of(names))
+    assert list(hints.of(names)) == names[3:]
+    hints.request(names[:1])  # dropped, and measured again when it is shown again
+    wait_until(lambda: names[0] in hints.of(names))
+    assert len(hints.of(names)) == 3
+    hints.close()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not can_read_text(), reason="the extra text is not installed")
+def test_text_is_read_in_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(background.NO_TEXT)
+    image = Image.new("RGB", (320, 240), (90, 120, 90))
+    ImageDraw.Draw(image).text((10, 215), "picture of the week", fill="white", font=ImageFont.load_default(16))
+    out = io.BytesIO()
+    image.save(out, format="JPEG", quality=95)
+    hints = BackgroundHints(lambda _: out.getvalue())
+    hints.request(["a"])
+    wait_until(lambda: any(hint.kind == "text" for hint in hints.of(["a"]).get("a", [])))
+    assert [hint.text for hint in hints.of(["a"])["a"] if hint.kind == "text"] == ["“picture of the week”, bottom left"]
+    hints.close()
+
+
+def test_the_last_request_comes_first() -> None:
+    """What a reviewer looks at now, before what an earlier class asked for; each once."""
+    done: list[str] = []
+    begun, go_on = threading.Event(), threading.Event()
+
+    def work(name: str) -> None:
+        begun.set()
+        assert go_on.wait(60)
+        done.append(name)
+
+    queue = background._Queue(work)
+    queue.put("a")
+    assert begun.wait(60)
+    queue.put("bc")
+    queue.put("dcae")
+    go_on.set()
+    wait_until(lambda: len(done) >= 5)
+    queue.close()
+    assert done == ["a", "d", "c", "e", "b"]
+
+
+@pytest.mark.slow
+def test_a_killed_process_is_replaced(jpeg: bytes) -> None:
+    others = set(spawned(os.getpid()))  # of other tests, which end some time after these
+    hints = BackgroundHints(lambda _: jpeg)
+    hints.request(["a"])
+    wait_until(lambda: "a" in hints.of(["a"]))
+    (measuring,) = set(spawned(os.getpid())) - others
+    os.kill(measuring, signal.SIGKILL)
+    time.sleep(0.5)
+    # the one that notices goes without hints
+    hints.request(["b", "c"])
+    wait_until(lambda: "c" in hints.of(["c"]))
+    hints.close()
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_it_ends_with_the_server(edition: Path, how: signal.Signals) -> None:
+    """After Ctrl+C, which reaches both, without a traceback; after kill -9 of the server alone."""
+    process = subprocess.Popen(
+        [INSTALLED, "review", "--reviewer", "ada", "--no-browser"],
+        cwd=edition,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    address = process.stdout.readline().split()[2]
+    urllib.request.urlopen(address).read()
+    wait_until(lambda: len(spawned(process.pid)) == 1)
+    (measuring,) = spawned(process.pid)  # it may still be importing
+    if how == signal.SIGINT:
+        os.killpg(process.pid, how)
+        assert "Traceback" not in process.communicate(timeout=30)[1]
+    else:  # one that is still starting may say that its parent is gone
+        process.kill()
+        process.communicate(timeout=30)
+    wait_until(lambda: not Path(f"/proc/{measuring}").exists(), 10)

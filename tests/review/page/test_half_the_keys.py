@@ -1,0 +1,185 @@
+"""One key for all the rest of a class, one for an exception, and keys typed ahead, in a browser."""
+
+from pathlib import Path
+
+import yaml
+
+from cleanset.review.page.keys import READ_SECONDS
+from tests.browser_tab import PATIENCE
+
+from .conftest import Open, Serve
+from .reviewing import reviews
+from .test_reviewing import with_one_model
+from .test_typing_ahead import wait_for
+
+GOLDFISH, LADYBUG = "n01443537", "n02165456"
+GRID = {"verdict": "clean", "seen": "grid"}
+
+
+def test_one_key_a_class(edition: Path, start: Serve, visit: Open) -> None:
+    """Twelve presses for the twelve classes of the sample: every image that the queue asks for, all clean."""
+    params = yaml.safe_load((edition / "params.yaml").read_text())
+    params["review"]["seconds_per_image"] = 0.02
+    (edition / "params.yaml").write_text(yaml.safe_dump(params))
+    at = visit(start())
+    classes = []
+    while at.wnid:
+        classes.append(at.wnid)
+        at.press("a")
+    assert len(classes) == len(set(classes)) == 12
+    saved = reviews(edition)
+    assert sorted(saved) == sorted(classes)
+    assert [entry for of_class in saved.values() for entry in of_class.values()] == [GRID] * 70
+
+
+def test_a_second_press_at_once_takes_no_other_class(edition: Path, start: Serve, visit: Open) -> None:
+    """The next class, which nobody has looked at, is loaded ahead and shown long before the second press."""
+    with_one_model(edition)
+    at = visit(start())
+    at.page.wait_for_timeout(2_000)
+    at.press("a")
+    assert at.wnid == LADYBUG
+    at.page.wait_for_timeout(60)
+    at.page.keyboard.press("a")
+    wait_for(at, 2)
+    assert "within half a second of it" in at.notice
+    at.page.wait_for_timeout(2_500)
+    assert (at.wnid, set(reviews(edition))) == (LADYBUG, {GOLDFISH})
+    at.press("a")
+    assert set(reviews(edition)) == {GOLDFISH, LADYBUG}
+
+
+def test_the_key_waits_shows_it_and_is_one_step(edition: Path, start: Serve, visit: Open) -> None:
+    with_one_model(edition)
+    at = visit(start())
+    at.page.reload()  # the time begins anew
+    at.ready()
+    asked = at.shown
+    at.page.wait_for_timeout(600)
+    at.page.keyboard.press("a")
+    at.page.wait_for_selector("#wait")
+    assert "All clean in" in at.page.inner_text("#wait")
+    assert reviews(edition) == {}
+    at.page.keyboard.press("Escape")
+    at.page.wait_for_selector("#wait", state="detached")
+    at.page.wait_for_timeout(1500)
+    assert (at.wnid, reviews(edition)) == (GOLDFISH, {})
+    at.press("a")
+    assert at.notice == "3 images are clean. goldfish is settled."
+    assert reviews(edition) == {GOLDFISH: dict.fromkeys(sorted(asked), GRID)}
+    at.press("z")
+    assert (at.wnid, at.notice, reviews(edition)) == (GOLDFISH, "Undone: clean, 3 images.", {})
+
+
+def test_what_is_not_whole_on_the_screen_is_left(edition: Path, start: Serve, visit: Open) -> None:
+    at = visit(start())
+    at.page.set_viewport_size({"width": 900, "height": 500})
+    at.page.wait_for_timeout(1000)
+    first, second = at.shown[:2]
+    at.press("a")
+    assert "not whole on the screen or under 160 pixels wide" in at.notice
+    assert set(reviews(edition)[GOLDFISH]) == {first, second}
+    at.page.set_viewport_size({"width": 330, "height": 900})  # no image is 160 pixels wide
+    at.press("a")
+    assert set(reviews(edition)[GOLDFISH]) == {first, second}
+
+
+PLACES = "[...document.querySelectorAll('#cards .photo')].map(each => JSON.stringify(each.getBoundingClientRect()))"
+
+
+def test_an_exception_is_one_press_and_its_reason_another(edition: Path, start: Serve, visit: Open) -> None:
+    at = visit(start())
+    first, second, third = at.shown[:3]
+    places = at.page.evaluate(PLACES)
+    at.page.wait_for_function(
+        "[...document.querySelectorAll('[data-likeliest]')].every(each => each.dataset.likeliest)", timeout=PATIENCE
+    )
+    assert at.page.evaluate(PLACES) == places  # hints that arrive move no image
+    guessed = at.page.get_attribute(f"[data-card='{third}']", "data-likeliest")
+    at.press("Shift+Digit3")
+    assert at.caption(third) == f"reject: {guessed}".replace("_", " ")
+    assert at.focus != third
+    at.press("Shift+KeyG")
+    assert reviews(edition) == {GOLDFISH: {third: {"verdict": "reject", "reason": "wrong_class"}}}
+    at.page.click(f"[data-card='{second}']", modifiers=["Shift"])
+    at.page.wait_for_selector(f"[data-card='{second}'].reject", timeout=PATIENCE)
+    assert at.focus != second
+    at.press("z", "z", "z")
+    assert reviews(edition) == {}
+    while at.focus != first:
+        at.press("ArrowLeft")
+    at.press("Shift+KeyL")  # at once, without a guess
+    assert reviews(edition) == {GOLDFISH: {first: {"verdict": "reject", "reason": "blur"}}}
+
+
+def test_an_exception_goes_before_the_key_that_waits(edition: Path, start: Serve, visit: Open) -> None:
+    at = visit(start())
+    at.page.reload()
+    at.ready()
+    second = at.shown[1]
+    at.page.wait_for_timeout(600)
+    at.page.keyboard.press("a")
+    at.page.keyboard.press("Shift+Digit2")
+    at.page.wait_for_selector("#wait")
+    at.page.wait_for_selector("#wait", state="detached", timeout=PATIENCE)
+    wait_for(at, 2)
+    saved = reviews(edition)[GOLDFISH]
+    assert saved.pop(second)["verdict"] == "reject"
+    assert list(saved.values()) == [GRID] * 7
+
+
+def test_an_opened_image_is_marked(edition: Path, start: Serve, visit: Open) -> None:
+    at = visit(start())
+    first, second = at.shown[:2]
+    at.press("Enter", "Escape", "c", "c")
+    assert reviews(edition)[GOLDFISH] == {
+        first: {"verdict": "clean", "seen": "single"}, second: {"verdict": "clean"},
+    }  # fmt: skip
+    at.press("Enter", "Escape", "a")
+    assert sorted(entry.get("seen", "") for entry in reviews(edition)[GOLDFISH].values()) == [
+        "", *["grid"] * 5, "single", "single",
+    ]  # fmt: skip
+
+
+def test_sixty_keys_typed_ahead_count_or_are_told(edition: Path, start: Serve, visit: Open) -> None:
+    at = visit(start())
+    for _ in range(60):
+        at.page.keyboard.press("c")
+    wait_for(at, 60)
+    count = sum(map(len, reviews(edition).values()))
+    assert count < 60
+    assert f"{60 - count} keys were pressed before the images were shown" in at.notice
+    at.page.wait_for_timeout(1_000 * READ_SECONDS)
+    at.press("ArrowRight")
+    assert at.notice == ""
+
+
+def test_keys_lost_with_the_connection_are_told(start: Serve, visit: Open) -> None:
+    server = start()
+    at = visit(server)
+    server.kill()
+    for _ in range(3):
+        at.page.keyboard.press("c")
+    opened = at.page.evaluate("performance.timeOrigin")
+    start()
+    at.page.wait_for_function("old => performance.timeOrigin > old", arg=opened, timeout=PATIENCE)
+    at.page.wait_for_selector(".notice.error", timeout=PATIENCE)
+    assert at.notice == "The connection was lost, and 3 keys with it: look which verdicts are missing."
+
+
+def test_the_magnifier_shows_the_pixels_under_the_mouse_while_q_is_held(
+    edition: Path, start: Serve, visit: Open
+) -> None:
+    at = visit(start())
+    place = at.page.locator("[data-card] img").first.bounding_box()
+    assert place is not None
+    at.page.mouse.move(place["x"] + place["width"] / 2, place["y"] + place["height"] / 2)
+    at.page.keyboard.down("q")
+    at.page.wait_for_selector("#magnifier img")
+    at.page.mouse.move(place["x"] + place["width"] / 2 + 1, place["y"] + place["height"] / 2)
+    at.page.wait_for_function("document.querySelector('#magnifier span').textContent.endsWith(' %')", timeout=PATIENCE)
+    natural, wide = at.page.eval_on_selector("#magnifier img", "i => [i.naturalWidth, i.getBoundingClientRect().width]")
+    assert wide >= natural
+    at.page.keyboard.up("q")
+    at.page.wait_for_selector("#magnifier", state="detached")
+    assert (at.of_view("pressed"), reviews(edition)) == ("0", {})

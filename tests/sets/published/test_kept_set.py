@@ -1,0 +1,68 @@
+"""The published set in the cache: `cleanset.load("scooter", images=...)`."""
+
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+import cleanset
+from cleanset.errors import CleansetError
+from cleanset.sets.folder import read_entries
+from tests.sets.published.conftest import Drawn
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CLEANSET_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_made_once(drawn: Drawn, cache: Path, tmp_path: Path) -> None:
+    """Afterwards the archive need only be there; a lost image is made again."""
+    archive = Path(shutil.copy(drawn.archive, tmp_path / "val.tar"))
+    images = cleanset.load("scooter", images=archive, digests=drawn.digests)
+    assert images.entries == read_entries(drawn.out)
+    assert images.folder.is_relative_to(cache / "published")
+    assert images[0][1] == 0
+    size = archive.stat().st_size
+    archive.write_bytes(b"")
+    assert cleanset.load("scooter", images=str(archive), digests=drawn.digests).folder == images.folder
+    (images.folder / images.entries[3].file).unlink()
+    with pytest.raises(CleansetError):
+        cleanset.load("scooter", images=archive, digests=drawn.digests)
+    shutil.copy(drawn.archive, archive)
+    assert archive.stat().st_size == size
+    again = cleanset.load("scooter", images=archive, digests=drawn.digests)
+    assert [record["file"] for _, _, record in again][3] == images.entries[3].file
+    assert sorted(path.name for path in images.folder.parent.iterdir()) == ["lock", "norm_robust"]
+
+
+def test_two_at_once(drawn: Drawn, cache: Path) -> None:
+    found: list[Path] = []
+
+    def load() -> None:
+        found.append(cleanset.load("scooter", images=drawn.archive, digests=drawn.digests).folder)
+
+    threads = [threading.Thread(target=load) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 2
+    assert len(set(found)) == 1
+    assert found[0].is_relative_to(cache)
+
+
+def test_what_it_needs(drawn: Drawn, cache: Path, tmp_path: Path) -> None:
+    cache.touch()
+    with pytest.raises(CleansetError, match=r'your own copy of ImageNet: .* cleanset\.load\("scooter", images='):
+        cleanset.load("scooter", tmp_path)
+    with pytest.raises(CleansetError, match="images= with 'standard'; expected it with 'scooter'"):
+        cleanset.load("standard", images=drawn.archive)
+    with pytest.raises(CleansetError, match=r"none\.tar: missing; expected ImageNet's validation images"):
+        cleanset.load("scooter", images=tmp_path / "none.tar")
+    with pytest.raises(CleansetError, match="unknown model 'resnet'; expected one of norm_robust"):
+        cleanset.load("scooter", images=drawn.archive, role="resnet")
+    with pytest.raises(CleansetError, match="expected a cache that can be written: set CLEANSET_CACHE"):
+        cleanset.load("scooter", images=drawn.archive, digests=drawn.digests)

@@ -1,0 +1,325 @@
+"""`cleanset.load` and `cleanset.table`: from a folder, and from a git repository."""
+
+import hashlib
+import importlib.metadata
+import io
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader, Dataset, Subset
+from torchvision.datasets import ImageFolder
+
+import cleanset
+from cleanset.edition.paths import Edition
+from tests.checkouts import Checkout
+from tests.sets.conftest import FILES
+from tests.sets.test_verify import describe_anew, rewrite, rows
+
+pytestmark = pytest.mark.slow
+
+
+def test_importing_it_imports_next_to_nothing() -> None:
+    program = "import sys, cleanset; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    imported = set(done.stdout.split())
+    assert {name for name in imported if name.startswith("cleanset")} == {"cleanset"}
+    assert imported.isdisjoint({"torch", "numpy", "pandas", "PIL", "dvc", "pydantic", "yaml", "typer"})
+    assert cleanset.__all__ == ["CleansetError", "Results", "evaluate", "load", "table"]
+    assert cleanset.__version__ == importlib.metadata.version("cleanset")
+    with pytest.raises(AttributeError, match="module 'cleanset' has no attribute 'lod'"):
+        cleanset.lod  # noqa: B018
+
+
+@pytest.mark.parametrize("where", ["edition", "export"])
+def test_images_classes_and_records(edition: Edition, where: str) -> None:
+    export = edition.export("standard")
+    images = cleanset.load("standard", edition=edition.folder if where == "edition" else export)
+    assert len(images) == 6
+    assert [images.classes[label] for _, label, _ in images] == [file.split("/")[0] for file in FILES]
+    for (image, label, record), row in zip(images, rows(export), strict=True):
+        assert (label, record["class_index"]) == (int(row["class_index"]),) * 2
+        with Image.open(export / row["file"]) as original:
+            assert np.array_equal(np.asarray(image), np.asarray(original.convert("RGB")))
+        assert {name: str(record[name]) for name in ("image_id", "wnid", "rank", "tier", "file_sha256")} == {
+            name: row[name] for name in ("image_id", "wnid", "rank", "tier", "file_sha256")
+        }
+    # crop boxes in the pixels of the source; the whole of a whole image
+    assert [record["crop"] for _, _, record in images][:2] == [(0, 0, 43, 31), (3, 4, 23, 40)]
+
+
+def test_as_torchvision_names_it(edition: Edition) -> None:
+    images = cleanset.load("standard", edition.folder)
+    folder = ImageFolder(str(edition.export("standard")))
+    assert images.targets == [label for _, label, _ in images] == [0, 0, 278, 278, 278, 281]
+    assert [images.classes[label] for label in images.targets] == [folder.classes[label] for label in folder.targets]
+    assert {wnid: images.class_to_idx[wnid] for wnid in folder.class_to_idx} == {
+        "n01440764": 0, "n02119789": 278, "n02123045": 281,
+    }  # fmt: skip
+    assert (len(images.classes), len(images.class_to_idx), len(images.class_names)) == (1000,) * 3
+    assert [images.class_names[label] for label in images.targets] == [
+        record["class_name"] for _, _, record in images
+    ] == ["tench", "tench", "kit fox", "kit fox", "kit fox", "tabby"]  # fmt: skip
+    assert repr(images) == f"ImageSet(standard: 6 images of 3 classes, {str(edition.export('standard'))!r})"
+    other = cleanset.load("standard", edition.folder, transform=len)
+    assert repr(other).endswith(", transform=<built-in function len>)")
+
+
+@pytest.mark.parametrize(
+    ("position", "error", "message"),
+    [
+        (slice(1, 3), TypeError, "ImageSet, a slice; expected one position: for a part of the images take torch.utils"),
+        ("n01440764", TypeError, "ImageSet, position 'n01440764'; expected a whole number"),
+        (1.0, TypeError, "ImageSet, position 1.0; expected a whole number"),
+        (6, IndexError, "ImageSet, position 6; expected one of its 6 images"),
+        (-7, IndexError, "ImageSet, position -7; expected one of its 6 images"),
+    ],
+)
+def test_positions_that_it_does_not_take(edition: Edition, position: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error) as raised:
+        cleanset.load("standard", edition.folder)[position]
+    assert str(raised.value).startswith(message)
+
+
+def test_positions_that_it_takes(edition: Edition) -> None:
+    images = cleanset.load("standard", edition.folder)
+    for position in (np.int64(1), torch.tensor(1), -5, True):
+        assert images[position][2]["file"] == FILES[1]  # type: ignore[index]
+    part: Any = Subset(cast(Any, images), range(1, 3))
+    assert [part[position][2]["file"] for position in (0, 1)] == FILES[1:3]
+
+
+def size_and_mean(image: Any) -> torch.Tensor:
+    return torch.tensor([*image.size, np.asarray(image).mean()])
+
+
+def test_in_a_data_loader_with_workers(edition: Edition) -> None:
+    images = cleanset.load("standard", edition.folder, transform=size_and_mean)
+    assert isinstance(images, Dataset)
+    batches = list(DataLoader(images, batch_size=4, num_workers=2))
+    assert [tuple(images.shape) for images, _, _ in batches] == [(4, 3), (2, 3)]
+    assert torch.cat([labels for _, labels, _ in batches]).tolist() == [0, 0, 278, 278, 278, 281]
+    assert [name for _, _, records in batches for name in records["file"]] == FILES
+    assert [text for _, _, records in batches for text in records["real_classes"]][3:] == ["278 281", "278 999", "281"]
+    assert torch.cat([records["confidence"] for _, _, records in batches]).tolist()[4] == 0.375
+    assert torch.cat([records["crop"][3] for _, _, records in batches]).tolist() == [31, 40, 34, 36, 10, 36]
+    assert batches[0][0][1].tolist()[:2] == [20, 36]
+
+
+def test_table(edition: Edition) -> None:
+    table = cleanset.table("standard", edition=edition.folder)
+    assert table["file"].tolist() == FILES
+    assert table["class_index"].tolist() == [0, 0, 278, 278, 278, 281]
+    assert table["confidence"].tolist() == [0.75, 0.875, 0.5, 0.25, 0.375, 0.99999994]
+    assert table["source_confidence"].tolist() == [0.75, 0.5, 0.5, 0.25, 0.125, 0.99999994]
+    assert table["real_classes"].tolist() == ["0", "0", "278", "278 281", "278 999", "281"]
+    assert table["right"].tolist() == [pd.NA, 23, pd.NA, pd.NA, 20, pd.NA]
+    assert table.dtypes[["left", "rank"]].astype(str).tolist() == ["Int64", "int64"]
+    assert table["encoder"].tolist()[0] == ""
+    assert table["encoder"].str.startswith("Pillow ").tolist() == [False, True, False, False, True, False]
+
+
+def test_other_bytes_are_not_handed_out(copy: Path) -> None:
+    images = cleanset.load("standard", copy)
+    (copy / FILES[0]).write_bytes((copy / FILES[2]).read_bytes())
+    with pytest.raises(cleanset.CleansetError, match=rf"{FILES[0]}: SHA-256 \w+, expected \w+ as in the manifest; see"):
+        images[0]
+    assert images[1][2]["file"] == FILES[1]
+
+
+def test_what_to_do_when_it_is_not_there(edition: Edition, tmp_path: Path) -> None:
+    (tmp_path / "edition").mkdir()
+    shutil.copy(edition.folder / "params.yaml", tmp_path / "edition")
+    for model, where, rev, message in (
+        ("standard", "edition", None, "/edition/data/export/standard: not there; run dvc pull export@standard in "),
+        ("vit", "edition", None, "params.yaml: no model 'vit'; expected one of standard"),
+        (
+            "standard",
+            ".",
+            None,
+            ": neither an edition nor an export; expected a folder with params.yaml or manifest.csv, or ",
+        ),
+        ("standard", "nowhere", None, "/nowhere: missing; expected a folder with params.yaml or manifest.csv, or the "),
+        ("standard", "edition", "v1", "/edition: a folder; rev goes with the address of a git repository, such as "),
+        (
+            "robust",
+            edition.export("standard"),
+            None,
+            "manifest.csv: the set of model standard; expected that of robust",
+        ),
+    ):
+        for call in (cleanset.load, cleanset.table):
+            with pytest.raises(cleanset.CleansetError) as raised:
+                call(model, tmp_path / where, rev=rev)
+            assert message in str(raised.value)
+            assert "\n" not in str(raised.value)
+    with pytest.raises(cleanset.CleansetError, match="a folder; update and force go with the address of a git repo"):
+        cleanset.load("standard", tmp_path, force=True)
+
+
+def test_a_plain_sequence_without_torch(edition: Edition) -> None:
+    program = (
+        "import sys; sys.modules['torch'] = None\n"
+        "import cleanset; images = cleanset.load('standard', sys.argv[1])\n"
+        "print(type(images).__mro__[:-1] == (type(images),), len(images), [label for _, label, _ in images])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(edition.folder)], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "True 6 [0, 0, 278, 278, 278, 281]\n", done.stderr
+
+
+PROGRAM = """
+import json, sys
+import cleanset
+url, rev, folder = sys.argv[1:]
+def answer(call, *arguments, **keywords):
+    try:
+        return str(len(call(*arguments, **keywords)))
+    except cleanset.CleansetError as error:
+        return str(error)
+images = cleanset.load("standard", edition=url, folder=folder)
+image, label, record = images[-1]
+print(json.dumps({
+    "images": [entry.file for entry in images.entries],
+    "last": [image.size, label, record["file"]],
+    "at": str(images.folder),
+    "table": cleanset.table("standard", edition=url, rev=rev, folder=folder)["file"].tolist(),
+    "again": answer(cleanset.load, "standard", edition=url, rev=rev, folder=folder),
+    "model": answer(cleanset.load, "vit", edition=url),
+    "rev": answer(cleanset.table, "standard", edition=url, rev="v9"),
+    "folder": answer(cleanset.table, "standard", edition=url, folder="imagenet"),
+    "url": answer(cleanset.load, "standard", edition=url + "-not"),
+}))
+"""
+
+
+@pytest.mark.exhaustive
+def test_from_a_git_repository(published: Checkout, repository: Path, tmp_path: Path) -> None:
+    """Far from any checkout; nothing of the repository but its address is known."""
+    clone = published.clone(tmp_path / "published" / "cleanset")  # moved away below, while others use the first
+    url = f"file://{clone.folder}"
+    commit = published.run("git", "rev-parse", "HEAD").stdout.strip()
+    environment = published.environment() | {
+        "CLEANSET_CACHE": str(tmp_path / "cache"),
+        "PYTHONPATH": str(repository / "src"),
+    }
+
+    def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", program, *arguments]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+
+    done = run(PROGRAM, url, commit, ".")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    export = published.folder / "data" / "export" / "standard"
+    expected = [row["file"] for row in rows(export)]
+    assert found["images"] == found["table"] == expected
+    with Image.open(export / expected[-1]) as image:
+        assert found["last"] == [list(image.size), int(rows(export)[-1]["class_index"]), expected[-1]]
+    assert found["again"] == str(len(expected))
+    assert Path(found["at"]).is_relative_to(tmp_path / "cache")
+    models = "corruption_robust, norm_robust, standard"
+    assert found["model"] == f"{url}: no finished set of model vit; expected one of {models}"
+    assert found["folder"] == (
+        f"{url}, folder imagenet: no dvc.lock; expected the folder of an edition (--folder); editions are in: ."
+    )
+    assert found["rev"] == f"{url}: no revision v9; expected a branch, a tag or a commit of it"
+    assert found["url"].startswith(f"{url}-not: repository unreachable ('{clone.folder}-not' does not appear to be")
+    assert not any("\n" in found[name] for name in ("model", "folder", "rev", "url"))
+
+    # what was fetched is not asked for again: at a commit, the repository need not be there
+    gone = f"import cleanset; print(len(cleanset.load('standard', {url!r}, rev={commit!r})))"
+    clone.folder.rename(clone.folder.with_name("hidden"))
+    assert run(gone).stdout == f"{len(expected)}\n"
+
+
+def test_what_a_remote_has_spoilt_is_refused(published: Checkout, tmp_path: Path) -> None:
+    clone = published.clone(tmp_path / "clone")
+    remote = published.folder.parent / "remote"
+    shutil.copytree(remote, tmp_path / "remote")
+    clone.run("dvc", "remote", "modify", "origin", "url", str(tmp_path / "remote"))
+    clone.commit("Another remote")
+    export = published.folder / "data" / "export" / "standard"
+    image = export / rows(export)[0]["file"]
+    objects = (path for path in (tmp_path / "remote").rglob("*") if path.is_file())
+    spoilt = next(path for path in objects if path.read_bytes() == image.read_bytes())
+    spoilt.chmod(0o644)
+    spoilt.write_bytes(image.read_bytes()[:-100])
+    program = (
+        "import cleanset, sys\n"
+        "try:\n"
+        f"    cleanset.load('standard', 'file://{clone.folder}')\n"
+        "except cleanset.CleansetError as error:\n"
+        "    print(error)\n"
+    )
+    environment = clone.environment() | {
+        "PYTHONPATH": str(published.folder / "src"),
+        "CLEANSET_CACHE": str(tmp_path / "cache"),
+        "DVC_SITE_CACHE_DIR": str(tmp_path / "site"),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    name = f"{image.parent.name}/{image.name}"
+    assert done.stdout.startswith(f"{tmp_path}/remote: {name} is damaged there (MD5 "), done.stderr
+    assert done.stdout.count("\n") == 1
+    assert not list((tmp_path / "cache").rglob("standard/manifest.csv"))
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_file_that_is_no_image_though_its_digests_agree(copy: Path) -> None:
+    large = io.BytesIO()
+    Image.new("L", (20_000, 20_000)).save(large, "PNG")
+    for data, why in ((b"no image", "cannot identify image file"), (large.getvalue(), "Image size (400000000 pixels)")):
+        (copy / FILES[0]).write_bytes(data)
+        rewrite(copy, 2, source_sha256=sha256(copy / FILES[0]), file_sha256=sha256(copy / FILES[0]))
+        images = cleanset.load("standard", copy)
+        with pytest.raises(cleanset.CleansetError) as raised:
+            images[0]
+        assert str(raised.value).startswith(f"{copy / FILES[0]}: cannot be decoded ({why}")
+        assert images[1][2]["file"] == FILES[1]
+
+
+def test_a_set_that_verify_would_not_pass(copy: Path) -> None:
+    for call in (cleanset.load, cleanset.table):
+
+        def message(call: Callable[..., Any] = call) -> str:
+            with pytest.raises(cleanset.CleansetError) as raised:
+                call("standard", copy)
+            return str(raised.value)
+
+        before = {name: (copy / name).read_text() for name in ("manifest.csv", "metadata.csv", "croissant.json")}
+        before["checksums.sha256"] = (copy / "checksums.sha256").read_text()
+        rewrite(copy, 3, pixels_sha256=rows(copy)[0]["pixels_sha256"])
+        assert message() == (
+            f"{copy}/manifest.csv: twice        {FILES[1]}: the same image as {FILES[0]}; expected one place for each; "
+            "export or fetch the set again"
+        )
+        old = sha256(copy / "manifest.csv")
+        (copy / "manifest.csv").write_text((copy / "manifest.csv").read_text().split("\n")[0] + "\n")
+        assert message().startswith(f"{copy}/manifest.csv: SHA-256 {sha256(copy / 'manifest.csv')}, expected {old} as ")
+        describe_anew(copy, old)
+        assert ": no images; expected at least one; " in message()
+        (copy / "checksums.sha256").write_text("")
+        assert (
+            f"checksums.sha256: no SHA-256 for manifest.csv; expected {sha256(copy / 'manifest.csv')}, which it has; "
+            in message()
+        )
+        (copy / "checksums.sha256").unlink()
+        assert message().startswith(f"{copy}/checksums.sha256: missing; expected the digest of manifest.csv in it")
+        for name, text in before.items():
+            (copy / name).write_text(text)
+        assert len(call("standard", copy)) == 6
