@@ -20,7 +20,7 @@ from cleanset.review.store import read_reviews
 from cleanset.selection.fill import UNREVIEWED, Decision, fill, with_decisions
 from cleanset.sets.published.lists import MOST, read_pool, read_top5
 from cleanset.sets.published.replay import real_labels
-from cleanset.tables import TIERS
+from cleanset.vocabulary import TIERS
 from measuring import PROJECT, print_machine, print_table, share
 
 IMAGENET = Edition(PROJECT / "imagenet")

@@ -52,7 +52,7 @@ PRELOADED = [
     "cleanset.sets.rebuild", "cleanset.sets.verify", "cleanset.sets.archive", "cleanset.review.status",
     "tests.ten_images", "tests.measure.compare.command",
 ]  # fmt: skip
-PRELOADED_WITH_TORCH = ["cleanset.scoring.engine", "cleanset.scoring.provenance", "cleanset.stages.score"]
+PRELOADED_WITH_TORCH = ["cleanset.scoring.engine", "cleanset.scoring.validity", "cleanset.stages.score"]
 FORK_SERVER.set_forkserver_preload(PRELOADED)
 
 

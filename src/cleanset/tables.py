@@ -1,6 +1,4 @@
-"""The closed lists: tiers, verdicts, and why an image is not in a set.
-
-The tables that stages hand on: Parquet, keyed and sorted by `image_id`, every value checked on reading.
+"""The tables that stages hand on: Parquet, keyed and sorted by `image_id`, every value checked on reading.
 
 In CROPS and CROP_SCORES, where an image may have several crops, the box belongs to the key; in VOTES the reviewer.
 """
@@ -11,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,54 +21,7 @@ from numpy.typing import NDArray
 from cleanset.errors import CleansetError, reason
 from cleanset.files import open_file, replacing
 from cleanset.validation import shown
-
-Tier = Literal["top5", "reserve", "relaxed"]
-TIERS: tuple[str, ...] = get_args(Tier)
-"""The tiers, in the order in which a class is filled."""
-
-Verdict = Literal["clean", "crop", "reject", "unsure"]
-Reason = Literal[
-    "watermark",
-    "text",
-    "border",
-    "collage",
-    "filter",
-    "noise",
-    "blur",
-    "drawing",
-    "too_small",
-    "artificial_background",
-    "modification",
-    "wrong_class",
-    "several_objects",
-    "duplicate",
-    "other",
-]
-Basis = Literal["explicit", "implied", "default"]
-Seen = Literal["grid", "single"]
-"""The way an image was seen: among those taken as clean together, or opened by itself."""
-
-VERDICTS: tuple[str, ...] = get_args(Verdict)
-REASONS: tuple[str, ...] = get_args(Reason)
-"""A reviewer's reasons for verdict crop or reject; modification: a visible one that is not further specified."""
-
-BASES: tuple[str, ...] = get_args(Basis)
-"""The bases of a verdict: given on this very image, implied by one on several, or by default: nothing was found."""
-
-WRONG_AFTER_CROP = "wrong_after_crop"
-"""The reason of a candidate that the model misclassifies once it is cropped as the reviewers decided."""
-
-SourceCheck = Literal["archive_md5", "image_sha256", "none"]
-"""The check of an image's bytes: by the MD5 of its archive, by a table of digests, or by nothing from outside."""
-
-BOX_UNKNOWN = "box_unknown"
-"""The reason of a candidate that is to be cropped, by a box that nobody has drawn yet."""
-
-EXCLUSION_REASONS = (
-    *REASONS, "unsure", WRONG_AFTER_CROP, "conflict", "too_few_reviewers", BOX_UNKNOWN, "unreviewed", "not_needed",
-)  # fmt: skip
-"""The reasons why a candidate is not in the set."""
-
+from cleanset.vocabulary import EXCLUSION_REASONS, TIERS, VERDICTS
 
 REMEDY = "run dvc checkout to restore it, or dvc repro"
 
@@ -180,7 +131,7 @@ SHA256 = Column(pa.string(), "a SHA-256 of 64 hexadecimal digits", _matches("[0-
 FILE = Column(pa.string(), "a path", _matches("[^\\x00]+"))
 MODE = Column(pa.string(), "RGB, L or CMYK", _one_of("RGB", "L", "CMYK"))
 TIER = Column(pa.string(), f"one of {', '.join(TIERS)}", _one_of(*TIERS))
-REASON = Column(pa.string(), "a reason of the closed list (cleanset/tables.py)", _one_of(*EXCLUSION_REASONS))
+REASON = Column(pa.string(), "a reason of the closed list (cleanset/vocabulary.py)", _one_of(*EXCLUSION_REASONS))
 REVIEWER = Column(pa.string(), "the name of a reviewer's folder", _matches("[a-z0-9][a-z0-9_-]*"))
 VERDICT = Column(pa.string(), f"one of {', '.join(VERDICTS)}", _one_of(*VERDICTS))
 FLAG = Column(pa.bool_(), "true or false", _any)

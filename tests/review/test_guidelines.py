@@ -9,7 +9,8 @@ from cleanset.errors import CleansetError
 from cleanset.review.guidelines import own_guidelines, usual_guidelines, write_guidelines
 from cleanset.review.store import reviewer_folders
 from cleanset.sets.folder import DESCRIPTIONS, OPTIONAL
-from cleanset.tables import REASONS, VOTES, read_table, text_of_table, write_table
+from cleanset.tables import VOTES, read_table, text_of_table, write_table
+from cleanset.vocabulary import REASONS
 
 ONE = pd.DataFrame(
     [("ILSVRC2012_val_00000001", "ada", "clean", None, None)],

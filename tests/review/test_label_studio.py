@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cleanset.errors import CleansetError
 from cleanset.review.label_studio.format import CONTROLS, labeling_config, read_votes
 from cleanset.review.verdicts import Review
-from cleanset.tables import Reason
+from cleanset.vocabulary import Reason
 from tests.properties import examples
 from tests.review.answers import Json, answered, choice, rectangle, result, results
 

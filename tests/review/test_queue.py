@@ -27,7 +27,7 @@ from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
 from cleanset.selection.crop_check import Prediction, after_crop
 from cleanset.selection.fill import UNREVIEWED, Decision, fill
-from cleanset.tables import TIERS
+from cleanset.vocabulary import TIERS
 from tests.properties import examples
 from tests.review.classes import DECISIONS, Ranked, candidates_of, decide_by, fewest, kept, must_be_asked
 from tests.selection.by_hand import reviewed

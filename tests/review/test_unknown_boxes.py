@@ -12,7 +12,7 @@ from cleanset.review.queue import Decisions, class_status, decide_all, for_revie
 from cleanset.review.store import BOARD, Votes
 from cleanset.review.verdicts import Review, Vote
 from cleanset.selection.fill import CONFLICT, TO_BE_CROPPED, UNREVIEWED, Decision
-from cleanset.tables import TIERS
+from cleanset.vocabulary import TIERS
 from tests.properties import examples
 from tests.review.classes import candidates_of, decide_by
 from tests.selection.by_hand import filled, kept, reviewed, still_open

@@ -20,8 +20,8 @@ from cleanset.scoring.comparison import Distance, distance, easiest, sample, sam
 from cleanset.scoring.engine import DevicePipeline
 from cleanset.scoring.logits import ranked
 from cleanset.scoring.models import LoadedModel, load_model
-from cleanset.scoring.provenance import scoring_code
 from cleanset.scoring.scorer import arithmetic, grouped, to_table
+from cleanset.scoring.validity import code_of
 from cleanset.stages import score as stage
 from cleanset.tables import SCORES, write_table
 from tests.scoring.editions import make_edition
@@ -139,7 +139,7 @@ def test_float64_has_nothing_to_report(tmp_path: Path, capsys: pytest.CaptureFix
         "images": 6,
         "against_float64": None,
         "versions": {name: version(name).split("+")[0] for name in ("numpy", "pillow", "robustbench", "timm", "torch")},
-        "code": scoring_code(),
+        "code": code_of("scoring"),
     }
     assert capsys.readouterr() == ("", "")
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from cleanset.selection.metrics import accuracy, per_class, short_classes, totals
-from cleanset.tables import EXCLUSION_REASONS
+from cleanset.vocabulary import EXCLUSION_REASONS
 from tests.selection.by_hand import index_of, scores_of
 
 KEPT_COLUMNS = ["image_id", "class_index", "tier", "crop", "box_unknown"]

@@ -11,8 +11,8 @@ from cleanset.dataset.ilsvrc import class_indices, wnids
 from cleanset.errors import CleansetError, cut
 from cleanset.parsing import parse_ranges, read_yaml
 from cleanset.selection.candidates import Label, Order, Pool, Rule
-from cleanset.tables import BASES, TIERS
 from cleanset.validation import Role, Section, Sha256, first_problem, join_names, missing_keys, shown
+from cleanset.vocabulary import BASES, TIERS
 
 Precision = Literal["float64", "float32", "tf32", "bfloat16"]
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from cleanset.statistics.paired import PairedCounts, difference_interval, holm, mcnemar_p, wilson
-from cleanset.tables import TIERS
+from cleanset.vocabulary import TIERS
 
 BINS = 15
 """Bins of confidence for the calibration error, all of the same width."""

@@ -25,6 +25,8 @@ from cleanset.measure.prediction_tables import (
 )
 from cleanset.measure.sets import EvaluationSet
 from cleanset.parsing import parse_json
+from cleanset.progress import print_notice
+from cleanset.scoring.validity import MadeFrom
 from cleanset.tables import (
     CLASS,
     FILE,
@@ -93,12 +95,18 @@ def write_predictions(path: Path, table: pd.DataFrame, record: dict[str, Any]) -
     write_text(path.with_suffix(".json"), json.dumps(content, indent=2) + "\n")
 
 
-def read_finished(path: Path, fingerprint: str) -> tuple[pd.DataFrame, dict[str, Any]] | None:
-    """Predictions and record of an earlier run with the same fingerprint, if they are there and unchanged."""
+def read_finished(path: Path, made_from: MadeFrom) -> tuple[pd.DataFrame, dict[str, Any]] | None:
+    """Predictions and record of an earlier run that was made from the same, if they are there and unchanged.
+
+    Prints why predictions that are there are computed again.
+    """
     try:
         record = parse_json(read_bytes(path.with_suffix(".json")), str(path), "a record")
-        same = record["fingerprint"] == fingerprint and record["predictions_sha256"] == sha256(read_bytes(path))
-        return (read_table(path, PREDICTIONS), record) if same else None
+        if differences := made_from.differences(record):
+            print_notice(f"{path}: computed again: {'; '.join(differences)}")
+            return None
+        unchanged = record["predictions_sha256"] == sha256(read_bytes(path))
+        return (read_table(path, PREDICTIONS), record) if unchanged else None
     # a damaged record is like none: the predictions are computed again
     except (OSError, ValueError, LookupError, TypeError, CleansetError):
         return None

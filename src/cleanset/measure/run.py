@@ -36,9 +36,9 @@ from cleanset.progress import available_cores, print_notice, rate_bar, tracked
 from cleanset.scoring.decoding import Batch
 from cleanset.scoring.engine import Settings, against_float64, score_few, score_shards
 from cleanset.scoring.models import LoadedModel, load_model, preprocessing_of, weights_at_hand
-from cleanset.scoring.provenance import below_float64, library_versions, scoring_code
 from cleanset.scoring.scorer import Scorer, arithmetic
-from cleanset.scoring.shards import Shards, fingerprint
+from cleanset.scoring.shards import Shards
+from cleanset.scoring.validity import MadeFrom, below_float64, code_of, library_versions
 
 TRIED = 2
 """Images of random pixels that a network of a module is tried with."""
@@ -171,8 +171,9 @@ def pixels_digest(images: EvaluationSet) -> str:
 def _evaluated(
     model: NamedModel, images: EvaluationSet, settings: Settings, path: Path | None, pixels: Callable[[], str]
 ) -> ModelPredictions:
-    record = _record(model, images, settings)
-    done = read_finished(path, record["fingerprint"]) if path is not None else None
+    made_from = _made_from(model, images, settings)
+    record = {**made_from.facts, "fingerprint": made_from.fingerprint, "against_float64": None}
+    done = read_finished(path, made_from) if path is not None else None
     card_facts = {"preprocessing_sha256": preprocessing_digest(model.loaded.preprocessing)}
     if done is not None:
         # records of earlier versions lack what the card needs
@@ -238,21 +239,20 @@ def _shards(path: Path, name: str, images: EvaluationSet, settings: Settings) ->
     return Shards(path.with_suffix(".partial-shards"), name, files, settings.batch_size, table=NAMED_SCORES)
 
 
-def _record(model: NamedModel, images: EvaluationSet, settings: Settings) -> dict[str, Any]:
-    """Everything that the predictions of a model depend on, with a fingerprint of it."""
+def _made_from(model: NamedModel, images: EvaluationSet, settings: Settings) -> MadeFrom:
     listed = [[item.file, item.class_index, item.tier, item.sha256] for item in images.items]
-    facts: dict[str, Any] = {
+    facts = {
         "model": model.name,
         "preprocessing": model.loaded.preprocessing.name,
         "weights_sha256": model.loaded.weights_sha256,
         "identity": model.identity,
         "precision": settings.precision,
         "images": len(listed),
-        "images_sha256": fingerprint(json.dumps(listed)),
+        "images_sha256": sha256(json.dumps(listed).encode())[:32],
         "versions": library_versions(),
-        "code": scoring_code(),
+        "code": code_of("scoring"),
     }
-    return facts | {"fingerprint": fingerprint(json.dumps(facts), below_float64(settings)), "against_float64": None}
+    return MadeFrom(facts | below_float64(settings))
 
 
 def preprocessing_digest(preprocessing: Preprocessing) -> str:

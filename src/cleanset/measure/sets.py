@@ -20,8 +20,8 @@ from cleanset.images.codec import Source, decode
 from cleanset.progress import available_cores, tracked
 from cleanset.sets.folder import read_entries, read_image, read_regular_file
 from cleanset.sets.manifest import MANIFEST, Entry, file_name
-from cleanset.tables import TIERS
 from cleanset.validation import shown
+from cleanset.vocabulary import TIERS
 
 ENDINGS = (".jpeg", ".jpg", ".png")
 FORMATS = ("JPEG", "PNG")

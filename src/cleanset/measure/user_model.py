@@ -33,10 +33,10 @@ from torch import Tensor, nn
 
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.errors import CleansetError, reason
+from cleanset.files import sha256
 from cleanset.images.preprocessing import KERAS256, RES256CROP224, Preprocessing, ResizeAndCrop
 from cleanset.measure.specs import ModuleModel
 from cleanset.scoring.models import LoadedModel
-from cleanset.scoring.shards import fingerprint
 from cleanset.validation import shown
 
 BELOW = 1000.0
@@ -70,7 +70,7 @@ def among_classes(model: LoadedModel, classes: Sequence[int]) -> LoadedModel:
 
 def classes_digest(classes: Sequence[int]) -> str:
     """A short digest of class indices."""
-    return fingerprint(" ".join(map(str, sorted(classes))))
+    return sha256(" ".join(map(str, sorted(classes))).encode())[:32]
 
 
 NAMED: dict[str, Preprocessing] = {each.name: each for each in (KERAS256, RES256CROP224)}

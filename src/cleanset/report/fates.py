@@ -9,7 +9,7 @@ from cleanset.report.figures import LEFT_OVER, ClassState, Key
 from cleanset.review.store import Votes, basis_of
 from cleanset.review.verdicts import Review
 from cleanset.selection.fill import Filled
-from cleanset.tables import BASES
+from cleanset.vocabulary import BASES
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import pandas as pd
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.selection.fill import Filled
 from cleanset.selection.metrics import per_class, short_classes
-from cleanset.tables import TIERS
+from cleanset.vocabulary import TIERS
 
 Key = tuple[int, str]
 """Class index and image id: an image in a class."""

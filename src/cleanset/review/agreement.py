@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cleanset.review.store import BOARD, Votes
 from cleanset.review.verdicts import Review
-from cleanset.tables import VERDICTS
+from cleanset.vocabulary import VERDICTS
 
 Counts = NDArray[np.int64]
 """Number of reviewers who gave each verdict: a row for each image, a column for each verdict."""

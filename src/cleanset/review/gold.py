@@ -16,8 +16,8 @@ from cleanset.errors import CleansetError
 from cleanset.files import read_text
 from cleanset.parsing import parse_csv
 from cleanset.review.verdicts import Review, Vote
-from cleanset.tables import REASONS
 from cleanset.validation import shown
+from cleanset.vocabulary import REASONS
 
 GOLD_KEY = "gold.csv"
 """The file in `reviews/` that lists the gold items with their verdicts."""

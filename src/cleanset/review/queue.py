@@ -25,8 +25,8 @@ from cleanset.review.store import BOARD, Votes, accepted_votes, is_accepted
 from cleanset.review.verdicts import Review, Vote
 from cleanset.selection.crop_check import Predictions, after_crop
 from cleanset.selection.fill import UNREVIEWED, Decision
-from cleanset.tables import BASES, BOX_UNKNOWN, TIERS
 from cleanset.validation import shown
+from cleanset.vocabulary import BASES, BOX_UNKNOWN, TIERS
 
 State = Literal["settled", "open", "short", "conflict"]
 """The state of a class, for one model.

@@ -20,7 +20,7 @@ from cleanset.images.boxes import Crop, check_crop
 from cleanset.review.gold import GOLD_KEY, read_gold_key, without_golds
 from cleanset.review.verdicts import OFFICIAL, Review, Vote, parse_reviews
 from cleanset.selection.fill import Filled
-from cleanset.tables import VERDICTS
+from cleanset.vocabulary import VERDICTS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,8 +8,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from cleanset.errors import CleansetError, cut
 from cleanset.images.boxes import Box, parse_box
 from cleanset.parsing import parse_yaml_with_lines
-from cleanset.tables import Basis, Reason, Seen, Verdict
 from cleanset.validation import MAX_VALUE, first_problem, shown
+from cleanset.vocabulary import Basis, Reason, Seen, Verdict
 
 OFFICIAL = "official"
 """Value of `sha256` for an image of the official archive, where the id alone determines the bytes."""

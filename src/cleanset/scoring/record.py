@@ -19,8 +19,8 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 class ScoreRecord(BaseModel):
     """A record of what scores were computed with; nothing in it depends on the machine.
 
-    `code` is a fingerprint of the source files that turn an image into scores. `against_float64` is None for
-    precision float64. `versions` are those of the libraries that compute.
+    `code` names the version of the code that turns an image into scores (a SHA-256 of its source files in records of
+    cleanset 0.1). `against_float64` is None for precision float64. `versions` are those of the libraries that compute.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -35,7 +35,7 @@ class ScoreRecord(BaseModel):
     images: Annotated[int, Field(ge=0)]
     against_float64: Distance | None
     versions: dict[str, str]
-    code: Sha256
+    code: str
 
 
 class ListRecord(BaseModel):

@@ -4,26 +4,15 @@ import re
 import shutil
 from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
-from types import ModuleType
 
 import pandas as pd
 
 from cleanset.errors import CleansetError
-from cleanset.files import remove_abandoned, sha256
+from cleanset.files import remove_abandoned
 from cleanset.tables import SCORES, Table, read_table, write_table
 
 MIN_IMAGES = 512
 """Images in a shard, unless a batch is larger: few enough to lose little work, enough to cost nothing."""
-
-
-def fingerprint(*facts: str) -> str:
-    """A short digest of the facts that a result depends on."""
-    return sha256("\0".join(facts).encode())[:32]
-
-
-def source_code(modules: Sequence[ModuleType]) -> str:
-    """SHA-256 of the source files of modules, in their order."""
-    return sha256("".join(sha256(Path(str(module.__file__)).read_bytes()) for module in modules).encode())
 
 
 def _shard_folders(folder: Path) -> list[Path]:

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
-from cleanset.tables import TIERS
+from cleanset.vocabulary import TIERS
 
 Label = Literal["real", "both"]
 """Images that count as labelled: with one reassessed label (real), or with one that equals the ILSVRC label (both).

@@ -13,7 +13,7 @@ from cleanset.errors import CleansetError
 from cleanset.images.boxes import Crop, box_of
 from cleanset.selection.candidates import top5_predictions
 from cleanset.selection.fill import Decision
-from cleanset.tables import WRONG_AFTER_CROP
+from cleanset.vocabulary import WRONG_AFTER_CROP
 
 
 class Prediction(NamedTuple):

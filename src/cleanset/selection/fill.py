@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from cleanset.images.boxes import Box
-from cleanset.tables import BOX_UNKNOWN, TIERS
+from cleanset.vocabulary import BOX_UNKNOWN, TIERS
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from cleanset.selection.candidates import Label, check_same_images, correct, top5_predictions
-from cleanset.tables import EXCLUSION_REASONS, TIERS
+from cleanset.vocabulary import EXCLUSION_REASONS, TIERS
 
 
 def per_class(selection: pd.DataFrame, classes: Collection[int]) -> dict[int, int]:

@@ -24,7 +24,7 @@ from cleanset.sets.description import (
     name_of,
 )
 from cleanset.sets.manifest import COLUMNS, MANIFEST
-from cleanset.tables import EXCLUSION_REASONS, TIERS, VERDICTS
+from cleanset.vocabulary import EXCLUSION_REASONS, TIERS, VERDICTS
 
 
 def card(

@@ -15,7 +15,7 @@ from cleanset.images.codec import cropped, encoder, pixels_sha256, png
 from cleanset.selection.candidates import top5_predictions
 from cleanset.selection.crop_check import check_scored, crops_of, predictions_of_crops
 from cleanset.sets.manifest import Entry, file_name
-from cleanset.tables import BOX_UNKNOWN
+from cleanset.vocabulary import BOX_UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, label_names, wnids
 from cleanset.errors import CleansetError
 from cleanset.files import md5, sha256
-from cleanset.tables import TIERS, SourceCheck
+from cleanset.vocabulary import TIERS, SourceCheck
 
 if TYPE_CHECKING:
     import pandas as pd

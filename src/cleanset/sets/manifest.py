@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 from cleanset.dataset.ilsvrc import CLASSES, VALIDATION_IMAGES, class_indices, label_names
 from cleanset.errors import CleansetError, cut, one_line
 from cleanset.images.boxes import Box, has_area
-from cleanset.tables import SourceCheck, Tier
+from cleanset.vocabulary import SourceCheck, Tier
 
 MANIFEST = "manifest.csv"
 COLUMNS = (

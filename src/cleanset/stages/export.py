@@ -42,8 +42,9 @@ from cleanset.sets.description import (
 )
 from cleanset.sets.folder import CARD, REJECTED_CSV, write_descriptions
 from cleanset.sets.manifest import Entry
-from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, VOTES, SourceCheck, read_table, text_of_table
+from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, VOTES, read_table, text_of_table
 from cleanset.validation import first_problem
+from cleanset.vocabulary import SourceCheck
 
 
 def run(edition: Edition, role: str) -> None:

@@ -44,8 +44,9 @@ from cleanset.review.store import Votes, basis_of, read_reviews
 from cleanset.selection.fill import Filled
 from cleanset.sets.delivered import delivered_confidences, with_known_confidences
 from cleanset.sets.description import sample_notice, unreviewed_notice
-from cleanset.tables import BASES, CROP_SCORES, INDEX, REJECTED, SELECTION, SHARED, VERDICTS, read_table
+from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, SHARED, read_table
 from cleanset.validation import shown
+from cleanset.vocabulary import BASES, VERDICTS
 
 EXAMPLES_PER_REASON = 1000
 """Rejected images on one page; the pages of their classes show them all."""

@@ -65,8 +65,8 @@ def run_network(edition: Edition, params: Params, role: str) -> None:
     from cleanset.scoring.engine import against_float64, score_shards, settings_for
     from cleanset.scoring.models import load_model
     from cleanset.scoring.on_ray import score_shards_on_ray
-    from cleanset.scoring.provenance import below_float64
-    from cleanset.scoring.shards import Shards, fingerprint
+    from cleanset.scoring.shards import Shards
+    from cleanset.scoring.validity import MadeFrom, below_float64
 
     index = read_table(edition.index, INDEX)
     image_ids = index["image_id"].tolist()
@@ -74,8 +74,14 @@ def run_network(edition: Edition, params: Params, role: str) -> None:
     model = load_model(params.network(role), edition.folder)
     read = verified_images(edition, params.dataset.images, index).read
     record = record_of(params, role, model, len(image_ids))
-    name = fingerprint(record.model_dump_json(), sha256(edition.index.read_bytes()), below_float64(settings))
-    shards = Shards(edition.partial_scores(role), name, image_ids, settings.batch_size)
+    made_from = MadeFrom(
+        {
+            "record": record.model_dump(mode="json"),
+            "index_sha256": sha256(edition.index.read_bytes()),
+            **below_float64(settings),
+        }
+    )
+    shards = Shards(edition.partial_scores(role), made_from.fingerprint, image_ids, settings.batch_size)
     with rate_bar(len(image_ids), f"score {role}") as done:
         done(shards.finished_images(), 0.0)
         if params.score.engine == "ray":
@@ -116,7 +122,7 @@ def open_images(edition: Edition, images: str) -> Read:
 
 def record_of(params: Params, role: str, model: "LoadedModel", images: int) -> ScoreRecord:
     """The record of a run, in which the exactness of a lower precision is still missing."""
-    from cleanset.scoring.provenance import library_versions, scoring_code
+    from cleanset.scoring.validity import code_of, library_versions
 
     entry = params.model(role)
     return ScoreRecord(
@@ -130,5 +136,5 @@ def record_of(params: Params, role: str, model: "LoadedModel", images: int) -> S
         images=images,
         against_float64=None,
         versions=library_versions(),
-        code=scoring_code(),
+        code=code_of("scoring"),
     )

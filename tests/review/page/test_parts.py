@@ -30,7 +30,8 @@ from cleanset.review.queue import Candidate
 from cleanset.review.save import save
 from cleanset.review.verdicts import Review
 from cleanset.sets.description import determining_params
-from cleanset.tables import CROP_SCORES, Reason, write_table
+from cleanset.tables import CROP_SCORES, write_table
+from cleanset.vocabulary import Reason
 
 from .reviewing import REASONS as MEANT
 from .reviewing import reviews

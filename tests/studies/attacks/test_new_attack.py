@@ -50,9 +50,6 @@ def test_its_params(with_toy: ModuleType, tmp_path: Path) -> None:
 
 def test_it_is_run_and_shown(with_toy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = made_study(tmp_path / "edition")
-    code = attacks.searching_code()
-    monkeypatch.setattr(attacks, "ATTACKS", with_toy.ATTACKS)
-    assert attacks.searching_code() != code
     given = {"attacks": {"none": {}, "toy": {"levels": 4}}, "probe": {"images": 1, "steps": 1, "spsa_steps": 1}}
     found = with_toy.AttackParams.model_validate(given)
     for name in found.names:

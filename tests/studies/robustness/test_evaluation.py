@@ -521,16 +521,15 @@ def answer_in_small_shards(study: Study) -> None:
         predicting.run(study, "standard", "corruptions")
 
 
-def test_shards_of_other_code_are_not_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shards_of_other_libraries_are_not_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = engine.settings_for(Score(device="cpu"))
     target = answering.AnsweringModel("standard", cast(Any, None), settings, [], AnswerFiles(tmp_path))
-    before = target.label({"role": "standard"})
-    assert before == target.label({"role": "standard"}) != target.label({"role": "other"})
-    monkeypatch.setattr(answering, "changing_code", lambda: "other code")
-    assert target.label({"role": "standard"}) != before
-    monkeypatch.undo()
+    monkeypatch.setattr(answering.AnsweringModel, "record", lambda *_: {"role": "standard"})
+    wanted, plan = cast(Any, None), cast(Any, None)
+    before = target.made_from(wanted, plan)
+    assert before == target.made_from(wanted, plan)
     monkeypatch.setattr(answering, "installed_versions", lambda: {"numba": "0.1"})
-    assert target.label({"role": "standard"}) != before
+    assert target.made_from(wanted, plan).fingerprint != before.fingerprint
 
 
 @pytest.mark.exhaustive

@@ -49,6 +49,7 @@ PLUMBING = {
     "cleanset.files": "reads and writes files",
     "cleanset.parsing": "reads files; another reading is an error",
     "cleanset.tables": "reads and writes tables by their schemas",
+    "cleanset.vocabulary": "names, which the tables hold",
 }
 """The modules and packages at which the walk stops, and why no stage has to run again when one changes."""
 VERSION = "VERSION"

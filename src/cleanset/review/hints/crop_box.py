@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from cleanset.images.boxes import Box, has_area
 from cleanset.review.hints.measures import Measures, reduction, size_of_measured
 from cleanset.review.hints.text import TextLine, is_added, is_legible
-from cleanset.tables import Reason
+from cleanset.vocabulary import Reason
 
 MIN_KEPT_PERCENT = 60
 """Share of the image that a proposal keeps at least; with less, the object is rarely whole."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cleanset.review.hints.measures import Fingerprint, Measures
 from cleanset.review.hints.text import TextLine, added_line
-from cleanset.tables import Reason
+from cleanset.vocabulary import Reason
 
 Kind = Reason | Literal["few_pixels"]
 """An image of few pixels need not have a flaw: its object may fill it."""

@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box, check_box
 from cleanset.review.verdicts import Review, Vote
-from cleanset.tables import REASONS, VERDICTS
 from cleanset.validation import first_problem
+from cleanset.vocabulary import REASONS, VERDICTS
 
 KEEP = "keep"
 FULLY_VISIBLE = "the object stays fully visible"

@@ -7,7 +7,7 @@ from cleanset.images.boxes import Box
 from cleanset.review.page.library import IndexedImage
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review, Vote
-from cleanset.tables import VERDICTS
+from cleanset.vocabulary import VERDICTS
 
 _ROOM = 1.7
 """Width over height of the room for the images in a usual window."""

@@ -13,8 +13,8 @@ from cleanset.review.page.library import IndexedImage
 from cleanset.review.page.session import Session
 from cleanset.review.save import VerdictChange
 from cleanset.review.verdicts import Review
-from cleanset.tables import Seen
 from cleanset.validation import first_problem
+from cleanset.vocabulary import Seen
 
 if TYPE_CHECKING:  # it imports SciPy, which would delay the start
     from cleanset.review.hints.crop_box import CropProposal

@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 from cleanset.review.page.library import IndexedImage
 from cleanset.review.page.recent import ImageKey
 from cleanset.review.page.session import Session
-from cleanset.tables import REASONS
+from cleanset.vocabulary import REASONS
 
 EXAMPLES = "/static/examples"
 """Address of the drawn examples: <reason>_clean.webp and <reason>_flawed.webp."""

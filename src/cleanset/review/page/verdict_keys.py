@@ -14,7 +14,7 @@ from cleanset.review.page.keys import REASON_KEYS, Notice
 from cleanset.review.page.session import ReviewerClassStatus, Session
 from cleanset.review.page.shown_class import NotShownError, ShownClass
 from cleanset.review.store import BOARD
-from cleanset.tables import REASONS
+from cleanset.vocabulary import REASONS
 
 ALSO_HINTED = {"text": ("watermark",)}
 """Further reasons that a kind of hint stands for: a line near an edge is read as text, and may be a watermark."""

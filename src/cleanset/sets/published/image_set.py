@@ -59,7 +59,7 @@ from cleanset.sets.published.inputs import (
     with_further_reviews,
 )
 from cleanset.sets.published.source_images import SourceImages, archive_md5, check_md5, check_sides
-from cleanset.tables import BOX_UNKNOWN, SourceCheck
+from cleanset.vocabulary import BOX_UNKNOWN, SourceCheck
 
 IMAGES_PER_CLASS = 3
 _NAMES: dict[str, dict[str, str]] = {

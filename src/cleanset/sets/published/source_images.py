@@ -29,8 +29,8 @@ from cleanset.images.codec import Facts, inspect
 from cleanset.parsing import parse_csv
 from cleanset.progress import available_cores, tracked
 from cleanset.sets.published.inputs import DIGESTS, ilsvrc_class
-from cleanset.tables import SourceCheck
 from cleanset.validation import shown
+from cleanset.vocabulary import SourceCheck
 
 _BLOCK_BYTES = 16 * 2**20
 """After each block the thread waits for the interpreter's lock, up to 5 ms; 1 MiB takes only 2 ms to hash."""

@@ -18,7 +18,7 @@ from cleanset.files import remove_abandoned, write_text
 from cleanset.measure.command import Wanted
 from cleanset.measure.specs import CommandModel, Spec, file_stems, parse_specs
 from cleanset.parsing import read_yaml
-from cleanset.progress import cache_folder
+from cleanset.progress import cache_folder, print_notice
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.attacks.measures import AttackMeasure
 from cleanset.studies.attacks.params import GUESS, KINDS, WORST_CASE, AttackParams
@@ -34,6 +34,7 @@ from cleanset.validation import check_known, first_problem
 if TYPE_CHECKING:
     from cleanset.measure.run import NamedModel
     from cleanset.scoring.engine import Settings
+    from cleanset.scoring.validity import MadeFrom
     from cleanset.studies.attacks.base import Search
     from cleanset.studies.attacks.judged import Judge
     from cleanset.studies.attacks.sources import Searching
@@ -285,8 +286,8 @@ class _Evaluation:
         )
         known = Known(self.params.seed, target.others, _no_guess, sources)
         attacking = Attacking(self.params, name, target, judge, how)
-        if not _is_finished(folder, attacking.fingerprint(images, places)):
-            attack_images(attacking, known, images, places, keep_fingerprint=True)
+        if not _is_finished(folder, attacking.made_from(images, places)):
+            attack_images(attacking, known, images, places, keep_facts=True)
         return read_table(folder.table, NAMED_ATTACKED)
 
 
@@ -294,15 +295,17 @@ def _no_guess() -> "Search":
     raise CleansetError(f"{GUESS}: reads the stored predictions of a study; expected another attack")
 
 
-def _is_finished(folder: AttackedFolder, label: str) -> bool:
-    """Whether stored results are those of the same models, images, parameters and code."""
+def _is_finished(folder: AttackedFolder, made_from: "MadeFrom") -> bool:
+    """Whether stored results were made from the same models, images, parameters and code; prints what differs."""
     if not folder.record.is_file():
         return False
     try:
         stored = json.loads(folder.record.read_bytes())
     except ValueError:
         return False
-    return isinstance(stored, dict) and stored.get("fingerprint") == label
+    if differences := made_from.differences(stored):
+        print_notice(f"{folder.record}: attacked again: {'; '.join(differences)}")
+    return not differences
 
 
 def _lines(

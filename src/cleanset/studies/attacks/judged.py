@@ -6,6 +6,7 @@ Whoever has the file gets the same verdict on any machine, whatever the search w
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -21,8 +22,16 @@ from cleanset.studies.attacks.base import LEVELS, Ball, Pixels, Result, Subject,
 
 Logits = NDArray[np.float64]
 """The logits of one image, of shape (classes,)."""
-PairDistance = Callable[[Pixels, Pixels], float]
-"""Function from two images to their distance."""
+
+
+class PairDistance(Protocol):
+    """A distance of two images by a network, and the SHA-256 of its weights."""
+
+    weights_sha256: str
+
+    def __call__(self, image: Pixels, other: Pixels, /) -> float: ...
+
+
 CPU = torch.device("cpu")
 
 
@@ -76,7 +85,7 @@ class Judge:
         lpips: PairDistance | None = None,
         precision: Precision = "float64",
     ) -> None:
-        self._network, self._lpips = pixel_network(model, device, precision), lpips
+        self._network, self.lpips = pixel_network(model, device, precision), lpips
 
     def logits(self, images: Sequence[Pixels], seeds: Sequence[int] | None = None) -> list[Logits]:
         """The logits of each image. Raises CleansetError if one of them is not finite.
@@ -125,7 +134,7 @@ class Judge:
             after,
             int(before.argmax()) == subject.class_index,
             int(after.argmax()) != subject.class_index,
-            distances(subject.pixels, result.candidate, self._lpips),
+            distances(subject.pixels, result.candidate, self.lpips),
             from_center,
         )
 

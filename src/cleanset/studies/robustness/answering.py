@@ -16,8 +16,8 @@ from cleanset.scoring.comparison import SEED, compare_scores, sample_size
 from cleanset.scoring.engine import Settings, score_few
 from cleanset.scoring.logits import Columns
 from cleanset.scoring.models import LoadedModel
-from cleanset.scoring.provenance import below_float64, library_versions, scoring_code
-from cleanset.scoring.shards import Shards, fingerprint
+from cleanset.scoring.shards import Shards
+from cleanset.scoring.validity import MadeFrom, below_float64, code_of, library_versions
 from cleanset.studies.robustness.answers import (
     LOGITS,
     NAMED_ANSWERS,
@@ -30,7 +30,7 @@ from cleanset.studies.robustness.changed_images import ChangeName, SetImages, St
 from cleanset.studies.robustness.digests import TakenDigests
 from cleanset.studies.robustness.families import ChangePlan
 from cleanset.studies.robustness.images import images_for
-from cleanset.studies.robustness.provenance import changing_code, installed_versions
+from cleanset.studies.robustness.provenance import installed_versions
 from cleanset.studies.robustness.sampled import CLEAN
 from cleanset.studies.robustness.settings import StudyParams
 from cleanset.studies.robustness.single_pass import ModelInPass, answer_in_one_pass, squares
@@ -76,10 +76,10 @@ class AnsweringModel:
         """The number of the network's parameters."""
         return sum(each.numel() for each in self.model.network.parameters())
 
-    def label(self, record: Mapping[str, Any]) -> str:
-        """A digest of the record and of what else the answers depend on: what changes images, how models are run."""
-        facts = changing_code(), json.dumps(installed_versions()), below_float64(self.settings)
-        return fingerprint(json.dumps(record), *facts)
+    def made_from(self, wanted: StudyParams, plan: ChangePlan) -> MadeFrom:
+        """The record, and what else the answers depend on: the libraries that change images, how the model is run."""
+        further = {"changed_by": installed_versions(), **below_float64(self.settings)}
+        return MadeFrom(self.record(wanted, plan) | further)
 
 
 def facts_of_every_model(settings: Settings, wanted: StudyParams, plan: ChangePlan) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def facts_of_every_model(settings: Settings, wanted: StudyParams, plan: ChangePl
         "jpeg": wanted.jpeg,
         "seed": wanted.seed,
         "versions": library_versions(),
-        "code": scoring_code(),
+        "code": code_of("scoring", "studies/robustness"),
     }
 
 
@@ -161,6 +161,7 @@ class _FamilyAnswers:
         self._class_of = dict(zip(self.plan.images["file"], self.plan.images["class_index"].tolist(), strict=True))
         self._files = {file: files[file] for file in self.plan.images["file"]}
         self._record, self._stem = target.record(wanted, self.plan), target.stem or target.name
+        self._made_from = target.made_from(wanted, self.plan)
         # models whose shards are cut from one list are shown the images of a shard together
         self._of_all = list(map(str, of_all.names()))
         self._names = {str(name): name for name in self.plan.names()}
@@ -170,8 +171,10 @@ class _FamilyAnswers:
     def open_shards(self) -> None:
         """Find out which shards are missing."""
         folder = self.target.answers.partial(self.plan.name, self._stem)
-        label, size = self.target.label(self._record), self.target.settings.batch_size
-        self.shards = Shards(folder, label, self._of_all, size, table=NAMED_ANSWERS, only=self._names)
+        size = self.target.settings.batch_size
+        self.shards = Shards(
+            folder, self._made_from.fingerprint, self._of_all, size, table=NAMED_ANSWERS, only=self._names
+        )
 
     def in_pass(self) -> ModelInPass:
         """The model's part in a pass over changed images."""
@@ -203,7 +206,7 @@ class _FamilyAnswers:
         target, settings, name, record = self.target, self.target.settings, self.plan.name, self._record
         scored, answers_file = self.shards.table(), target.answers.predictions(name, self._stem)
         if target.is_sealed:
-            record["fingerprint"] = target.label(record)
+            record |= {**self._made_from.facts, "fingerprint": self._made_from.fingerprint}
         if settings.precision != "float64" and self._names:
             record["against_float64"] = self._against_float64(scored)
             against = record["against_float64"] or "not compared, as the network does not run in it"

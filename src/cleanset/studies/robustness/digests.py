@@ -22,13 +22,14 @@ from cleanset.images.preprocessing import BASE_SIZE, Resized
 from cleanset.parsing import parse_json
 from cleanset.progress import available_cores, rate_bar, tracked
 from cleanset.scoring.decoding import SharedBatches
-from cleanset.scoring.shards import Shards, fingerprint
+from cleanset.scoring.shards import Shards
+from cleanset.scoring.validity import MadeFrom, code_of
 from cleanset.studies.robustness.answers import with_keys
 from cleanset.studies.robustness.changed_images import ChangeName
 from cleanset.studies.robustness.families import FAMILIES, ChangePlan, change_plan
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.images import Sources
-from cleanset.studies.robustness.provenance import changing_code, installed_versions
+from cleanset.studies.robustness.provenance import installed_versions
 from cleanset.studies.robustness.settings import StudyParams, read_study_params
 from cleanset.studies.robustness.study import Study
 from cleanset.tables import FILE, NAME, SHA256, Table, read_table, write_table
@@ -115,8 +116,9 @@ class DigestRun:
             "jpeg": self.wanted.jpeg,
             "seed": self.wanted.seed,
             "versions": installed_versions(),
+            "code": code_of("studies/robustness"),
         }
-        return fingerprint(json.dumps(record), changing_code())
+        return MadeFrom(record).fingerprint
 
     def shards(self, folder: Path) -> Shards:
         """The shards of the digests, in a folder for those that are finished."""

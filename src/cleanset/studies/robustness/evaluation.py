@@ -20,6 +20,8 @@ from cleanset.measure.comparability import CardModel, ComparabilityCard, card_mo
 from cleanset.measure.compare.model_index import write_hub
 from cleanset.measure.compare.result_files import RESULTS, parse_results
 from cleanset.measure.specs import Spec, ZooModel, file_stems
+from cleanset.progress import print_notice
+from cleanset.scoring.validity import MadeFrom
 from cleanset.studies.robustness.answers import StoredScores
 from cleanset.studies.robustness.changed_images import StudyFile
 from cleanset.studies.robustness.families import FAMILIES, ChangePlan, change_plan, families_in, family_named, notice
@@ -195,10 +197,8 @@ class _LoadedAnswering:
 
     def is_finished(self, plan: ChangePlan) -> bool:
         """Whether answers of this record are stored, and have not been modified since."""
-        record, target = self.target.record(self.params, plan), self.target
-        # the record alone does not tell which code changed the images
-        record["fingerprint"] = target.label(record)
-        return _is_finished(target.answers.predictions(plan.name, target.stem), record)
+        target = self.target
+        return _is_finished(target.answers.predictions(plan.name, target.stem), target.made_from(self.params, plan))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,7 +215,7 @@ class _Answering:
     def load(self, settings: "Settings") -> _LoadedAnswering:
         """The model, loaded. Raises CleansetError if that fails."""
         from cleanset.measure.run import load, preprocessing_digest
-        from cleanset.scoring.provenance import library_versions
+        from cleanset.scoring.validity import library_versions
         from cleanset.studies.robustness.answering import AnsweringModel
 
         loaded = load(self.spec, settings)
@@ -250,14 +250,15 @@ def _roles(edition: Edition) -> list[str]:
     return list(read_params(edition.folder).models) if edition.params_yaml.is_file() else []
 
 
-def _is_finished(path: Path, record: dict[str, Any]) -> bool:
-    """Whether stored answers match the record and have not been modified since."""
+def _is_finished(path: Path, made_from: MadeFrom) -> bool:
+    """Whether stored answers were made from the same and have not been modified since; prints what differs."""
     try:
         stored = json.loads(path.with_suffix(".json").read_bytes())
-        # through JSON, where tuples become lists; the stored record may have more keys
-        expected = record | {"predictions_sha256": sha256(path.read_bytes())}
-        return bool({**stored, **json.loads(json.dumps(expected))} == stored)
-    except (OSError, TypeError, ValueError):
+        if differences := made_from.differences(stored):
+            print_notice(f"{path}: computed again: {'; '.join(differences)}")
+            return False
+        return bool(stored["predictions_sha256"] == sha256(path.read_bytes()))
+    except (OSError, LookupError, TypeError, ValueError):
         return False
 
 

@@ -145,8 +145,6 @@ class Family:
     """The change that makes the images: rows of STUDY_IMAGES."""
     read_images: Callable[[Path, Sequence[StudyFile], CommonParams], Changing]
     """The change that reads the published images in a folder. Raises CleansetError as `find_published` does."""
-    changing_modules: tuple[str, ...] = ()
-    """The modules that make or read the changed images; with what they import, they decide the pixels."""
     layout: str
     """The layout of published images in their folder."""
     benchmark: str | None = None

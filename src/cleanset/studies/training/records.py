@@ -5,55 +5,23 @@ import resource
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import torch
 
-from cleanset.edition.pipelines.modules import Definition, path_of, reached
 from cleanset.files import sha256, write_text
-from cleanset.studies.robustness.provenance import PLUMBING
 from cleanset.studies.training.loop import Row, Trained
 from cleanset.studies.training.params import Run
 
 LIBRARIES = ("numpy", "opencv-python-headless", "pillow", "timm", "torch", "torchvision")
+CODE = ("studies/robustness", "studies/attacks", "studies/training")
+"""The packages that decide a network's weights."""
 LIBRARIES_BY_TASK = {"classification": LIBRARIES, "segmentation": (*LIBRARIES, "segmentation-models-pytorch")}
-ROOTS = {
-    "classification": (
-        "cleanset.studies.training.classification",
-        "cleanset.studies.training.folds",
-        "cleanset.studies.training.loop",
-        "cleanset.studies.training.networks",
-    ),
-    "segmentation": (
-        "cleanset.studies.training.folds",
-        "cleanset.studies.training.loop",
-        "cleanset.studies.training.segmentation.task",
-    ),
-}
-"""By task the modules that decide a network's weights, with what they import."""
 _HISTORY_FIRST, _HISTORY_LAST = ("epoch", "step"), ("rate",)
 _SIGNIFICANT = 9
 """Digits of a number in a history: all of a float32."""
-
-
-def code_digest(roots: Sequence[str]) -> str:
-    """A digest of the source files that decide the weights."""
-    modules = reached([Definition(root) for root in roots], PLUMBING)
-    return sha256("".join(sha256(path_of(module).read_bytes()) for module in modules).encode())
-
-
-def installed_versions(names: Sequence[str]) -> dict[str, str]:
-    """The versions of libraries, without their local part; those that are not installed are left out."""
-    found = {}
-    for name in names:
-        try:
-            found[name] = version(name).partition("+")[0]
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 def device_kind(device: torch.device) -> str:

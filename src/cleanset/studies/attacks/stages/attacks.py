@@ -4,11 +4,9 @@ The candidates are searched for in any precision and judged in float64.
 """
 
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -19,19 +17,14 @@ import torch
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, sha256, write_text
 from cleanset.progress import print_notice, tracked
-from cleanset.scoring import differentiable
-from cleanset.scoring import logits as groups
 from cleanset.scoring.differentiable import PixelNetwork, searching
 from cleanset.scoring.engine import settings_for
-from cleanset.scoring.provenance import library_versions, scoring_code
-from cleanset.scoring.shards import Shards, fingerprint, source_code
-from cleanset.studies.attacks import base, judged, sources, targets
-from cleanset.studies.attacks import base as libraries
-from cleanset.studies.attacks import sources as straight_through
+from cleanset.scoring.shards import Shards
+from cleanset.scoring.validity import MadeFrom, code_of, library_versions
 from cleanset.studies.attacks.base import Known, Search, globally_seeded, judged_seed, searched_seed
 from cleanset.studies.attacks.guess import GUESSED
 from cleanset.studies.attacks.judged import Judge
-from cleanset.studies.attacks.params import ATTACKS, AttackParams, Budget
+from cleanset.studies.attacks.params import AttackParams, Budget
 from cleanset.studies.attacks.results import ATTACKED, SHARD, attacked_rows, png_name, rows
 from cleanset.studies.attacks.sources import Searching
 from cleanset.studies.attacks.study import AttackedFolder, AttackStudy
@@ -44,7 +37,6 @@ from cleanset.studies.attacks.targets import (
     other_models,
 )
 from cleanset.studies.robustness.images import first_images
-from cleanset.studies.robustness.provenance import changing_code
 from cleanset.tables import Table, write_table
 
 if TYPE_CHECKING:
@@ -77,7 +69,7 @@ def run(study: AttackStudy, model: str, name: str, attack_params: AttackParams |
         predictions = [study.robustness.predictions(family, target.name) for family in GUESSED]
         stored_facts = " ".join(sha256(path.read_bytes()) for path in predictions)
     places = Places(study.partial_results(name, model), study.results(name, model), stored_facts)
-    attack_images(Attacking(settings, name, target, judge, how, lpips), known, images, places)
+    attack_images(Attacking(settings, name, target, judge, how), known, images, places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,32 +94,33 @@ class Attacking:
     target: AttackedModel
     judge: Judge
     how: Searching
-    lpips: "Lpips | None" = None
 
     def record(self, images: pd.DataFrame) -> dict[str, Any]:
         """The record of what the results of some rows of STUDY_IMAGES depend on."""
         record = record_of(self.target, self.name, self.params, images, self.how.device)
-        if self.lpips is None:
+        lpips = self.judge.lpips
+        if lpips is None:
             return record
-        weights = self.lpips.weights_sha256
-        return record | {"lpips_weights_sha256": weights, "versions": record["versions"] | versions("lpips")}
+        weights = {"lpips_weights_sha256": lpips.weights_sha256}
+        return record | weights | {"versions": record["versions"] | library_versions(["lpips"])}
 
-    def fingerprint(self, images: pd.DataFrame, places: Places) -> str:
-        """A digest of all that the results depend on, the code included."""
-        record = json.dumps(self.record(images))
-        return fingerprint(record, scoring_code(), changing_code(), searching_code(), places.facts)
+    def made_from(self, images: pd.DataFrame, places: Places) -> MadeFrom:
+        """The record, and what else the results depend on: the code, and facts of the place."""
+        code = code_of("scoring", "studies/robustness", "studies/attacks")
+        return MadeFrom(self.record(images) | {"code": code, "further": places.facts})
 
 
 def attack_images(
-    attacking: Attacking, known: Known, images: pd.DataFrame, places: Places, *, keep_fingerprint: bool = False
+    attacking: Attacking, known: Known, images: pd.DataFrame, places: Places, *, keep_facts: bool = False
 ) -> None:
     """Attack some rows of STUDY_IMAGES, and write the results; finished groups are kept until the end.
 
-    `keep_fingerprint`: write it into the record.
+    `keep_facts`: write all that the results depend on into the record, by which they are known without DVC.
     """
     settings, name, target = attacking.params, attacking.name, attacking.target
     searched, record = settings.attack(name).search(known), attacking.record(images)
-    label = attacking.fingerprint(images, places)
+    made_from = attacking.made_from(images, places)
+    label = made_from.fingerprint
     shards = shards_of(places.partial, label, searched, images)
     run_of = Run(name, settings.seed, target, searched, target.network(attacking.how), attacking.judge)
     count = run_search(run_of, shards, settings.budget)
@@ -135,7 +128,7 @@ def attack_images(
         print_notice(f"{name} {target.name}: the budget is spent after {count} of {len(images)} images")
     # anew: after a spent budget there are fewer images, and so fewer groups
     finished = shards_of(places.partial, label, searched, images.head(count))
-    record |= {"attacked": count} | ({"fingerprint": label} if keep_fingerprint else {})
+    record |= {"attacked": count} | (dict(made_from.facts) if keep_facts else {})
     write_results(places, target, record, finished.table())
     shards.remove()
 
@@ -147,12 +140,6 @@ def lpips_of(folder: Path, settings: AttackParams, device: torch.device) -> "Lpi
     from cleanset.studies.attacks.perceptual import Lpips
 
     return Lpips(folder / settings.lpips, device)
-
-
-def searching_code() -> str:
-    """A digest of the source files that decide the candidates: finished groups of other code are of no use."""
-    modules = dict.fromkeys(sys.modules[attack.__module__] for attack in ATTACKS)
-    return source_code((base, differentiable, groups, judged, libraries, sources, straight_through, targets, *modules))
 
 
 def check_attack(settings: AttackParams, name: str, model: str, roles: Sequence[str]) -> None:
@@ -185,13 +172,8 @@ def record_of(
         "weights_sha256": target.model.weights_sha256,
         "images": len(images),
         "images_sha256": sha256("\n".join(images["file"] + " " + images["file_sha256"]).encode()),
-        "versions": library_versions() | versions(*used),
+        "versions": library_versions() | library_versions(used),
     }
-
-
-def versions(*libraries: str) -> dict[str, str]:
-    """The installed versions of libraries."""
-    return {library: version(library) for library in libraries}
 
 
 def shards_of(folder: Path, label: str, searched: Search, images: pd.DataFrame) -> Shards:

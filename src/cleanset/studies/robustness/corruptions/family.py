@@ -125,10 +125,6 @@ CORRUPTION_FAMILY = Family(
     named_models=_named_models,
     make_images=_make_images,
     read_images=_read_images,
-    changing_modules=(
-        "cleanset.studies.robustness.corruptions.changes",
-        "cleanset.studies.robustness.published_images",
-    ),
     layout="<corruption>/<severity>/<wnid>/<image id>.JPEG",
     benchmark="ImageNet-C",
     notice_if_made=(

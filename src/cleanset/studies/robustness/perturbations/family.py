@@ -90,10 +90,6 @@ PERTURBATION_FAMILY = Family(
     measured_images=_measured_images,
     make_images=_make_images,
     read_images=_read_images,
-    changing_modules=(
-        "cleanset.studies.robustness.perturbations.changes",
-        "cleanset.studies.robustness.published_images",
-    ),
     layout="<perturbation>/<wnid>/<image id>.mp4",
     benchmark="ImageNet-P",
     notice_if_made=(

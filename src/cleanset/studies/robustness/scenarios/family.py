@@ -168,10 +168,6 @@ SCENARIO_FAMILY = Family(
     measured_images=_measured_images,
     make_images=_make_images,
     read_images=_read_images,
-    changing_modules=(
-        "cleanset.studies.robustness.scenarios.scenes",
-        "cleanset.studies.robustness.published_images",
-    ),
     layout="<scenario>/<wnid>/<image>",
     notice_if_made="The scenarios of XIMAGENET-12, made from the images that have a mask; not its published images.",
     remark=_remark,

@@ -15,6 +15,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import remove_abandoned, replacing, write_text
 from cleanset.progress import keep_freed_memory, training_bar
 from cleanset.scoring.scorer import arithmetic, choose_devices
+from cleanset.scoring.validity import code_of, library_versions
 from cleanset.studies.training.batches import ALONE, Share
 from cleanset.studies.training.classification import Classification
 from cleanset.studies.training.distributed import chosen_devices, from_first, start, wrap
@@ -23,12 +24,10 @@ from cleanset.studies.training.loop import Progress, Task, train
 from cleanset.studies.training.networks import millions_of_parameters, write_weights
 from cleanset.studies.training.params import read_training_params
 from cleanset.studies.training.records import (
+    CODE,
     LIBRARIES_BY_TASK,
-    ROOTS,
-    code_digest,
     device_kind,
     history_csv,
-    installed_versions,
     write_costs,
     write_record,
 )
@@ -65,8 +64,8 @@ def train_fold(device: torch.device, share: Share, study: TrainingStudy, name: s
     params = read_training_params(study.params_yaml)
     data = read_fold(study, params, name, fold, device, share)
     kind = data.run.task
-    settings = {**data.settings(), "code_sha256": code_digest(ROOTS[kind])}
-    settings["versions"] = installed_versions(LIBRARIES_BY_TASK[kind])
+    settings = {**data.settings(), "code": code_of(*CODE)}
+    settings["versions"] = library_versions(LIBRARIES_BY_TASK[kind])
     settings["device"] = device_kind(device)
     folder = study.partial(name) / fold
     if device.type == "cpu":

@@ -1,0 +1,77 @@
+"""The inputs that a result was made from, and whether it may be used again.
+
+One record answers it for scores, predictions, answers, attacks and trainings. Code is named by the VERSION files of its
+packages, which are raised when the bytes that the code writes change: a reworded docstring must not cost a GPU hour.
+That none was forgotten is shown by building the sample from nothing (tests/project/test_guard.py).
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from cleanset.edition.versions import COMPUTING
+from cleanset.files import sha256
+from cleanset.validation import shown
+
+if TYPE_CHECKING:
+    from cleanset.scoring.engine import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class MadeFrom:
+    """Everything that a result depends on: values of JSON's types by name, which its record holds under these names."""
+
+    facts: Mapping[str, Any]
+
+    @property
+    def fingerprint(self) -> str:
+        """32 hexadecimal digits that differ where any fact does."""
+        return sha256(json.dumps(self.facts, sort_keys=True).encode())[:32]
+
+    def differences(self, record: object) -> list[str]:
+        """The reasons why a result with this record may not be used again, a phrase for each fact; empty if it may.
+
+        Further keys of the record, such as digests of the result itself, do not count.
+        """
+        if not isinstance(record, dict):
+            return ["no record of what it was made from"]
+        # through JSON, where tuples become lists
+        return list(_differences(record, json.loads(json.dumps(self.facts))))
+
+
+def _differences(found: Mapping[str, Any], wanted: Mapping[str, Any], above: str = "") -> Iterable[str]:
+    for key, value in wanted.items():
+        name, before = f"{above}{key}", found.get(key)
+        if isinstance(value, dict) and isinstance(before, dict):
+            yield from _differences(before, value | dict.fromkeys(before.keys() - value.keys()), f"{name}.")
+        elif before != value:
+            yield f"{name} {shown(before)}, now {shown(value)}"
+
+
+def code_of(*packages: str) -> str:
+    """The versions of the code in packages of cleanset: `scoring 2, studies/robustness 3`."""
+    return ", ".join(f"{each} {files('cleanset').joinpath(each, 'VERSION').read_text().strip()}" for each in packages)
+
+
+def library_versions(libraries: Iterable[str] = COMPUTING) -> dict[str, str]:
+    """The installed versions of libraries, without their local part: 2.11.0 for 2.11.0+cpu.
+
+    Those that are not installed are left out: RobustBench, for example, is needed by its own models alone.
+    """
+    found = {}
+    for name in libraries:
+        try:
+            found[name] = version(name).partition("+")[0]
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def below_float64(settings: "Settings") -> dict[str, Any]:
+    """Batch size and device for a precision below float64, where results depend on them; empty for float64."""
+    if settings.precision == "float64":
+        return {}
+    return {"batch_size": settings.batch_size, "computed_on": settings.devices[0].type}

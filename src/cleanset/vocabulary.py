@@ -1,0 +1,50 @@
+"""The closed lists: tiers, verdicts, and why an image is not in a set."""
+
+from typing import Literal, get_args
+
+Tier = Literal["top5", "reserve", "relaxed"]
+TIERS: tuple[str, ...] = get_args(Tier)
+"""The tiers, in the order in which a class is filled."""
+
+Verdict = Literal["clean", "crop", "reject", "unsure"]
+Reason = Literal[
+    "watermark",
+    "text",
+    "border",
+    "collage",
+    "filter",
+    "noise",
+    "blur",
+    "drawing",
+    "too_small",
+    "artificial_background",
+    "modification",
+    "wrong_class",
+    "several_objects",
+    "duplicate",
+    "other",
+]
+Basis = Literal["explicit", "implied", "default"]
+Seen = Literal["grid", "single"]
+"""The way an image was seen: among those taken as clean together, or opened by itself."""
+
+VERDICTS: tuple[str, ...] = get_args(Verdict)
+REASONS: tuple[str, ...] = get_args(Reason)
+"""A reviewer's reasons for verdict crop or reject; modification: a visible one that is not further specified."""
+
+BASES: tuple[str, ...] = get_args(Basis)
+"""The bases of a verdict: given on this very image, implied by one on several, or by default: nothing was found."""
+
+WRONG_AFTER_CROP = "wrong_after_crop"
+"""The reason of a candidate that the model misclassifies once it is cropped as the reviewers decided."""
+
+SourceCheck = Literal["archive_md5", "image_sha256", "none"]
+"""The check of an image's bytes: by the MD5 of its archive, by a table of digests, or by nothing from outside."""
+
+BOX_UNKNOWN = "box_unknown"
+"""The reason of a candidate that is to be cropped, by a box that nobody has drawn yet."""
+
+EXCLUSION_REASONS = (
+    *REASONS, "unsure", WRONG_AFTER_CROP, "conflict", "too_few_reviewers", BOX_UNKNOWN, "unreviewed", "not_needed",
+)  # fmt: skip
+"""The reasons why a candidate is not in the set."""

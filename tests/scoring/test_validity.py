@@ -1,0 +1,69 @@
+"""Whether a result may be used again: what it was made from, compared fact by fact."""
+
+from importlib.resources import files
+
+import pytest
+
+from cleanset.edition.params import Score
+from cleanset.scoring.engine import Settings, settings_for
+from cleanset.scoring.validity import MadeFrom, below_float64, code_of, library_versions
+
+FACTS = {"precision": "float64", "versions": {"numpy": "2.4", "torch": "2.11.0"}, "sizes": (224, 256)}
+
+
+def stored(**changes: object) -> dict[str, object]:
+    return {**FACTS, "sizes": [224, 256], "accuracy": 0.5, **changes}
+
+
+def test_a_result_made_from_the_same_may_be_used_again() -> None:
+    assert MadeFrom(FACTS).differences(stored()) == []
+
+
+@pytest.mark.parametrize(
+    ("record", "difference"),
+    [
+        (stored(precision="float32"), ["precision 'float32', now 'float64'"]),
+        (stored(versions={"numpy": "2.4", "torch": "2.10.0"}), ["versions.torch '2.10.0', now '2.11.0'"]),
+        (stored(versions={"numpy": "2.4"}), ["versions.torch None, now '2.11.0'"]),
+        (stored(versions={**FACTS["versions"], "lpips": "0.1.4"}), ["versions.lpips '0.1.4', now None"]),  # type: ignore[dict-item]
+        (stored(sizes=[224, 224]), ["sizes [224, 224], now [224, 256]"]),
+        ([], ["no record of what it was made from"]),
+        (None, ["no record of what it was made from"]),
+        ({}, ["precision None, now 'float64'", "versions None, now {'numpy': '2.4', 'torch': '2.11.0'}",
+              "sizes None, now [224, 256]"]),
+    ],
+)  # fmt: skip
+def test_each_difference_is_named(record: object, difference: list[str]) -> None:
+    assert MadeFrom(FACTS).differences(record) == difference
+
+
+def test_a_fingerprint_depends_on_every_fact_and_not_on_their_order() -> None:
+    made_from = MadeFrom(FACTS)
+    assert made_from.fingerprint == MadeFrom(dict(reversed(FACTS.items()))).fingerprint
+    others: list[dict[str, object]] = [
+        {**FACTS, "precision": "float32"}, {**FACTS, "sizes": (224, 255)}, {**FACTS, "seed": 0}
+    ]  # fmt: skip
+    assert len({made_from.fingerprint, *(MadeFrom(each).fingerprint for each in others)}) == 4
+
+
+def test_code_is_named_by_its_version_files() -> None:
+    def number(package: str) -> str:
+        return files("cleanset").joinpath(package, "VERSION").read_text().strip()
+
+    assert code_of("scoring") == f"scoring {number('scoring')}"
+    attacks = number("studies/attacks")
+    assert code_of("scoring", "studies/attacks") == f"scoring {number('scoring')}, studies/attacks {attacks}"
+
+
+def test_libraries_that_are_not_installed_are_left_out() -> None:
+    found = library_versions(["numpy", "no-such-library"])
+    assert list(found) == ["numpy"]
+    assert "+" not in library_versions()["torch"]
+
+
+def test_below_float64_results_depend_on_batch_and_device() -> None:
+    def settings(precision: str) -> Settings:
+        return settings_for(Score.model_validate({"device": "cpu", "precision": precision, "batch_size": 4}))
+
+    assert below_float64(settings("float64")) == {}
+    assert below_float64(settings("float32")) == {"batch_size": 4, "computed_on": "cpu"}
