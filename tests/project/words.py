@@ -37,23 +37,9 @@ FORMS = {
 """Regular expressions, matched without regard to case across line breaks, and what to write instead."""
 FIRST_WORDS = r"(?:What|How|Of|The same of)\b"
 """First words that make a docstring a fragment: it cannot be read without the name above it."""
-SCORED = "the SHA-256 of this file stands in the records of all scores; reword it with the next change of its code"
 EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("sample/contest_controls.py", "a background alone is no object"):
         "written into studies/contest/judges/examples.yaml, which judges have seen",
-    ("src/cleanset/images/codec.py", "Of a progressive JPEG"): SCORED,
-    ("src/cleanset/images/codec.py", "What is measured once on every image"): SCORED,
-    ("src/cleanset/images/codec.py", "What writes PNGs here"): SCORED,
-    ("src/cleanset/images/codec.py", "What decodes JPEGs here"): SCORED,
-    ("src/cleanset/scoring/checkpoints.py", "How tensors differ"): SCORED,
-    ("src/cleanset/scoring/checkpoints.py", "How a checkpoint differs"): SCORED,
-    ("src/cleanset/scoring/logits.py", "What is read off"): SCORED,
-    ("src/cleanset/scoring/logits.py", "What `ranked` gives"): SCORED,
-    ("src/cleanset/scoring/models.py", "is no weight file at all"): SCORED,
-    ("src/cleanset/scoring/scorer.py", "Of weights and pixels"): SCORED,
-    ("src/cleanset/scoring/scorer.py", "What was read off"): SCORED,
-    ("src/cleanset/scoring/checkpoints.py", "What the file holds"): SCORED,
-    ("src/cleanset/scoring/checkpoints.py", "What a tensor is that"): SCORED,
 }  # fmt: skip
 """By path and a piece of the text that holds the phrase: the reason why it stays."""
 

@@ -98,7 +98,7 @@ MAX_AREA = 100_000_000
 """Pixels. ImageNet's largest validation image has under 20 million; a bomb has far more."""
 
 MAX_SCANS = 64
-"""Of a progressive JPEG, which usually has ten; each costs as much time as a whole baseline image."""
+"""Scans of a progressive JPEG, which usually has ten; each costs as much time as a whole baseline image."""
 
 MAX_ASPECT_RATIO = 200
 """Long side by short side. A preprocessing scales the short side to some 256 pixels, the long one with it."""
@@ -108,7 +108,7 @@ _ORIENTATION_TAG = 0x0112
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is measured once on every image; `mode` is Pillow's: RGB, L or CMYK."""
+    """Properties of an image that are measured once; `mode` is Pillow's: RGB, L or CMYK."""
 
     width: int
     height: int
@@ -190,7 +190,7 @@ def png(image: Image.Image) -> bytes:
 
 
 def encoder() -> str:
-    """What writes PNGs here; other versions may write the same pixels in other bytes."""
+    """The versions of what writes PNGs here; others may write the same pixels in other bytes."""
     # with zlib-ng, "zlib" is only the version that it stands in for; Pillow before 11.1 did not know it
     if "zlib_ng" in features.features and features.check_feature("zlib_ng"):
         return f"Pillow {_pillow} with zlib-ng {features.version_feature('zlib_ng')}"
@@ -198,7 +198,7 @@ def encoder() -> str:
 
 
 def decoder() -> str:
-    """What decodes JPEGs here."""
+    """The version of the JPEG decoder here."""
     if features.check_feature("libjpeg_turbo"):
         return f"Pillow {_pillow} with libjpeg-turbo {features.version_feature('libjpeg_turbo')}"
     return f"Pillow {_pillow} with libjpeg {features.version_codec('jpg')}"

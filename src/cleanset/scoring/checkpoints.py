@@ -50,7 +50,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def _content(path: Path) -> object:
-    """What the file holds, as its library reads it."""
+    """The contents of the file, as its library reads it."""
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
@@ -139,7 +139,7 @@ def _is_table(content: object) -> bool:
 
 
 def _unusable_kind(tensor: Tensor, file_size: int) -> str | None:
-    """What a tensor is that cannot be a weight as it is; None for an ordinary one."""
+    """The reason why a tensor cannot be a weight, such as a sparse tensor; None for an ordinary one."""
     if tensor.is_nested:
         return "a nested tensor"
     if tensor.is_meta:
@@ -245,7 +245,7 @@ class _Differences(NamedTuple):
 
 
 def _differences(network: nn.Module, tensors: dict[str, Tensor]) -> _Differences:
-    """How tensors differ from those of a network: types differ where only one of two is floating point."""
+    """The differences between tensors and those of a network: types differ where only one of two is floating point."""
     wanted = network.state_dict()
     both = sorted(set(wanted) & set(tensors))
     return _Differences(
@@ -300,7 +300,7 @@ def _digest(tensor: Tensor) -> bytes:
 
 
 def _described_differences(network: nn.Module, tensors: dict[str, Tensor]) -> str:
-    """How a checkpoint differs from the model, for people."""
+    """The differences between a checkpoint and the model, for people."""
     tensors = _bare(tensors)
     part = network if any(key in tensors for key in _CONSTANTS) else _inner(network)
     found = _differences(part, tensors)

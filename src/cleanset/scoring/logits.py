@@ -1,4 +1,4 @@
-"""What is read off a model's logits: the top-5 classes, their probabilities, the log-odds of the first.
+"""The results read from a model's logits: the top-5 classes, their probabilities, the log-odds of the first.
 
 Two groups of classes: any model of 1,000 classes as a model of two.
 """
@@ -50,7 +50,7 @@ def ranked(logits: NDArray[np.float64]) -> Ranked:
 
 
 def top5(logits: NDArray[np.float64]) -> Columns:
-    """What `ranked` gives, as the columns of SCORES."""
+    """The results of `ranked`, as the columns of SCORES."""
     found = ranked(logits)
     return {"top5_class": found.classes, "top5_probability": found.probabilities, "log_odds": found.log_odds}
 

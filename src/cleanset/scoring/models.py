@@ -178,7 +178,7 @@ def weights_path(model: Model, folder: Path) -> Path:
 def weights_at_hand(model: Model, folder: Path) -> Path:
     """The path of a model's weights, downloaded if they are not there yet.
 
-    Raises CleansetError if they are missing, cannot be downloaded, or if the file is no weight file at all.
+    Raises CleansetError if they are missing, cannot be downloaded, or if the file does not hold weights.
     """
     path = weights_path(model, folder)
     if model.weights is not None:

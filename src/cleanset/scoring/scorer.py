@@ -30,7 +30,7 @@ CPU_BATCH_SIZE = 4
 
 Precision = Literal["float64", "float32", "tf32", "bfloat16"]
 DTYPES = {"float64": torch.float64, "float32": torch.float32, "tf32": torch.float32, "bfloat16": torch.float32}
-"""Of weights and pixels; bfloat16 is autocast's, operation by operation."""
+"""Types of weights and pixels; bfloat16 is autocast's, operation by operation."""
 
 Notify = Callable[[str], None]
 """Called with a line for the user."""
@@ -44,7 +44,7 @@ def ignore_notice(_: str) -> None:
 
 
 class Scored(NamedTuple):
-    """What was read off the logits of n images."""
+    """The results read from the logits of n images."""
 
     image_ids: Sequence[str]
     columns: Columns
