@@ -85,12 +85,13 @@ test-generate: .venv-generate/.ready  ## the tests of generated backgrounds, in 
 	.venv-$*/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --no-deps --require-hashes --requirement requirements-$*.txt
 	@touch $@
 
-lint: setup  ## ruff, mypy, the directions of imports, and the check of words
+lint: setup  ## ruff, mypy, the directions of imports, the check of words; prints the size of the code
 	ruff check
 	ruff format --check
 	mypy
 	lint-imports --no-logo
 	python tests/project/words.py
+	@python tests/project/size.py
 
 docs: setup  ## the site of docs/ in build/docs, to be read without a network
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
