@@ -15,9 +15,9 @@ from cleanset.scoring.differentiable import PixelNetwork, searching
 from cleanset.scoring.models import Normalise
 from cleanset.scoring.scorer import CPU_BATCH_SIZE, Precision
 from cleanset.studies.attacks.base import Other, Search, Subject, globally_seeded, group_seed, to_unit
-from cleanset.studies.attacks.boundary import Boundary, chosen_start
-from cleanset.studies.attacks.spatial import SpatialGrid
-from cleanset.studies.attacks.spsa import Spsa
+from cleanset.studies.attacks.changes import SpatialGrid
+from cleanset.studies.attacks.gradient_attacks import Spsa
+from cleanset.studies.attacks.library_attacks import Boundary, chosen_start
 from export import photographs_or_drawings
 from measuring import print_machine, print_table, share
 

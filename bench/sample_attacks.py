@@ -6,9 +6,8 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 from cleanset.edition.params import read_params
-from cleanset.studies.attacks.params import AttackParams
-from cleanset.studies.attacks.stages import attacks
-from cleanset.studies.attacks.study import AttackStudy
+from cleanset.studies.attacks.attacking import run_attack
+from cleanset.studies.attacks.study import AttackParams, AttackStudy
 from cleanset.studies.robustness.study import Study
 from measuring import PROJECT, print_machine, print_table, share
 
@@ -35,7 +34,7 @@ def main() -> None:
         for name in settings.names:
             before, processor = perf_counter(), process_time()
             for role in roles:
-                attacks.run(study, role, name, settings)
+                run_attack(study, role, name, settings)
             rows.append((name, f"{perf_counter() - before:.0f}", f"{process_time() - processor:.0f}", ""))
     seconds = perf_counter() - begin
     rows.append(("all", f"{seconds:.0f}", f"{process_time() - used:.0f}", share(seconds, MAX_SECONDS)))

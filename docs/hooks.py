@@ -18,9 +18,8 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from cleanset import tables
 from cleanset.edition.params import PROTOCOLS, Params
-from cleanset.studies.attacks.measures import MEASURES_COLUMNS
-from cleanset.studies.attacks.params import AttackParams
-from cleanset.studies.attacks.results import ATTACKED
+from cleanset.studies.attacks.results import ATTACKED, MEASURES_COLUMNS
+from cleanset.studies.attacks.study import AttackParams
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.robustness.answers import PREDICTIONS
 from cleanset.studies.robustness.digests import DIGESTS

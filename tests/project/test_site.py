@@ -15,8 +15,7 @@ from playwright.sync_api import Browser, Page, Request
 
 from cleanset import tables
 from cleanset.edition.params import PROTOCOLS, Params
-from cleanset.studies.attacks.measures import AttackMeasure
-from cleanset.studies.attacks.results import ATTACKED
+from cleanset.studies.attacks.results import ATTACKED, AttackMeasure
 from cleanset.studies.robustness.answers import PREDICTIONS
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
 from cleanset.studies.robustness.measure_files import MEASURE_FILES

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from cleanset.studies.attacks.base import Subject, group_seed
-from cleanset.studies.attacks.square import STANDARD, AutoAttack
+from cleanset.studies.attacks.library_attacks import STANDARD, AutoAttack
 from tests.studies.attacks.networks import Linear, classified, correct_subjects, on_cpu, random_linear
 
 pytestmark = pytest.mark.slow

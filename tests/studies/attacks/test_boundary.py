@@ -8,8 +8,8 @@ import torch
 
 from cleanset.errors import CleansetError
 from cleanset.studies.attacks.base import Other, Pixels, Subject
-from cleanset.studies.attacks.boundary import Boundary, chosen_start
-from cleanset.studies.attacks.spatial import RandomSpatial
+from cleanset.studies.attacks.changes import RandomSpatial
+from cleanset.studies.attacks.library_attacks import Boundary, chosen_start
 from tests.studies.attacks.networks import Linear, classified, drawn, on_cpu, random_linear, subject
 
 pytestmark = pytest.mark.slow

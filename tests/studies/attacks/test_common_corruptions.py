@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from cleanset.statistics.seeds import image_seed
-from cleanset.studies.attacks.common_corruptions import PUBLISHED, CommonCorruptions
-from cleanset.studies.attacks.guess import Guess, Null, most_confident_mistakes
+from cleanset.studies.attacks.changes import PUBLISHED, CommonCorruptions, Guess, Null, most_confident_mistakes
 from cleanset.studies.robustness.corruptions.changes import corrupted_images
 from tests.studies.attacks.networks import Linear, drawn, on_cpu, random_linear, subject
 

@@ -14,11 +14,10 @@ from rich.console import Console
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.measure.command import Wanted
-from cleanset.studies.attacks import pgd
+from cleanset.studies.attacks import gradient_attacks
 from cleanset.studies.attacks.commands import as_text
 from cleanset.studies.attacks.evaluation import AskedAttacks, AttackedModels, attack_params, run
-from cleanset.studies.attacks.pgd import PgdAttack
-from cleanset.studies.attacks.spsa import SpsaAttack
+from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
 
 pytestmark = pytest.mark.slow
 
@@ -144,7 +143,7 @@ def test_what_is_finished_is_not_computed_again(
     folder: Path, both: AttackedModels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = {path: path.read_bytes() for path in (folder / "both").rglob("*") if path.is_file()}
-    monkeypatch.setattr(pgd, "gradient", lambda *_: pytest.fail("computed again"))
+    monkeypatch.setattr(gradient_attacks, "gradient", lambda *_: pytest.fail("computed again"))
     evaluated(folder, "both", ["mine:honest", "mine:rounded"], "pgd,transfer", warnings=False)
     after = {path: path.read_bytes() for path in (folder / "both").rglob("*.p*") if path.is_file()}
     assert after == {path: before[path] for path in after}

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from cleanset.statistics.bootstrap import Bootstrap
-from cleanset.studies.attacks.measures import (
+from cleanset.studies.attacks.results import (
     MEASURES_COLUMNS,
     AttackMeasure,
     attack_measures,

@@ -9,12 +9,11 @@ import pytest
 from bs4 import BeautifulSoup
 
 from cleanset.scoring.logits import Groups
-from cleanset.studies.attacks.measures import AttackMeasure
 from cleanset.studies.attacks.page import AttacksData, SheetRow, attacks_page, parameters
-from cleanset.studies.attacks.params import AttackParams
-from cleanset.studies.attacks.stages.pages import names_of, prediction_text, some_results
+from cleanset.studies.attacks.reporting import names_of, prediction_text, some_results
+from cleanset.studies.attacks.results import AttackMeasure
+from cleanset.studies.attacks.study import AttackParams, WrappedModel
 from cleanset.studies.attacks.warnings import Seen, WarningRecord
-from cleanset.studies.attacks.wrapped import WrappedModel
 from tests.report.pages import cells
 
 pytestmark = pytest.mark.slow

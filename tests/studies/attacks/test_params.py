@@ -8,13 +8,10 @@ import pytest
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.studies.attacks.base import Known, Other
-from cleanset.studies.attacks.boundary import Boundary
-from cleanset.studies.attacks.common_corruptions import CommonCorruptions
-from cleanset.studies.attacks.guess import Guess
-from cleanset.studies.attacks.params import AttackParams, read_attack_params
-from cleanset.studies.attacks.pgd import Pgd
-from cleanset.studies.attacks.spatial import RandomSpatial, SpatialGrid
-from cleanset.studies.attacks.spsa import Spsa
+from cleanset.studies.attacks.changes import CommonCorruptions, Guess, RandomSpatial, SpatialGrid
+from cleanset.studies.attacks.gradient_attacks import Pgd, Spsa
+from cleanset.studies.attacks.library_attacks import Boundary
+from cleanset.studies.attacks.study import AttackParams, read_attack_params
 from tests.documents import blocks
 from tests.studies.attacks.networks import drawn, subject
 

@@ -12,8 +12,7 @@ from torch.nn import functional
 from torchvision.models import alexnet
 
 from cleanset.errors import CleansetError
-from cleanset.studies.attacks.judged import CPU, distances
-from cleanset.studies.attacks.perceptual import Lpips
+from cleanset.studies.attacks.judged import CPU, Lpips, distances
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ import torch
 
 from cleanset.scoring.differentiable import Uninteresting
 from cleanset.studies.attacks.base import Norm, Subject
-from cleanset.studies.attacks.pgd import Pgd
+from cleanset.studies.attacks.gradient_attacks import Pgd
 from tests.studies.attacks.networks import correct_subjects, on_cpu, random_linear, random_network, subject
 
 pytestmark = pytest.mark.slow

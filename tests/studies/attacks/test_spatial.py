@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from cleanset.studies.attacks.base import Pixels
-from cleanset.studies.attacks.spatial import RandomSpatial, SpatialGrid, rotated_and_moved, scaled_on_black
+from cleanset.studies.attacks.changes import RandomSpatial, SpatialGrid, rotated_and_moved, scaled_on_black
 from tests.studies.attacks.networks import Linear, correct_subjects, drawn, on_cpu, random_network, subject
 
 pytestmark = pytest.mark.slow

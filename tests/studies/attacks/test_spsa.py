@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from cleanset.studies.attacks.base import Subject, seed_for, to_pixels
-from cleanset.studies.attacks.spatial import RandomSpatial
-from cleanset.studies.attacks.spsa import Spsa, random_signs
+from cleanset.studies.attacks.changes import RandomSpatial
+from cleanset.studies.attacks.gradient_attacks import Spsa, random_signs
 from tests.studies.attacks.networks import Linear, correct_subjects, on_cpu, random_linear, random_network, subject
 
 pytestmark = pytest.mark.slow

@@ -24,15 +24,14 @@ from cleanset.errors import CleansetError
 from cleanset.scoring.differentiable import PixelNetwork
 from cleanset.scoring.models import load_model
 from cleanset.scoring.scorer import choose_devices
-from cleanset.studies.attacks import spatial
+from cleanset.studies.attacks import changes
+from cleanset.studies.attacks.attacking import run_attack, run_warnings
 from cleanset.studies.attacks.base import Pixels, Result, Subject
+from cleanset.studies.attacks.changes import RandomSpatial
 from cleanset.studies.attacks.judged import Judge, pixels_of_png
-from cleanset.studies.attacks.params import AttackParams
+from cleanset.studies.attacks.reporting import attacks_data, write_measures
 from cleanset.studies.attacks.results import ATTACKED
-from cleanset.studies.attacks.spatial import RandomSpatial
-from cleanset.studies.attacks.stages import attack_results, attack_warnings, attacks
-from cleanset.studies.attacks.stages.pages import attacks_data
-from cleanset.studies.attacks.study import AttackStudy
+from cleanset.studies.attacks.study import AttackParams, AttackStudy
 from cleanset.tables import SCORES, read_table, write_table
 from tests.studies.attacks.study import ROLE, made_study
 
@@ -69,8 +68,8 @@ def attacked(made: AttackStudy, tmp_path_factory: pytest.TempPathFactory) -> Att
     shutil.copytree(made.folder.parents[1], folder)
     study = AttackStudy(folder / "studies" / "attacks")
     for name in SETTINGS.names:
-        attacks.run(study, ROLE, name, SETTINGS)
-    attack_results.run(study, SETTINGS)
+        run_attack(study, ROLE, name, SETTINGS)
+    write_measures(study, SETTINGS)
     return study
 
 
@@ -132,7 +131,7 @@ def test_lpips_is_measured_where_there_are_weights(study: AttackStudy) -> None:
     save_file(alexnet(weights=None).state_dict(), weights)
     settings = SETTINGS.model_copy(update={"lpips": weights.name})
     for name in ("none", "pgd"):
-        attacks.run(study, ROLE, name, settings)
+        run_attack(study, ROLE, name, settings)
     assert results(study, "none")["lpips"].tolist() == [0, 0, 0, 0]
     found = results(study, "pgd")
     assert (found["lpips"] > 0).all()
@@ -141,7 +140,7 @@ def test_lpips_is_measured_where_there_are_weights(study: AttackStudy) -> None:
     assert record["versions"]["lpips"] == "0.1.4"
     weights.unlink()
     with pytest.raises(CleansetError, match=r"^lpips: .*alexnet\.safetensors not found; expected"):
-        attacks.run(study, ROLE, "none", settings)
+        run_attack(study, ROLE, "none", settings)
 
 
 def test_the_record(attacked: AttackStudy) -> None:
@@ -175,7 +174,7 @@ def test_what_the_page_shows_of_it(attacked: AttackStudy, tmp_path: Path) -> Non
     """Warnings, sizes, what confidences are read from, and small copies: all but those of the attack none."""
     shutil.copytree(attacked.folder.parents[1], tmp_path / "edition")
     study = AttackStudy(tmp_path / "edition" / "studies" / "attacks")
-    attack_warnings.run(study, ROLE, SETTINGS)
+    run_warnings(study, ROLE, SETTINGS)
     study.params_yaml.write_text(json.dumps(SETTINGS.model_dump(exclude_none=True)))
     found = attacks_data(study, tmp_path)
     assert (found.models, found.sizes) == ([ROLE], {ROLE: 160})
@@ -199,7 +198,7 @@ def test_what_the_page_shows_of_it(attacked: AttackStudy, tmp_path: Path) -> Non
 
 def test_a_second_run_writes_the_same_bytes(attacked: AttackStudy, study: AttackStudy) -> None:
     for name in ("boundary", "spsa"):
-        attacks.run(study, ROLE, name, SETTINGS)
+        run_attack(study, ROLE, name, SETTINGS)
         one, other = (contents(folder_of(each, name)) for each in (attacked, study))
         assert one == other
         assert len(one) == 6
@@ -222,8 +221,8 @@ class Fatal(RandomSpatial):
 
 
 def run_fatally(folder: Path) -> None:
-    vars(spatial)["RandomSpatial"] = Fatal
-    attacks.run(AttackStudy(folder), ROLE, "random_spatial", SETTINGS)
+    vars(changes)["RandomSpatial"] = Fatal
+    run_attack(AttackStudy(folder), ROLE, "random_spatial", SETTINGS)
 
 
 def test_a_kill_loses_one_group(study: AttackStudy, attacked: AttackStudy, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,7 +239,7 @@ def test_a_kill_loses_one_group(study: AttackStudy, attacked: AttackStudy, monke
         return changed(attack, one)
 
     monkeypatch.setattr(RandomSpatial, "changed", watched)
-    attacks.run(study, ROLE, "random_spatial", SETTINGS)
+    run_attack(study, ROLE, "random_spatial", SETTINGS)
     assert len(asked) == 2
     assert contents(folder_of(study, "random_spatial")) == contents(folder_of(attacked, "random_spatial"))
     assert not study.partial_results("random_spatial", ROLE).exists()
@@ -251,11 +250,11 @@ def with_budget(**budget: Any) -> AttackParams:
 
 
 def test_a_budget(study: AttackStudy, capsys: pytest.CaptureFixture[str]) -> None:
-    attacks.run(study, ROLE, "spsa", with_budget(queries=9))
+    run_attack(study, ROLE, "spsa", with_budget(queries=9))
     assert len(results(study, "spsa")) == 2
     assert "spsa standard: the budget is spent after 2 of 4 images" in capsys.readouterr().err
     assert json.loads((folder_of(study, "spsa") / "record.json").read_text())["attacked"] == 2
-    attacks.run(study, ROLE, "none", with_budget(seconds=1e-9))
+    run_attack(study, ROLE, "none", with_budget(seconds=1e-9))
     assert len(results(study, "none")) == 1
 
 
@@ -264,16 +263,16 @@ def test_other_scores_than_those_stored(study: AttackStudy) -> None:
     scores["log_odds"] = (scores["log_odds"] + 0.5).astype("float32")
     write_table(study.edition.scores(ROLE), scores, SCORES)
     with pytest.raises(CleansetError, match="expected the same bits"):
-        attacks.run(study, ROLE, "none", SETTINGS)
+        run_attack(study, ROLE, "none", SETTINGS)
 
 
 def test_an_attack_that_is_not_in_the_params(study: AttackStudy) -> None:
     with pytest.raises(CleansetError, match="unknown attack 'fgsm'"):
-        attacks.run(study, ROLE, "fgsm")
+        run_attack(study, ROLE, "fgsm")
 
 
 def test_warnings_are_written(study: AttackStudy) -> None:
-    attack_warnings.run(study, ROLE, SETTINGS)
+    run_warnings(study, ROLE, SETTINGS)
     found = json.loads((study.folder / "data" / "attack_warnings" / f"{ROLE}.json").read_text())
     assert (found["role"], found["images"]) == (ROLE, 2)
     assert {warned["sign"] for warned in found["warnings"]} <= {"saturated_answers", "no_gradient"}

@@ -11,10 +11,9 @@ from cleanset.errors import CleansetError
 from cleanset.measure.user_model import CheckedNetwork
 from cleanset.scoring.differentiable import PixelNetwork
 from cleanset.studies.attacks.base import Known, Search, Subject
-from cleanset.studies.attacks.pgd import Pgd
-from cleanset.studies.attacks.sources import ResizedPixels, Searching, source_networks, with_straight_through
-from cleanset.studies.attacks.square import Square
-from cleanset.studies.attacks.transfer import Transfer, TransferAttack
+from cleanset.studies.attacks.gradient_attacks import Pgd, Transfer, TransferAttack
+from cleanset.studies.attacks.library_attacks import Square
+from cleanset.studies.attacks.targets import ResizedPixels, Searching, source_networks, with_straight_through
 from tests.studies.attacks.networks import CPU, classified, correct_subjects, loaded, on_cpu, random_linear, subject
 
 pytestmark = pytest.mark.slow

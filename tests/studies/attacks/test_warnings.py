@@ -11,11 +11,10 @@ from torch import Tensor, nn
 
 from cleanset.scoring.differentiable import Uninteresting
 from cleanset.studies.attacks.base import Other, Pixels, Subject, to_unit
-from cleanset.studies.attacks.boundary import Boundary
+from cleanset.studies.attacks.changes import SpatialGrid
+from cleanset.studies.attacks.gradient_attacks import Pgd, Spsa
 from cleanset.studies.attacks.judged import Judge
-from cleanset.studies.attacks.pgd import Pgd
-from cleanset.studies.attacks.spatial import SpatialGrid
-from cleanset.studies.attacks.spsa import Spsa
+from cleanset.studies.attacks.library_attacks import Boundary
 from cleanset.studies.attacks.warnings import (
     MIN_COMPARED,
     black_box_better,

@@ -18,17 +18,15 @@ from cleanset.errors import CleansetError
 from cleanset.scoring.differentiable import GroupedNetwork, PixelNetwork, Uninteresting
 from cleanset.scoring.models import load_model
 from cleanset.scoring.shards import Shards
-from cleanset.studies.attacks import spsa, targets
+from cleanset.studies.attacks import attacking, gradient_attacks, targets
+from cleanset.studies.attacks.attacking import run_attack, run_warnings
 from cleanset.studies.attacks.base import Result, Subject, judged_seed, searched_seed
+from cleanset.studies.attacks.gradient_attacks import Spsa
 from cleanset.studies.attacks.judged import Judge, pixels_of_png
-from cleanset.studies.attacks.params import AttackParams, read_attack_params
+from cleanset.studies.attacks.library_attacks import AutoAttack
+from cleanset.studies.attacks.reporting import attacks_data, write_measures
 from cleanset.studies.attacks.results import ATTACKED
-from cleanset.studies.attacks.spsa import Spsa
-from cleanset.studies.attacks.square import AutoAttack
-from cleanset.studies.attacks.stages import attack_results, attack_warnings, attacks
-from cleanset.studies.attacks.stages.pages import attacks_data
-from cleanset.studies.attacks.study import AttackStudy
-from cleanset.studies.attacks.wrapped import WrappedModel
+from cleanset.studies.attacks.study import AttackParams, AttackStudy, WrappedModel, read_attack_params
 from cleanset.studies.robustness.images import STUDY_IMAGES
 from cleanset.tables import read_table
 from tests.studies.attacks.networks import CPU, correct_subjects, loaded, on_cpu, random_linear, subject
@@ -192,7 +190,7 @@ def settings(study: AttackStudy) -> AttackParams:
 def attacked(study: AttackStudy, settings: AttackParams) -> AttackStudy:
     """The study with all of it run."""
     for name, model in settings.runs([ROLE]):
-        attacks.run(study, model, name, settings)
+        run_attack(study, model, name, settings)
     return study
 
 
@@ -252,7 +250,7 @@ def test_a_stored_file_gives_its_logits_again(study: AttackStudy, noisy: AttackP
     network = load_model(params.model(ROLE), study.edition.folder).network.double()
     folders = {name: study.results(name, "noisy").folder for name in ("none", "pgd")}
     for name in folders:
-        attacks.run(study, "noisy", name, noisy)
+        run_attack(study, "noisy", name, noisy)
     for _, row in results(study, "pgd", "noisy").iterrows():
         found = {}
         for column, attack, name in (("logits_before", "", "none"), ("logits_after", "pgd", "pgd")):
@@ -291,18 +289,18 @@ def test_neither_order_nor_resumption_changes_what_a_random_model_answers(
     study: AttackStudy, noisy: AttackParams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = study.results("spsa", "noisy").folder
-    attacks.run(study, "noisy", "spsa", noisy)
+    run_attack(study, "noisy", "spsa", noisy)
     expected = contents(folder)
     with monkeypatch.context() as context:
-        context.setattr(attacks, "Shards", Backwards)
-        attacks.run(study, "noisy", "spsa", noisy)
+        context.setattr(attacking, "Shards", Backwards)
+        run_attack(study, "noisy", "spsa", noisy)
     assert contents(folder) == expected
     with monkeypatch.context() as context:
-        context.setattr(spsa, "Spsa", Interrupted)
+        context.setattr(gradient_attacks, "Spsa", Interrupted)
         with pytest.raises(KeyboardInterrupt):
-            attacks.run(study, "noisy", "spsa", noisy)
+            run_attack(study, "noisy", "spsa", noisy)
     assert len(list(study.partial_results("spsa", "noisy").rglob("0*.parquet"))) == 2
-    attacks.run(study, "noisy", "spsa", noisy)
+    run_attack(study, "noisy", "spsa", noisy)
     assert contents(folder) == expected
 
 
@@ -312,29 +310,29 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_a_guess_needs_stored_predictions(study: AttackStudy, settings: AttackParams) -> None:
     with pytest.raises(CleansetError, match="guess random: guess reads stored predictions, which only the edition's"):
-        attacks.run(study, "random", "guess", settings)
+        run_attack(study, "random", "guess", settings)
 
 
 def test_a_model_that_is_none(study: AttackStudy, settings: AttackParams) -> None:
     with pytest.raises(CleansetError, match="unknown model 'vgg'; expected one of standard, random, grouped, both"):
-        attacks.run(study, "vgg", "none", settings)
+        run_attack(study, "vgg", "none", settings)
 
 
 def test_groups_that_no_image_is_of(study: AttackStudy) -> None:
     wrapped = {"mine": {"model": ROLE, "groups": {"a": [GOLDFISH], "b": [BANANA]}}}
     with pytest.raises(CleansetError, match=r"wrapped\.mine\.groups: none of the study's 4 images is of one"):
-        attacks.run(study, "mine", "none", AttackParams.model_validate({"wrapped": wrapped}))
+        run_attack(study, "mine", "none", AttackParams.model_validate({"wrapped": wrapped}))
 
 
 def test_the_page_and_the_table(attacked: AttackStudy, settings: AttackParams, tmp_path: Path) -> None:
     """The signs of the wrapper; predictions by group; no guess on wrapped models."""
-    attack_results.run(attacked, settings)
+    write_measures(attacked, settings)
     lines = pd.read_csv(attacked.folder / "data" / "attack_measures.csv")
     assert set(lines["model"]) == {ROLE, "random", "grouped", "both"}
     assert set(lines["model"][lines["attack"] == "guess"]) == {ROLE}
     assert set(lines["images"][(lines["model"] == "grouped") & (lines["measure"] == "error")]) == {3}
     for model in settings.models([ROLE]):
-        attack_warnings.run(attacked, model, settings)
+        run_warnings(attacked, model, settings)
     attacked.params_yaml.write_text(settings.model_dump_json(exclude_none=True))
     found = attacks_data(attacked, tmp_path)
     signs = {each.role: {seen.sign for seen in each.warnings} for each in found.warnings}

@@ -1,15 +1,12 @@
 """The parts of every attack: its parameters, the search, the ball that a candidate has to lie in, and seeds.
 
-An attack is one module: a class of parameters, whose `search` makes the search, and a line in `params.ATTACKS`. Such
+An attack is one module: a class of parameters, whose `search` makes the search, and a line in `study.ATTACKS`. Such
 modules do not import torch on import, so that params.yaml can be read without it.
-
-Running libraries that draw from global generators, write to loggers, and stop where no gradient flows.
 """
 
-import logging
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import floor
@@ -24,7 +21,7 @@ from cleanset.validation import Section
 
 if TYPE_CHECKING:
     import torch
-    from torch import Tensor, nn
+    from torch import Tensor
 
     from cleanset.scoring.differentiable import PixelNetwork
 
@@ -262,9 +259,6 @@ def _whole_steps(exact: NDArray[np.float64], most: int) -> NDArray[np.float64]:
     return steps.reshape(exact.shape)
 
 
-# torch is imported when an attack searches, not when its parameters are read
-
-
 @contextmanager
 def globally_seeded(seed: int, device: "torch.device") -> Iterator[None]:
     """Seed the global generators of torch and numpy, and put their states back at the end."""
@@ -275,54 +269,3 @@ def globally_seeded(seed: int, device: "torch.device") -> Iterator[None]:
     with torch.random.fork_rng(devices), numpy_seeded(seed):
         torch.manual_seed(seed)
         yield
-
-
-@contextmanager
-def collect_warnings(name: str) -> Iterator[list[str]]:
-    """Collect the warnings that a logger gives in the block, each once, and print nothing of them."""
-    found: list[str] = []
-
-    class Collecting(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            if (text := record.getMessage()) not in found:
-                found.append(text)
-
-    logger, handler = logging.getLogger(name), Collecting(logging.WARNING)
-    propagates = logger.propagate
-    logger.addHandler(handler)
-    logger.propagate = False
-    try:
-        yield found
-    finally:
-        logger.removeHandler(handler)
-        logger.propagate = propagates
-
-
-def with_gradient(network: "nn.Module") -> "nn.Module":
-    """The network with a gradient of 0 where none flows: pyautoattack stops where there is none at all."""
-    import torch
-
-    class WithGradient(torch.nn.Module):
-        def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-            logits: torch.Tensor = network(pixels)
-            if pixels.requires_grad and not logits.requires_grad:
-                logits = logits + 0 * pixels.flatten(1).sum(dim=1, keepdim=True)
-            return logits
-
-    return WithGradient().eval()
-
-
-def results_of_group(
-    levels: NDArray[np.float64],
-    group: Sequence[Subject],
-    ball: Ball,
-    queries: int,
-    seed: int,
-    notices: Iterable[str] = (),
-) -> list[Result]:
-    """The results of a library that searches for a whole group at once: each image has its share of the queries."""
-    share = -(-queries // len(group))
-    return [
-        Result(to_pixels(level, subject.pixels, ball), share, seed=seed, notices=tuple(notices))
-        for level, subject in zip(levels, group, strict=True)
-    ]

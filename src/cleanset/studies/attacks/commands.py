@@ -16,8 +16,7 @@ from rich.text import Text
 
 from cleanset.edition.paths import HERE, StudyFolder
 from cleanset.studies.attacks.evaluation import AttackedModels
-from cleanset.studies.attacks.measures import AttackMeasure
-from cleanset.studies.attacks.params import WORST_CASE
+from cleanset.studies.attacks.results import WORST_CASE, AttackMeasure
 
 if TYPE_CHECKING:
     from cleanset.studies.attacks.study import AttackStudy
@@ -108,33 +107,33 @@ def attacks(
     study: StudyFolder = HERE,
 ) -> None:
     """Attack one model by one attack."""
-    from cleanset.studies.attacks.stages import attacks as stage
+    from cleanset.studies.attacks.attacking import run_attack
 
-    stage.run(_study(study), model, attack)
+    run_attack(_study(study), model, attack)
 
 
 @app.command("attack-results")
 def attack_results(study: StudyFolder = HERE) -> None:
     """Measure all attacks on all models."""
-    from cleanset.studies.attacks.stages import attack_results as stage
+    from cleanset.studies.attacks.reporting import write_measures
 
-    stage.run(_study(study))
+    write_measures(_study(study))
 
 
 @app.command("attack-warnings")
 def attack_warnings(model: Role, study: StudyFolder = HERE) -> None:
     """Look for signs that a model only looks strong."""
-    from cleanset.studies.attacks.stages import attack_warnings as stage
+    from cleanset.studies.attacks.attacking import run_warnings
 
-    stage.run(_study(study), model)
+    run_warnings(_study(study), model)
 
 
 @app.command("attack-pages")
 def attack_pages(study: StudyFolder = HERE) -> None:
     """Make the page on the attacks."""
-    from cleanset.studies.attacks.stages import pages as stage
+    from cleanset.studies.attacks.reporting import write_report
 
-    stage.run(_study(study))
+    write_report(_study(study))
 
 
 @tools.callback()

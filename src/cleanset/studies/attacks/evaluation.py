@@ -19,11 +19,8 @@ from cleanset.measure.command import Wanted
 from cleanset.measure.specs import CommandModel, Spec, file_stems, parse_specs
 from cleanset.parsing import read_yaml
 from cleanset.progress import cache_folder, print_notice
-from cleanset.statistics.bootstrap import Bootstrap
-from cleanset.studies.attacks.measures import AttackMeasure
-from cleanset.studies.attacks.params import GUESS, KINDS, WORST_CASE, AttackParams
-from cleanset.studies.attacks.results import NAMED_ATTACKED
-from cleanset.studies.attacks.study import AttackedFolder
+from cleanset.studies.attacks.results import NAMED_ATTACKED, WORST_CASE, AttackMeasure, measure_lines
+from cleanset.studies.attacks.study import GUESS, KINDS, AttackedFolder, AttackParams
 from cleanset.studies.robustness.image_sets import OpenedImages, open_images
 from cleanset.studies.robustness.images import first_images, images_sha256
 from cleanset.studies.robustness.measuring import write_csv
@@ -37,8 +34,7 @@ if TYPE_CHECKING:
     from cleanset.scoring.validity import MadeFrom
     from cleanset.studies.attacks.base import Search
     from cleanset.studies.attacks.judged import Judge
-    from cleanset.studies.attacks.sources import Searching
-    from cleanset.studies.attacks.targets import AttackedModel
+    from cleanset.studies.attacks.targets import AttackedModel, Searching
     from cleanset.studies.attacks.warnings import WarningRecord
 
 RESULTS = "attack_results.json"
@@ -177,8 +173,9 @@ def run(edition: Edition, wanted: Wanted, asked: AskedAttacks, out: Path) -> Att
         results |= {(name, spec.text): table for name, table in found.items()}
         if record is not None:
             warnings[spec.text] = record
-    lines = _lines(params, [spec.text for spec in models.specs], results)
-    evaluated = AttackedModels(images, params, [spec.text for spec in models.specs], lines, warnings)
+    names = [spec.text for spec in models.specs]
+    lines = measure_lines(names, results, params.of_image, params.resampling)
+    evaluated = AttackedModels(images, params, names, lines, warnings)
     write_csv(out / "attack_measures.csv", AttackMeasure._fields, lines)
     write_text(out / RESULTS, json.dumps(content_of(evaluated), indent=2) + "\n")
     return evaluated
@@ -230,9 +227,8 @@ class _Evaluation:
     def attacked(self, spec: Spec, stem: str) -> "tuple[dict[str, pd.DataFrame], WarningRecord | None]":
         """The results of all attacks on a model, by attack, and its warnings if these are asked for."""
         from cleanset.measure.run import load
-        from cleanset.studies.attacks.sources import Searching
-        from cleanset.studies.attacks.stages.attack_warnings import probed
-        from cleanset.studies.attacks.stages.attacks import lpips_of
+        from cleanset.studies.attacks.attacking import lpips_of, probed
+        from cleanset.studies.attacks.targets import Searching
 
         loaded = load(spec, self.settings)
         device = self.settings.devices[0]
@@ -246,8 +242,7 @@ class _Evaluation:
 
     def _target(self, loaded: "NamedModel", lpips: Any) -> "tuple[Judge, AttackedModel]":
         from cleanset.studies.attacks.judged import Judge
-        from cleanset.studies.attacks.sources import with_straight_through
-        from cleanset.studies.attacks.targets import AttackedModel, logits_before
+        from cleanset.studies.attacks.targets import AttackedModel, logits_before, with_straight_through
 
         name, model, files = loaded.name, loaded.loaded, self.images.files
         judge = Judge(model, self.settings.devices[0], lpips, self.settings.precision)
@@ -271,8 +266,8 @@ class _Evaluation:
         sources: Any,
     ) -> pd.DataFrame:
         """The results of one attack, computed unless the folder has them."""
+        from cleanset.studies.attacks.attacking import Attacking, Places, attack_images
         from cleanset.studies.attacks.base import Known
-        from cleanset.studies.attacks.stages.attacks import Attacking, Places, attack_images
 
         loaded, judge, target = attacked
         limit = self.params.images_of(name, target.name)
@@ -306,15 +301,6 @@ def _is_finished(folder: AttackedFolder, made_from: "MadeFrom") -> bool:
     if differences := made_from.differences(stored):
         print_notice(f"{folder.record}: attacked again: {'; '.join(differences)}")
     return not differences
-
-
-def _lines(
-    params: AttackParams, models: Sequence[str], results: Mapping[tuple[str, str], pd.DataFrame]
-) -> list[AttackMeasure]:
-    from cleanset.studies.attacks.stages.attack_results import measure_lines
-
-    bootstrap = Bootstrap(resamples=params.bootstrap.draws, seed=f"attacks {params.seed}")
-    return measure_lines(params, models, results, bootstrap)
 
 
 def content_of(evaluated: AttackedModels) -> dict[str, Any]:

@@ -1,20 +1,27 @@
-"""The verdict on a candidate: the float64 logits of the PNG that holds a candidate, and how far it is from the image.
+"""The verdict on a candidate: the float64 logits of the PNG that holds it, and how far it is from the image.
 
-Whoever has the file gets the same verdict on any machine, whatever the search was computed in.
+Whoever has the file gets the same verdict on any machine, whatever the search was computed in. One of the distances is
+learned: LPIPS (Zhang and others 2018), as the library lpips 0.1.4 computes it. The library brings its linear layers, of
+version 0.1; AlexNet's weights, which it would download, are read from a file.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image
+from torch import nn
 
 from cleanset.errors import CleansetError
+from cleanset.files import sha256
 from cleanset.images import codec
+from cleanset.scoring.checkpoints import load_checkpoint
 from cleanset.scoring.differentiable import pixel_network
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import Precision, arithmetic
@@ -164,3 +171,51 @@ def distances(image: Pixels, candidate: Pixels, lpips: PairDistance | None = Non
         float(similarity(image, candidate, channel_axis=0, data_range=LEVELS)),
         None if lpips is None else lpips(image, candidate),
     )
+
+
+MIN_SIDE = 31
+"""Pixels; AlexNet has nothing left of a smaller image."""
+
+
+class Lpips:
+    """LPIPS with AlexNet, in float64 on one device; 0 for equal images.
+
+    `weights`: torchvision's of AlexNet (alexnet-owt-7be5be79.pth), or the same as safetensors. Raises CleansetError
+    without such a file.
+    """
+
+    def __init__(self, weights: Path, device: torch.device) -> None:
+        if not weights.is_file():
+            raise CleansetError(
+                f"lpips: {weights} not found; expected AlexNet's weights as torchvision publishes them "
+                "(alexnet-owt-7be5be79.pth): put them there, or set lpips: null in studies/attacks/params.yaml"
+            )
+        import lpips
+        from torchvision.models import alexnet
+
+        network = alexnet(weights=None)
+        load_checkpoint(network, weights, None)
+        # torchvision warns about how the library calls it
+        with warnings.catch_warnings(action="ignore"):
+            # pnet_rand: random weights in place of a download; they are replaced below
+            metric: nn.Module = lpips.LPIPS(net="alex", version="0.1", pnet_rand=True, verbose=False)
+        slices = metric.net.named_parameters()  # type: ignore[union-attr]
+        loaded = network.features.state_dict()
+        with torch.no_grad():
+            for name, parameter in slices:
+                # lpips calls features.0.weight slice1.0.weight
+                parameter.copy_(loaded[name.partition(".")[2]])
+        self.weights_sha256, self._device = sha256(weights.read_bytes()), device
+        self._metric = metric.eval().to(device, torch.float64)
+
+    def __call__(self, image: Pixels, other: Pixels) -> float:
+        """The distance of two images, uint8 of shape (3, size, size). Raises CleansetError for one below MIN_SIDE."""
+        if min(image.shape[1:]) < MIN_SIDE:
+            raise CleansetError(
+                f"lpips: an image of {image.shape[2]} x {image.shape[1]} pixels; expected at least {MIN_SIDE} "
+                "a side, as AlexNet needs: set lpips: null in studies/attacks/params.yaml"
+            )
+        pair = torch.from_numpy(np.stack((image, other))).to(self._device).double() / LEVELS
+        with arithmetic("float64"), torch.inference_mode():
+            # normalize: the library expects pixels in -1..1, these are in 0..1
+            return float(self._metric(pair[:1], pair[1:], normalize=True))

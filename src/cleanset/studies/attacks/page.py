@@ -25,7 +25,8 @@ from cleanset.statistics.coverage import (
     ranked,
 )
 from cleanset.studies.attacks.base import LEVELS
-from cleanset.studies.attacks.params import WORST_CASE, AttackParams
+from cleanset.studies.attacks.results import WORST_CASE
+from cleanset.studies.attacks.study import AttackParams
 from cleanset.studies.attacks.warnings import WarningRecord
 from cleanset.studies.robustness.pages import TEMPLATES as SHARED_TEMPLATES
 
@@ -181,7 +182,7 @@ def attacks_context(data: AttacksData) -> dict[str, Any]:
         "means": means(data.lines),
         "distances": {name: title for name, title in DISTANCES.items() if name != "lpips" or data.settings.lpips},
         "worst_case": WORST_CASE,
-        "of_image": [name for name in data.settings.names if data.settings.attack(name).is_of_image],
+        "of_image": data.settings.of_image,
         "signs": SIGNS,
         "warnings": data.warnings,
         "coverage_sets": coverage_sets(data),

@@ -1,28 +1,37 @@
-"""The models that are attacked: those of the edition, further ones, and those that params.yaml wraps."""
+"""The models that are attacked, and the other models that images are made on.
 
-from collections.abc import Callable, Mapping
+Attacked are those of the edition, further ones, and those that params.yaml wraps.
+
+Straight through: steps of a network that gradients pass as if they were the identity, for networks that hide theirs
+behind such steps. Backward pass differentiable approximation: A. Athalye, N. Carlini, D. Wagner, "Obfuscated Gradients
+Give a False Sense of Security" (ICML 2018).
+"""
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from cleanset.edition.params import Params, read_params
+from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import Resized
+from cleanset.measure.user_model import CheckedNetwork
 from cleanset.scoring.decoding import pixels_of
 from cleanset.scoring.differentiable import PixelNetwork, wrap_network
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.logits import Groups
 from cleanset.scoring.models import LoadedModel, load_model
+from cleanset.scoring.scorer import Precision
 from cleanset.studies.attacks.base import UNCHANGED, Other, Pixels, Subject, judged_seed
-from cleanset.studies.attacks.guess import GUESSED, Guess, most_confident_mistakes
+from cleanset.studies.attacks.changes import GUESSED, Guess, most_confident_mistakes
 from cleanset.studies.attacks.judged import Judge, Logits, PairDistance
-from cleanset.studies.attacks.params import AttackParams, read_attack_params
-from cleanset.studies.attacks.results import Source
-from cleanset.studies.attacks.sources import Searching, source_networks
-from cleanset.studies.attacks.study import AttackStudy
-from cleanset.studies.attacks.wrapped import WrappedModel, images_of, label
+from cleanset.studies.attacks.study import AttackParams, AttackStudy, WrappedModel, images_of, label, read_attack_params
 from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, check_clean
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, SetImages, StudyFile, files_of
 from cleanset.studies.robustness.families import change_plan, family_named
@@ -33,7 +42,91 @@ from cleanset.studies.robustness.settings import StudyParams, read_study_params
 from cleanset.studies.robustness.study import Study
 from cleanset.studies.robustness.trained_models import load_further
 from cleanset.tables import CROP_SCORES, SCORES, read_table
-from cleanset.validation import check_known
+from cleanset.validation import check_known, shown
+
+
+class ResizedPixels(nn.Module):
+    """Pixels of any side as square ones of another; those of that side stay as they are."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Pixels of shape (n, 3, size, size), through which gradients flow."""
+        if pixels.shape[-1] == self.size:
+            return pixels
+        # as Pillow and torchvision resize: without antialiasing a smaller image would be of other pixels
+        size = (self.size, self.size)
+        found: Tensor = nn.functional.interpolate(pixels, size, mode="bilinear", antialias=True, align_corners=False)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Searching:
+    """The device, the precision and the number of images at a time of a search."""
+
+    device: torch.device
+    precision: Precision
+    batch_size: int
+
+
+def source_networks(
+    models: Mapping[str, LoadedModel], groups: Sequence[Sequence[int]] | None, how: Searching
+) -> dict[str, PixelNetwork]:
+    """The models, by name, on pixels of any side; with `groups` of class indices, one logit for each of them."""
+    return {
+        name: PixelNetwork(
+            nn.Sequential(ResizedPixels(model.preprocessing.size), wrap_network(model.network, groups, False)),
+            how.device,
+            how.precision,
+            how.batch_size,
+        )
+        for name, model in models.items()
+    }
+
+
+MAX_NAMED = 12
+"""Steps that an error names at most."""
+
+
+class StraightThrough(nn.Module):
+    """A step of a network, computed as it is, with the derivative of the identity."""
+
+    def __init__(self, name: str, step: nn.Module) -> None:
+        super().__init__()
+        self.name, self.step = name, step
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """The result of the step. Raises CleansetError if its shape is not that of what it is given."""
+        with torch.no_grad():
+            found: Tensor = self.step(pixels.detach())
+        if found.shape != pixels.shape:
+            raise CleansetError(
+                f"straight through {self.name}: it makes {tuple(found.shape)} of {tuple(pixels.shape)}; expected a "
+                "step that keeps the shape"
+            )
+        return pixels + (found - pixels.detach())
+
+
+def with_straight_through(network: nn.Module, names: Sequence[str]) -> nn.Module:
+    """A copy of a network whose named submodules gradients pass straight through; itself without names.
+
+    A name is that of `named_modules()`, such as `quantize` or `steps.0`. Raises CleansetError for another.
+    """
+    if not names:
+        return network
+    found = copy.deepcopy(network)
+    # a network of a module is in a wrapper, of which its author knows nothing
+    inner = found.network if isinstance(found, CheckedNetwork) else found
+    known = [name for name, _ in inner.named_modules() if name]
+    for name in names:
+        if name not in known:
+            some = ", ".join(known[:MAX_NAMED]) + (", …" if len(known) > MAX_NAMED else "")
+            raise CleansetError(f"straight through {shown(name)}: no such step of the network; expected some of {some}")
+        parent, _, last = name.rpartition(".")
+        setattr(inner.get_submodule(parent), last, StraightThrough(name, inner.get_submodule(name)))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +181,10 @@ class AttackedModel:
         row = self.images[self.images["file"] == file].iloc[0]
         return Subject(file, row["image_id"], self._label(int(row["class_index"])), self.pixels(file))
 
-    def source(self, file: str) -> Source:
-        """An image as it is stored."""
+    def stored(self, file: str) -> dict[str, Any]:
+        """Columns of ATTACKED: the class of an image, which the model may know as a group only, and its SHA-256."""
         row = self.images[self.images["file"] == file].iloc[0]
-        return Source(row["file_sha256"], int(row["class_index"]))
+        return {"class_index": int(row["class_index"]), "source_sha256": row["file_sha256"]}
 
     def pixels(self, file: str) -> Pixels:
         """The pixels of an image that the model sees."""

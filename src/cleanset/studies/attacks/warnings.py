@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cleanset.files import read_text, write_text
 from cleanset.studies.attacks.base import Ball, Result, Search, Subject, to_unit
-from cleanset.studies.attacks.pgd import Pgd, gradient
+from cleanset.studies.attacks.gradient_attacks import Pgd, gradient
 from cleanset.validation import parse_record
 
 if TYPE_CHECKING:

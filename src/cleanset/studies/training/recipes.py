@@ -24,7 +24,7 @@ from torch.nn import functional
 from torchvision.transforms import v2
 
 from cleanset.studies.attacks.base import Norm
-from cleanset.studies.attacks.pgd import gradient, lengths, projected, steepest
+from cleanset.studies.attacks.gradient_attacks import gradient, lengths, projected, steepest
 
 
 class Learnt(NamedTuple):

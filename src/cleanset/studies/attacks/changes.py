@@ -1,20 +1,30 @@
-"""Rotations and translations of an image that is scaled down onto black: the spatial attacks of source 004's warm-up.
+"""Attacks that apply given changes, whatever the model's gradient: none, spatial, common corruptions, known mistakes.
 
-The scaled image is made once, in 8 bits; a rotation about the center and a translation after it are one bilinear
-interpolation, rounded to 8 bits. Pixels are those of an image of 224 x 224 and grow with the image.
+The unchanged image goes through the same loop as all attacks.
+
+Spatial: rotations and translations of an image that is scaled down onto black, of source 004's warm-up. The scaled
+image is made once, in 8 bits; a rotation about the center and a translation after it are one bilinear interpolation,
+rounded to 8 bits. Pixels are those of an image of 224 x 224 and grow with the image.
+
+Common corruptions: the worst of them at severity 1, by the largest logit of another class.
+
+Guess and check asks the network nothing. It takes the most confident mistake that the model is known to make on any
+image of the class: the answers to the images and their changes are stored already.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
+import pandas as pd
 from PIL import Image
 from pydantic import Field
 
 from cleanset.images.preprocessing import BASE_SIZE
+from cleanset.statistics.seeds import image_seed
 from cleanset.studies.attacks.base import (
     LEVELS,
     Ball,
@@ -23,12 +33,15 @@ from cleanset.studies.attacks.base import (
     Pixels,
     Result,
     Scale,
+    Search,
     Subject,
     Uses,
     margins,
     seed_for,
     to_pixels,
+    to_unit,
 )
+from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS
 
 # torch is imported when an attack searches, not when its parameters are read
 if TYPE_CHECKING:
@@ -181,3 +194,154 @@ class RandomSpatial:
         dx, dy, angle = self.change(subject)
         change = torch.tensor([[dx * factor, dy * factor, angle]], dtype=torch.float64)
         return to_pixels(rotated_and_moved(torch.from_numpy(start).double(), change)[0].numpy())
+
+
+NOT_PUBLISHED = ("snow", "frost")
+"""The published kit leaves these out."""
+PUBLISHED = tuple(name for name in ALL_CORRUPTIONS if name not in NOT_PUBLISHED)
+
+
+Start = Callable[[Subject], Pixels]
+"""Changes an image before an attack begins; what is then searched is the ball around the result."""
+
+
+def start_after(change: RandomSpatialAttack | None, known: Known) -> Start | None:
+    """The start of a search that begins with a change; None for the image itself."""
+    return None if change is None else change.search(known).changed
+
+
+class CommonCorruptionsAttack(Parameters):
+    """`corruptions`: 17, those of the published kit, without snow and frost; or all 19."""
+
+    libraries: ClassVar[tuple[str, ...]] = ("imagecorruptions-imaug",)
+    uses: ClassVar[Uses] = "classes"
+    kind: Literal["common_corruptions"] = "common_corruptions"
+    corruptions: Literal[17, 19] = 17
+    severity: Annotated[int, Field(ge=1, le=5)] = 1
+
+    def search(self, known: Known) -> "CommonCorruptions":
+        """The search."""
+        names = PUBLISHED if self.corruptions == len(PUBLISHED) else ALL_CORRUPTIONS
+        return CommonCorruptions(names, known.seed, self.severity)
+
+
+@dataclass(frozen=True, slots=True)
+class CommonCorruptions:
+    """One corruption of what the model sees; which one, the network decides."""
+
+    corruptions: tuple[str, ...]
+    seed: int
+    severity: int = 1
+    name: str = "common_corruptions"
+    group_size: int = 1
+    ball: Ball | None = None
+
+    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
+        """The worst corruption of each image; of equally bad ones the first."""
+        return [self._worst(network, subject) for subject in group]
+
+    def _worst(self, network: "PixelNetwork", subject: Subject) -> Result:
+        import torch
+
+        corrupted = [self._corrupted(subject, name) for name in self.corruptions]
+        with torch.inference_mode():
+            logits = network(to_unit(corrupted, network))
+            logits[:, subject.class_index] = -torch.inf
+            worst = int(logits.max(dim=1).values.argmax())
+        return Result(corrupted[worst], len(corrupted))
+
+    def _corrupted(self, subject: Subject, name: str) -> Pixels:
+        from cleanset.studies.robustness.corruptions.changes import corrupted_images
+
+        image = np.ascontiguousarray(subject.pixels.transpose(1, 2, 0))
+        (changed,) = corrupted_images(image, name, [self.severity], image_seed(self.seed, subject.image_id))
+        return np.ascontiguousarray(changed.transpose(2, 0, 1))
+
+
+GUESSED = ("corruptions", "scenarios")
+"""The families of changes whose stored predictions are read."""
+
+NAME = ["file", "change", "severity"]
+"""The columns that name a changed image."""
+
+ChangedPixels = Callable[[str, str, int], Pixels]
+"""Function from file, change and severity to the pixels that the network sees of the changed image."""
+
+
+class GuessAttack(Parameters):
+    """The known mistakes of the stored predictions; it has no parameters and is always there."""
+
+    libraries: ClassVar[tuple[str, ...]] = ("imagecorruptions-imaug",)
+    reads_predictions: ClassVar[bool] = True
+    is_of_image: ClassVar[bool] = False
+    uses: ClassVar[Uses] = "classes"
+    kind: Literal["guess"] = "guess"
+
+    def search(self, known: Known) -> Search:
+        """The search."""
+        return known.guess()
+
+
+def most_confident_mistakes(images: pd.DataFrame, predictions: pd.DataFrame) -> dict[int, tuple[str, str, int]]:
+    """File, change and severity of the misclassified image with the highest log-odds, by class; ties by name.
+
+    `images` have file and class_index, `predictions` the columns of PREDICTIONS for these files and others. Classes
+    without a mistake are left out.
+    """
+    joined = predictions.merge(images[["file", "class_index"]], on="file")
+    mistakes = joined[joined["top5_class"].str[0] != joined["class_index"]]
+    ordered = mistakes.sort_values(["log_odds", *NAME], ascending=[False, True, True, True])
+    first = ordered.drop_duplicates("class_index")
+    names = first[NAME].itertuples(index=False)
+    return {
+        int(index): (file, change, int(severity))
+        for index, (file, change, severity) in zip(first["class_index"], names, strict=True)
+    }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guess:
+    """The known mistake of each image's class; the image itself where there is none."""
+
+    mistakes: dict[int, tuple[str, str, int]]
+    changed: ChangedPixels
+    name: str = "guess"
+    group_size: int = 1
+    ball: Ball | None = None
+
+    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
+        """The candidates."""
+        return [Result(self._candidate(subject), 0) for subject in group]
+
+    def _candidate(self, subject: Subject) -> Pixels:
+        mistake = self.mistakes.get(subject.class_index)
+        return subject.pixels if mistake is None else self.changed(*mistake)
+
+
+class NoAttack(Parameters):
+    """The null attack, which changes nothing."""
+
+    changes_images: ClassVar[bool] = False
+    uses: ClassVar[Uses] = "classes"
+    kind: Literal["none"] = "none"
+
+    def search(self, known: Known) -> "Null":
+        """The search."""
+        return Null()
+
+
+@dataclass(frozen=True, slots=True)
+class Null:
+    """A search that changes nothing and makes no query."""
+
+    name: str = "none"
+    group_size: int = 1
+
+    @property
+    def ball(self) -> Ball:
+        """The image alone."""
+        return Ball("Linf", 0.0)
+
+    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
+        """The images."""
+        return [Result(subject.pixels, 0) for subject in group]

@@ -1,16 +1,18 @@
-"""Stages attacks, further_attacks and wrapped_attacks: one attack on one model.
+"""The stages of a study that run a model: one attack on one model, and the signs that a model only looks strong.
 
-The candidates are searched for in any precision and judged in float64.
+attacks, further_attacks, wrapped_attacks: the candidates are searched for in any precision and judged in float64.
+attack_warnings, further_warnings, wrapped_warnings: the signs are probed on some of the images.
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 
@@ -22,28 +24,26 @@ from cleanset.scoring.engine import settings_for
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions
 from cleanset.studies.attacks.base import Known, Search, globally_seeded, judged_seed, searched_seed
-from cleanset.studies.attacks.guess import GUESSED
-from cleanset.studies.attacks.judged import Judge
-from cleanset.studies.attacks.params import AttackParams, Budget
-from cleanset.studies.attacks.results import ATTACKED, SHARD, attacked_rows, png_name, rows
-from cleanset.studies.attacks.sources import Searching
-from cleanset.studies.attacks.study import AttackedFolder, AttackStudy
+from cleanset.studies.attacks.changes import GUESSED
+from cleanset.studies.attacks.gradient_attacks import Pgd, Spsa
+from cleanset.studies.attacks.judged import Judge, Lpips
+from cleanset.studies.attacks.results import ATTACKED, SHARD, attacked_rows, png_name
+from cleanset.studies.attacks.study import AttackedFolder, AttackParams, AttackStudy, Budget
 from cleanset.studies.attacks.targets import (
     AllParams,
     AttackedModel,
+    Searching,
     check_scores,
     guess_of,
     open_target,
     other_models,
 )
+from cleanset.studies.attacks.warnings import WarningRecord, of_command, probe, write_warnings
 from cleanset.studies.robustness.images import first_images
 from cleanset.tables import Table, write_table
 
-if TYPE_CHECKING:
-    from cleanset.studies.attacks.perceptual import Lpips
 
-
-def run(study: AttackStudy, model: str, name: str, attack_params: AttackParams | None = None) -> None:
+def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackParams | None = None) -> None:
     """Read the images and the model's weights, write data/attacks/<name>/<model>/.
 
     `model` is a role of the edition or the name of a further or a wrapped model, `name` an attack's.
@@ -133,12 +133,10 @@ def attack_images(
     shards.remove()
 
 
-def lpips_of(folder: Path, settings: AttackParams, device: torch.device) -> "Lpips | None":
+def lpips_of(folder: Path, settings: AttackParams, device: torch.device) -> Lpips | None:
     """LPIPS with the weights that the params name, relative to a folder; None where they name none."""
     if settings.lpips is None:
         return None
-    from cleanset.studies.attacks.perceptual import Lpips
-
     return Lpips(folder / settings.lpips, device)
 
 
@@ -209,7 +207,26 @@ class Run:
             )
             for subject, result in zip(group, results, strict=True)
         ]  # fmt: skip
-        return rows(group, [target.source(file) for file in files], results, verdicts)
+        found = [
+            {
+                "image_id": subject.name,
+                "content": verdict.png,
+                **target.stored(subject.name),
+                "png_sha256": sha256(verdict.png),
+                "seed": result.seed,
+                "queries": result.queries,
+                # float32 halves the table; verdicts were taken in float64
+                "logits_before": verdict.before.astype(np.float32).tolist(),
+                "logits_after": verdict.after.astype(np.float32).tolist(),
+                "was_correct": verdict.was_correct,
+                "is_error": verdict.is_error,
+                **asdict(verdict.distances),
+                "from_center": verdict.from_center,
+                "notices": list(result.notices),
+            }
+            for subject, result, verdict in zip(group, results, verdicts, strict=True)
+        ]
+        return pd.DataFrame(found, columns=SHARD.names)
 
 
 def run_search(run: Run, shards: Shards, budget: Budget) -> int:
@@ -242,3 +259,42 @@ def write_results(places: Places, target: AttackedModel, record: dict[str, Any],
             path.write_bytes(content)
         write_table(unfinished / folder.table.name, attacked_rows(shards, ids), places.table)
         write_text(unfinished / folder.record.name, json.dumps(record, indent=2) + "\n")
+
+
+def run_warnings(study: AttackStudy, model: str, attack_params: AttackParams | None = None) -> None:
+    """Read the images and the model's weights, write data/attack_warnings/<model>.json.
+
+    `model` is a role of the edition or the name of a further or a wrapped model.
+    """
+    params = AllParams.read(study, attack_params)
+    scoring = settings_for(params.edition.score)
+    _, target = open_target(study, params, model, scoring)
+    check_scores(study, params.edition, target, first_images(target.images, params.attacks.probe.images))
+    how = Searching(scoring.devices[0], params.attacks.search_precision, scoring.batch_size)
+    others = target.sources(other_models(study, params, model), how)
+    write_warnings(study.warnings(model), probed(target, params.attacks, others, how))
+
+
+def probed(
+    target: AttackedModel,
+    settings: AttackParams,
+    others: Mapping[str, PixelNetwork],
+    how: Searching,
+    *,
+    is_command: bool = False,
+) -> WarningRecord:
+    """The signs on the first images of each class, with PGD and SPSA in one ball, and images made on other models.
+
+    A command, which has neither logits nor gradients, is only asked the same again.
+    """
+    asked = settings.probe
+    images = first_images(target.images, asked.images)
+    subjects = [target.subject(file) for file in images["file"]]
+    network = target.network(how)
+    pgd = Pgd("Linf", asked.eps, asked.steps, asked.eps / 4, True, settings.seed, asked.group)
+    spsa = Spsa(asked.eps, asked.spsa_steps, asked.spsa_samples, asked.eps / 4, 0.01, 1, settings.seed)
+    seed = searched_seed(settings.seed, target.name, "warnings", subjects)
+    network.reseed(seed)
+    with searching(how.precision), globally_seeded(seed, how.device):
+        found = of_command(network, subjects) if is_command else probe(network, subjects, pgd, [spsa], others)
+    return WarningRecord.of(target.name, len(subjects), asked.model_dump(), found)

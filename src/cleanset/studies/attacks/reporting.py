@@ -1,4 +1,4 @@
-"""Stage pages: the measures, warnings and some attacked images as a page that opens without a server. No model runs."""
+"""The stages of a study that run no model: the table of all attacks on all models, and the page on them."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from PIL import Image
 
 from cleanset.dataset.ilsvrc import class_names
 from cleanset.edition.params import Model, Params, read_params
-from cleanset.files import replacing, write_text
+from cleanset.files import replacing, write_metrics, write_text
 from cleanset.images import codec
 from cleanset.images.preprocessing import Pixels, Preprocessing, enlarged_difference, jpeg
 from cleanset.scoring.decoding import pixels_of
@@ -19,13 +19,14 @@ from cleanset.scoring.engine import settings_for
 from cleanset.scoring.logits import Groups, ReadOff, stored_columns
 from cleanset.scoring.models import preprocessing_of
 from cleanset.studies.attacks.page import AttacksData, SheetRow, attacks_page
-from cleanset.studies.attacks.params import read_attack_params
-from cleanset.studies.attacks.results import ATTACKED
-from cleanset.studies.attacks.study import AttackStudy
+from cleanset.studies.attacks.results import ATTACKED, AttackMeasure, measure_lines, metrics_of
+from cleanset.studies.attacks.study import AttackParams, AttackStudy, read_attack_params
 from cleanset.studies.attacks.warnings import read_warnings
 from cleanset.studies.robustness.answers import ReadAnswers
 from cleanset.studies.robustness.changed_images import SetImages, StudyFile, files_of
 from cleanset.studies.robustness.images import STUDY_IMAGES
+from cleanset.studies.robustness.measuring import write_csv
+from cleanset.studies.robustness.params import further_roles
 from cleanset.studies.robustness.settings import read_study_params
 from cleanset.studies.robustness.trained_models import further_preprocessing
 from cleanset.tables import read_table
@@ -37,7 +38,22 @@ IMAGES = "images"
 READ_OFF = ("largest_logit", "second_logit", "log_sum_exp", "log_odds")
 
 
-def run(study: AttackStudy) -> None:
+def write_measures(study: AttackStudy, params: AttackParams | None = None) -> None:
+    """Read the results of all attacks, write data/attack_measures.csv and attack_metrics/."""
+    roles = list(read_params(study.edition.folder).models)
+    further = further_roles(study.robustness.params_yaml)
+    params = read_attack_params(study.params_yaml, roles, further) if params is None else params
+    results = {
+        (name, model): read_table(study.results(name, model).table, ATTACKED)
+        for name, model in params.runs(roles, further)
+    }
+    lines = measure_lines(params.models(roles, further), results, params.of_image, params.resampling)
+    write_csv(study.measures, AttackMeasure._fields, lines)
+    # metrics are of the edition's models; the CSV file has the wrapped ones, too
+    write_metrics(study.metrics, metrics_of(line for line in lines if line.model in roles))
+
+
+def write_report(study: AttackStudy) -> None:
     """Read the results of the attacks and some images of the finished sets, write report/."""
     with replacing(study.report) as folder:
         write_text(folder / "index.html", attacks_page(attacks_data(study, folder)))

@@ -1,0 +1,392 @@
+"""Attacks in a ball that follow a gradient: the model's own (PGD), that of other models (transfer), an estimate (SPSA).
+
+PGD: A. Madry et al., "Towards Deep Learning Models Resistant to Adversarial Attacks" (2018), with a step of eps / 4;
+with foolbox's default step it fails where this succeeds.
+
+Transfer: N. Papernot, P. McDaniel, I. Goodfellow, "Transferability in Machine Learning: from Phenomena to Black-Box
+Attacks" (2016). What misleads one model often misleads another, and does so however its own gradients are hidden.
+
+SPSA: J. Uesato, B. O'Donoghue, P. Kohli, A. van den Oord, "Adversarial Risk and the Dangers of Evaluating Against Weak
+Attacks" (ICML 2018), with the settings of source 004's warm-up: Adam on the margin, projected after each step onto an
+Linf ball and 0..1, from a random start.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from cleanset.errors import CleansetError
+from cleanset.studies.attacks.base import (
+    Ball,
+    Draws,
+    Fraction,
+    Group,
+    Known,
+    Norm,
+    Parameters,
+    Positive,
+    Result,
+    Samples,
+    Steps,
+    Subject,
+    Uses,
+    margins,
+    seed_for,
+    to_levels,
+    to_pixels,
+    to_unit,
+)
+from cleanset.studies.attacks.changes import RandomSpatialAttack, Start, start_after
+from cleanset.validation import Role, shown
+
+# torch is imported when an attack searches, not when its parameters are read
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
+    from cleanset.scoring.differentiable import EightBit, PixelNetwork
+
+
+class PgdAttack(Parameters):
+    """`step`: null for eps / 4. `group`: images at a time, which changes no result.
+
+    `draws`: the answers of a random model that each step takes the mean gradient of.
+    """
+
+    uses: ClassVar[Uses] = "gradients"
+    kind: Literal["pgd"] = "pgd"
+    norm: Norm = "Linf"
+    eps: Fraction = 4 / 255
+    steps: Steps = 20
+    step: Fraction | None = None
+    random_start: bool = True
+    draws: Draws = 1
+    group: Group = 16
+
+    @property
+    def ball(self) -> Ball:
+        """The ball around the image."""
+        return Ball(self.norm, self.eps)
+
+    def search(self, known: Known) -> "Pgd":
+        """The search."""
+        step = self.eps / 4 if self.step is None else self.step
+        return Pgd(self.norm, self.eps, self.steps, step, self.random_start, known.seed, self.group, draws=self.draws)
+
+
+@dataclass(frozen=True, slots=True)
+class Pgd:
+    """Steps of length `step` along the gradient of the cross-entropy, in a ball, from a random place in it.
+
+    The candidate is the place with the largest margin of another class, in 8 bits. The network always gets `group_size`
+    images, so that an image's result does not depend on the others; each has a generator of its own. With `draws` above
+    1, margin and gradient are the means over that number of answers: expectation over transformation (A. Athalye, L.
+    Engstrom, A. Ilyas, K. Kwok, "Synthesizing Robust Adversarial Examples", ICML 2018).
+    """
+
+    norm: Norm
+    eps: float
+    steps: int
+    step: float
+    random_start: bool
+    seed: int
+    group_size: int
+    name: str = "pgd"
+    draws: int = 1
+
+    @property
+    def ball(self) -> Ball:
+        """The ball around the image."""
+        return Ball(self.norm, self.eps)
+
+    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
+        """A candidate for each image; `steps` + 1 queries each, times `draws`."""
+        import torch
+
+        from cleanset.scoring.differentiable import EightBit
+
+        padded = [*group, *[group[-1]] * (self.group_size - len(group))]
+        images = to_unit([subject.pixels for subject in padded], network)
+        label = torch.tensor([subject.class_index for subject in padded], device=network.device)
+        rounding = EightBit(network)
+        found = images
+        if self.random_start:
+            drawn = np.stack([self._start(subject) for subject in padded])
+            found = projected(images + torch.from_numpy(drawn).to(images), images, self.norm, self.eps)
+        best, largest = found, torch.full((len(padded),), -torch.inf, device=network.device, dtype=images.dtype)
+        for step in range(self.steps + 1):
+            # the last place is only judged, so it needs no gradient
+            found = found.detach().requires_grad_(step < self.steps)
+            margin, ascent = self._means(rounding, found, label)
+            better = margin > largest
+            largest = torch.where(better, margin, largest)
+            best = torch.where(better[:, None, None, None], found.detach(), best)
+            if step < self.steps:
+                ahead = found.detach() + self.step * steepest(ascent, self.norm)
+                found = projected(ahead, images, self.norm, self.eps)
+        levels = to_levels(best)
+        return [
+            Result(
+                to_pixels(levels[place], subject.pixels, self.ball),
+                (self.steps + 1) * self.draws,
+                seed=seed_for(self.seed, "pgd", subject) if self.random_start else None,
+            )
+            for place, subject in enumerate(group)
+        ]
+
+    def _means(self, network: "EightBit", found: "Tensor", label: "Tensor") -> tuple["Tensor", "Tensor"]:
+        """The margins, and the gradient of the cross-entropy if it is asked for: means over the draws."""
+        import torch
+
+        margin, ascent = torch.zeros((), device=found.device), torch.zeros((), device=found.device)
+        for _ in range(self.draws):
+            logits = network(found)
+            margin = margin + margins(logits.detach(), label) / self.draws
+            if found.requires_grad:
+                loss = torch.nn.functional.cross_entropy(logits, label, reduction="sum")
+                ascent = ascent + gradient(loss, found) / self.draws
+        return margin, ascent
+
+    def _start(self, subject: Subject) -> np.ndarray:
+        """A place in the ball around 0: uniform in Linf; in L2 of uniform direction and uniform volume."""
+        generator = np.random.default_rng(seed_for(self.seed, "pgd", subject))
+        if self.norm == "Linf":
+            return generator.uniform(-self.eps, self.eps, subject.pixels.shape)
+        direction = generator.standard_normal(subject.pixels.shape)
+        # the volume of a ball grows with its radius to the power of the dimension
+        radius = self.eps * generator.uniform() ** (1 / direction.size)
+        return np.asarray(direction * (radius / np.linalg.norm(direction)))
+
+
+def steepest(ascent: "Tensor", norm: Norm) -> "Tensor":
+    """The change of length 1 in a norm along which a loss with gradients `ascent` rises most, for each image."""
+    import torch
+
+    if norm == "Linf":
+        return ascent.sign()
+    # a gradient of 0 stays 0 instead of becoming NaN
+    return ascent / lengths(ascent).clamp(min=torch.finfo(ascent.dtype).tiny)
+
+
+def projected(found: "Tensor", images: "Tensor", norm: Norm, eps: float) -> "Tensor":
+    """The nearest places in the ball of radius `eps` around each image, then in 0..1."""
+    difference = found - images
+    if norm == "Linf":
+        difference = difference.clamp(-eps, eps)
+    else:
+        difference = difference * (eps / lengths(difference).clamp(min=eps))
+    return (images + difference).clamp(0, 1)
+
+
+def lengths(images: "Tensor") -> "Tensor":
+    """The L2 norm of each image, of shape (n, 1, 1, 1)."""
+    import torch
+
+    found: Tensor = torch.linalg.vector_norm(images, dim=(1, 2, 3), keepdim=True)
+    return found
+
+
+def gradient(loss: "Tensor", pixels: "Tensor") -> "Tensor":
+    """The gradient of a loss by the pixels; 0 where none flows back."""
+    import torch
+
+    if not loss.requires_grad:
+        return torch.zeros_like(pixels)
+    (found,) = torch.autograd.grad(loss, pixels, allow_unused=True)
+    return torch.zeros_like(pixels) if found is None else found
+
+
+class TransferAttack(Parameters):
+    """`sources`: the models that images are made on; null: all others. `steps` of PGD, each of eps / 4."""
+
+    uses: ClassVar[Uses] = "classes"
+    kind: Literal["transfer"] = "transfer"
+    norm: Norm = "Linf"
+    eps: Fraction = 4 / 255
+    steps: Steps = 20
+    sources: Annotated[list[Role], Field(min_length=1)] | None = None
+    group: Group = 16
+
+    @field_validator("sources")
+    @classmethod
+    def _each_once(cls, sources: list[str] | None) -> list[str] | None:
+        if sources is not None and len(set(sources)) < len(sources):
+            raise ValueError("a model twice; expected each once")
+        return sources
+
+    @property
+    def ball(self) -> Ball:
+        """The ball around the image."""
+        return Ball(self.norm, self.eps)
+
+    def search(self, known: Known) -> "Transfer":
+        """The search. Raises CleansetError where there is no other model, or none of a name."""
+        found = chosen_sources(self.sources, known.sources())
+        return Transfer(Pgd(self.norm, self.eps, self.steps, self.eps / 4, True, known.seed, self.group), found)
+
+
+def chosen_sources(wanted: list[str] | None, known: "Mapping[str, PixelNetwork]") -> "Mapping[str, PixelNetwork]":
+    """The models that are named; all without names. Raises CleansetError for another name, and if there is none."""
+    if not known:
+        raise CleansetError(
+            "transfer: no other model to make images on; expected at least one beside the model that is attacked"
+        )
+    if wanted is None:
+        return known
+    for name in wanted:
+        if name not in known:
+            raise CleansetError(f"transfer: no other model {shown(name)}; expected some of {', '.join(known)}")
+    return {name: known[name] for name in wanted}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Transfer:
+    """PGD on each source; of an image's candidates the one with the largest margin of another class is kept."""
+
+    pgd: Pgd
+    sources: "Mapping[str, PixelNetwork]"
+    name: str = "transfer"
+
+    @property
+    def group_size(self) -> int:
+        """Number of images that are searched for together."""
+        return self.pgd.group_size
+
+    @property
+    def ball(self) -> Ball:
+        """The ball around the image."""
+        return self.pgd.ball
+
+    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
+        """A candidate for each image; a query for each source."""
+        import torch
+
+        label = torch.tensor([subject.class_index for subject in group], device=network.device)
+        found, reached = [], []
+        for source in self.sources.values():
+            results = self.pgd(source, group)
+            with torch.inference_mode():
+                logits = network(to_unit([result.candidate for result in results], network))
+            found.append(results)
+            reached.append(margins(logits, label).tolist())
+        best = [max(range(len(found)), key=lambda source: reached[source][place]) for place in range(len(group))]
+        return [
+            Result(found[source][place].candidate, len(found), seed=found[source][place].seed)
+            for place, source in enumerate(best)
+        ]
+
+
+BETAS, ADAM_EPS = (0.9, 0.999), 1e-9
+"""The constants of Adam, as in cleverhans."""
+# 2**62 is the largest power of 2 that torch.randint takes as the upper end
+BITS = 62
+"""Number of random signs taken from one random number, an int64."""
+
+
+class SpsaAttack(Parameters):
+    """`after`: the change that it begins with, or null for the image itself."""
+
+    kind: Literal["spsa"] = "spsa"
+    eps: Fraction = 16 / 255
+    steps: Steps = 200
+    samples: Samples = 64
+    learning_rate: Positive = 0.01
+    delta: Positive = 0.01
+    stop_margin: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1
+    after: RandomSpatialAttack | None = RandomSpatialAttack()
+
+    @property
+    def ball(self) -> Ball:
+        """The ball around the image, or the one that it begins with."""
+        return Ball("Linf", self.eps)
+
+    def search(self, known: Known) -> "Spsa":
+        """The search."""
+        return Spsa(
+            self.eps, self.steps, self.samples, self.learning_rate, self.delta, self.stop_margin, known.seed,
+            start_after(self.after, known),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Spsa:
+    """SPSA in an Linf ball.
+
+    `samples` an even number of queries a step, half of them mirrored; `delta` the distance of the samples; the search
+    ends when the mean margin of a step's samples reaches `stop_margin`. A generator of its own for each image.
+    """
+
+    eps: float
+    steps: int
+    samples: int
+    learning_rate: float
+    delta: float
+    stop_margin: float
+    seed: int
+    start: Start | None = None
+    name: str = "spsa"
+    group_size: int = 1
+
+    @property
+    def ball(self) -> Ball:
+        """The ball around the image, or the one that it begins with."""
+        return Ball("Linf", self.eps)
+
+    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
+        """A candidate for each image, searched for one after the other."""
+        return [self._search(network, subject) for subject in group]
+
+    def _search(self, network: "PixelNetwork", subject: Subject) -> Result:
+        import torch
+
+        center = subject.pixels if self.start is None else self.start(subject)
+        queries = network.queries
+        seed = seed_for(self.seed, "spsa", subject)
+        generator = torch.Generator(network.device).manual_seed(seed)
+        image = to_unit([center], network)[0]
+        lowest, highest = (image - self.eps).clamp(min=0), (image + self.eps).clamp(max=1)
+        drawn = torch.rand(image.shape, generator=generator, dtype=image.dtype, device=image.device)
+        found = torch.clamp(image + self.eps * (2 * drawn - 1), lowest, highest)
+        label = torch.full((self.samples,), subject.class_index, device=network.device)
+        adam = Adam(self.learning_rate, found)
+        with torch.inference_mode():
+            for _ in range(self.steps):
+                signs = random_signs(self.samples // 2, image, generator)
+                far = self.delta * signs
+                margin = margins(network(torch.cat((found + far, found - far))), label)
+                if float(margin.mean()) >= self.stop_margin:
+                    break
+                # of both mirrored samples together: half the sum of signs times differences
+                weights = (margin[: len(signs)] - margin[len(signs) :]) / (self.samples * self.delta)
+                ascent = torch.einsum("n,nchw->chw", weights, signs)
+                found = torch.clamp(found + adam.step(ascent), lowest, highest)
+        return Result(to_pixels(to_levels(found), center, self.ball), network.queries - queries, center, seed)
+
+
+class Adam:
+    """The steps of Adam (D. P. Kingma and J. Ba, ICLR 2015) upwards along gradients of one shape."""
+
+    def __init__(self, learning_rate: float, shape_of: "Tensor") -> None:
+        self._rate, self._steps = learning_rate, 0
+        self._first, self._second = (shape_of.new_zeros(shape_of.shape) for _ in range(2))
+
+    def step(self, gradient: "Tensor") -> "Tensor":
+        """The change that the next step adds."""
+        self._steps += 1
+        self._first = BETAS[0] * self._first + (1 - BETAS[0]) * gradient
+        self._second = BETAS[1] * self._second + (1 - BETAS[1]) * gradient**2
+        first = self._first / (1 - BETAS[0] ** self._steps)
+        second = self._second / (1 - BETAS[1] ** self._steps)
+        return self._rate * first / (second.sqrt() + ADAM_EPS)
+
+
+def random_signs(count: int, image: "Tensor", generator: "Generator") -> "Tensor":
+    """-1 and 1, equally likely, of shape (count, *image.shape)."""
+    import torch
+
+    size = count * image.numel()
+    numbers = torch.randint(0, 2**BITS, (-(-size // BITS),), generator=generator, device=image.device)
+    bits = (numbers[:, None] >> torch.arange(BITS, device=image.device)) & 1
+    return (bits.ravel()[:size] * 2 - 1).to(image.dtype).view(count, *image.shape)

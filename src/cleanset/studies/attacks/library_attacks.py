@@ -1,0 +1,402 @@
+"""Attacks as libraries compute them, group by group: Square and AutoAttack by pyautoattack, boundary by foolbox.
+
+The libraries draw one change for all images of a group, or go on with those that withstood, so that an image's result
+depends on which images are in its group. pyautoattack computes in float32, whatever the network does.
+
+Square: M. Andriushchenko, F. Croce, N. Flammarion, M. Hein, "Square Attack: a query-efficient black-box adversarial
+attack via random search" (ECCV 2020). AutoAttack: F. Croce and M. Hein, "Reliable Evaluation of Adversarial Robustness"
+(2020). Boundary, which needs the predicted class only: W. Brendel, J. Rauber, M. Bethge, "Decision-Based Adversarial
+Attacks" (ICLR 2018).
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from hashlib import sha256
+from io import StringIO
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, field_validator
+
+from cleanset.errors import CleansetError
+from cleanset.studies.attacks.base import (
+    Ball,
+    Draws,
+    Fraction,
+    Group,
+    Images,
+    Known,
+    Norm,
+    Other,
+    Parameters,
+    Pixels,
+    Result,
+    Steps,
+    Subject,
+    Uses,
+    globally_seeded,
+    group_seed,
+    to_levels,
+    to_pixels,
+    to_unit,
+)
+from cleanset.studies.attacks.changes import RandomSpatialAttack, Start, start_after
+
+# torch is imported when an attack searches, not when its parameters are read
+if TYPE_CHECKING:
+    from torch import nn
+
+    from cleanset.scoring.differentiable import PixelNetwork
+
+FIRST_SHARE = 0.8
+"""Share of the pixels that the first square covers, as in AutoAttack."""
+
+
+class SquareAttack(Parameters):
+    """`queries`: the largest number for an image, over which the size of the squares falls."""
+
+    libraries: ClassVar[tuple[str, ...]] = ("pyautoattack",)
+    kind: Literal["square"] = "square"
+    norm: Norm = "Linf"
+    eps: Fraction = 4 / 255
+    queries: Steps = 5000
+    group: Group = 16
+
+    @property
+    def ball(self) -> Ball:
+        """The ball around the image."""
+        return Ball(self.norm, self.eps)
+
+    def search(self, known: Known) -> "Square":
+        """The search."""
+        return Square(self.norm, self.eps, self.queries, known.seed, self.group)
+
+
+@dataclass(frozen=True, slots=True)
+class Square:
+    """The library's random search, on those images of a group that the network classifies correctly."""
+
+    norm: Norm
+    eps: float
+    queries: int
+    seed: int
+    group_size: int
+    name: str = "square"
+
+    @property
+    def ball(self) -> Ball:
+        """The ball around the image."""
+        return Ball(self.norm, self.eps)
+
+    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
+        """A candidate for each image, the image itself where it failed; each with its share of the queries."""
+        import torch
+        from pyautoattack.square import SquareAttack as LibrarySquare
+
+        from cleanset.scoring.differentiable import EightBit
+
+        images = to_unit([subject.pixels for subject in group], network).float()
+        label = torch.tensor([subject.class_index for subject in group], device=network.device)
+        before, seed = network.queries, group_seed(self.seed, "square", group)
+        # rescaled: the library's sizes of squares are those of 10,000 queries
+        attack = LibrarySquare(
+            EightBit(network), norm=self.norm, n_queries=self.queries, eps=self.eps, p_init=FIRST_SHARE, seed=seed,
+            resc_schedule=True, device=network.device,
+        )  # fmt: skip
+        with torch.no_grad(), globally_seeded(seed, network.device):
+            levels = to_levels(attack.perturb(images, label))
+        return results_of_group(levels, group, self.ball, network.queries - before, seed)
+
+
+Part = Literal["apgd-ce", "apgd-dlr", "apgd-t", "fab", "fab-t", "square"]
+STANDARD: tuple[Part, ...] = ("apgd-ce", "apgd-t", "fab-t", "square")
+"""The attacks of AutoAttack's standard version."""
+TWO_CLASSES = ("apgd-ce", "fab", "square")
+"""The attacks that two classes are enough for."""
+MIN_CLASSES = 4
+"""Classes that the DLR loss and targeted attacks need: they compare with the second and third of the other classes."""
+TARGETS = 9
+"""Classes that a targeted attack aims at, in the standard version."""
+
+
+class AutoAttackAttack(Parameters):
+    """The library's standard version; with fewer steps and queries it is a weaker attack.
+
+    `draws`: the answers of a random model that each step of APGD takes the mean gradient of; the library's version for
+    random models has 20.
+    """
+
+    uses: ClassVar[Uses] = "gradients"
+    libraries: ClassVar[tuple[str, ...]] = ("pyautoattack",)
+    kind: Literal["autoattack"] = "autoattack"
+    norm: Norm = "Linf"
+    eps: Fraction = 4 / 255
+    attacks: Annotated[list[Part], Field(min_length=1, default_factory=lambda: list(STANDARD))]
+    steps: Steps = 100
+    square_queries: Steps = 5000
+    draws: Draws = 1
+    group: Group = 16
+
+    @field_validator("attacks")
+    @classmethod
+    def _each_once(cls, attacks: list[Part]) -> list[Part]:
+        if len(set(attacks)) != len(attacks):
+            raise ValueError("expected each attack once")
+        return attacks
+
+    @property
+    def ball(self) -> Ball:
+        """The ball around the image."""
+        return Ball(self.norm, self.eps)
+
+    def search(self, known: Known) -> "AutoAttack":
+        """The search."""
+        return AutoAttack(
+            self.norm, self.eps, tuple(self.attacks), self.steps, self.square_queries, known.seed, self.group,
+            draws=self.draws,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class AutoAttack:
+    """The library's attacks one after the other, each on what withstood the ones before.
+
+    `steps` of APGD and FAB, `square_queries` of Square; the standard version has 100 and 5,000. With fewer than four
+    classes TWO_CLASSES replace `attacks`.
+    """
+
+    norm: Norm
+    eps: float
+    attacks: tuple[str, ...]
+    steps: int
+    square_queries: int
+    seed: int
+    group_size: int
+    name: str = "autoattack"
+    draws: int = 1
+
+    @property
+    def ball(self) -> Ball:
+        """The ball around the image."""
+        return Ball(self.norm, self.eps)
+
+    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
+        """A candidate for each image, the image itself where all attacks failed; each with its share of the queries."""
+        import torch
+
+        images = to_unit([subject.pixels for subject in group], network).float()
+        label = torch.tensor([subject.class_index for subject in group], device=network.device)
+        with torch.no_grad():
+            classes = network(images[:1]).shape[1]
+        before, seed = network.queries, group_seed(self.seed, "autoattack", group)
+        with (
+            globally_seeded(seed, network.device),
+            collect_warnings("auto-attack") as notices,
+            redirect_stdout(StringIO()),
+        ):
+            adversary = self._adversary(network, classes, seed)
+            found, _ = adversary.run_standard_evaluation(images, label, batch_size=len(group))
+        queries = network.queries - before
+        return results_of_group(to_levels(found), group, self.ball, queries, seed, notices)
+
+    def _adversary(self, network: "PixelNetwork", classes: int, seed: int) -> Any:
+        import pyautoattack
+
+        from cleanset.scoring.differentiable import EightBit
+
+        attacks = self.attacks if classes >= MIN_CLASSES else TWO_CLASSES
+        # custom: the library's own versions would replace attacks, steps and restarts
+        adversary = pyautoattack.AutoAttack(
+            with_gradient(EightBit(network)), attacks=list(attacks), version="custom", device=network.device,
+            eps=self.eps, norm=self.norm, seed=seed,
+        )  # fmt: skip
+        adversary.verbose = False
+        for each in (adversary.apgd, adversary.apgd_targeted, adversary.fab):
+            each.n_restarts, each.n_iter = 1, self.steps
+        adversary.apgd.eot_iter = adversary.apgd_targeted.eot_iter = self.draws
+        for targeted in (adversary.apgd_targeted, adversary.fab):
+            targeted.n_target_classes = min(TARGETS, classes - 1)
+        adversary.square.n_queries = self.square_queries
+        return adversary
+
+
+class BoundaryAttack(Parameters):
+    """`starts`: the files of the study among which the start is chosen; null: all."""
+
+    libraries: ClassVar[tuple[str, ...]] = ("foolbox",)
+    uses: ClassVar[Uses] = "classes"
+    kind: Literal["boundary"] = "boundary"
+    images: Images | None = 100
+    eps: Fraction = 10.0
+    steps: Steps = 5000
+    group: Group = 10
+    starts: Annotated[list[str], Field(min_length=1)] | None = None
+    after: RandomSpatialAttack | None = RandomSpatialAttack()
+
+    @field_validator("starts")
+    @classmethod
+    def _each_once(cls, starts: list[str] | None) -> list[str] | None:
+        if starts is not None and len(set(starts)) < len(starts):
+            raise ValueError("a file twice; expected each once")
+        return starts
+
+    @property
+    def ball(self) -> Ball:
+        """The ball around the image, or the one that it begins with."""
+        return Ball("L2", self.eps)
+
+    def search(self, known: Known) -> "Boundary":
+        """The search. Raises CleansetError for a start that is not among the others."""
+        others = chosen_others(self.starts, known.others())
+        return Boundary(self.eps, self.steps, known.seed, self.group, others, start_after(self.after, known))
+
+
+def chosen_others(starts: list[str] | None, others: Mapping[str, Other]) -> Mapping[str, Other]:
+    """The others that are named; all without names. Raises CleansetError for another name."""
+    if starts is None:
+        return others
+    for name in starts:
+        if name not in others:
+            raise CleansetError(
+                f"attack starts: {name} is not among the images that the model classifies correctly; "
+                f"expected one of these {len(others)}: correct the name"
+            )
+    return {name: others[name] for name in starts}
+
+
+def chosen_start(seed: int, subject: Subject, others: Mapping[str, Other]) -> Pixels:
+    """The pixels of one of the others of another class: the one with the smallest SHA-256 of seed and both names.
+
+    Raises CleansetError if there is none.
+    """
+    names = [name for name, other in others.items() if other.class_index != subject.class_index]
+    if not names:
+        raise CleansetError(
+            f"{subject.name}: no image of another class that the model classifies correctly; expected one to start "
+            "boundary from: name other images"
+        )
+    # by digest, so that the choice does not depend on the order of the images
+    first = min(names, key=lambda name: sha256(f"{seed} {subject.name} {name}".encode()).digest())
+    return others[first].pixels()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Boundary:
+    """Foolbox's boundary attack in fixed groups; what stays outside the L2 ball is projected onto it."""
+
+    eps: float
+    steps: int
+    seed: int
+    group_size: int
+    others: Mapping[str, Other]
+    start: Start | None = None
+    name: str = "boundary"
+
+    @property
+    def ball(self) -> Ball:
+        """The ball around the image, or the one that it begins with."""
+        return Ball("L2", self.eps)
+
+    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
+        """A candidate for each image.
+
+        One that is misclassified at once stays as it is, and so does one whose start the network takes for its class.
+        """
+        import torch
+
+        centers = [subject.pixels if self.start is None else self.start(subject) for subject in group]
+        starts = [chosen_start(self.seed, subject, self.others) for subject in group]
+        label = torch.tensor([subject.class_index for subject in group], device=network.device)
+        with torch.inference_mode():
+            correct, other = (network(to_unit(each, network)).argmax(dim=1) == label for each in (centers, starts))
+        # two queries each: center and start
+        results = [Result(center, 2, center) for center in centers]
+        places = [place for place in range(len(group)) if correct[place] and not other[place]]
+        if places:
+            before, seed = network.queries, group_seed(self.seed, "boundary", group)
+            found = self._searched(network, [(group[place], centers[place], starts[place]) for place in places], seed)
+            queries = 2 + (network.queries - before) // len(places)
+            for place, candidate in zip(places, found, strict=True):
+                results[place] = Result(candidate, queries, centers[place], seed)
+        return results
+
+    def _searched(
+        self, network: "PixelNetwork", asked: Sequence[tuple[Subject, Pixels, Pixels]], seed: int
+    ) -> list[Pixels]:
+        """The candidates of images, given with center and start."""
+        import torch
+        from foolbox.attacks.boundary_attack import BoundaryAttack as FoolboxAttack
+        from foolbox.criteria import Misclassification
+        from foolbox.models.pytorch import PyTorchModel
+
+        from cleanset.scoring.differentiable import EightBit
+
+        group, centers, starts = zip(*asked, strict=True)
+        label = torch.tensor([subject.class_index for subject in group], device=network.device)
+        model = PyTorchModel(EightBit(network), bounds=(0, 1), device=network.device)
+        criterion = Misclassification(label)
+        with torch.no_grad(), globally_seeded(seed, network.device):
+            try:
+                found = FoolboxAttack(steps=self.steps).run(
+                    model, to_unit(centers, network), criterion, starting_points=to_unit(starts, network)
+                )
+            except ValueError as error:
+                if "not adversarial" not in str(error):
+                    raise
+                # a random model may classify a start correctly that it misclassified before
+                return list(centers)
+        return [to_pixels(levels, center, self.ball) for levels, center in zip(to_levels(found), centers, strict=True)]
+
+
+@contextmanager
+def collect_warnings(name: str) -> Iterator[list[str]]:
+    """Collect the warnings that a logger gives in the block, each once, and print nothing of them."""
+    found: list[str] = []
+
+    class Collecting(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if (text := record.getMessage()) not in found:
+                found.append(text)
+
+    logger, handler = logging.getLogger(name), Collecting(logging.WARNING)
+    propagates = logger.propagate
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield found
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = propagates
+
+
+def with_gradient(network: "nn.Module") -> "nn.Module":
+    """The network with a gradient of 0 where none flows: pyautoattack stops where there is none at all."""
+    import torch
+
+    class WithGradient(torch.nn.Module):
+        def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+            logits: torch.Tensor = network(pixels)
+            if pixels.requires_grad and not logits.requires_grad:
+                logits = logits + 0 * pixels.flatten(1).sum(dim=1, keepdim=True)
+            return logits
+
+    return WithGradient().eval()
+
+
+def results_of_group(
+    levels: NDArray[np.float64],
+    group: Sequence[Subject],
+    ball: Ball,
+    queries: int,
+    seed: int,
+    notices: Iterable[str] = (),
+) -> list[Result]:
+    """The results of a library that searches for a whole group at once: each image has its share of the queries."""
+    share = -(-queries // len(group))
+    return [
+        Result(to_pixels(level, subject.pixels, ball), share, seed=seed, notices=tuple(notices))
+        for level, subject in zip(levels, group, strict=True)
+    ]

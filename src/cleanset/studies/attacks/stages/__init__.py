@@ -1,1 +1,0 @@
-"""The stages of an attack study, one module each: read, compute, write."""
