@@ -120,6 +120,38 @@ def test_what_is_text_without_quotes(text: str, is_plain: bool) -> None:
     assert is_plain_text(text) == is_plain
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- &x {a: 1, b: {c: 2}}\n- {<<: *x, a: 3}",
+        "- &x {a: 1}\n- &y {a: 2, b: 3}\n- {d: 4, <<: [*x, *y]}",
+        "- &x {a: 1}\n- &y {<<: *x, b: 2}\n- c: {<<: *y}",
+        # as `dvc exp run -S` writes what was merged
+        "{a: {<<: [&x {b: 1}, c: 2], d: 3}, e: {<<: *x, b: 1}}",
+    ],
+)
+def test_merge_keys_where_they_are_allowed(text: str) -> None:
+    assert parse_yaml_with_lines(text, "x", merges=True)[0] == as_dvc(text)
+    with pytest.raises(CleansetError, match=r"^x, line [123]: "):
+        parse_yaml(text, "x")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: {<<: *x}", "line 1: a merge key (<<); expected the alias of a table above it, or a list of them"),
+        ("a: &x {<<: *x}", "line 1: a merge key (<<); expected the alias"),
+        ("a: {<<: 1}", "line 1: a merge key (<<); expected the alias"),
+        ("- &x {b: 1}\n- {<<: [[*x]]}", "line 2: a merge key (<<); expected the alias"),
+        ("- &x {b: 1}\n- {c: *x}", "line 2: an anchor or alias; expected the values themselves"),
+        ("- &x 1", "line 1: an anchor or alias; expected the values themselves"),
+    ],
+)
+def test_merge_keys_that_are_refused(text: str, message: str) -> None:
+    with pytest.raises(CleansetError, match=re.escape(f"x, {message}")):
+        parse_yaml_with_lines(text, "x", merges=True)
+
+
 def test_the_lines_of_keys() -> None:
     text = "a:\n  b: 1\n  c:\n  - d: 2\n  - {e: 3}\n\nf: {g: 4,\n  h: 5}\n"
     assert parse_yaml_with_lines(text, "x") == (

@@ -4,7 +4,8 @@ The one reader of every YAML file that people write: params.yaml, dvc.yaml, revi
 
 PyYAML reads YAML 1.1, DVC (by ruamel.yaml) 1.2: `012` is 10 to the one and 12 to the other, `yes` true to the one and
 text to the other. Whatever the versions read differently is refused here, and so is what such files do not need: tags,
-anchors, dates.
+anchors, dates. Merge keys (`<<`) with aliases are read in the params of a training study alone, where many runs share
+their settings.
 """
 
 import csv
@@ -116,12 +117,15 @@ _NUMBER_IN_1_2 = re.compile(
 """Numbers in the reading of ruamel.yaml, which takes underscores as 1.1 does."""
 
 
-def read_yaml(path: Path, remedy: str, max_characters: int = MAX_CHARACTERS) -> object:
-    """The content of a YAML file. Raises CleansetError, which ends in `remedy`, if it is missing or not UTF-8."""
+def read_yaml(path: Path, remedy: str, max_characters: int = MAX_CHARACTERS, *, merges: bool = False) -> object:
+    """The content of a YAML file; `merges`: merge keys are allowed.
+
+    Raises CleansetError, which ends in `remedy`, if it is missing or not UTF-8.
+    """
     text = read_text(path, remedy)
     if len(text) > max_characters:
         raise CleansetError(f"{path}: {len(text):,} characters; expected at most {max_characters:,}")
-    return parse_yaml(text, str(path))
+    return parse_yaml_with_lines(text, str(path), merges=merges)[0]
 
 
 def parse_yaml(text: str, where: str) -> object:
@@ -132,7 +136,7 @@ def parse_yaml(text: str, where: str) -> object:
     return parse_yaml_with_lines(text, where)[0]
 
 
-def parse_yaml_with_lines(text: str, where: str) -> tuple[object, Lines]:
+def parse_yaml_with_lines(text: str, where: str, *, merges: bool = False) -> tuple[object, Lines]:
     """The content of one YAML document, as `parse_yaml` reads it, and the lines of its keys.
 
     Raises CleansetError, naming `where` and the line, for anything else: bad syntax, a key twice, deep
@@ -142,7 +146,7 @@ def parse_yaml_with_lines(text: str, where: str) -> tuple[object, Lines]:
     if found:
         raise CleansetError(f"{where}: the character {found[0]!a}; expected it escaped, in double quotes")
     try:
-        reader = _Reader(yaml.CSafeLoader(text).get_event, where)
+        reader = _Reader(yaml.CSafeLoader(text).get_event, where, merges)
         return reader.document(), reader.lines
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -156,9 +160,11 @@ def parse_yaml_with_lines(text: str, where: str) -> tuple[object, Lines]:
 class _Reader:
     """Builds the values from the events of a document; so nothing is built of what is refused."""
 
-    def __init__(self, next_event: Callable[[], Any], where: str) -> None:
+    def __init__(self, next_event: Callable[[], Any], where: str, merges: bool) -> None:
         self._next = next_event
         self._where = where
+        self._merges = merges
+        self._anchored: dict[str, dict[str, object]] = {}
         self.lines: dict[tuple[str, ...], int] = {}
         self._plain_values: dict[str, object] = {}  # many a text comes often, and costs ten times an entry
 
@@ -175,7 +181,8 @@ class _Reader:
 
     def _value(self, event: Any, depth: int, path: tuple[str, ...] | None) -> object:
         """The value that begins with an event; `path`: the keys that lead to it, None inside a list."""
-        if event.anchor is not None:
+        is_table = type(event) is yaml.MappingStartEvent
+        if event.anchor is not None and not (self._merges and is_table):
             raise self._error(event, "an anchor or alias; expected the values themselves")
         if event.tag is not None:
             raise self._error(
@@ -187,7 +194,10 @@ class _Reader:
             return event.value if event.style else self._plain(event)
         if depth == YAML_DEPTH:
             raise self._error(event, f"lists or tables more than {YAML_DEPTH} deep")
-        return self._mapping(depth, path) if type(event) is yaml.MappingStartEvent else self._list(depth)
+        if not is_table:
+            return self._list(depth)
+        self._anchored[event.anchor] = found = self._mapping(depth, path)
+        return found
 
     def _list(self, depth: int) -> list[object]:
         items = []
@@ -197,8 +207,12 @@ class _Reader:
 
     def _mapping(self, depth: int, path: tuple[str, ...] | None) -> dict[str, object]:
         entries: dict[str, object] = {}
+        merged: dict[str, object] = {}
         lines: dict[str, int] = {}
         while type(event := self._next()) is not yaml.MappingEndEvent:
+            if self._merges and type(event) is yaml.ScalarEvent and event.value == "<<":
+                merged = self._merged_tables(depth + 1)
+                continue
             key = self._value(event, depth + 1, None)
             if not isinstance(key, str):
                 raise self._error(event, f"the key {shown(key)}; expected text: put it in quotes")
@@ -212,7 +226,26 @@ class _Reader:
             if below is not None:
                 self.lines[below] = lines[key]
             entries[key] = self._value(self._next(), depth + 1, below)
-        return entries
+        return merged | entries
+
+    def _merged_tables(self, depth: int) -> dict[str, object]:
+        """The entries of the table after a merge key, or of a list of tables; the first that has a key decides it."""
+        event = self._next()
+        if type(event) is not yaml.SequenceStartEvent:
+            return self._merged_table(event, depth)
+        found: dict[str, object] = {}
+        while type(event := self._next()) is not yaml.SequenceEndEvent:
+            found = self._merged_table(event, depth) | found
+        return found
+
+    def _merged_table(self, event: Any, depth: int) -> dict[str, object]:
+        if type(event) is yaml.AliasEvent and event.anchor in self._anchored:
+            return self._anchored[event.anchor]
+        if type(event) is not yaml.MappingStartEvent:
+            raise self._error(event, "a merge key (<<); expected the alias of a table above it, or a list of them")
+        found = self._value(event, depth, None)
+        assert isinstance(found, dict)
+        return found
 
     def _plain(self, event: yaml.ScalarEvent) -> object:
         """The value of a scalar without quotes."""

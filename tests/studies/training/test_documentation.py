@@ -8,6 +8,7 @@ import yaml
 from pydantic import TypeAdapter
 
 from cleanset.edition.params import Model
+from cleanset.parsing import parse_yaml_with_lines
 from cleanset.studies.robustness.params import FurtherModel
 from cleanset.studies.robustness.scenarios.params import ScenarioMeasures
 from cleanset.studies.training.experiments import pairs
@@ -43,3 +44,10 @@ def test_the_further_model_of_the_page(repository: Path) -> None:
 def test_score_over_trained_networks_of_the_page(repository: Path) -> None:
     (text,) = (each for each in blocks(repository, "yaml", "docs/robustness.md") if each.startswith("inner"))
     assert ScenarioMeasures.model_validate(yaml.safe_load(text)).inner == "trained"
+
+
+def test_the_shared_settings_of_the_page(repository: Path) -> None:
+    (text,) = (each for each in blocks(repository, "yaml", PAGE) if each.startswith("shared"))
+    content = parse_yaml_with_lines(f"data: {{images: images}}\n{text}", PAGE, merges=True)[0]
+    run = TrainingParams.model_validate(content).run("ex2_resnet50_image_g")
+    assert (run.scenario, run.network.pretrained, run.folds) == ("image_g", True, 12)

@@ -1,5 +1,6 @@
 """The plan of a grid from measured steps that are written down, the budget, and the ImageNet edition's grids."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -7,9 +8,12 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
+from ruamel.yaml import YAML
 from torchvision import models
 
 from cleanset.errors import CleansetError
+from cleanset.files import sha256
+from cleanset.parsing import read_yaml
 from cleanset.studies.training.experiments import grid_runs, pairs
 from cleanset.studies.training.finished import FinishedFold, FinishedRun
 from cleanset.studies.training.params import NAMED_CLASSES, NAMED_TESTS, Run, TrainingParams, read_training_params
@@ -68,6 +72,22 @@ def test_the_grids_of_the_papers(imagenet: TrainingParams) -> None:
     }  # fmt: skip
     covered = {run for name in imagenet.grids for run in grid_runs(imagenet.grids, imagenet.runs, name)}
     assert set(imagenet.runs) - covered == {"noise_resnet50"}
+
+
+def test_the_runs_of_the_papers_stay_the_same(imagenet: TrainingParams) -> None:
+    """152 runs with all their settings, by a digest of those that version 1 wrote out one by one."""
+    settings = {name: run.model_dump(mode="json") for name, run in imagenet.runs.items()}
+    assert len(settings) == 152
+    assert sha256(json.dumps(settings, sort_keys=True).encode()) == (
+        "5f39e449c48e5d412ac8c291fae7af7d95117578327de92bcc850235669e8e0e"
+    )
+
+
+@pytest.mark.parametrize("edition", [".", "imagenet"])
+def test_dvc_reads_the_runs_as_cleanset_does(repository: Path, edition: str) -> None:
+    """DVC resolves merge keys by ruamel.yaml."""
+    path = repository / edition / "studies" / "training" / "params.yaml"
+    assert YAML(typ="safe").load(path) == read_yaml(path, "", merges=True)
 
 
 def test_each_network_and_its_weights_exist(imagenet: TrainingParams) -> None:

@@ -343,6 +343,7 @@ class TrainingMeasures(Section):
 class TrainingParams(Section):
     """All of a training study's params.yaml.
 
+    `shared`: settings that several runs merge (`<<`), each named by an anchor; a run's own keys come before them.
     `folds`: into how many parts of equal classes the images are divided, for the runs that train several folds.
     `grids`: runs by name, or patterns such as `ex2_*`. `budget_hours`: a grid that would take longer does not start.
     `device`: auto is a GPU where there is one. `threads`: of the CPU, for each process that trains.
@@ -351,6 +352,7 @@ class TrainingParams(Section):
     data: Data
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
     folds: Annotated[int, Field(ge=2, le=100)] = 12
+    shared: list[dict[str, Any]] = Field(default_factory=list)
     runs: Annotated[dict[Role, Run], Field(min_length=1)]
     grids: dict[Role, Annotated[list[str], Field(min_length=1)]] = Field(default_factory=dict)
     budget_hours: Positive | None = None
@@ -375,7 +377,7 @@ class TrainingParams(Section):
 
 def read_training_params(path: Path) -> TrainingParams:
     """Read and check a training study's params.yaml. Raises CleansetError naming the key."""
-    content = read_yaml(path, "expected the params of a training study: git checkout it")
+    content = read_yaml(path, "expected the params of a training study: git checkout it", merges=True)
     try:
         return TrainingParams.model_validate(content)
     except ValidationError as error:
