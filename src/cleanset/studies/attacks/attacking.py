@@ -18,29 +18,34 @@ import torch
 
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, sha256, write_text
+from cleanset.measure.run import load
+from cleanset.measure.specs import CommandModel, Spec
 from cleanset.progress import print_notice, tracked
 from cleanset.scoring.differentiable import PixelNetwork, searching
-from cleanset.scoring.engine import settings_for
+from cleanset.scoring.engine import Settings, settings_for
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions
 from cleanset.studies.attacks.base import Known, Search, globally_seeded, judged_seed, searched_seed
 from cleanset.studies.attacks.changes import GUESSED
 from cleanset.studies.attacks.gradient_attacks import Pgd, Spsa
 from cleanset.studies.attacks.judged import Judge, Lpips
-from cleanset.studies.attacks.results import ATTACKED, SHARD, attacked_rows, png_name
-from cleanset.studies.attacks.study import AttackedFolder, AttackParams, AttackStudy, Budget
+from cleanset.studies.attacks.results import ATTACKED, NAMED_ATTACKED, SHARD, attacked_rows, png_name
+from cleanset.studies.attacks.study import GUESS, AttackedFolder, AttackParams, AttackStudy
 from cleanset.studies.attacks.targets import (
     AllParams,
     AttackedModel,
     Searching,
     check_scores,
     guess_of,
+    logits_before,
     open_target,
     other_models,
+    with_straight_through,
 )
 from cleanset.studies.attacks.warnings import WarningRecord, of_command, probe, write_warnings
+from cleanset.studies.robustness.image_sets import OpenedImages
 from cleanset.studies.robustness.images import first_images
-from cleanset.tables import Table, write_table
+from cleanset.tables import Table, read_table, write_table
 
 
 def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackParams | None = None) -> None:
@@ -52,16 +57,18 @@ def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackP
     scores, bit for bit.
     """
     params = AllParams.read(study, attack_params)
-    settings = params.attacks
-    check_attack(settings, name, model, list(params.edition.models))
+    settings, roles = params.attacks, list(params.edition.models)
+    if settings.is_left_out(name, model, roles):
+        raise CleansetError(
+            f"{name} {model}: {name} reads stored predictions, which only the edition's models have; expected another "
+            f"attack, or one of {', '.join(roles)}"
+        )
     scoring = settings_for(params.edition.score)
     lpips = lpips_of(study.folder, settings, scoring.devices[0])
     judge, target = open_target(study, params, model, scoring, lpips)
     how = Searching(scoring.devices[0], settings.search_precision, scoring.batch_size)
-    known = Known(
-        settings.seed, target.others, partial(guess_of, study.robustness, params.robustness, target),
-        lambda: target.sources(other_models(study, params, model), how),
-    )  # fmt: skip
+    guess = partial(guess_of, study.robustness, params.robustness, target)
+    known = Known(settings.seed, target.others, guess, lambda: target.sources(other_models(study, params, model), how))
     images = first_images(target.images, settings.images_of(name, target.name))
     check_scores(study, params.edition, target, images)
     stored_facts = ""
@@ -69,7 +76,7 @@ def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackP
         predictions = [study.robustness.predictions(family, target.name) for family in GUESSED]
         stored_facts = " ".join(sha256(path.read_bytes()) for path in predictions)
     places = Places(study.partial_results(name, model), study.results(name, model), stored_facts)
-    attack_images(Attacking(settings, name, target, judge, how), known, images, places)
+    Attacking(settings, name, target, judge, how).run(known, images, places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,119 +103,86 @@ class Attacking:
     how: Searching
 
     def record(self, images: pd.DataFrame) -> dict[str, Any]:
-        """The record of what the results of some rows of STUDY_IMAGES depend on."""
-        record = record_of(self.target, self.name, self.params, images, self.how.device)
-        lpips = self.judge.lpips
-        if lpips is None:
-            return record
-        weights = {"lpips_weights_sha256": lpips.weights_sha256}
-        return record | weights | {"versions": record["versions"] | library_versions(["lpips"])}
+        """The record of what the results of some rows of STUDY_IMAGES depend on.
+
+        Of the machine it has only what the search was computed with.
+        """
+        params, target, lpips = self.params, self.target, self.judge.lpips
+        attack, device = params.attack(self.name), self.how.device
+        # scikit-image computes SSIM
+        libraries = [*attack.libraries, "scikit-image", *([] if lpips is None else ["lpips"])]
+        return {
+            "attack": self.name,
+            "role": target.name,
+            **({} if target.wrapped is None else {"wrapped": target.wrapped.model_dump()}),
+            "parameters": attack.model_dump(),
+            "budget": params.budget.model_dump(),
+            "seed": params.seed,
+            "search_precision": params.search_precision,
+            "searched_on": "cpu" if device.type == "cpu" else torch.cuda.get_device_name(device),
+            "weights_sha256": target.model.weights_sha256,
+            "images": len(images),
+            "images_sha256": sha256("\n".join(images["file"] + " " + images["file_sha256"]).encode()),
+            "versions": library_versions() | library_versions(libraries),
+            **({} if lpips is None else {"lpips_weights_sha256": lpips.weights_sha256}),
+        }
 
     def made_from(self, images: pd.DataFrame, places: Places) -> MadeFrom:
         """The record, and what else the results depend on: the code, and facts of the place."""
         code = code_of("scoring", "studies/robustness", "studies/attacks")
         return MadeFrom(self.record(images) | {"code": code, "further": places.facts})
 
+    def run(self, known: Known, images: pd.DataFrame, places: Places, *, keep_facts: bool = False) -> None:
+        """Attack some rows of STUDY_IMAGES, and write the results; finished groups are kept until the end.
 
-def attack_images(
-    attacking: Attacking, known: Known, images: pd.DataFrame, places: Places, *, keep_facts: bool = False
-) -> None:
-    """Attack some rows of STUDY_IMAGES, and write the results; finished groups are kept until the end.
+        `keep_facts`: write all that the results depend on into the record, by which they are known without DVC.
+        """
+        search, made_from = self.params.attack(self.name).search(known), self.made_from(images, places)
+        size, files = search.group_size, images["file"].tolist()
+        shards = Shards(places.partial, made_from.fingerprint, files, size, size, SHARD)
+        count = self._search_missing(search, shards)
+        if count < len(images):
+            print_notice(f"{self.name} {self.target.name}: the budget is spent after {count} of {len(images)} images")
+        # anew: after a spent budget there are fewer images, and so fewer groups
+        finished = Shards(places.partial, made_from.fingerprint, files[:count], size, size, SHARD)
+        facts = made_from.facts if keep_facts else {}
+        record = self.record(images) | {"attacked": count, **facts}
+        write_results(places, self.target, record, finished.table())
+        shards.remove()
 
-    `keep_facts`: write all that the results depend on into the record, by which they are known without DVC.
-    """
-    settings, name, target = attacking.params, attacking.name, attacking.target
-    searched, record = settings.attack(name).search(known), attacking.record(images)
-    made_from = attacking.made_from(images, places)
-    label = made_from.fingerprint
-    shards = shards_of(places.partial, label, searched, images)
-    run_of = Run(name, settings.seed, target, searched, target.network(attacking.how), attacking.judge)
-    count = run_search(run_of, shards, settings.budget)
-    if count < len(images):
-        print_notice(f"{name} {target.name}: the budget is spent after {count} of {len(images)} images")
-    # anew: after a spent budget there are fewer images, and so fewer groups
-    finished = shards_of(places.partial, label, searched, images.head(count))
-    record |= {"attacked": count} | (dict(made_from.facts) if keep_facts else {})
-    write_results(places, target, record, finished.table())
-    shards.remove()
+    def _search_missing(self, search: Search, shards: Shards) -> int:
+        """Attack the missing groups one after the other; return how many images from the first are finished."""
+        network, budget = self.target.network(self.how), self.params.budget
+        begin, spent, size = monotonic(), 0, search.group_size
+        # the bar shows what is left to do, not what an earlier run did
+        left = sum(len(shards.image_ids(number)) for number in shards.missing)
+        # what was spent before an interruption counts
+        if budget.queries is not None:
+            spent = sum(int(table["queries"].sum()) for table in shards.finished())
+        for number in tracked(shards.missing, left, f"{self.name} {self.target.name}", size):
+            # at least one group is attacked, however little time is given
+            late = budget.seconds is not None and number > 0 and monotonic() - begin >= budget.seconds
+            if late or (budget.queries is not None and spent >= budget.queries):
+                return number * size
+            found = self._rows(search, network, shards.image_ids(number))
+            shards.keep(number, found)
+            spent += int(found["queries"].sum())
+        return shards.total_images()
 
-
-def lpips_of(folder: Path, settings: AttackParams, device: torch.device) -> Lpips | None:
-    """LPIPS with the weights that the params name, relative to a folder; None where they name none."""
-    if settings.lpips is None:
-        return None
-    return Lpips(folder / settings.lpips, device)
-
-
-def check_attack(settings: AttackParams, name: str, model: str, roles: Sequence[str]) -> None:
-    """Raise CleansetError for an unknown attack, and for one that is not run on a model; `roles`: of the edition."""
-    settings.attack(name)
-    if settings.is_left_out(name, model, roles):
-        raise CleansetError(
-            f"{name} {model}: {name} reads stored predictions, which only the edition's models have; expected another "
-            f"attack, or one of {', '.join(roles)}"
-        )
-
-
-def record_of(
-    target: AttackedModel, name: str, settings: AttackParams, images: pd.DataFrame, device: torch.device
-) -> dict[str, Any]:
-    """The record of what the results depend on; of the machine only what the search was computed with."""
-    attack = settings.attack(name)
-    searched_on = "cpu" if device.type == "cpu" else torch.cuda.get_device_name(device)
-    # scikit-image computes SSIM
-    used = (*attack.libraries, "scikit-image")
-    return {
-        "attack": name,
-        "role": target.name,
-        **({} if target.wrapped is None else {"wrapped": target.wrapped.model_dump()}),
-        "parameters": attack.model_dump(),
-        "budget": settings.budget.model_dump(),
-        "seed": settings.seed,
-        "search_precision": settings.search_precision,
-        "searched_on": searched_on,
-        "weights_sha256": target.model.weights_sha256,
-        "images": len(images),
-        "images_sha256": sha256("\n".join(images["file"] + " " + images["file_sha256"]).encode()),
-        "versions": library_versions() | library_versions(used),
-    }
-
-
-def shards_of(folder: Path, label: str, searched: Search, images: pd.DataFrame) -> Shards:
-    """The finished groups in a folder, those of another fingerprint removed."""
-    size = searched.group_size
-    return Shards(folder, label, images["file"].tolist(), size, size, SHARD)
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """The search of an attack, by its name in the params, on a model; `seed` is that of the params."""
-
-    name: str
-    seed: int
-    target: AttackedModel
-    search: Search
-    network: PixelNetwork
-    judge: Judge
-
-    def rows_of(self, files: Sequence[str]) -> pd.DataFrame:
+    def _rows(self, search: Search, network: PixelNetwork, files: Sequence[str]) -> pd.DataFrame:
         """The rows of SHARD for a group of images; a random model draws the same for it whenever it is asked."""
-        target = self.target
+        target, seed = self.target, self.params.seed
         group = [target.subject(file) for file in files]
-        seed = searched_seed(self.seed, target.name, self.name, group)
-        self.network.reseed(seed)
-        # a random model of one's own draws from the global generators
-        with searching(self.network.precision), globally_seeded(seed, self.network.device):
-            results = self.search(self.network, group)
-        verdicts = [
-            self.judge.verdict(
-                subject, result, self.search.ball, target.before(subject.name),
-                judged_seed(self.seed, target.name, self.name, subject.name),
-            )
-            for subject, result in zip(group, results, strict=True)
-        ]  # fmt: skip
-        found = [
-            {
+        group_seed = searched_seed(seed, target.name, self.name, group)
+        network.reseed(group_seed)
+        # a custom random model draws from the global generators
+        with searching(network.precision), globally_seeded(group_seed, network.device):
+            results = search(network, group)
+        found = []
+        for subject, result in zip(group, results, strict=True):
+            own_seed = judged_seed(seed, target.name, self.name, subject.name)
+            verdict = self.judge.verdict(subject, result, search.ball, target.before(subject.name), own_seed)
+            row = {
                 "image_id": subject.name,
                 "content": verdict.png,
                 **target.stored(subject.name),
@@ -224,28 +198,13 @@ class Run:
                 "from_center": verdict.from_center,
                 "notices": list(result.notices),
             }
-            for subject, result, verdict in zip(group, results, verdicts, strict=True)
-        ]
+            found.append(row)
         return pd.DataFrame(found, columns=SHARD.names)
 
 
-def run_search(run: Run, shards: Shards, budget: Budget) -> int:
-    """Attack the missing groups one after the other and return how many images from the first on are finished."""
-    begin, spent, size = monotonic(), 0, run.search.group_size
-    # the bar shows what is left to do, not what an earlier run did
-    left = sum(len(shards.image_ids(number)) for number in shards.missing)
-    # what was spent before an interruption counts
-    if budget.queries is not None:
-        spent = sum(int(table["queries"].sum()) for table in shards.finished())
-    for number in tracked(shards.missing, left, f"{run.name} {run.target.name}", size):
-        # at least one group is attacked, however little time is given
-        late = budget.seconds is not None and number > 0 and monotonic() - begin >= budget.seconds
-        if late or (budget.queries is not None and spent >= budget.queries):
-            return number * size
-        found = run.rows_of(shards.image_ids(number))
-        shards.keep(number, found)
-        spent += int(found["queries"].sum())
-    return shards.total_images()
+def lpips_of(folder: Path, settings: AttackParams, device: torch.device) -> Lpips | None:
+    """LPIPS with the weights that the params name, relative to a folder; None where they name none."""
+    return None if settings.lpips is None else Lpips(folder / settings.lpips, device)
 
 
 def write_results(places: Places, target: AttackedModel, record: dict[str, Any], shards: pd.DataFrame) -> None:
@@ -298,3 +257,87 @@ def probed(
     with searching(how.precision), globally_seeded(seed, how.device):
         found = of_command(network, subjects) if is_command else probe(network, subjects, pgd, [spsa], others)
     return WarningRecord.of(target.name, len(subjects), asked.model_dump(), found)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EvaluatedAttacks:
+    """Attacks on any models outside DVC, whose results are kept below the folder `out`.
+
+    `others`: the models that images are made on. `straight_through`: steps of the networks that gradients pass straight
+    through. `lpips_folder`: the folder that the params name LPIPS's weights from.
+    """
+
+    images: OpenedImages
+    params: AttackParams
+    settings: Settings
+    out: Path
+    others: Sequence[Spec]
+    straight_through: Sequence[str]
+    lpips_folder: Path
+
+    def model(self, spec: Spec) -> "EvaluatedModel":
+        """A model, loaded. Raises CleansetError if that fails."""
+        settings, params, files = self.settings, self.params, self.images.files
+        named, device = load(spec, settings), settings.devices[0]
+        loaded = named.loaded
+        judge = Judge(loaded, device, lpips_of(self.lpips_folder, params, device), settings.precision)
+        before = logits_before(judge, named.name, loaded, files, params.seed)
+        searched = with_straight_through(loaded.network, self.straight_through)
+        target = AttackedModel(named.name, loaded, self.images.images, files, before, searched=searched)
+        how = Searching(device, params.search_precision, settings.batch_size)
+        return EvaluatedModel(self, spec, named.identity, judge, target, how)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EvaluatedModel:
+    """A model of EvaluatedAttacks; `identity`: a digest of all that its answers depend on."""
+
+    request: EvaluatedAttacks
+    spec: Spec
+    identity: str
+    judge: Judge
+    target: AttackedModel
+    how: Searching
+
+    def results(self, name: str, stem: str) -> pd.DataFrame:
+        """The rows of NAMED_ATTACKED of an attack, computed unless the folder `stem` has them."""
+        request, params, target = self.request, self.request.params, self.target
+        facts = [self.identity, request.settings.precision, *request.straight_through]
+        if params.attacks[name].kind == "transfer":  # type: ignore[attr-defined]
+            facts += [other.text for other in request.others]
+        of_attack = request.out / "attacks" / name
+        folder = AttackedFolder(of_attack / stem)
+        places = Places(of_attack / f"{stem}.partial-shards", folder, json.dumps(facts), NAMED_ATTACKED)
+        images = first_images(target.images, params.images_of(name, target.name))
+        attacking = Attacking(params, name, target, self.judge, self.how)
+        if not _is_finished(folder, attacking.made_from(images, places)):
+            known = Known(params.seed, target.others, _no_guess, self._sources)
+            attacking.run(known, images, places, keep_facts=True)
+        return read_table(folder.table, NAMED_ATTACKED)
+
+    def warnings(self) -> WarningRecord:
+        """The signs that the model only looks strong."""
+        is_command = isinstance(self.spec, CommandModel)
+        return probed(self.target, self.request.params, self._sources(), self.how, is_command=is_command)
+
+    def _sources(self) -> dict[str, PixelNetwork]:
+        request = self.request
+        others = [other for other in request.others if other.text != self.spec.text]
+        return self.target.sources({other.text: load(other, request.settings).loaded for other in others}, self.how)
+
+
+def _no_guess() -> Search:
+    raise CleansetError(f"{GUESS}: reads the stored predictions of a study; expected another attack")
+
+
+def _is_finished(folder: AttackedFolder, made_from: MadeFrom) -> bool:
+    """Whether stored results were made from the same models, images, parameters and code; prints what differs."""
+    if not folder.record.is_file():
+        return False
+    try:
+        stored = json.loads(folder.record.read_bytes())
+    except ValueError:
+        return False
+    if differences := made_from.differences(stored):
+        print_notice(f"{folder.record}: attacked again: {'; '.join(differences)}")
+    return not differences

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -18,23 +17,16 @@ from cleanset.files import remove_abandoned, write_text
 from cleanset.measure.command import Wanted
 from cleanset.measure.specs import CommandModel, Spec, file_stems, parse_specs
 from cleanset.parsing import read_yaml
-from cleanset.progress import cache_folder, print_notice
-from cleanset.studies.attacks.results import NAMED_ATTACKED, WORST_CASE, AttackMeasure, measure_lines
-from cleanset.studies.attacks.study import GUESS, KINDS, AttackedFolder, AttackParams
+from cleanset.progress import cache_folder
+from cleanset.studies.attacks.results import WORST_CASE, AttackMeasure, measure_lines
+from cleanset.studies.attacks.study import GUESS, KINDS, AttackParams
 from cleanset.studies.robustness.image_sets import OpenedImages, open_images
-from cleanset.studies.robustness.images import first_images, images_sha256
+from cleanset.studies.robustness.images import images_sha256
 from cleanset.studies.robustness.measuring import write_csv
-from cleanset.tables import read_table
 from cleanset.validation import check_known, first_problem
 
-# these import torch: wrong names are reported before
+# imports torch: wrong names are reported before
 if TYPE_CHECKING:
-    from cleanset.measure.run import NamedModel
-    from cleanset.scoring.engine import Settings
-    from cleanset.scoring.validity import MadeFrom
-    from cleanset.studies.attacks.base import Search
-    from cleanset.studies.attacks.judged import Judge
-    from cleanset.studies.attacks.targets import AttackedModel, Searching
     from cleanset.studies.attacks.warnings import WarningRecord
 
 RESULTS = "attack_results.json"
@@ -160,20 +152,21 @@ def run(edition: Edition, wanted: Wanted, asked: AskedAttacks, out: Path) -> Att
 
     from cleanset.measure.run import check
     from cleanset.scoring.engine import settings_for
+    from cleanset.studies.attacks.attacking import EvaluatedAttacks
 
     for spec in [*models.specs, *others]:
         check(spec)
     settings = settings_for(models.score)
-    attacking = _Evaluation(images, params, asked, settings, out, others)
-    stems = file_stems([spec.text for spec in models.specs])
+    lpips_folder = (asked.params_file or out).parent
+    evaluation = EvaluatedAttacks(images, params, settings, out, others, asked.straight_through, lpips_folder)
+    names = [spec.text for spec in models.specs]
     results: dict[tuple[str, str], pd.DataFrame] = {}
     warnings = {}
-    for spec, stem in zip(models.specs, stems, strict=True):
-        found, record = attacking.attacked(spec, stem)
-        results |= {(name, spec.text): table for name, table in found.items()}
-        if record is not None:
-            warnings[spec.text] = record
-    names = [spec.text for spec in models.specs]
+    for spec, stem in zip(models.specs, file_stems(names), strict=True):
+        model = evaluation.model(spec)
+        results |= {(name, spec.text): model.results(name, stem) for name in params.attacks}
+        if asked.warnings:
+            warnings[spec.text] = model.warnings()
     lines = measure_lines(names, results, params.of_image, params.resampling)
     evaluated = AttackedModels(images, params, names, lines, warnings)
     write_csv(out / "attack_measures.csv", AttackMeasure._fields, lines)
@@ -211,96 +204,6 @@ def _check_sources(specs: Sequence[Spec], others: Sequence[Spec]) -> None:
                 f"transfer: no other model to make images for {spec.text} on; expected --transfer-from, a second "
                 "--model, or the --edition whose models it may take"
             )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Evaluation:
-    """The parts of a request that all its models share."""
-
-    images: OpenedImages
-    params: AttackParams
-    asked: AskedAttacks
-    settings: "Settings"
-    out: Path
-    others: Sequence[Spec]
-
-    def attacked(self, spec: Spec, stem: str) -> "tuple[dict[str, pd.DataFrame], WarningRecord | None]":
-        """The results of all attacks on a model, by attack, and its warnings if these are asked for."""
-        from cleanset.measure.run import load
-        from cleanset.studies.attacks.attacking import lpips_of, probed
-        from cleanset.studies.attacks.targets import Searching
-
-        loaded = load(spec, self.settings)
-        device = self.settings.devices[0]
-        how = Searching(device, self.params.search_precision, self.settings.batch_size)
-        judge, target = self._target(loaded, lpips_of((self.asked.params_file or self.out).parent, self.params, device))
-        sources = partial(self._networks, spec, target, how)
-        found = {name: self._results(name, stem, (loaded, judge, target), how, sources) for name in self.params.attacks}
-        if not self.asked.warnings:
-            return found, None
-        return found, probed(target, self.params, sources(), how, is_command=isinstance(spec, CommandModel))
-
-    def _target(self, loaded: "NamedModel", lpips: Any) -> "tuple[Judge, AttackedModel]":
-        from cleanset.studies.attacks.judged import Judge
-        from cleanset.studies.attacks.targets import AttackedModel, logits_before, with_straight_through
-
-        name, model, files = loaded.name, loaded.loaded, self.images.files
-        judge = Judge(model, self.settings.devices[0], lpips, self.settings.precision)
-        before = logits_before(judge, name, model, files, self.params.seed)
-        searched = with_straight_through(model.network, self.asked.straight_through)
-        images = self.images.images
-        return judge, AttackedModel(name, model, images, files, before, searched=searched)
-
-    def _networks(self, spec: Spec, target: "AttackedModel", how: "Searching") -> dict[str, Any]:
-        from cleanset.measure.run import load
-
-        others = [other for other in self.others if other.text != spec.text]
-        return target.sources({other.text: load(other, self.settings).loaded for other in others}, how)
-
-    def _results(
-        self,
-        name: str,
-        stem: str,
-        attacked: "tuple[NamedModel, Judge, AttackedModel]",
-        how: "Searching",
-        sources: Any,
-    ) -> pd.DataFrame:
-        """The results of one attack, computed unless the folder has them."""
-        from cleanset.studies.attacks.attacking import Attacking, Places, attack_images
-        from cleanset.studies.attacks.base import Known
-
-        loaded, judge, target = attacked
-        limit = self.params.images_of(name, target.name)
-        images = first_images(target.images, limit)
-        folder = AttackedFolder(self.out / "attacks" / name / stem)
-        facts = [loaded.identity, self.settings.precision, *self.asked.straight_through]
-        if self.params.attacks[name].kind == "transfer":  # type: ignore[attr-defined]
-            facts += [other.text for other in self.others]
-        places = Places(
-            self.out / "attacks" / name / f"{stem}.partial-shards", folder, json.dumps(facts), NAMED_ATTACKED
-        )
-        known = Known(self.params.seed, target.others, _no_guess, sources)
-        attacking = Attacking(self.params, name, target, judge, how)
-        if not _is_finished(folder, attacking.made_from(images, places)):
-            attack_images(attacking, known, images, places, keep_facts=True)
-        return read_table(folder.table, NAMED_ATTACKED)
-
-
-def _no_guess() -> "Search":
-    raise CleansetError(f"{GUESS}: reads the stored predictions of a study; expected another attack")
-
-
-def _is_finished(folder: AttackedFolder, made_from: "MadeFrom") -> bool:
-    """Whether stored results were made from the same models, images, parameters and code; prints what differs."""
-    if not folder.record.is_file():
-        return False
-    try:
-        stored = json.loads(folder.record.read_bytes())
-    except ValueError:
-        return False
-    if differences := made_from.differences(stored):
-        print_notice(f"{folder.record}: attacked again: {'; '.join(differences)}")
-    return not differences
 
 
 def content_of(evaluated: AttackedModels) -> dict[str, Any]:

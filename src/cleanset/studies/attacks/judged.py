@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -29,14 +28,6 @@ from cleanset.studies.attacks.base import LEVELS, Ball, Pixels, Result, Subject,
 
 Logits = NDArray[np.float64]
 """The logits of one image, of shape (classes,)."""
-
-
-class PairDistance(Protocol):
-    """A distance of two images by a network, and the SHA-256 of its weights."""
-
-    weights_sha256: str
-
-    def __call__(self, image: Pixels, other: Pixels, /) -> float: ...
 
 
 CPU = torch.device("cpu")
@@ -89,7 +80,7 @@ class Judge:
         self,
         model: LoadedModel,
         device: torch.device,
-        lpips: PairDistance | None = None,
+        lpips: "Lpips | None" = None,
         precision: Precision = "float64",
     ) -> None:
         self._network, self.lpips = pixel_network(model, device, precision), lpips
@@ -157,7 +148,7 @@ def pixels_of_png(png: bytes) -> Pixels:
     return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))
 
 
-def distances(image: Pixels, candidate: Pixels, lpips: PairDistance | None = None) -> Distances:
+def distances(image: Pixels, candidate: Pixels, lpips: "Lpips | None" = None) -> Distances:
     """The distances of a candidate; sides of at least 7 pixels."""
     from skimage.metrics import structural_similarity
 

@@ -30,7 +30,7 @@ from cleanset.scoring.models import LoadedModel, load_model
 from cleanset.scoring.scorer import Precision
 from cleanset.studies.attacks.base import UNCHANGED, Other, Pixels, Subject, judged_seed
 from cleanset.studies.attacks.changes import GUESSED, Guess, most_confident_mistakes
-from cleanset.studies.attacks.judged import Judge, Logits, PairDistance
+from cleanset.studies.attacks.judged import Judge, Logits, Lpips
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, WrappedModel, images_of, label, read_attack_params
 from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, check_clean
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, SetImages, StudyFile, files_of
@@ -212,7 +212,7 @@ def open_target(
     params: AllParams,
     name: str,
     settings: Settings,
-    lpips: PairDistance | None = None,
+    lpips: Lpips | None = None,
 ) -> tuple[Judge, AttackedModel]:
     """A model of a study and its images; what is judged gets the LPIPS, too, if `lpips` is given.
 
