@@ -22,13 +22,12 @@ from torch.nn import functional
 
 from cleanset.scoring.scorer import choose_devices
 from cleanset.studies.training.classification import Classification
-from cleanset.studies.training.fold_data import FoldData, read_fold
-from cleanset.studies.training.loop import Progress, Trained, train
+from cleanset.studies.training.folds import FoldData, read_fold
+from cleanset.studies.training.loop import Progress, StateFolder, Trained, train
 from cleanset.studies.training.params import Run, TrainingParams, read_training_params
 from cleanset.studies.training.recipes import AdversarialTraining
-from cleanset.studies.training.stages.train import deterministic
-from cleanset.studies.training.state import StateFolder
 from cleanset.studies.training.study import TrainingStudy
+from cleanset.studies.training.train import deterministic
 from measuring import PROJECT, print_machine, print_table, scratch, share
 
 MIN_OF_STEP, MAX_OF_PASSES = 0.9, 1.1

@@ -12,8 +12,8 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.codec import pixels_sha256
 from cleanset.sets.folder import read_entries
+from cleanset.studies.training import data
 from cleanset.studies.training.images import TRAINING_IMAGES
-from cleanset.studies.training.stages import data
 from cleanset.studies.training.study import TrainingStudy
 from cleanset.tables import INDEX, read_table
 from tests.checkouts import Checkout

@@ -9,7 +9,7 @@ from cleanset.errors import CleansetError
 from cleanset.studies.robustness.further_table import as_objects, as_table, further_members
 from cleanset.studies.robustness.params import TrainedModel
 from cleanset.studies.robustness.trained_models import load_trained
-from cleanset.studies.training.stages import data, train
+from cleanset.studies.training import data, train
 from cleanset.studies.training.study import RunFiles, TrainingStudy, as_yaml, model_entry
 from tests.checkouts import Checkout
 from tests.studies.training.coloured_study import COLOURS, coloured_study

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from cleanset.errors import CleansetError
-from cleanset.studies.training import state as state_module
-from cleanset.studies.training.loop import Progress, best_epoch, stops_early, train
-from cleanset.studies.training.state import StateFolder
+from cleanset.studies.training import loop as state_module
+from cleanset.studies.training.loop import Progress, StateFolder, best_epoch, stops_early, train
 from tests.studies.training.toy_task import STEPS, ToyTask, settings, trained
 
 pytestmark = pytest.mark.slow

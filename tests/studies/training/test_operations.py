@@ -5,7 +5,7 @@ from torchvision.transforms import v2
 
 from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS
 from cleanset.studies.robustness.scenarios.params import SCENARIOS
-from cleanset.studies.training.operations import (
+from cleanset.studies.training.params import (
     ALL_AUGMIX_OPERATIONS,
     AMOUNTS_TO,
     AUGMIX_OPERATIONS,

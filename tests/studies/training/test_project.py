@@ -53,7 +53,7 @@ def test_runs_beside_each_other(checkout: Checkout, repository: Path) -> None:
     found = metrics[""]["data"]["metrics/accuracy/random_background.json"]["data"]
     assert sorted(found) == ["ex1", "ex2_random_background"]
     assert (study.report / "experiments.html").is_file()
-    assert (study.costs / "index.html").is_file()
+    assert (study.costs / "costs.csv").is_file()
     assert not list(study.runs.glob("*.partial"))
 
 

@@ -11,10 +11,10 @@ from playwright.sync_api import Browser
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.scenarios.params import ScenarioMeasures
 from cleanset.studies.training import summary as stage
+from cleanset.studies.training.finished import recipe_text
 from cleanset.studies.training.params import Run
 from cleanset.studies.training.planning import duration
 from cleanset.studies.training.study import TrainingStudy
-from cleanset.studies.training.summary import recipe_text
 from tests.report.pages import opened, soup, tables, violations
 from tests.studies.training.finished_study import finished_study
 
@@ -139,10 +139,30 @@ def test_a_tile_that_is_missing(tmp_path: Path) -> None:
 
 
 def test_costs_lie_beside_the_report(study: TrainingStudy) -> None:
-    page = soup(study.costs / "index.html")
-    rows = [[cell.get_text() for cell in row(["th", "td"])] for row in page("tr")]
-    assert rows[1][7:] == ["100.0", "1.00", "3", "40", "2026-01-02T03:04:05Z", "10.0", "10 s"]
-    assert rows[4][7:9] == ["50.0", "2.00"]
+    """Those of every fold whose training left them, with the rate of the fastest run alike by theirs."""
+    costs = pd.read_csv(study.costs / "costs.csv").set_index(["run", "fold"])
+    assert costs.loc[("ex1", "fold_01"), "network":].to_dict() == {
+        "network": "timm:test_vit", "size": 224, "batch": 32, "device": "cpu", "seconds": 10.0, "images": 1000,
+        "images_per_second": 100.0, "peak_memory_bytes": 3 * 2**20, "finished": "2026-01-02T03:04:05Z", "step": 40,
+        "times_the_fastest": 1.0,
+    }  # fmt: skip
+    assert costs.loc[("ex2_blur", "fold_01"), "times_the_fastest"] == 2
+
+
+def test_runs_without_costs_are_left_out(tmp_path: Path) -> None:
+    found = finished_study(tmp_path)
+    found.cost("ex1", "fold_01").unlink()
+    stage.run(found)
+    assert ("ex1", "fold_01") not in set(
+        pd.read_csv(found.costs / "costs.csv")[["run", "fold"]].itertuples(index=False)
+    )
+    for path in found.costs.glob("*/*.json"):
+        path.unlink()
+    stage.run(found)
+    assert (found.costs / "costs.csv").read_text() == "\n"
+    found.cost("ex1", "fold_01").write_text("{}")
+    with pytest.raises(CleansetError, match=r"fold_01\.json: no seconds as a number; expected the costs of a run"):
+        stage.run(found)
 
 
 def test_the_same_inputs_give_the_same_bytes(study: TrainingStudy, tmp_path: Path) -> None:
@@ -198,8 +218,7 @@ def test_mixing_without_its_consistency() -> None:
 
 def test_the_pages_can_be_read_by_everybody(study: TrainingStudy, browser: Browser) -> None:
     """No violation that axe finds, nothing from elsewhere, and nothing wider than a phone."""
-    for folder in (study.report, study.costs):
-        for path, page in opened(browser, folder):
-            assert violations(page) == [], path.name
-            page.set_viewport_size({"width": 390, "height": 844})
-            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path.name
+    for path, page in opened(browser, study.report):
+        assert violations(page) == [], path.name
+        page.set_viewport_size({"width": 390, "height": 844})
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path.name

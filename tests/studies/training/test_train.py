@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.studies.training.stages import data, train
+from cleanset.studies.training import data, train
 from cleanset.studies.training.study import TrainingStudy
 from tests.checkouts import Checkout
 from tests.studies.training.coloured_study import coloured_study, write_params

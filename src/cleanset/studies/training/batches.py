@@ -15,6 +15,7 @@ from torchvision.transforms import v2
 
 from cleanset.progress import tracked
 from cleanset.statistics.seeds import change_seed, image_seed
+from cleanset.studies.training.folds import ALONE, Share
 from cleanset.studies.training.images import TrainingPixels
 from cleanset.studies.training.loop import epoch_seed
 from cleanset.studies.training.recipes import Recipe
@@ -31,18 +32,6 @@ class Batch(NamedTuple):
     views: Tensor
     labels: Tensor
     seed: int
-
-
-@dataclass(frozen=True)
-class Share:
-    """The part of each batch that this process gets, of `processes` in all: `rank` from 0."""
-
-    rank: int = 0
-    processes: int = 1
-
-
-ALONE = Share()
-"""The whole of each batch."""
 
 
 @dataclass(eq=False)

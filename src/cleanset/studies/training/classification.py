@@ -1,4 +1,4 @@
-"""Learning to classify: the task that the loop trains, its recipes, and tests on scenarios."""
+"""Learning to classify: networks and recipes of a run, the task that the loop trains, and tests on scenarios."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,16 +12,57 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from cleanset.edition.params import Model
+from cleanset.errors import CleansetError, reason
+from cleanset.scoring.models import weights_at_hand
+from cleanset.studies.robustness.trained_models import normalised
 from cleanset.studies.training.batches import Batch, TrainingBatches, pixel_batches
-from cleanset.studies.training.fold_data import FoldData
+from cleanset.studies.training.folds import FoldData
 from cleanset.studies.training.images import TrainingPixels, in_scenario, pixels_of
 from cleanset.studies.training.loop import LOSS, Outcome
-from cleanset.studies.training.networks import build_network
-from cleanset.studies.training.params import Run
+from cleanset.studies.training.params import Network, Run
 from cleanset.studies.training.recipes import AdversarialTraining, AugmixTraining, GaussianNoise, Recipe, Standard
 
 TESTED_AT_A_TIME = 64
 TEST_COLUMNS = ("scenario", "class_index", "images", "correct", "loss")
+
+
+def build_network(wanted: Network, classes: int, size: int, folder: Path, seed: int) -> nn.Module:
+    """A network from pixels in 0..1, of shape (n, 3, size, size), to logits (n, classes).
+
+    New weights are drawn from `seed`; published ones are downloaded to the edition in `folder`, and their classifier
+    is replaced by a new one where they have other classes. Raises CleansetError for a network that the library does
+    not have, that takes no images of that size, and whose weights are missing.
+    """
+    if wanted.source == "smp":
+        raise CleansetError(f"smp:{wanted.name}: it segments; expected a network of timm or torchvision")
+    weights = None
+    if wanted.pretrained:
+        if wanted.source == "torchvision" and "." not in wanted.name:
+            raise CleansetError(f"torchvision:{wanted.name}: pretrained without weights; expected NAME.WEIGHTS")
+        weights = weights_at_hand(Model(source=wanted.source, name=wanted.name), folder)
+    # new weights are the same whatever was drawn before
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = normalised(wanted.source, wanted.name, classes, size, weights)
+    _check_size(network, wanted.name, classes, size)
+    return network
+
+
+def _check_size(network: nn.Module, name: str, classes: int, size: int) -> None:
+    """Raise CleansetError unless the network gives a logit for each class of an image of that size."""
+    was_training = network.training
+    try:
+        with torch.no_grad():
+            shape = tuple(network.eval()(torch.zeros(1, 3, size, size)).shape)
+    except Exception as error:  # a network raises whatever the size leads it to
+        raise CleansetError(
+            f"{name}: takes no images of {size} x {size} ({reason(error)}); expected its own size: set size"
+        ) from None
+    finally:
+        network.train(was_training)
+    if shape != (1, classes):
+        raise CleansetError(f"{name}: gives {shape[1:]} numbers an image; expected {classes} logits")
 
 
 def recipe_of(run: Run) -> Recipe:

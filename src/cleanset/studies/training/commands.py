@@ -30,7 +30,7 @@ def _study(folder: Path) -> "TrainingStudy":
 @app.command()
 def data(study: StudyFolder = HERE) -> None:
     """Read the training images and their masks, compare them with the edition's, and divide them into folds."""
-    from cleanset.studies.training.stages import data as stage
+    from cleanset.studies.training import data as stage
 
     stage.run(_study(study))
 
@@ -41,7 +41,7 @@ def train(
 ) -> None:
     """Train every fold of a run; what was interrupted is continued."""
     _choose_instructions()
-    from cleanset.studies.training.stages import train as stage
+    from cleanset.studies.training import train as stage
 
     stage.run(_study(study), run)
 

@@ -11,7 +11,7 @@ from torch.multiprocessing.spawn import ProcessRaisedException, spawn
 from torch.nn.parallel import DistributedDataParallel
 
 from cleanset.errors import CleansetError
-from cleanset.studies.training.batches import Share
+from cleanset.studies.training.folds import Share
 
 Work = Callable[..., None]
 """A function of a module, which is called with a device, a share, and what it was started with."""

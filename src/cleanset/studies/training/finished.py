@@ -16,8 +16,21 @@ import pandas as pd
 from cleanset.errors import CleansetError
 from cleanset.files import read_text
 from cleanset.parsing import parse_json
-from cleanset.studies.training.experiments import ComparedRun
-from cleanset.studies.training.params import Network, Run, TrainingParams
+from cleanset.studies.training.experiments import (
+    ComparedRun,
+    Pair,
+    TrainedScore,
+    deviations,
+    fold_accuracies,
+    gains,
+    inner_section,
+    mean_accuracies,
+    pairs,
+    table_2,
+    trained_scores,
+)
+from cleanset.studies.training.params import Network, Run, SegmentationMeasures, TrainingParams
+from cleanset.studies.training.segmentation.measures import tables as segmentation_tables
 from cleanset.studies.training.study import RunFiles, TrainingStudy
 from cleanset.validation import join_names, shown
 
@@ -237,3 +250,86 @@ def _read_csv(path: Path, columns: Iterable[str], remedy: str) -> pd.DataFrame:
         if name not in found:
             raise CleansetError(f"{path}: no column {shown(name)}; found {', '.join(found.columns)}: {remedy}")
     return found
+
+
+DIGITS = 6
+"""Decimals of numbers in tables and metrics: processors differ in the last digits of sums."""
+LEVELS = 255
+"""Distances in an image's values are shown as fractions of this."""
+
+
+class Summary(NamedTuple):
+    """The tables by the stem of their CSV file, and EX1 beside EX2."""
+
+    tables: Mapping[str, pd.DataFrame]
+    pairs: Sequence[Pair]
+    trained: Mapping[str, Mapping[str, float]]
+
+
+def summarise(runs: Sequence[FinishedRun], measures: SegmentationMeasures | None = None) -> Summary:
+    """All tables of finished runs."""
+    histories = [each for run in runs for each in run.histories()]
+    final = [value for each in histories for value in each.final_values()]
+    tables = {
+        "runs": pd.DataFrame([_run_row(each) for each in runs]),
+        "histories": plotted(histories),
+        "final_values": pd.DataFrame(final, columns=FinalValue._fields),
+    }
+    found, trained = list[Pair](), dict[str, dict[str, float]]()
+    tests = [each.tests() for each in runs if each.run.task == "classification"]
+    classified = pd.concat(tests, ignore_index=True) if any(map(len, tests)) else None
+    if classified is not None:
+        by_fold = fold_accuracies(classified)
+        tables |= {
+            "class_accuracies": classified,
+            "fold_accuracies": by_fold,
+            "accuracies": mean_accuracies(by_fold),
+        }
+        found = pairs(each.compared() for each in runs if each.run.task == "classification" and len(each.tests()))
+        if found:
+            deviating = deviations(found, by_fold)
+            tables |= {
+                "gains": gains(found, by_fold),
+                "table_2": table_2(found, by_fold),
+                "deviations": deviating,
+                "trained_scores": pd.DataFrame(trained_scores(found, deviating), columns=TrainedScore._fields),
+            }
+            trained = inner_section(found, by_fold)
+    segmented = [each.tests() for each in runs if each.run.task == "segmentation"]
+    if any(map(len, segmented)):
+        tables |= segmentation_tables(pd.concat(segmented, ignore_index=True), measures)
+    return Summary({name: table.round(DIGITS) for name, table in tables.items()}, found, trained)
+
+
+def _run_row(each: FinishedRun) -> dict[str, Any]:
+    run, records = each.run, [fold.record for fold in each.folds]
+    return {
+        "run": each.name,
+        "task": run.task,
+        "recipe": run.recipe,
+        "settings": recipe_text(run),
+        "network": each.network,
+        "parameters_in_millions": each.parameters,
+        "scenario": run.scenario,
+        "protocol": run.protocol,
+        "size": run.size,
+        "folds": len(records),
+        "epochs": round(float(np.mean([record["epochs"] for record in records])), 1),
+        "trained_on": " ".join(run.trained_on or []),
+    }
+
+
+def recipe_text(run: Run) -> str:
+    """The settings of a run's recipe, as text; distances as fractions of 255, those left out not at all."""
+    if run.recipe == "standard":
+        return ""
+    section = getattr(run, "augmix" if run.recipe == "augmix_mixing" else run.recipe)
+    found = []
+    for key, value in section.model_dump(exclude_none=True).items():
+        if run.recipe == "augmix_mixing" and key == "consistency":
+            continue
+        if key in ("eps", "step"):
+            value = f"{value * LEVELS:.4g}/{LEVELS}"
+        text = {True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value
+        found.append(f"{key.replace('_', ' ')} {text}")
+    return ", ".join(found)

@@ -1,22 +1,25 @@
-"""Folds: the division of images into parts of equal classes, seeded.
+"""Folds: the division of images into parts of equal classes, seeded, and the data that a fold of a run is given."""
 
-The check that no image of an edition is trained on: neither its bytes nor its pixels.
-"""
-
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cleanset.dataset.ilsvrc import wnids
-from cleanset.edition.params import read_params
-from cleanset.edition.paths import Edition
+from cleanset.dataset.ilsvrc import class_indices, wnids
 from cleanset.errors import CleansetError
-from cleanset.sets.folder import read_entries
+from cleanset.files import sha256
 from cleanset.statistics.seeds import change_seed, image_seed
-from cleanset.tables import INDEX, read_table
+from cleanset.studies.training.images import TRAINING_IMAGES
+from cleanset.studies.training.params import Run, TrainingParams
+from cleanset.studies.training.study import TrainingStudy
+from cleanset.tables import read_table
+from cleanset.validation import check_known
+
+if TYPE_CHECKING:
+    import torch
 
 TRAIN, TEST = "train", "test"
 TEST_SHARE = 0.2
@@ -86,33 +89,96 @@ def rows_of_fold(table: pd.DataFrame, count: int, name: str) -> tuple[NDArray[np
     return np.flatnonzero(~left_out), np.flatnonzero(left_out)
 
 
-class HeldOut(NamedTuple):
-    """The images of an edition: where each is, by the SHA-256 of its bytes and by that of its pixels."""
+@dataclass(frozen=True)
+class Share:
+    """The part of each batch that this process gets, of `processes` in all: `rank` from 0."""
 
-    files: Mapping[str, str]
-    pixels: Mapping[str, str]
-
-    def check(self, images: Iterable[tuple[str, str, str]]) -> None:
-        """Raise CleansetError if one of the images, as file, SHA-256 of its bytes and of its pixels, is held out."""
-        for file, digest, pixels in images:
-            found = self.files.get(digest) or self.pixels.get(pixels)
-            if found is not None:
-                what = "bytes" if digest in self.files else "pixels"
-                raise CleansetError(
-                    f"{file}: its {what} are those of {found} of the edition, which may not be trained on; expected "
-                    "other images: remove it"
-                )
+    rank: int = 0
+    processes: int = 1
 
 
-def held_out_images(edition: Edition) -> HeldOut:
-    """All images of the edition's index and of its finished sets. Raises CleansetError for a missing table or set."""
-    index = read_table(edition.index, INDEX, ["image_id", "sha256", "pixels_sha256"])
-    files = dict(zip(index["sha256"], index["image_id"], strict=True))
-    pixels = dict(zip(index["pixels_sha256"], index["image_id"], strict=True))
-    for role in read_params(edition.folder).models:
-        for entry in read_entries(edition.export(role)):
-            # a crop has other bytes and other pixels than its image
-            name = f"{entry.image_id}, in the set of {role},"
-            files.setdefault(entry.file_sha256, name)
-            pixels.setdefault(entry.pixels_sha256, name)
-    return HeldOut(files, pixels)
+ALONE = Share()
+"""The whole of each batch."""
+
+
+@dataclass(frozen=True, eq=False)
+class FoldData:
+    """A fold of a run: rows of TRAINING_IMAGES to train on, and those left out; `classes` are their class indices.
+
+    The network's class k is `classes[k]`. `share`: of each batch, where several processes train.
+    """
+
+    study: TrainingStudy
+    params: TrainingParams
+    run_name: str
+    fold: str
+    training: pd.DataFrame
+    left_out: pd.DataFrame
+    classes: list[int]
+    device: "torch.device"
+    share: Share = ALONE
+
+    @property
+    def run(self) -> Run:
+        """The run's settings."""
+        return self.params.run(self.run_name)
+
+    @property
+    def name(self) -> str:
+        """Run and fold, for messages."""
+        return f"{self.run_name}, {self.fold}"
+
+    def labels(self, images: pd.DataFrame) -> NDArray[np.int64]:
+        """The network's class of each of some rows."""
+        places = {class_index: place for place, class_index in enumerate(self.classes)}
+        return np.array([places[class_index] for class_index in images["class_index"]], np.int64)
+
+    def settings(self) -> dict[str, Any]:
+        """Everything but code and versions that the weights follow from, of JSON's types."""
+        return {
+            "run": self.run_name,
+            "fold": self.fold,
+            "settings": self.run.model_dump(mode="json"),
+            "seed": self.params.seed,
+            "threads": self.params.threads,
+            "classes": [wnids()[class_index] for class_index in self.classes],
+            "training_images": len(self.training),
+            "data_sha256": sha256(self.study.images.read_bytes()),
+            "folds_sha256": sha256(self.study.folds.read_bytes()),
+        }
+
+
+def read_fold(
+    study: TrainingStudy, params: TrainingParams, name: str, fold: str, device: "torch.device", share: Share = ALONE
+) -> FoldData:
+    """The data of a run's fold. Raises CleansetError for an unknown run or fold, and for classes without images."""
+    run = params.run(name)
+    check_known("fold", fold, run.fold_names())
+    images, folds = read_table(study.images, TRAINING_IMAGES), read_folds(study)
+    if images["file"].tolist() != folds["file"].tolist():
+        raise CleansetError(
+            f"{study.folds}: of other images than {study.images.name}; expected the same: run dvc repro"
+        )
+    training, left_out = (_of_classes(images.iloc[rows], run) for rows in rows_of_fold(folds, run.folds, fold))
+    if run.max_tested is not None:
+        left_out = left_out.groupby("class_index").head(run.max_tested).reset_index(drop=True)
+    classes = sorted(set(training["class_index"].tolist()))
+    wanted = {class_indices()[wnid] for wnid in run.classes or []} - set(classes)
+    if wanted:
+        missing = ", ".join(wnids()[class_index] for class_index in sorted(wanted))
+        raise CleansetError(f"runs.{name}.classes: no training images of {missing}; expected classes that have some")
+    return FoldData(study, params, name, fold, training, left_out, classes, device, share)
+
+
+def read_folds(study: TrainingStudy) -> pd.DataFrame:
+    """The table of folds. Raises CleansetError if it is missing."""
+    if not study.folds.is_file():
+        raise CleansetError(f"{study.folds}: missing; expected what stage data writes: run dvc repro")
+    return pd.read_csv(study.folds)
+
+
+def _of_classes(images: pd.DataFrame, run: Run) -> pd.DataFrame:
+    if run.classes is None:
+        return images.reset_index(drop=True)
+    wanted = [class_indices()[wnid] for wnid in run.classes]
+    return images[images["class_index"].isin(wanted)].reset_index(drop=True)

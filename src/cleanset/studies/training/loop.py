@@ -1,8 +1,11 @@
 """The training loop: any task, optimizer and schedule of timm, early stopping, and a state that survives kills."""
 
+import io
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import perf_counter
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -12,9 +15,10 @@ from timm.scheduler import create_scheduler_v2
 from torch import Tensor, nn
 
 from cleanset.errors import CleansetError
+from cleanset.files import remove_abandoned, replacing
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.training.params import Optimization
-from cleanset.studies.training.state import StateFolder
+from cleanset.validation import shown
 
 LOSS = "loss"
 Batch = TypeVar("Batch")
@@ -30,6 +34,60 @@ _SCHEDULES: dict[str, dict[str, Any]] = {
     # timm takes poly's power from here; MMSegmentation's is .9
     "poly": {"sched": "poly", "decay_rate": 0.9},
 }
+STATE_FILE = "state.pt"
+_STATE_REMEDY = "remove the folder to begin again"
+
+
+class StateFolder:
+    """A folder with the state after the last finished epoch.
+
+    `settings`: everything that the result depends on, of JSON's types; a state of other settings is refused.
+    """
+
+    def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
+        self.folder = folder
+        # through JSON, so that tuples and lists compare as equal
+        self._settings = json.loads(json.dumps(settings))
+
+    def load(self) -> dict[str, Any] | None:
+        """The state, or None if there is none. Raises CleansetError for one of other settings, and a damaged file."""
+        remove_abandoned(self.folder)
+        path = self.folder / STATE_FILE
+        if not path.is_file():
+            return None
+        try:
+            content = torch.load(path, map_location="cpu", weights_only=True)
+            settings, state = content["settings"], content["state"]
+        except Exception:  # torch.load raises whatever the bytes lead it to
+            raise CleansetError(f"{path}: not the state of a training; {_STATE_REMEDY}") from None
+        if (key := _first_difference(settings, self._settings)) is not None:
+            name, found, wanted = key
+            raise CleansetError(
+                f"{self.folder}: begun with {name} {shown(found)}, now {shown(wanted)}; expected the same settings: "
+                f"put it back, or {_STATE_REMEDY}"
+            )
+        return dict(state)
+
+    def save(self, state: Mapping[str, Any]) -> None:
+        """Replace the state; a killed process or a full disk leaves the one before."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        # into memory first: torch's own writer reports a full disk as an error of its own
+        buffer = io.BytesIO()
+        torch.save({"settings": self._settings, "state": dict(state)}, buffer)
+        with replacing(self.folder / STATE_FILE) as partial:
+            partial.write_bytes(buffer.getbuffer())
+
+
+def _first_difference(one: Any, other: Any, name: str = "settings") -> tuple[str, Any, Any] | None:
+    """The first key in which two settings differ, with both values; None for equal ones."""
+    if one == other:
+        return None
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted({*one, *other}):
+            inner = key if name == "settings" else f"{name}.{key}"
+            if (found := _first_difference(one.get(key), other.get(key), inner)) is not None:
+                return found
+    return name, one, other
 
 
 class Outcome(NamedTuple):

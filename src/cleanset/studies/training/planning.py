@@ -106,11 +106,9 @@ def planned(study: "TrainingStudy", params: "TrainingParams", grid: str, names: 
 
 def measure(study: "TrainingStudy", params: "TrainingParams", name: str, steps: int) -> Measured:
     """Train the first fold of a run for some steps, and time them. Raises CleansetError as training does."""
-    from cleanset.studies.training.batches import Share
-    from cleanset.studies.training.fold_data import read_fold
-    from cleanset.studies.training.loop import train
-    from cleanset.studies.training.stages.train import deterministic, device_of, task_of
-    from cleanset.studies.training.state import StateFolder
+    from cleanset.studies.training.folds import Share, read_fold
+    from cleanset.studies.training.loop import StateFolder, train
+    from cleanset.studies.training.train import deterministic, device_of, task_of
 
     run = params.run(name)
     device = device_of(params.device)

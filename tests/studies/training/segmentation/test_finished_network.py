@@ -14,7 +14,6 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
 from cleanset.studies.robustness.scenarios.mask_formats import png_mask
-from cleanset.studies.training.networks import write_weights
 from cleanset.studies.training.params import Network
 from cleanset.studies.training.segmentation.finished_network import (
     MADE_WITH,
@@ -24,6 +23,7 @@ from cleanset.studies.training.segmentation.finished_network import (
 )
 from cleanset.studies.training.segmentation.task import build_network
 from cleanset.studies.training.study import TrainingStudy
+from cleanset.studies.training.train import write_weights
 from cleanset.tables import write_table
 from tests.studies.training.segmentation.drawn import CLASSES, WNIDS, draw
 

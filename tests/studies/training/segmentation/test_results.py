@@ -7,7 +7,7 @@ import statsmodels.formula.api as smf
 
 from cleanset.errors import CleansetError
 from cleanset.studies.training.params import SegmentationMeasures
-from cleanset.studies.training.segmentation.results import tables
+from cleanset.studies.training.segmentation.measures import tables
 
 RUNS = ("upernet", "deeplab", "fpn")
 SCENARIOS = ("original", "image_r", "blur_object")

@@ -10,8 +10,7 @@ from cleanset.errors import CleansetError
 from cleanset.studies.robustness.scenarios.changes import Placing
 from cleanset.studies.robustness.scenarios.params import SCENARIOS
 from cleanset.studies.training.params import NAMED_TESTS
-from cleanset.studies.training.segmentation.label_maps import Example, regions_of_labels
-from cleanset.studies.training.segmentation.scenes import Scenes
+from cleanset.studies.training.segmentation.label_maps import Example, Scenes, regions_of_labels
 from tests.studies.training.segmentation.drawn import draw
 
 LEVELS = NAMED_TESTS["table_6"]

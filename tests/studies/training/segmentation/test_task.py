@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from cleanset.errors import CleansetError
-from cleanset.studies.training.batches import Share
-from cleanset.studies.training.loop import train
+from cleanset.studies.training.folds import Share
+from cleanset.studies.training.loop import StateFolder, train
 from cleanset.studies.training.params import Network, Optimization
 from cleanset.studies.training.segmentation.label_maps import Pixels
 from cleanset.studies.training.segmentation.networks import SegmentationNetwork
@@ -19,7 +19,6 @@ from cleanset.studies.training.segmentation.task import (
     cross_entropy,
     pixel_accuracy,
 )
-from cleanset.studies.training.state import StateFolder
 from tests.studies.training.segmentation.drawn import READ, write_examples
 
 SETTINGS = Optimization(rate=0.3, epochs=10, batch=4)

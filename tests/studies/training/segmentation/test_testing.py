@@ -9,18 +9,18 @@ from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.studies.training.segmentation.examples import SegmentedFile
-from cleanset.studies.training.segmentation.label_maps import Example, Labels, Pixels
-from cleanset.studies.training.segmentation.scenes import Scenes
-from cleanset.studies.training.segmentation.sheets import (
+from cleanset.studies.training.segmentation.label_maps import Example, Labels, Pixels, Scenes
+from cleanset.studies.training.segmentation.testing import (
     OTHER_CLASS,
     OWN_CLASS,
     SHEET_COLUMNS,
+    TEST_COLUMNS,
     TINT,
     draw_tile,
+    run_test,
     shown_images,
     write_sheets,
 )
-from cleanset.studies.training.segmentation.testing import TEST_COLUMNS, run_test
 from tests.studies.training.segmentation.drawn import CLASSES, READ, WNIDS, draw, file_of, write_examples
 
 SCENARIOS = ("original", "segmented_image")

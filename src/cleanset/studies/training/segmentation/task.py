@@ -18,8 +18,7 @@ from cleanset.errors import CleansetError
 from cleanset.scoring.models import weights_at_hand
 from cleanset.studies.robustness.scenarios.params import GENERATED, RANDOM
 from cleanset.studies.robustness.scenarios.scenes import decode_photograph, photograph_files
-from cleanset.studies.training.batches import ALONE, Share
-from cleanset.studies.training.fold_data import FoldData
+from cleanset.studies.training.folds import ALONE, FoldData, Share
 from cleanset.studies.training.images import TRAINING_IMAGES, generated_file
 from cleanset.studies.training.loop import LOSS, Outcome, epoch_seed
 from cleanset.studies.training.params import Data, Network
@@ -31,7 +30,7 @@ from cleanset.studies.training.segmentation.examples import (
     crop_batches,
     image_tensor,
 )
-from cleanset.studies.training.segmentation.label_maps import IGNORED, Labels, Pixels
+from cleanset.studies.training.segmentation.label_maps import IGNORED, Labels, Pixels, Scenes
 from cleanset.studies.training.segmentation.measures import COUNTS, intersection_over_unions, label_counts
 from cleanset.studies.training.segmentation.networks import (
     STRIDE,
@@ -39,9 +38,7 @@ from cleanset.studies.training.segmentation.networks import (
     decoder_and_encoder,
     segmentation_network,
 )
-from cleanset.studies.training.segmentation.scenes import Scenes
-from cleanset.studies.training.segmentation.sheets import write_sheets
-from cleanset.studies.training.segmentation.testing import run_test
+from cleanset.studies.training.segmentation.testing import run_test, write_sheets
 from cleanset.studies.training.study import TrainingStudy
 from cleanset.tables import read_table
 

@@ -1,22 +1,26 @@
 """Stage data: the training images and their masks by digest, and the folds. No image of the edition may be there."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from cleanset.dataset.ilsvrc import class_indices
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256, write_text
 from cleanset.images.codec import decode, pixels_sha256
 from cleanset.progress import available_cores, tracked
-from cleanset.sets.folder import read_regular_file
+from cleanset.sets.folder import read_entries, read_regular_file
 from cleanset.studies.robustness.changed_images import FORMATS
 from cleanset.studies.robustness.scenarios.image_masks import MaskedImage, MaskFile, MaskSource, mask_table
-from cleanset.studies.training.folds import folds_table, held_out_images
+from cleanset.studies.training.folds import folds_table
 from cleanset.studies.training.images import TRAINING_IMAGES, find_images
 from cleanset.studies.training.params import TrainingParams, read_training_params
 from cleanset.studies.training.segmentation.label_maps import (
@@ -27,7 +31,7 @@ from cleanset.studies.training.segmentation.label_maps import (
     read_class_ids,
 )
 from cleanset.studies.training.study import TrainingStudy
-from cleanset.tables import write_table
+from cleanset.tables import INDEX, read_table, write_table
 from cleanset.validation import check_known
 
 CHUNK = 32
@@ -67,7 +71,6 @@ def run(study: TrainingStudy) -> None:
 
 def training_images(found: list[tuple[str, str]], folders: Folders) -> pd.DataFrame:
     """The rows of TRAINING_IMAGES of files and their wnids."""
-    from cleanset.dataset.ilsvrc import class_indices
 
     with ProcessPoolExecutor(available_cores()) as pool:
         measured = pool.map(partial(facts, folders), found, chunksize=CHUNK)
@@ -125,3 +128,35 @@ def check_masks(images: pd.DataFrame, params: TrainingParams, folders: Folders) 
             f"{folders.masks / name}: missing{others}; expected a mask of each training "
             f"image, since run {needing[0]} segments"
         )
+
+
+class HeldOut(NamedTuple):
+    """The images of an edition: where each is, by the SHA-256 of its bytes and by that of its pixels."""
+
+    files: Mapping[str, str]
+    pixels: Mapping[str, str]
+
+    def check(self, images: Iterable[tuple[str, str, str]]) -> None:
+        """Raise CleansetError if one of the images, as file, SHA-256 of its bytes and of its pixels, is held out."""
+        for file, digest, pixels in images:
+            found = self.files.get(digest) or self.pixels.get(pixels)
+            if found is not None:
+                what = "bytes" if digest in self.files else "pixels"
+                raise CleansetError(
+                    f"{file}: its {what} are those of {found} of the edition, which may not be trained on; expected "
+                    "other images: remove it"
+                )
+
+
+def held_out_images(edition: Edition) -> HeldOut:
+    """All images of the edition's index and of its finished sets. Raises CleansetError for a missing table or set."""
+    index = read_table(edition.index, INDEX, ["image_id", "sha256", "pixels_sha256"])
+    files = dict(zip(index["sha256"], index["image_id"], strict=True))
+    pixels = dict(zip(index["pixels_sha256"], index["image_id"], strict=True))
+    for role in read_params(edition.folder).models:
+        for entry in read_entries(edition.export(role)):
+            # a crop has other bytes and other pixels than its image
+            name = f"{entry.image_id}, in the set of {role},"
+            files.setdefault(entry.file_sha256, name)
+            pixels.setdefault(entry.pixels_sha256, name)
+    return HeldOut(files, pixels)

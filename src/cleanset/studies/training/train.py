@@ -1,40 +1,41 @@
 """Stage train: the weights, history, record and tests of every fold of a run."""
 
+import json
+import resource
 import shutil
+import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import pandas as pd
 import torch
+from safetensors.torch import save
+from torch import Tensor, nn
 
 from cleanset.errors import CleansetError
-from cleanset.files import remove_abandoned, replacing, write_text
+from cleanset.files import remove_abandoned, replacing, sha256, write_text
 from cleanset.progress import keep_freed_memory, training_bar
 from cleanset.scoring.scorer import arithmetic, choose_devices
 from cleanset.scoring.validity import code_of, library_versions
-from cleanset.studies.training.batches import ALONE, Share
 from cleanset.studies.training.classification import Classification
 from cleanset.studies.training.distributed import chosen_devices, from_first, start, wrap
-from cleanset.studies.training.fold_data import FoldData, read_fold
-from cleanset.studies.training.loop import Progress, Task, train
-from cleanset.studies.training.networks import millions_of_parameters, write_weights
-from cleanset.studies.training.params import read_training_params
-from cleanset.studies.training.records import (
-    CODE,
-    LIBRARIES_BY_TASK,
-    device_kind,
-    history_csv,
-    write_costs,
-    write_record,
-)
-from cleanset.studies.training.state import StateFolder
+from cleanset.studies.training.folds import ALONE, FoldData, Share, read_fold
+from cleanset.studies.training.loop import STATE_FILE, Progress, Row, StateFolder, Task, Trained, train
+from cleanset.studies.training.params import Run, read_training_params
 from cleanset.studies.training.study import RunFiles, TrainingStudy
 
-STATE = "state.pt"
+LIBRARIES = ("numpy", "opencv-python-headless", "pillow", "timm", "torch", "torchvision")
+CODE = ("studies/robustness", "studies/attacks", "studies/training")
+"""The packages that decide a network's weights."""
+LIBRARIES_BY_TASK = {"classification": LIBRARIES, "segmentation": (*LIBRARIES, "segmentation-models-pytorch")}
+_HISTORY_FIRST, _HISTORY_LAST = ("epoch", "step"), ("rate",)
+_SIGNIFICANT = 9
+"""Digits of a number in a history: all of a float32."""
 
 
 def run(study: TrainingStudy, name: str) -> None:
@@ -55,7 +56,7 @@ def run(study: TrainingStudy, name: str) -> None:
     unfinished = study.partial(name)
     with replacing(study.run(name)) as new:
         for fold in settings.fold_names():
-            shutil.copytree(unfinished / fold, new / fold, ignore=shutil.ignore_patterns(STATE, ".*"))
+            shutil.copytree(unfinished / fold, new / fold, ignore=shutil.ignore_patterns(STATE_FILE, ".*"))
     shutil.rmtree(unfinished)
 
 
@@ -141,3 +142,73 @@ def deterministic(threads: int) -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(before)
+
+
+def device_kind(device: torch.device) -> str:
+    """The name of a GPU, or cpu."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+
+
+def history_csv(history: Sequence[Row]) -> str:
+    """The history as CSV: epoch, step, measures of training and validation, rate."""
+    table = pd.DataFrame(history)
+    inner = [name for name in table.columns if name not in (*_HISTORY_FIRST, *_HISTORY_LAST)]
+    table = table[[*_HISTORY_FIRST, *inner, *_HISTORY_LAST]].astype({"epoch": int, "step": int})
+    return str(table.to_csv(index=False, lineterminator="\n", float_format=f"%.{_SIGNIFICANT}g"))
+
+
+def write_record(path: Path, settings: Mapping[str, Any], trained: Trained, weights: Path, parameters: float) -> None:
+    """Write everything that the weights follow from, and their SHA-256; nothing that differs from run to run."""
+    record = {
+        **settings,
+        "parameters_in_millions": parameters,
+        "epoch": trained.epoch,
+        "epochs": len(trained.history),
+        "weights_sha256": sha256(weights.read_bytes()),
+    }
+    write_text(path, json.dumps(record, indent=2) + "\n")
+
+
+def write_costs(path: Path, run: Run, trained: Trained, device: torch.device, parameters: float) -> None:
+    """Write seconds and images a second, of interrupted processes too, and the peak memory of this one.
+
+    They differ from run to run, as does the time at which it finished, in UTC.
+    """
+    costs = {
+        "finished": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "device": device_kind(device),
+        "step": int(trained.history[-1]["step"]),
+        "batch": run.batch,
+        "size": run.size,
+        "seconds": round(trained.seconds, 3),
+        "images": trained.images,
+        "images_per_second": round(trained.images / max(trained.seconds, 1e-9), 3),
+        "peak_memory_bytes": peak_memory(device),
+        "parameters_in_millions": parameters,
+    }
+    write_text(path, json.dumps(costs, indent=2) + "\n")
+
+
+def peak_memory(device: torch.device) -> int:
+    """Bytes that this process took at most: of the GPU, or of main memory."""
+    if device.type == "cuda":
+        return int(torch.cuda.max_memory_allocated(device))
+    # Linux counts in kilobytes, macOS in bytes
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def millions_of_parameters(network: nn.Module) -> float:
+    """The number of parameters in millions, of six decimals."""
+    return round(sum(each.numel() for each in network.parameters()) / 1e6, 6)
+
+
+def write_weights(path: Path, weights: dict[str, Tensor], inner_name: str = "1") -> None:
+    """Write the network behind the normalisation, under its library's own names, as safetensors.
+
+    `inner_name`: of the module that is that network.
+    """
+    prefix = f"{inner_name}."
+    inner = {name.removeprefix(prefix): each.contiguous() for name, each in weights.items() if name.startswith(prefix)}
+    content = save(dict(sorted(inner.items())))
+    with replacing(path) as partial:
+        partial.write_bytes(content)

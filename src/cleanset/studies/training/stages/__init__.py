@@ -1,1 +1,0 @@
-"""The stages of studies/training/dvc.yaml, one module each."""
