@@ -18,8 +18,8 @@ from cleanset.edition.paths import Edition
 from cleanset.review.queue import ByRole, DecideInClass, candidates_by_class, decisions_under, questions
 from cleanset.review.store import read_reviews
 from cleanset.selection.fill import UNREVIEWED, Decision, fill, with_decisions
-from cleanset.sets.published.lists import MOST, read_pool, read_top5
-from cleanset.sets.published.replay import real_labels
+from cleanset.sets.published.lists import MOST, read_top5
+from cleanset.sets.published.replay import read_pool, real_labels
 from cleanset.vocabulary import TIERS
 from measuring import PROJECT, print_machine, print_table, share
 

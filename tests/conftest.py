@@ -35,7 +35,7 @@ NEEDS = {
     "built": {"built", "published", "rebuilt", "studied"},
     "exhaustive": {"both_published"},
     "gpu": {"gpu"},
-    "long": {"replayed"},
+    "long": {"published_edition"},
     "r": {"rscript"},
     "real": {"real"},
     "server": {"serving", "start", "web"},
@@ -48,7 +48,7 @@ COSTLY = (*NEEDS, "hostile")
 """The markers of all tests that `make test-fast` leaves out."""
 FIRST = (
     "project/test_guard.py", "real/test_real.py", "studies/robustness/test_pipeline.py",
-    "sets/published/test_replay.py", "hostile/test_hostile.py", "scoring/test_hostile_weights.py",
+    "sets/published/test_published_edition.py", "hostile/test_hostile.py", "scoring/test_hostile_weights.py",
 )  # fmt: skip
 """The first builds what others wait for, the next have the most to compute, the last need nothing that is built."""
 

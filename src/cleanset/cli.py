@@ -184,7 +184,7 @@ def published(
     folder are verified by a table of digests, if there is one.
     """
     from cleanset.sets.published import image_set as tool
-    from cleanset.sets.published.inputs import PublishedChoice
+    from cleanset.sets.published.lists import PublishedChoice
 
     choice = PublishedChoice(model, unreviewed, tuple(reviews or ()))
     typer.echo(tool.render(tool.run(choice, images, out, digests)))
@@ -220,8 +220,7 @@ def replay(
 ) -> None:
     """Repeat SCOOTER's procedure on its published lists and verdicts; exit code 1 unless it gives the set.
 
-    Needs a checkout and DVC, but no images; cleanset published writes the
-    set itself.
+    Needs a checkout, but no images; cleanset published writes the set itself.
     """
     from cleanset.sets.published import replay as tool
 

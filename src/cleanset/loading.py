@@ -13,7 +13,7 @@ from cleanset.sets.fetching.git import is_address, published_set
 from cleanset.sets.folder import CHECKSUMS, CROISSANT, manifest_text, read_checksums, read_regular_file
 from cleanset.sets.image_set import ImageSet
 from cleanset.sets.manifest import MANIFEST, Entry, check_set, read_manifest
-from cleanset.sets.published.inputs import PUBLISHED_MODEL, PUBLISHED_SET, PublishedChoice
+from cleanset.sets.published.lists import PUBLISHED_MODEL, PUBLISHED_SET, PublishedChoice
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,4 +1,4 @@
-"""Parsing JSON, CSV and ranges; any problem is one line.
+"""Parsing JSON, CSV and ranges, any problem in one line; writing CSV.
 
 The one reader of every YAML file that people write: params.yaml, dvc.yaml, reviews, the files of a contest.
 
@@ -13,7 +13,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -85,6 +85,13 @@ def parse_csv(text: str, columns: tuple[str, ...], where: str) -> Iterator[tuple
             yield rows.line_num, dict(zip(columns, row, strict=True))
     except csv.Error as error:
         raise CleansetError(f"{where}, line {rows.line_num}: not CSV ({reason(error)}); expected {expected}") from None
+
+
+def csv_text(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
+    """A table as CSV with `\\n` line ends; a cell is in quotes only where it has to be, and None is empty."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([header, *rows])
+    return text.getvalue()
 
 
 def parse_ranges(text: str) -> frozenset[int]:

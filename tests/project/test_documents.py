@@ -20,7 +20,7 @@ from cleanset.review.verdicts import parse_reviews
 from cleanset.sets.manifest import COLUMNS
 from cleanset.sets.published import source_images as digests
 from cleanset.sets.published.image_set import select_images
-from cleanset.sets.published.inputs import PublishedChoice
+from cleanset.sets.published.lists import PublishedChoice
 from tests.checkouts import Checkout
 from tests.documents import all_blocks, block, blocks, pages, shell
 from tests.sets.published.drawn_archive import draw_archive

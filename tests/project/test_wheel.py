@@ -15,7 +15,7 @@ import pytest
 
 from cleanset.edition.versions import locked_versions
 from cleanset.sets.published.image_set import select_images
-from cleanset.sets.published.inputs import PublishedChoice
+from cleanset.sets.published.lists import PublishedChoice
 from tests.checkouts import Checkout, files
 from tests.sets.published.drawn_archive import draw_archive
 

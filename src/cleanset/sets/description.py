@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, label_names, wnids
 from cleanset.errors import CleansetError
 from cleanset.files import md5, sha256
+from cleanset.parsing import csv_text
 from cleanset.vocabulary import TIERS, SourceCheck
 
 if TYPE_CHECKING:
@@ -222,13 +223,15 @@ REJECTED_COLUMNS = ("wnid", "class_index", "class_name", "image_id", "tier", "ra
 
 def rejected_csv(rejected: "pd.DataFrame") -> str:
     """Table REJECTED as CSV with a header; by class, tier and rank."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(REJECTED_COLUMNS)
     rows = rejected[["class_index", "tier", "rank", "image_id", "reason"]].itertuples(index=False, name=None)
-    for index, tier, rank, image_id, reason in sorted(rows, key=lambda row: (row[0], TIERS.index(row[1]), *row[2:4])):
-        writer.writerow((wnids()[index], index, label_names()[index], image_id, tier, rank, reason))
-    return out.getvalue()
+    in_order = sorted(rows, key=lambda row: (row[0], TIERS.index(row[1]), *row[2:4]))
+    return csv_text(
+        REJECTED_COLUMNS,
+        (
+            (wnids()[index], index, label_names()[index], image_id, tier, rank, reason)
+            for index, tier, rank, image_id, reason in in_order
+        ),
+    )
 
 
 def reasons_of_rejection(text: str, where: str) -> Mapping[tuple[str, str], str]:

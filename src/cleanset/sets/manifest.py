@@ -17,6 +17,7 @@ from pydantic_core import ErrorDetails
 from cleanset.dataset.ilsvrc import CLASSES, VALIDATION_IMAGES, class_indices, label_names
 from cleanset.errors import CleansetError, cut, one_line
 from cleanset.images.boxes import Box, has_area
+from cleanset.parsing import csv_text
 from cleanset.vocabulary import SourceCheck, Tier
 
 MANIFEST = "manifest.csv"
@@ -175,11 +176,8 @@ def file_name(wnid: str, image_id: str, crop: Box | None) -> str:
 
 def manifest_csv(entries: Iterable[Entry]) -> str:
     """The manifest as CSV with a header, sorted by class index and rank."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows(entry.row() for entry in sorted(entries, key=lambda entry: (entry.class_index, entry.rank)))
-    return out.getvalue()
+    in_order = sorted(entries, key=lambda entry: (entry.class_index, entry.rank))
+    return csv_text(COLUMNS, (entry.row() for entry in in_order))
 
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")

@@ -8,7 +8,7 @@ import pytest
 from cleanset.sets.published import image_set
 from cleanset.sets.published import source_images as digests
 from cleanset.sets.published.image_set import select_images
-from cleanset.sets.published.inputs import PublishedChoice
+from cleanset.sets.published.lists import PublishedChoice
 from tests.sets.published.drawn_archive import draw_archive
 
 

@@ -19,7 +19,7 @@ from cleanset.sets.folder import read_entries
 from cleanset.sets.published import image_set, source_images
 from cleanset.sets.published import source_images as digests
 from cleanset.sets.published.image_set import select_images
-from cleanset.sets.published.inputs import MODELS, PublishedChoice, ilsvrc_class, ilsvrc_classes, published_verdicts
+from cleanset.sets.published.lists import MODELS, PublishedChoice, ilsvrc_class, ilsvrc_classes, published_verdicts
 from cleanset.sets.published.replay import differences, numbers
 from cleanset.sets.published.source_images import archive_md5
 from tests.measure.compare.command import cleanset, says

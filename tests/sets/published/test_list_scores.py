@@ -10,9 +10,9 @@ from cleanset.edition.models import images_beyond
 from cleanset.edition.params import Model, read_params
 from cleanset.errors import CleansetError
 from cleanset.review.store import read_reviews
-from cleanset.sets.published.lists import extras_of, list_scores, scores_of, with_extras
-from cleanset.sets.published.replay import index_of
-from cleanset.tables import INDEX, SCORES, read_table, write_table
+from cleanset.sets.published.lists import list_scores, scores_of, with_extras
+from cleanset.sets.published.replay import extras_of
+from cleanset.tables import SCORES, read_table, write_table
 
 A, B, C, D = (f"ILSVRC2012_val_{number:08d}" for number in (1, 2, 3, 4))
 LABELS = {A: [5], B: [5], C: [0, 5], D: []}
@@ -35,11 +35,9 @@ def test_extras_come_next_below_the_list() -> None:
 def test_tables_say_no_more_than_the_lists(tmp_path: Path) -> None:
     scores = scores_of(LISTED, LABELS)
     write_table(tmp_path / "scores.parquet", scores, SCORES)
-    write_table(tmp_path / "index.parquet", index_of(LABELS), INDEX)
     table = read_table(tmp_path / "scores.parquet", SCORES)
     assert [classes[0] for classes in table["top5_class"]] == [5, 5, 1, 0]
     assert [probabilities[0] for probabilities in table["top5_probability"]] == [0.5, 0.75, 0, 0]
-    assert read_table(tmp_path / "index.parquet", INDEX)["single"].tolist() == [True, True, False, False]
 
 
 SINGLE = {A: [5], B: [5], C: [5], D: [7], "ILSVRC2012_val_00000005": [5, 6]}

@@ -1,7 +1,6 @@
 """The replay of source 000's procedure: its inputs by hand, and the whole of it."""
 
 import csv
-import json
 import random
 from pathlib import Path
 
@@ -10,8 +9,6 @@ import pytest
 import yaml
 
 from cleanset.review.store import Votes, read_reviews
-from cleanset.sets.published.image_set import select_images
-from cleanset.sets.published.inputs import MODELS, PublishedChoice
 from cleanset.sets.published.replay import SHORT, differences, numbers, out_of_order
 from tests.checkouts import Checkout
 
@@ -95,20 +92,6 @@ def test_the_published_set_is_reproduced(replayed: tuple[Checkout, str], votes: 
     assert (clone.folder / "build/published/crops_last.csv").read_text().count("asked") == 62
 
 
-def test_the_set_as_files_has_the_same_images(replayed: tuple[Checkout, str]) -> None:
-    """In the same places, for every model: what the package computes in memory, and the stages from tables."""
-    clone, _ = replayed
-    rows = list(csv.DictReader((clone.folder / "build/published/selection.csv").open()))
-    for model in MODELS:
-        table = select_images(PublishedChoice(model)).filled.selection
-        columns = (table[name].tolist() for name in ("class_index", "place", "image_id", "box_unknown"))
-        assert set(zip(*columns, strict=True)) == {
-            (int(row["class_index"]), int(row["place"]), row["image_id"], row["cropped"] == "yes")
-            for row in rows
-            if row["model"] == model
-        }
-
-
 def test_the_page_has_the_numbers(replayed: tuple[Checkout, str]) -> None:
     clone, printed = replayed
     page = (clone.folder / "docs" / "published_set.md").read_text()
@@ -119,38 +102,6 @@ def test_the_page_has_the_numbers(replayed: tuple[Checkout, str]) -> None:
     assert {("images", "2,966", "2,966"), ("cropped images", "109", "109")} <= cells
     assert "62 unreviewed images in 45 classes" in page
     assert "unreviewed images asked for                 62 in 45 classes" in printed
-
-
-def test_its_metrics_are_readable(replayed: tuple[Checkout, str]) -> None:
-    clone, _ = replayed
-    folder = clone.folder / "build" / "published" / "as_published"
-    totals = {path.stem: json.loads(path.read_text()) for path in (folder / "metrics" / "totals").glob("*.json")}
-    assert totals["images"]["norm_robust"] == 2966
-    assert totals["images_box_unknown"]["norm_robust"] == 109
-    assert not any(name.startswith(("accuracy", "correct")) for name in totals)
-    shown = clone.run("dvc", "metrics", "show", cwd="build/published/as_published").stdout
-    assert max(map(len, shown.splitlines())) <= 120
-    status = ["dvc", "status", "--quiet", "preprocess", "score", "score_crops", "count"]
-    assert clone.run(*status, cwd="build/published/as_published").returncode == 0
-
-
-def test_it_is_a_run_of_the_published_edition(replayed: tuple[Checkout, str]) -> None:
-    """The same pipeline; params differ in paths, and in that crops without a box are counted."""
-    clone, _ = replayed
-    edition, ran = clone.folder / "imagenet-published", clone.folder / "build" / "published" / "as_published"
-    assert (ran / "dvc.yaml").read_bytes() == (edition / "dvc.yaml").read_bytes()
-    expected, found = (yaml.safe_load((folder / "params.yaml").read_text()) for folder in (edition, ran))
-    assert (expected["review"].pop("unknown_boxes"), found["review"].pop("unknown_boxes")) == ("open", "count")
-    for content, levels in ((expected, ".."), (found, "../../..")):
-        assert content.pop("root") == levels
-        for model in content["models"].values():
-            assert {model.pop(key).removeprefix(levels) for key in ("file", "beyond") if key in model} <= {
-                f"/imagenet/published/{name}.csv" for name in ("top5", "beyond")
-            }
-    assert found == expected
-    record = json.loads((ran / "data" / "scores" / "norm_robust.json").read_text())
-    assert (record["source"], record["listed"], len(record["beyond"])) == ("lists", 4951, 109)
-    assert not {"versions", "code", "weights_sha256"} & set(record)
 
 
 @pytest.mark.exhaustive

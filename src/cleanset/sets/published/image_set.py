@@ -27,7 +27,7 @@ import pandas as pd
 
 from cleanset.dataset.archives import locate
 from cleanset.dataset.ilsvrc import CLASSES, VALIDATION_IMAGES
-from cleanset.edition.params import Params, checked_params
+from cleanset.edition.params import Params, ReviewPolicy, checked_params
 from cleanset.edition.readings import readings, review_policy
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, remove_abandoned, replacing, sha256
@@ -50,7 +50,7 @@ from cleanset.sets.description import (
 )
 from cleanset.sets.folder import CARD, REJECTED_CSV, read_entries, write_descriptions
 from cleanset.sets.manifest import COLUMNS, MANIFEST, Entry, duplicates
-from cleanset.sets.published.inputs import (
+from cleanset.sets.published.lists import (
     PublishedChoice,
     digests_of_inputs,
     ilsvrc_class,
@@ -85,7 +85,7 @@ class SelectedImages:
 def select_images(choice: PublishedChoice) -> SelectedImages:
     """The images of a set, by the rules of stage review_apply with `protocol: as_published`."""
     choice.check()
-    # nobody has scored a crop; one without a box takes its place, as published, and is left out later
+    # a crop without a box takes its place, as published, and is left out later
     review = {"unknown_boxes": "count", "wrong_after_crop": "accept", "unreviewed": choice.unreviewed}
     params = checked_params(
         {
@@ -99,10 +99,16 @@ def select_images(choice: PublishedChoice) -> SelectedImages:
     )
     votes = with_further_reviews(published_verdicts(), choice.reviews)
     candidates = published_candidates(choice.model)
-    decided = decide_all(params.review, votes, {choice.model: {}})
-    reviewed = with_decisions(candidates, partial(decided.for_candidate, choice.model))
-    filled = fill(reviewed, IMAGES_PER_CLASS, params.review.crops_in_rank)
+    filled = fill_classes(candidates, choice.model, params.review, votes)
     return SelectedImages(choice, params, votes, candidates, filled, vote_table(votes, filled))
+
+
+def fill_classes(candidates: pd.DataFrame, model: str, review: ReviewPolicy, votes: Votes) -> Filled:
+    """Fill each class from the candidates of a model, by these votes."""
+    # nobody has scored a crop, so that none counts as misclassified
+    decided = decide_all(review, votes, {model: {}})
+    reviewed = with_decisions(candidates, partial(decided.for_candidate, model))
+    return fill(reviewed, IMAGES_PER_CLASS, review.crops_in_rank)
 
 
 VERSION, DATE = "1.0.0", "2026-11-23"

@@ -1,6 +1,9 @@
-"""The published lists: by model and class the five surest images, and how many images one model gets right.
+"""The published lists of source 000: which set to make of them, and the scores that they stand for.
 
-The score table of a model that is a published list: no more than the list says.
+The published files that decide a set (lists, original labels, verdicts) are part of the package. `data` and `reviews`
+are links to the ImageNet edition's folders; a wheel holds the files themselves.
+
+A list gives a model a score table that says no more than the list:
 
 - A listed image is classified correctly with the listed confidence.
 - An image from beyond the list is, too. Its confidence is not known; in the table it has the next lower float32 after
@@ -10,27 +13,140 @@ The score table of a model that is a published list: no more than the list says.
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from cleanset.dataset.ilsvrc import CLASSES
+from cleanset.dataset.ilsvrc import CLASSES, VALIDATION_IMAGES, class_indices, image_number
 from cleanset.edition.models import CORRECT, LIST_COLUMNS, images_beyond
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
-from cleanset.files import read_text
+from cleanset.files import md5, read_text, sha256
 from cleanset.parsing import parse_csv
+from cleanset.review.store import Votes, read_file, read_reviews
 from cleanset.scoring.logits import TOP, log_odds_of
+from cleanset.sets.description import SCOOTER, InputDigest
 from cleanset.validation import shown
 
-POOL_COLUMNS = ("class_index", "correct", "listed")
+PUBLISHED_SET = "scooter"
+"""The name by which `cleanset.load` knows the published set."""
+PUBLISHED_MODEL = "norm_robust"
+"""The model that the published set was made for."""
+MODELS = (PUBLISHED_MODEL, "standard", "corruption_robust")
+"""The models with published lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedChoice:
+    """A model with published lists, the way with unreviewed images, and the folders of further reviews."""
+
+    model: str = PUBLISHED_MODEL
+    unreviewed: str = "pending"
+    reviews: tuple[Path, ...] = ()
+
+    def check(self) -> None:
+        """Raise CleansetError for an unknown model or an unknown way with unreviewed images."""
+        if self.model not in MODELS:
+            raise CleansetError(f"unknown model {self.model!r}; expected one of {', '.join(MODELS)}")
+        if self.unreviewed not in ("pending", "clean"):
+            raise CleansetError(f"unreviewed {self.unreviewed!r}; expected pending or clean")
+
+
+HERE = Path(__file__).resolve().parent
+_DATA = HERE / "data"
+TOP5, BEYOND, LABELS, DIGESTS = (
+    _DATA / name for name in ("top5.csv", "beyond.csv", "ilsvrc_labels.txt", "digests.csv")
+)
+VERDICTS = HERE / "reviews" / SCOOTER
+
+
+@cache
+def ilsvrc_classes() -> tuple[int, ...]:
+    """The class index of each validation image's original label, image 1 first."""
+    classes = tuple(map(int, LABELS.read_text(encoding="ascii").split()))
+    if len(classes) != VALIDATION_IMAGES:
+        raise CleansetError(
+            f"{LABELS}: {len(classes):,} labels; expected {VALIDATION_IMAGES:,}: install cleanset again"
+        )
+    return classes
+
+
+def ilsvrc_class(image_id: str) -> int:
+    """The class index of an image's original label."""
+    return ilsvrc_classes()[image_number(image_id) - 1]
+
+
+def published_verdicts() -> Votes:
+    """The published verdicts, by class index and image id."""
+    # these files alone: in a checkout other reviewers' folders lie beside them
+    votes = [vote for path in sorted(VERDICTS.glob("n*.yaml")) for vote in read_file(path)]
+    return {(class_indices()[vote.wnid], vote.image_id): {SCOOTER: vote} for vote in votes}
+
+
+def with_further_reviews(votes: Votes, folders: Iterable[Path]) -> Votes:
+    """The votes, and those of further reviewers in `folders`, each laid out like an edition's `reviews/`.
+
+    Raises CleansetError as `read_reviews` does, and for a reviewer who is in two folders with different verdicts.
+    """
+    joined = {key: dict(by_reviewer) for key, by_reviewer in votes.items()}
+    for folder in folders:
+        for key, by_reviewer in read_reviews(folder).items():
+            for reviewer, vote in by_reviewer.items():
+                known = joined.setdefault(key, {}).setdefault(reviewer, vote)
+                if known.review != vote.review:
+                    raise CleansetError(
+                        f"{vote.where}: another verdict of {reviewer} than {known.where}; expected each reviewer once: "
+                        "rename the folder, or remove one of the two"
+                    )
+    return joined
+
+
+def published_candidates(model: str) -> pd.DataFrame:
+    """The candidates of a model, in the order of its published list: image_id, class_index, tier, rank, confidence.
+
+    The images from beyond its list follow those of their class, with confidence NaN. As published, the model's own
+    images make up tier top5 (`protocol: as_published`).
+    """
+    # float, because pandas' own parser may be off by one digit
+    top5 = pd.read_csv(TOP5, converters={"confidence": float}).astype({"confidence": "float32"})
+    listed = top5.loc[top5["model"] == model, ["class_index", "image_id", "confidence"]]
+    beyond = pd.read_csv(BEYOND)
+    beyond = beyond.loc[beyond["model"] == model, ["class_index", "image_id"]]
+    frame = pd.concat([listed, beyond], ignore_index=True)
+    # stable: within a class the list's order, then the images from beyond it
+    frame = frame.sort_values("class_index", kind="stable")
+    rank = frame.groupby("class_index").cumcount() + 1
+    return frame.assign(rank=rank, tier=rank.le(MOST).map({True: "top5", False: "reserve"}))
+
+
+def digests_of_inputs(votes: Votes) -> list[InputDigest]:
+    """The digests of the published files, and of the reviews that were read beside them, by reviewer."""
+    found = [_digest(f"imagenet/published/{path.name}", [path.read_bytes()]) for path in (LABELS, TOP5, BEYOND)]
+    found.append(_digest("imagenet/reviews/scooter", [path.read_bytes() for path in sorted(VERDICTS.glob("n*.yaml"))]))
+    others = sorted({reviewer for by_reviewer in votes.values() for reviewer in by_reviewer} - {SCOOTER})
+    for reviewer in others:
+        # of their content, whichever folder they lie in
+        lines = [
+            f"{key[0]} {key[1]} {by_reviewer[reviewer].review.model_dump_json(exclude={'seen'})}\n".encode()
+            for key, by_reviewer in sorted(votes.items())
+            if reviewer in by_reviewer
+        ]
+        found.append(_digest(f"reviews of {reviewer}", lines))
+    return found
+
+
+def _digest(name: str, blocks: Sequence[bytes]) -> InputDigest:
+    return InputDigest(name, sha256(b"".join(blocks)), md5(blocks))
+
+
 MOST = 5
 _MODEL = re.compile(r"[a-z][a-z0-9_]*")
 _DECIMAL = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?(e-?[0-9]{1,3})?")
-_EXPECTED = f"expected a list as it is published in this repository: {CORRECT}"
+EXPECTED = f"expected a list as it is published in this repository: {CORRECT}"
 
 
 def read_top5(path: Path, labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
@@ -43,15 +159,18 @@ def read_top5(path: Path, labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
     found: dict[str, list[object]] = {name: [] for name in LIST_COLUMNS}
     listed: set[tuple[str, str]] = set()
     order = _Order()
-    for where, cells in _rows(path, LIST_COLUMNS):
+    for where, cells in rows_of_list(path, LIST_COLUMNS):
         model, image_id = cells["model"], cells["image_id"]
         if not _MODEL.fullmatch(model):
-            raise CleansetError(f"{where}, model: {shown(model)}; expected a role, such as standard: {_EXPECTED}")
-        class_index, rank = _number(where, cells, "class_index", 0, CLASSES - 1), _number(where, cells, "rank", 1, MOST)
+            raise CleansetError(f"{where}, model: {shown(model)}; expected a role, such as standard: {EXPECTED}")
+        class_index, rank = (
+            number_in(where, cells, "class_index", 0, CLASSES - 1),
+            number_in(where, cells, "rank", 1, MOST),
+        )
         confidence = _confidence(where, cells["confidence"])
         check_label(where, image_id, class_index, labels)
         if (model, image_id) in listed:
-            raise CleansetError(f"{where}: {image_id} a second time for {shown(model)}; expected it once: {_EXPECTED}")
+            raise CleansetError(f"{where}: {image_id} a second time for {shown(model)}; expected it once: {EXPECTED}")
         order.check(where, (model, class_index), rank, (-confidence, image_id))
         listed.add((model, image_id))
         for name, value in zip(LIST_COLUMNS, (model, class_index, rank, image_id, confidence), strict=True):
@@ -60,39 +179,20 @@ def read_top5(path: Path, labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
     return table.astype({"class_index": "int16", "rank": "int16", "confidence": "float32"})
 
 
-def read_pool(path: Path) -> pd.DataFrame:
-    """Read how many images one model gets right: columns class_index, correct, listed; a row for each class.
-
-    Raises CleansetError, naming the line, unless the classes are all there in their order and no list is longer than
-    five or than what the model gets right.
-    """
-    rows = []
-    for place, (where, cells) in enumerate(_rows(path, POOL_COLUMNS)):
-        row = (
-            _number(where, cells, "class_index", place, place),
-            _number(where, cells, "correct", 0, CLASSES * MOST),
-            _number(where, cells, "listed", 0, MOST),
-        )
-        if row[2] > row[1]:
-            raise CleansetError(f"{where}: {row[2]} images listed of {row[1]} correct ones; {_EXPECTED}")
-        rows.append(row)
-    if len(rows) != CLASSES:
-        raise CleansetError(f"{path}: {len(rows)} classes; expected {CLASSES}: {_EXPECTED}")
-    return pd.DataFrame(rows, columns=list(POOL_COLUMNS))
-
-
-def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, dict[str, str]]]:
-    for line, cells in parse_csv(read_text(path, _EXPECTED), columns, str(path)):
+def rows_of_list(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, dict[str, str]]]:
+    """File and line, and the cells by column, of each row of a published list."""
+    for line, cells in parse_csv(read_text(path, EXPECTED), columns, str(path)):
         yield f"{path}, line {line}", cells
 
 
-def _number(where: str, cells: dict[str, str], name: str, least: int, most: int) -> int:
+def number_in(where: str, cells: dict[str, str], name: str, least: int, most: int) -> int:
+    """The whole number in a cell. Raises CleansetError, naming `where`, unless it is from `least` to `most`."""
     text = cells[name]
     # int takes digits of any script, and raises ValueError for more than 4,300
     if text.isascii() and text.isdecimal() and len(text) < 10 and least <= int(text) <= most:
         return int(text)
     wanted = str(least) if least == most else f"a number from {least} to {most}"
-    raise CleansetError(f"{where}, {name}: {shown(text)}; expected {wanted}: {_EXPECTED}")
+    raise CleansetError(f"{where}, {name}: {shown(text)}; expected {wanted}: {EXPECTED}")
 
 
 def _confidence(where: str, text: str) -> float:
@@ -100,19 +200,19 @@ def _confidence(where: str, text: str) -> float:
     # rounded as the table stores it: what is equal there has to be in the order of the image ids
     value = float(np.float32(text)) if _DECIMAL.fullmatch(text) else math.nan
     if not 0 <= value <= 1:
-        raise CleansetError(f"{where}, confidence: {shown(text)}; expected a probability from 0 to 1: {_EXPECTED}")
+        raise CleansetError(f"{where}, confidence: {shown(text)}; expected a probability from 0 to 1: {EXPECTED}")
     return value
 
 
 def check_label(where: str, image_id: str, class_index: int, labels: Mapping[str, Sequence[int]]) -> None:
     """Raise CleansetError, naming `where`, unless the image is in the index and the class is its only label."""
     if image_id not in labels:
-        raise CleansetError(f"{where}: {shown(image_id)} is not in the index; expected an image of it: {_EXPECTED}")
+        raise CleansetError(f"{where}: {shown(image_id)} is not in the index; expected an image of it: {EXPECTED}")
     if list(labels[image_id]) != [class_index]:
         found = ", ".join(map(str, labels[image_id])) or "none"
         raise CleansetError(
             f"{where}: {image_id} in the list of class {class_index}, its labels: {found}; "
-            f"expected this class as its only label: {_EXPECTED}"
+            f"expected this class as its only label: {EXPECTED}"
         )
 
 
@@ -129,33 +229,14 @@ class _Order:
         begins = of_list != self._list
         if rank != (1 if begins else self._rank + 1) or (begins and of_list in self._begun):
             raise CleansetError(
-                f"{where}: rank {rank} out of order; expected ranks from 1, a list at a time: {_EXPECTED}"
+                f"{where}: rank {rank} out of order; expected ranks from 1, a list at a time: {EXPECTED}"
             )
         if not begins and key < self._key:
             raise CleansetError(
-                f"{where}: {key[1]} out of order; expected falling confidence, equal ones by image id: {_EXPECTED}"
+                f"{where}: {key[1]} out of order; expected falling confidence, equal ones by image id: {EXPECTED}"
             )
         self._begun.add(of_list)
         self._list, self._rank, self._key = of_list, rank, key
-
-
-def check_pool(pool: pd.DataFrame, listed: pd.DataFrame, extras: dict[int, list[str]]) -> None:
-    """Raise CleansetError for the first class that has other listed images, or more images than the model gets right.
-
-    `listed`: the model's lists; `extras`: the images taken from beyond them, by class.
-    """
-    counts = listed["class_index"].value_counts()
-    for class_index, correct, number in pool.itertuples(index=False, name=None):
-        found = int(counts.get(class_index, 0))
-        if found != number:
-            raise CleansetError(
-                f"pool.csv, class {class_index}: {number} images listed, top5.csv has {found}; {_EXPECTED}"
-            )
-        if found + len(extras.get(class_index, [])) > correct:
-            raise CleansetError(
-                f"class {class_index}: {found + len(extras[class_index])} images are listed or reviewed beyond the "
-                f"list, but the model classifies {correct} correctly; expected no more: correct the reviews"
-            )
 
 
 WITHOUT_A_LIST = np.float32(0.5)
@@ -200,18 +281,6 @@ def read_extras(folder: Path, model: Model, listed: pd.DataFrame, labels: Labels
             raise CleansetError(f"{each.where}: {each.image_id} is in the list; expected images from beyond it")
         extras.setdefault(each.class_index, []).append(each.image_id)
     return extras
-
-
-def extras_of(listed: pd.DataFrame, reviewed: Mapping[int, Sequence[str]]) -> dict[int, list[str]]:
-    """By class, the reviewed images that are not in a model's list: they were taken from beyond it.
-
-    `listed`: class_index and image_id of one model's lists.
-    """
-    in_list = listed.groupby("class_index")["image_id"].agg(set).to_dict()
-    extras = {
-        index: [name for name in names if name not in in_list.get(index, ())] for index, names in reviewed.items()
-    }
-    return {index: names for index, names in sorted(extras.items()) if names}
 
 
 def with_extras(listed: pd.DataFrame, extras: Mapping[int, Sequence[str]]) -> pd.DataFrame:

@@ -1,41 +1,38 @@
-"""The published numbers of the set, and a comparison of a selection with them.
+"""The command `replay`: the published procedure on the published inputs, compared with the published set."""
 
-The edition of the replay: imagenet-published/ on an index without images, run by DVC like any other.
-
-The command `replay`: the published procedure on the published inputs, compared with the published set.
-"""
-
-import csv
 import hashlib
-import io
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
-import yaml
 
-from cleanset.dataset.ilsvrc import image_id, wnids
+from cleanset.dataset.ilsvrc import CLASSES, image_id, wnids
 from cleanset.dataset.labels import timm_reassessed
 from cleanset.edition.create import CHECKOUT
 from cleanset.edition.models import check_lists
 from cleanset.edition.params import Params, read_params
-from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import write_text
-from cleanset.parsing import read_yaml
+from cleanset.parsing import csv_text
 from cleanset.review.queue import candidates_by_class, decide_all
 from cleanset.review.status import ReviewProgress, status_of
 from cleanset.review.store import Votes
-from cleanset.sets.description import SCOOTER
-from cleanset.sets.published.inputs import PUBLISHED_MODEL, published_verdicts
-from cleanset.sets.published.lists import check_pool, extras_of, read_extras, read_pool, read_top5
-from cleanset.tables import CANDIDATES, INDEX, LOCATIONS, REJECTED, SELECTION, read_table, write_table
+from cleanset.selection.fill import Filled
+from cleanset.sets.published.image_set import fill_classes
+from cleanset.sets.published.lists import (
+    EXPECTED,
+    MOST,
+    PUBLISHED_MODEL,
+    number_in,
+    published_candidates,
+    published_verdicts,
+    read_extras,
+    read_top5,
+    rows_of_list,
+)
 
 IMAGES = 2_966
 CLASSES_WITH_IMAGES = 995
@@ -109,11 +106,8 @@ def out_of_order(
                 yield class_index, name, skipped
 
 
-PUBLISHED_EDITION = Edition(CHECKOUT / "imagenet-published")
-"""The edition that is replayed."""
-LAST_STAGE = "count"
-"""The replay ends with this stage; export and report need the images."""
-_EXPECTED = "expected the published edition of this checkout: git checkout it"
+PUBLISHED_EDITION = CHECKOUT / "imagenet-published"
+"""The edition whose params name lists and policy."""
 
 
 def real_labels() -> dict[str, list[int]]:
@@ -121,94 +115,60 @@ def real_labels() -> dict[str, list[int]]:
     return {image_id(number): labels for number, labels in enumerate(timm_reassessed(), start=1)}
 
 
-def index_of(labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
-    """An index of image ids with their reassessed labels.
+POOL_COLUMNS = ("class_index", "correct", "listed")
 
-    What would need the images or the original labels is filled in and must not be used: one pixel, no bytes, digests
-    of zeros, and the first reassessed label as the original one.
+
+def read_pool(path: Path) -> pd.DataFrame:
+    """Read how many images one model gets right: columns class_index, correct, listed; a row for each class.
+
+    Raises CleansetError, naming the line, unless the classes are all there in their order and no list is longer than
+    five or than what the model gets right.
     """
-    return pd.DataFrame(
-        {
-            "image_id": list(labels),
-            "size": 0,
-            "sha256": "0" * 64,
-            "width": 1,
-            "height": 1,
-            "mode": "RGB",
-            "pixels_sha256": "0" * 64,
-            "ilsvrc_class": [each[0] if each else 0 for each in labels.values()],
-            "real_classes": pd.Series([list(each) for each in labels.values()], dtype=object),
-            "single": [len(each) == 1 for each in labels.values()],
-        }
-    )
+    rows = []
+    for place, (where, cells) in enumerate(rows_of_list(path, POOL_COLUMNS)):
+        row = (
+            number_in(where, cells, "class_index", place, place),
+            number_in(where, cells, "correct", 0, CLASSES * MOST),
+            number_in(where, cells, "listed", 0, MOST),
+        )
+        if row[2] > row[1]:
+            raise CleansetError(f"{where}: {row[2]} images listed of {row[1]} correct ones; {EXPECTED}")
+        rows.append(row)
+    if len(rows) != CLASSES:
+        raise CleansetError(f"{path}: {len(rows)} classes; expected {CLASSES}: {EXPECTED}")
+    return pd.DataFrame(rows, columns=list(POOL_COLUMNS))
 
 
-def write_edition(folder: Path, labels: Mapping[str, Sequence[int]]) -> Edition:
-    """Write the published edition in `folder`, a new one, with an index of these labels and the published reviews.
+def check_pool(pool: pd.DataFrame, listed: pd.DataFrame, extras: dict[int, list[str]]) -> None:
+    """Raise CleansetError for the first class that has other listed images, or more images than the model gets right.
 
-    In place of stage preprocess, whose outputs are written and committed here. Crops without a box are kept, for
-    counting.
+    `listed`: the model's lists; `extras`: the images taken from beyond them, by class.
     """
-    edition = Edition(folder)
-    folder.mkdir(parents=True)
-    for path in (PUBLISHED_EDITION.dvc_yaml, PUBLISHED_EDITION.raw_md5):
-        shutil.copy(path, folder)
-    _write_params(edition)
-    shutil.copytree(PUBLISHED_EDITION.reviews / SCOOTER, edition.reviews / SCOOTER)
-    write_table(edition.index, index_of(labels), INDEX)
-    write_table(edition.locations, pd.DataFrame(columns=LOCATIONS.names), LOCATIONS)
-    _dvc(edition, "init", "--no-scm", "--quiet")
-    _dvc(edition, "commit", "--force", "--quiet", "preprocess")
-    return edition
+    counts = listed["class_index"].value_counts()
+    for class_index, correct, number in pool.itertuples(index=False, name=None):
+        found = int(counts.get(class_index, 0))
+        if found != number:
+            raise CleansetError(
+                f"pool.csv, class {class_index}: {number} images listed, top5.csv has {found}; {EXPECTED}"
+            )
+        if found + len(extras.get(class_index, [])) > correct:
+            raise CleansetError(
+                f"class {class_index}: {found + len(extras[class_index])} images are listed or reviewed beyond the "
+                f"list, but the model classifies {correct} correctly; expected no more: correct the reviews"
+            )
 
 
-def _write_params(edition: Edition) -> None:
-    params: Any = read_yaml(PUBLISHED_EDITION.params_yaml, _EXPECTED)
-    params["root"] = _relative(edition, CHECKOUT)
-    for model in params["models"].values():
-        for key in ("file", "beyond"):
-            if key in model:
-                model[key] = _relative(edition, PUBLISHED_EDITION.path(model[key]))
-    params["review"]["unknown_boxes"] = "count"
-    write_text(edition.params_yaml, yaml.safe_dump(params, sort_keys=False))
+def extras_of(listed: pd.DataFrame, reviewed: Mapping[int, Sequence[str]]) -> dict[int, list[str]]:
+    """By class, the reviewed images that are not in a model's list: they were taken from beyond it.
 
+    `listed`: class_index and image_id of one model's lists.
+    """
+    in_list = listed.groupby("class_index")["image_id"].agg(set).to_dict()
+    extras = {
+        index: [name for name in names if name not in in_list.get(index, ())] for index, names in reviewed.items()
+    }
+    return {index: names for index, names in sorted(extras.items()) if names}
 
-def _relative(edition: Edition, path: Path) -> str:
-    return Path(os.path.relpath(path.resolve(), edition.folder.resolve())).as_posix()
-
-
-def copy_edition(edition: Edition, folder: Path, **review: str) -> Edition:
-    """Copy an edition that has run to a new folder, with other values in section `review` of its params."""
-    copied = Edition(Path(shutil.copytree(edition.folder, folder)))
-    params: Any = read_yaml(copied.params_yaml, _EXPECTED)
-    params["review"] |= review
-    params["root"] = _relative(copied, CHECKOUT)
-    write_text(copied.params_yaml, yaml.safe_dump(params, sort_keys=False))
-    return copied
-
-
-def reproduce(edition: Edition) -> None:
-    """Run the stages up to LAST_STAGE by `dvc repro`. Raises CleansetError, with DVC's message, if one fails."""
-    _dvc(edition, "repro", "--quiet", LAST_STAGE)
-
-
-def _dvc(edition: Edition, *command: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "dvc", *command],
-        cwd=edition.folder,
-        # so that the commands of the stages find the programs of this environment
-        env=os.environ | {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")] or [done.stderr.strip()]
-        raise CleansetError(f"{edition.folder}: dvc {command[0]} failed: {lines[0].removeprefix('error: ')}")
-
-
-AS_PUBLISHED, CROPS_LAST = "as_published", "crops_last"
-"""The two editions of the replay; in the second, cropped images come after the clean ones, as source 000 says."""
 
 SELECTION_CSV, CROPS_LAST_CSV = "selection.csv", "crops_last.csv"
 
@@ -227,35 +187,38 @@ class Replay:
 
 
 def run(out: Path) -> Replay:
-    """Make both editions in `out`, run them, and compare; write selection.csv and crops_last.csv beside them.
+    """Fill every class from the published lists and verdicts, compare, and write selection.csv and crops_last.csv.
 
     Raises CleansetError if an input is not as it must be, or if `out` holds anything but an earlier replay.
     """
-    folder, params = PUBLISHED_EDITION.folder, read_params(PUBLISHED_EDITION.folder)
-    check_lists(folder, params)
+    params = read_params(PUBLISHED_EDITION)
+    check_lists(PUBLISHED_EDITION, params)
     labels, model = real_labels(), params.model(PUBLISHED_MODEL)
-    top5 = read_top5(folder / str(model.file), labels)
+    top5 = read_top5(PUBLISHED_EDITION / str(model.file), labels)
     votes = published_verdicts()
     mine = top5[top5["model"] == model.name]
-    extras = read_extras(folder, model, mine, labels)
+    extras = read_extras(PUBLISHED_EDITION, model, mine, labels)
     check_pool(read_pool(CHECKOUT / "imagenet" / "published" / "pool.csv"), mine, extras)
     _make_empty(out)
-    first = write_edition(out / AS_PUBLISHED, labels)
-    reproduce(first)
-    second = copy_edition(first, out / CROPS_LAST, crops="last")
-    reproduce(second)
-    changes = changes_by_rule(first, second)
-    write_text(out / SELECTION_CSV, selection_csv(first, read_params(first.folder)))
-    write_text(out / CROPS_LAST_CSV, _csv(("class_index", "image_id", "change"), changes))
-    lines = numbers(read_table(first.selection(PUBLISHED_MODEL), SELECTION), votes)
-    remaining = still_to_review(first, votes)
+    # the published crops have no boxes: here they are counted, while a laboratory has to draw them
+    counting = params.review.model_copy(update={"unknown_boxes": "count"})
+    tables = {role: published_candidates(role) for role in params.models}
+    filled = {role: fill_classes(table, role, counting, votes) for role, table in tables.items()}
+    by_crops_last = counting.model_copy(update={"crops": "last"})
+    crops_last = fill_classes(tables[PUBLISHED_MODEL], PUBLISHED_MODEL, by_crops_last, votes)
+    changes = changes_by_rule(filled[PUBLISHED_MODEL], crops_last)
+    write_text(out / SELECTION_CSV, selection_csv({role: each.selection for role, each in filled.items()}))
+    write_text(out / CROPS_LAST_CSV, csv_text(("class_index", "image_id", "change"), changes))
+    lines = numbers(filled[PUBLISHED_MODEL].selection, votes)
+    remaining = still_to_review(tables, params, votes)
     problems = [*_beyond_problems(extras, mine, votes), *_in_order(mine, votes), *differences(lines)]
     return Replay(lines, changes, remaining, problems)
 
 
 def _make_empty(out: Path) -> None:
     """Remove an earlier replay. Raises CleansetError if `out` holds anything else."""
-    ours = {AS_PUBLISHED, CROPS_LAST, SELECTION_CSV, CROPS_LAST_CSV}
+    # versions up to 3 left two editions there
+    ours = {SELECTION_CSV, CROPS_LAST_CSV, "as_published", "crops_last"}
     others = sorted({path.name for path in out.iterdir()} - ours) if out.is_dir() else []
     if others or out.is_file():
         raise CleansetError(f"{out}: there is {others[0] if others else 'a file'}; expected a new or empty folder")
@@ -280,49 +243,34 @@ def _in_order(mine: pd.DataFrame, votes: Votes) -> Iterator[str]:
         yield f"{wnids()[class_index]}: {name} was looked at, {skipped} before it was not; published from rank 1 down"
 
 
-def changes_by_rule(first: Edition, second: Edition) -> list[RuleChange]:
-    """Changes to the set of PUBLISHED_MODEL by another rule, and the unreviewed images that only it asks for."""
-    before, after = (_ids(read_table(each.selection(PUBLISHED_MODEL), SELECTION)) for each in (first, second))
-    asked_before, asked = (_ids(_asked(each)) for each in (first, second))
+def changes_by_rule(first: Filled, second: Filled) -> list[RuleChange]:
+    """Changes to a set by another rule, and the unreviewed images that only the other rule asks for."""
+    before, after = (_ids(each.selection) for each in (first, second))
+    asked_before, asked = (_ids(each.rejected[each.rejected["open"]]) for each in (first, second))
     kinds = (("added", after - before), ("dropped", before - after), ("asked", asked - asked_before))
     return sorted((*key, kind) for kind, keys in kinds for key in keys)
-
-
-def _asked(edition: Edition) -> pd.DataFrame:
-    rejected = read_table(edition.rejected(PUBLISHED_MODEL), REJECTED)
-    return rejected[rejected["open"]]
 
 
 def _ids(table: pd.DataFrame) -> set[tuple[int, str]]:
     return set(zip(table["class_index"].tolist(), table["image_id"], strict=True))
 
 
-def still_to_review(edition: Edition, votes: Votes) -> Mapping[str, ReviewProgress]:
-    """By role, and for all together, the images that lack a verdict or a box, once boxes are asked for."""
-    params = read_params(edition.folder)
-    # the published crops have no boxes, and the replay only counts them; a laboratory has to draw them
-    asking = params.review.model_copy(update={"unknown_boxes": "open"})
-    tables = {role: read_table(edition.candidates(role), CANDIDATES) for role in params.models}
+def still_to_review(tables: Mapping[str, pd.DataFrame], params: Params, votes: Votes) -> Mapping[str, ReviewProgress]:
+    """By role, and for all together, the images that lack a verdict or a box."""
     classes = candidates_by_class(tables, params.dataset.class_list())
     # nobody has scored these crops, so that none counts as misclassified
-    decided = decide_all(asking, votes, {role: {} for role in params.models})
-    return status_of(classes, decided, params.model_copy(update={"review": asking})).progress
+    decided = decide_all(params.review, votes, {role: {} for role in params.models})
+    return status_of(classes, decided, params).progress
 
 
-def selection_csv(edition: Edition, params: Params) -> str:
+def selection_csv(selections: Mapping[str, pd.DataFrame]) -> str:
     """The images of every model: model, class_index, place, image_id, cropped."""
     rows: list[tuple[object, ...]] = []
-    for role in params.models:
-        table = read_table(edition.selection(role), SELECTION).sort_values(["class_index", "place"])
+    for role, selection in selections.items():
+        table = selection.sort_values(["class_index", "place"])
         cropped = (table["box_unknown"] | table["crop"].notna()).map({True: "yes", False: "no"})
         rows += zip([role] * len(table), table["class_index"], table["place"], table["image_id"], cropped, strict=True)
-    return _csv(("model", "class_index", "place", "image_id", "cropped"), rows)
-
-
-def _csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([header, *rows])
-    return text.getvalue()
+    return csv_text(("model", "class_index", "place", "image_id", "cropped"), rows)
 
 
 def render(replay: Replay) -> str:

@@ -28,7 +28,7 @@ from cleanset.files import check_regular, md5, open_file, read_bytes, read_text,
 from cleanset.images.codec import Facts, inspect
 from cleanset.parsing import parse_csv
 from cleanset.progress import available_cores, tracked
-from cleanset.sets.published.inputs import DIGESTS, ilsvrc_class
+from cleanset.sets.published.lists import DIGESTS, ilsvrc_class
 from cleanset.validation import shown
 from cleanset.vocabulary import SourceCheck
 
