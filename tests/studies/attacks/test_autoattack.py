@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from cleanset.studies.attacks.base import Subject, group_seed
+from cleanset.studies.attacks.base import Ball, Subject, group_seed
 from cleanset.studies.attacks.library_attacks import STANDARD, AutoAttack
 from tests.studies.attacks.networks import Linear, classified, correct_subjects, on_cpu, random_linear
 
@@ -16,7 +16,7 @@ PARTS = ("apgd-ce", "apgd-t", "fab-t", "square")
 
 
 def autoattack(eps: float = 4 / 255, attacks: tuple[str, ...] = PARTS, group: int = 3) -> AutoAttack:
-    return AutoAttack("Linf", eps, attacks, 6, 40, 3, group)
+    return AutoAttack(Ball("Linf", eps), attacks, 6, 40, 3, group)
 
 
 def smallest_eps(network: Linear, one: Subject) -> float:
@@ -87,7 +87,7 @@ def test_the_original_program_breaks_the_same_images() -> None:
     group = correct_subjects(network, 20, least=30, most=220)
     radii = np.array([smallest_eps(network, one) for one in group])
     eps = round(float(np.median(radii)) * 255) / 255
-    attack = AutoAttack("Linf", eps, STANDARD, 100, 5000, 3, 20)
+    attack = AutoAttack(Ball("Linf", eps), STANDARD, 100, 5000, 3, 20)
     found = [
         classified(network, result.candidate) != one.class_index
         for one, result in zip(group, attack(on_cpu(network, 20), group), strict=True)

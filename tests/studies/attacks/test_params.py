@@ -97,9 +97,9 @@ wrapped: {noisy: {model: standard, wrapper: uninteresting, images: 7}}
     found = settings(tmp_path, text)
     linf, l2, worst, spsa = (found.attack(name).search(KNOWN) for name in list(found.attacks)[1:])
     assert isinstance(linf, Pgd)
-    assert (linf.norm, linf.eps, linf.step, linf.steps) == ("Linf", 8 / 255, 2 / 255, 7)
+    assert (linf.ball.norm, linf.ball.eps, linf.step, linf.steps) == ("Linf", 8 / 255, 2 / 255, 7)
     assert isinstance(l2, Pgd)
-    assert (l2.norm, l2.eps, l2.step) == ("L2", 0.5, 0.125)
+    assert (l2.ball.norm, l2.ball.eps, l2.step) == ("L2", 0.5, 0.125)
     assert [found.images_of(name, "standard") for name in ("pgd", "pgd_l2")] == [20, 5]
     assert [found.images_of(name, "noisy") for name in ("pgd", "pgd_l2")] == [7, 5]
     assert isinstance(worst, CommonCorruptions)
@@ -118,8 +118,11 @@ wrapped: {noisy: {model: standard, wrapper: uninteresting, images: 7}}
         ("{attacks: {fgsm: {}}}", "'fgsm': kind 'fgsm'; expected one of none, spatial_grid"),
         ("{attacks: {pgd: {step_size: 1}}}", "unknown key 'step_size'"),
         ("{attacks: {spsa: {samples: 63}}}", "samples"),
-        ("{attacks: {autoattack: {attacks: [square, square]}}}", "expected each attack once"),
-        ("{attacks: {boundary: {starts: [a, a]}}}", "a file twice"),
+        (
+            "{attacks: {autoattack: {attacks: [square, square]}}}",
+            "attacks.autoattack.attacks: 'square' twice; expected each once",
+        ),
+        ("{attacks: {boundary: {starts: [a, a]}}}", "boundary.starts: 'a' twice; expected each once"),
         ("{search_precision: half}", "search_precision"),
         ("{budget: {seconds: 0}}", "budget.seconds"),
         ("{attacks: {}}", "attacks"),

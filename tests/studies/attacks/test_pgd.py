@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from cleanset.scoring.differentiable import Uninteresting
-from cleanset.studies.attacks.base import Norm, Subject
+from cleanset.studies.attacks.base import Ball, Norm, Subject
 from cleanset.studies.attacks.gradient_attacks import Pgd
 from tests.studies.attacks.networks import correct_subjects, on_cpu, random_linear, random_network, subject
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 def pgd(norm: Norm = "Linf", eps: float = 4 / 255, steps: int = 10, group: int = 4, random_start: bool = True) -> Pgd:
-    return Pgd(norm, eps, steps, eps / 4, random_start, 5, group)
+    return Pgd(Ball(norm, eps), steps, eps / 4, random_start, 5, group)
 
 
 def best_direction(network: torch.nn.Module, one: Subject) -> np.ndarray:
@@ -69,7 +69,7 @@ def test_the_place_with_the_largest_margin_is_kept() -> None:
     """A step of the whole ball from the corner to the corner: later places are no better than the first."""
     network = random_linear(2)
     (one,) = correct_subjects(network, 1, least=10, most=240)
-    overshooting = Pgd("Linf", 4 / 255, 3, 8 / 255, False, 0, 1)
+    overshooting = Pgd(Ball("Linf", 4 / 255), 3, 8 / 255, False, 0, 1)
     (result,) = overshooting(on_cpu(network), [one])
     assert np.array_equal(result.candidate, (one.pixels + 4 * np.sign(best_direction(network, one))).astype(np.uint8))
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from cleanset.errors import CleansetError
 from cleanset.measure.user_model import CheckedNetwork
 from cleanset.scoring.differentiable import PixelNetwork
-from cleanset.studies.attacks.base import Known, Search, Subject
+from cleanset.studies.attacks.base import Ball, Known, Search, Subject
 from cleanset.studies.attacks.gradient_attacks import Pgd, Transfer, TransferAttack
 from cleanset.studies.attacks.library_attacks import Square
 from cleanset.studies.attacks.targets import ResizedPixels, Searching, source_networks, with_straight_through
@@ -19,7 +19,7 @@ from tests.studies.attacks.networks import CPU, classified, correct_subjects, lo
 pytestmark = pytest.mark.slow
 
 EPS = 16 / 255
-PGD = Pgd("Linf", EPS, 5, EPS / 4, True, 3, 4)
+PGD = Pgd(Ball("Linf", EPS), 5, EPS / 4, True, 3, 4)
 HONEST = random_linear(3, seed=1)
 
 
@@ -114,7 +114,7 @@ class TestTransfer:
 
 
 def test_square_succeeds_in_its_ball_without_a_gradient() -> None:
-    group, attack = subjects(), Square("Linf", EPS, 200, 3, 8)
+    group, attack = subjects(), Square(Ball("Linf", EPS), 200, 3, 8)
     found = broken(Defended(Step()), attack, group)
     assert sum(found) >= 4
     results = attack(on_cpu(Defended(Step())), group)
@@ -129,10 +129,17 @@ class TestDraws:
 
     def test_one_draw_is_plain_pgd(self) -> None:
         group = subjects(4)
-        several = Pgd("Linf", EPS, 5, EPS / 4, True, 3, 4, draws=3)
+        several = Pgd(Ball("Linf", EPS), 5, EPS / 4, True, 3, 4, draws=3)
         for one, two in zip(PGD(on_cpu(HONEST), group), several(on_cpu(HONEST), group), strict=True):
             assert np.array_equal(one.candidate, two.candidate)
             assert (one.queries, two.queries) == (6, 18)
+
+    def test_queries_for_the_padding_count(self) -> None:
+        """Ten images in a group of 16: 6 places, 8 answers to each of the 16."""
+        network = on_cpu(HONEST)
+        results = Pgd(Ball("Linf", EPS), 5, EPS / 4, True, 3, 16, draws=8)(network, subjects(10))
+        assert network.queries == 768
+        assert [each.queries for each in results] == [77] * 8 + [76] * 2
 
     def test_the_mean_gradient_leads_further_than_that_of_one_answer(self) -> None:
         """By the margin without noise, on a network that is not linear."""
@@ -142,7 +149,7 @@ class TestDraws:
         group = [subject(number, classified(clear, one.pixels), one.pixels) for number, one in enumerate(subjects(16))]
         margins = {}
         for draws in (1, 32):
-            attack = Pgd("Linf", EPS, 3, EPS / 2, False, 3, 16, draws=draws)
+            attack = Pgd(Ball("Linf", EPS), 3, EPS / 2, False, 3, 16, draws=draws)
             torch.manual_seed(5)
             results = attack(on_cpu(network, 64), group)
             pixels = torch.from_numpy(np.stack([each.candidate for each in results]) / 255)

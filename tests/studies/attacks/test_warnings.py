@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from cleanset.scoring.differentiable import Uninteresting
-from cleanset.studies.attacks.base import Other, Pixels, Subject, to_unit
+from cleanset.studies.attacks.base import Ball, Other, Pixels, Subject, to_unit
 from cleanset.studies.attacks.changes import SpatialGrid
 from cleanset.studies.attacks.gradient_attacks import Pgd, Spsa
 from cleanset.studies.attacks.judged import Judge
@@ -44,7 +44,7 @@ from tests.studies.attacks.networks import (
 pytestmark = pytest.mark.slow
 
 EPS = 16 / 255
-PGD = Pgd("Linf", EPS, 10, EPS / 4, True, 3, 8)
+PGD = Pgd(Ball("Linf", EPS), 10, EPS / 4, True, 3, 8)
 SPSA = Spsa(EPS, 20, 64, EPS / 4, 0.01, 0.2, 3)
 
 
@@ -174,7 +174,7 @@ def certain_network(seed: int, images: Sequence[Pixels]) -> nn.Module:
 @pytest.mark.parametrize("draws", [10, pytest.param(1000, marks=pytest.mark.exhaustive)])
 def test_honest_models_have_none_in_many_draws(draws: int) -> None:
     """Of networks and images; half of the networks have confidences of which most round to 1 in float32."""
-    pgd, spsa = Pgd("Linf", 4 / 255, 6, 1 / 255, True, 3, 12), Spsa(4 / 255, 3, 16, 1 / 255, 0.01, 1, 3)
+    pgd, spsa = Pgd(Ball("Linf", 4 / 255), 6, 1 / 255, True, 3, 12), Spsa(4 / 255, 3, 16, 1 / 255, 0.01, 1, 3)
     certain = 0
     for seed in range(draws):
         images = [drawn(100 * seed + number) for number in range(12)]

@@ -20,7 +20,7 @@ from cleanset.scoring.models import load_model
 from cleanset.scoring.shards import Shards
 from cleanset.studies.attacks import attacking, gradient_attacks, targets
 from cleanset.studies.attacks.attacking import run_attack, run_warnings
-from cleanset.studies.attacks.base import Result, Subject, judged_seed, searched_seed
+from cleanset.studies.attacks.base import Ball, Result, Subject, judged_seed, searched_seed
 from cleanset.studies.attacks.gradient_attacks import Spsa
 from cleanset.studies.attacks.judged import Judge, pixels_of_png
 from cleanset.studies.attacks.library_attacks import AutoAttack
@@ -146,7 +146,7 @@ def test_autoattack_on_a_model_without_gradient(classes: int) -> None:
     """It ends with candidates in the ball; APGD, where it is run on all classes, remarks that there is no gradient."""
     network = random_linear(classes, seed=2)
     group = correct_subjects(network, 3, least=30, most=220)
-    attack = AutoAttack("Linf", 4 / 255, ("apgd-ce", "apgd-t", "fab-t", "square"), 3, 10, 3, 3)
+    attack = AutoAttack(Ball("Linf", 4 / 255), ("apgd-ce", "apgd-t", "fab-t", "square"), 3, 10, 3, 3)
     results = attack(on_cpu(Uninteresting(network)), group)
     assert all(attack.ball.contains(one.pixels, each.candidate) for one, each in zip(group, results, strict=True))
     assert any("zero gradient" in notice for notice in results[0].notices) == (classes == 5)
@@ -157,7 +157,7 @@ def test_autoattack_on_groups() -> None:
     network = random_linear(5, seed=2)
     grouped = GroupedNetwork(network, [[0, 3], [1, 2, 4]])
     group = correct_subjects(grouped, 3, least=30, most=220)
-    results = AutoAttack("Linf", 40 / 255, ("apgd-t", "fab-t"), 6, 40, 3, 3)(on_cpu(grouped), group)
+    results = AutoAttack(Ball("Linf", 40 / 255), ("apgd-t", "fab-t"), 6, 40, 3, 3)(on_cpu(grouped), group)
     assert all(not np.array_equal(one.pixels, each.candidate) for one, each in zip(group, results, strict=True))
 
 

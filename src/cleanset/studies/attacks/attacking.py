@@ -25,7 +25,7 @@ from cleanset.scoring.differentiable import PixelNetwork, searching
 from cleanset.scoring.engine import Settings, settings_for
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions
-from cleanset.studies.attacks.base import Known, Search, globally_seeded, judged_seed, searched_seed
+from cleanset.studies.attacks.base import Ball, Known, Search, globally_seeded, judged_seed, searched_seed
 from cleanset.studies.attacks.changes import GUESSED
 from cleanset.studies.attacks.gradient_attacks import Pgd, Spsa
 from cleanset.studies.attacks.judged import Judge, Lpips
@@ -250,7 +250,7 @@ def probed(
     images = first_images(target.images, asked.images)
     subjects = [target.subject(file) for file in images["file"]]
     network = target.network(how)
-    pgd = Pgd("Linf", asked.eps, asked.steps, asked.eps / 4, True, settings.seed, asked.group)
+    pgd = Pgd(Ball("Linf", asked.eps), asked.steps, asked.eps / 4, True, settings.seed, asked.group)
     spsa = Spsa(asked.eps, asked.spsa_steps, asked.spsa_samples, asked.eps / 4, 0.01, 1, settings.seed)
     seed = searched_seed(settings.seed, target.name, "warnings", subjects)
     network.reseed(seed)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from cleanset.statistics.seeds import change_seed, image_seed, numpy_seeded
-from cleanset.validation import Section
+from cleanset.validation import Section, shown
 
 if TYPE_CHECKING:
     import torch
@@ -54,6 +54,14 @@ def _number(value: object) -> object:
     return value
 
 
+def _each_once(names: list[str]) -> list[str]:
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise ValueError(f"{shown(name)} twice; expected each once")
+    return names
+
+
+EachOnce = AfterValidator(_each_once)
 Fraction = Annotated[float, BeforeValidator(_number), Field(gt=0, allow_inf_nan=False)]
 Scale = Annotated[float, BeforeValidator(_number), Field(gt=0, le=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]

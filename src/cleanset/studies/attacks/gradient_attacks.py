@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from cleanset.errors import CleansetError
 from cleanset.studies.attacks.base import (
     Ball,
     Draws,
+    EachOnce,
     Fraction,
     Group,
     Known,
@@ -73,7 +74,7 @@ class PgdAttack(Parameters):
     def search(self, known: Known) -> "Pgd":
         """The search."""
         step = self.eps / 4 if self.step is None else self.step
-        return Pgd(self.norm, self.eps, self.steps, step, self.random_start, known.seed, self.group, draws=self.draws)
+        return Pgd(self.ball, self.steps, step, self.random_start, known.seed, self.group, draws=self.draws)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +87,7 @@ class Pgd:
     Engstrom, A. Ilyas, K. Kwok, "Synthesizing Robust Adversarial Examples", ICML 2018).
     """
 
-    norm: Norm
-    eps: float
+    ball: Ball
     steps: int
     step: float
     random_start: bool
@@ -96,17 +96,13 @@ class Pgd:
     name: str = "pgd"
     draws: int = 1
 
-    @property
-    def ball(self) -> Ball:
-        """The ball around the image."""
-        return Ball(self.norm, self.eps)
-
     def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
-        """A candidate for each image; `steps` + 1 queries each, times `draws`."""
+        """A candidate for each image; `steps` + 1 queries each, with `draws` above 1 its share of all answers."""
         import torch
 
         from cleanset.scoring.differentiable import EightBit
 
+        norm, eps = self.ball.norm, self.ball.eps
         padded = [*group, *[group[-1]] * (self.group_size - len(group))]
         images = to_unit([subject.pixels for subject in padded], network)
         label = torch.tensor([subject.class_index for subject in padded], device=network.device)
@@ -114,7 +110,7 @@ class Pgd:
         found = images
         if self.random_start:
             drawn = np.stack([self._start(subject) for subject in padded])
-            found = projected(images + torch.from_numpy(drawn).to(images), images, self.norm, self.eps)
+            found = projected(images + torch.from_numpy(drawn).to(images), images, norm, eps)
         best, largest = found, torch.full((len(padded),), -torch.inf, device=network.device, dtype=images.dtype)
         for step in range(self.steps + 1):
             # the last place is only judged, so it needs no gradient
@@ -124,17 +120,25 @@ class Pgd:
             largest = torch.where(better, margin, largest)
             best = torch.where(better[:, None, None, None], found.detach(), best)
             if step < self.steps:
-                ahead = found.detach() + self.step * steepest(ascent, self.norm)
-                found = projected(ahead, images, self.norm, self.eps)
-        levels = to_levels(best)
+                ahead = found.detach() + self.step * steepest(ascent, norm)
+                found = projected(ahead, images, norm, eps)
         return [
             Result(
-                to_pixels(levels[place], subject.pixels, self.ball),
-                (self.steps + 1) * self.draws,
+                to_pixels(levels, subject.pixels, self.ball),
+                queries,
                 seed=seed_for(self.seed, "pgd", subject) if self.random_start else None,
             )
-            for place, subject in enumerate(group)
+            for subject, levels, queries in zip(group, to_levels(best), self._queries(len(group)), strict=False)
         ]
+
+    def _queries(self, images: int) -> list[int]:
+        """The queries of each image of a group; with several draws those of the padding are shared out."""
+        asked = self.steps + 1
+        if self.draws == 1:
+            return [asked] * images
+        # a random model draws for the padding, too: without it, it would answer otherwise
+        share, rest = divmod(asked * self.draws * self.group_size, images)
+        return [share + (place < rest) for place in range(images)]
 
     def _means(self, network: "EightBit", found: "Tensor", label: "Tensor") -> tuple["Tensor", "Tensor"]:
         """The margins, and the gradient of the cross-entropy if it is asked for: means over the draws."""
@@ -152,11 +156,11 @@ class Pgd:
     def _start(self, subject: Subject) -> np.ndarray:
         """A place in the ball around 0: uniform in Linf; in L2 of uniform direction and uniform volume."""
         generator = np.random.default_rng(seed_for(self.seed, "pgd", subject))
-        if self.norm == "Linf":
-            return generator.uniform(-self.eps, self.eps, subject.pixels.shape)
+        if self.ball.norm == "Linf":
+            return generator.uniform(-self.ball.eps, self.ball.eps, subject.pixels.shape)
         direction = generator.standard_normal(subject.pixels.shape)
         # the volume of a ball grows with its radius to the power of the dimension
-        radius = self.eps * generator.uniform() ** (1 / direction.size)
+        radius = self.ball.eps * generator.uniform() ** (1 / direction.size)
         return np.asarray(direction * (radius / np.linalg.norm(direction)))
 
 
@@ -206,15 +210,8 @@ class TransferAttack(Parameters):
     norm: Norm = "Linf"
     eps: Fraction = 4 / 255
     steps: Steps = 20
-    sources: Annotated[list[Role], Field(min_length=1)] | None = None
+    sources: Annotated[list[Role], EachOnce, Field(min_length=1)] | None = None
     group: Group = 16
-
-    @field_validator("sources")
-    @classmethod
-    def _each_once(cls, sources: list[str] | None) -> list[str] | None:
-        if sources is not None and len(set(sources)) < len(sources):
-            raise ValueError("a model twice; expected each once")
-        return sources
 
     @property
     def ball(self) -> Ball:
@@ -224,7 +221,7 @@ class TransferAttack(Parameters):
     def search(self, known: Known) -> "Transfer":
         """The search. Raises CleansetError where there is no other model, or none of a name."""
         found = chosen_sources(self.sources, known.sources())
-        return Transfer(Pgd(self.norm, self.eps, self.steps, self.eps / 4, True, known.seed, self.group), found)
+        return Transfer(Pgd(self.ball, self.steps, self.eps / 4, True, known.seed, self.group), found)
 
 
 def chosen_sources(wanted: list[str] | None, known: "Mapping[str, PixelNetwork]") -> "Mapping[str, PixelNetwork]":

@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from cleanset.errors import CleansetError
 from cleanset.studies.attacks.base import (
     Ball,
     Draws,
+    EachOnce,
     Fraction,
     Group,
     Images,
@@ -72,24 +73,18 @@ class SquareAttack(Parameters):
 
     def search(self, known: Known) -> "Square":
         """The search."""
-        return Square(self.norm, self.eps, self.queries, known.seed, self.group)
+        return Square(self.ball, self.queries, known.seed, self.group)
 
 
 @dataclass(frozen=True, slots=True)
 class Square:
     """The library's random search, on those images of a group that the network classifies correctly."""
 
-    norm: Norm
-    eps: float
+    ball: Ball
     queries: int
     seed: int
     group_size: int
     name: str = "square"
-
-    @property
-    def ball(self) -> Ball:
-        """The ball around the image."""
-        return Ball(self.norm, self.eps)
 
     def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
         """A candidate for each image, the image itself where it failed; each with its share of the queries."""
@@ -103,8 +98,8 @@ class Square:
         before, seed = network.queries, group_seed(self.seed, "square", group)
         # rescaled: the library's sizes of squares are those of 10,000 queries
         attack = LibrarySquare(
-            EightBit(network), norm=self.norm, n_queries=self.queries, eps=self.eps, p_init=FIRST_SHARE, seed=seed,
-            resc_schedule=True, device=network.device,
+            EightBit(network), norm=self.ball.norm, n_queries=self.queries, eps=self.ball.eps, p_init=FIRST_SHARE,
+            seed=seed, resc_schedule=True, device=network.device,
         )  # fmt: skip
         with torch.no_grad(), globally_seeded(seed, network.device):
             levels = to_levels(attack.perturb(images, label))
@@ -134,18 +129,11 @@ class AutoAttackAttack(Parameters):
     kind: Literal["autoattack"] = "autoattack"
     norm: Norm = "Linf"
     eps: Fraction = 4 / 255
-    attacks: Annotated[list[Part], Field(min_length=1, default_factory=lambda: list(STANDARD))]
+    attacks: Annotated[list[Part], EachOnce, Field(min_length=1, default_factory=lambda: list(STANDARD))]
     steps: Steps = 100
     square_queries: Steps = 5000
     draws: Draws = 1
     group: Group = 16
-
-    @field_validator("attacks")
-    @classmethod
-    def _each_once(cls, attacks: list[Part]) -> list[Part]:
-        if len(set(attacks)) != len(attacks):
-            raise ValueError("expected each attack once")
-        return attacks
 
     @property
     def ball(self) -> Ball:
@@ -155,7 +143,7 @@ class AutoAttackAttack(Parameters):
     def search(self, known: Known) -> "AutoAttack":
         """The search."""
         return AutoAttack(
-            self.norm, self.eps, tuple(self.attacks), self.steps, self.square_queries, known.seed, self.group,
+            self.ball, tuple(self.attacks), self.steps, self.square_queries, known.seed, self.group,
             draws=self.draws,
         )  # fmt: skip
 
@@ -168,8 +156,7 @@ class AutoAttack:
     classes TWO_CLASSES replace `attacks`.
     """
 
-    norm: Norm
-    eps: float
+    ball: Ball
     attacks: tuple[str, ...]
     steps: int
     square_queries: int
@@ -177,11 +164,6 @@ class AutoAttack:
     group_size: int
     name: str = "autoattack"
     draws: int = 1
-
-    @property
-    def ball(self) -> Ball:
-        """The ball around the image."""
-        return Ball(self.norm, self.eps)
 
     def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
         """A candidate for each image, the image itself where all attacks failed; each with its share of the queries."""
@@ -211,7 +193,7 @@ class AutoAttack:
         # custom: the library's own versions would replace attacks, steps and restarts
         adversary = pyautoattack.AutoAttack(
             with_gradient(EightBit(network)), attacks=list(attacks), version="custom", device=network.device,
-            eps=self.eps, norm=self.norm, seed=seed,
+            eps=self.ball.eps, norm=self.ball.norm, seed=seed,
         )  # fmt: skip
         adversary.verbose = False
         for each in (adversary.apgd, adversary.apgd_targeted, adversary.fab):
@@ -233,15 +215,8 @@ class BoundaryAttack(Parameters):
     eps: Fraction = 10.0
     steps: Steps = 5000
     group: Group = 10
-    starts: Annotated[list[str], Field(min_length=1)] | None = None
+    starts: Annotated[list[str], EachOnce, Field(min_length=1)] | None = None
     after: RandomSpatialAttack | None = RandomSpatialAttack()
-
-    @field_validator("starts")
-    @classmethod
-    def _each_once(cls, starts: list[str] | None) -> list[str] | None:
-        if starts is not None and len(set(starts)) < len(starts):
-            raise ValueError("a file twice; expected each once")
-        return starts
 
     @property
     def ball(self) -> Ball:

@@ -8,7 +8,7 @@ Probing a model for the signs that it only looks strong, and the record of them.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import comb
 from pathlib import Path
 from types import MappingProxyType
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from cleanset.files import read_text, write_text
-from cleanset.studies.attacks.base import Ball, Result, Search, Subject, to_unit
+from cleanset.studies.attacks.base import Result, Search, Subject, to_unit
 from cleanset.studies.attacks.gradient_attacks import Pgd, gradient
 from cleanset.validation import parse_record
 
@@ -180,33 +180,6 @@ class Probed(NamedTuple):
     not_told: list[Warned]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MadeElsewhere:
-    """PGD on another network in place of the one that is asked."""
-
-    pgd: Pgd
-    source: "PixelNetwork"
-
-    @property
-    def name(self) -> str:
-        """The name of the attack."""
-        return self.pgd.name
-
-    @property
-    def group_size(self) -> int:
-        """Number of images that are searched for together."""
-        return self.pgd.group_size
-
-    @property
-    def ball(self) -> Ball | None:
-        """The ball around the image."""
-        return self.pgd.ball
-
-    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
-        """The candidates, made without a query to the network."""
-        return self.pgd(self.source, group)
-
-
 def probe(
     network: "PixelNetwork",
     subjects: Sequence[Subject],
@@ -232,7 +205,7 @@ def probe(
         pgd.steps: successes(network, subjects, pgd)
     }
     black = {attack.name: successes(network, subjects, attack) for attack in black_box}
-    transferred = {name: successes(network, subjects, MadeElsewhere(pgd, other)) for name, other in others.items()}
+    transferred = {name: successes(network, subjects, pgd, other) for name, other in others.items()}
     white = by_steps[pgd.steps]
     found = fewer_steps_better(by_steps), black_box_better(white, black), transfer_beats_gradient(white, transferred)
     return Probed(asked + [each for each in found if each is not None], unclear)
@@ -260,17 +233,23 @@ def of_answers(network: "PixelNetwork", subjects: Sequence[Subject], group_size:
 
 def fewer(pgd: Pgd, steps: int) -> Pgd:
     """The attack with fewer steps, which are long enough to reach the edge of the ball; one step from the image."""
-    step = max(pgd.step, pgd.eps / steps)
+    step = max(pgd.step, pgd.ball.eps / steps)
     return replace(pgd, steps=steps, step=step, random_start=pgd.random_start and steps > 1)
 
 
-def successes(network: "PixelNetwork", subjects: Sequence[Subject], attack: Search) -> Flags:
-    """Whether the network misclassifies the candidate of an image that it classifies correctly, for each image."""
+def successes(
+    network: "PixelNetwork", subjects: Sequence[Subject], attack: Search, searched: "PixelNetwork | None" = None
+) -> Flags:
+    """Whether the network misclassifies the candidate of an image that it classifies correctly, for each image.
+
+    `searched`: the network that candidates are searched on, where it is another one.
+    """
     found = []
     for start in range(0, len(subjects), attack.group_size):
         group = subjects[start : start + attack.group_size]
         unchanged = [Result(subject.pixels, 0) for subject in group]
-        found.append(_errors(network, group, attack(network, group)) & ~_errors(network, group, unchanged))
+        candidates = attack(searched or network, group)
+        found.append(_errors(network, group, candidates) & ~_errors(network, group, unchanged))
     return np.concatenate(found)
 
 
