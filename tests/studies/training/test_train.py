@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -144,17 +146,48 @@ def test_bfloat16(study: TrainingStudy) -> None:
     assert all(bool(each.isfinite().all()) for each in load_file(study.fold("one", FOLD).weights).values())
 
 
-@pytest.mark.exhaustive
+IN_TWO: dict[str, Any] = {"network": {"source": "timm", "name": "test_vit"}, "augmentation": "none", "test": None}
+"""Settings in which nothing depends on what else is in the batch."""
+
+
+def torchrun(study: TrainingStudy) -> subprocess.CompletedProcess[str]:
+    """Run `cleanset training train` in two processes, as a user does."""
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--no-python"]
+    command = ["--", sys.executable, "-c", "from cleanset.cli import main; main()", "training", "train", "--run", "one"]
+    return subprocess.run([*launcher, *command], cwd=study.folder, capture_output=True, text=True, check=False)
+
+
 def test_two_processes_share_each_batch(study: TrainingStudy) -> None:
-    """The mean of the gradients of two halves is that of the whole batch, where nothing depends on the batch."""
-    keys: dict[str, Any] = {"network": {"source": "timm", "name": "test_vit"}, "augmentation": "none", "test": None}
-    write_params(study, one=keys)
+    """The mean of the gradients of two halves is that of the whole batch; gloo joins the processes."""
+    write_params(study, one=IN_TWO)
     train.run(study, "one")
     alone = load_file(study.fold("one", FOLD).weights)
-    write_params(study, one=keys | {"devices": 2})
-    train.run(study, "one")
+    write_params(study, one=IN_TWO | {"devices": 2})
+    done = torchrun(study)
+    assert done.returncode == 0, done.stderr
     both = load_file(study.fold("one", FOLD).weights)
     assert all(torch.allclose(alone[name], both[name], atol=2e-3) for name in alone)
+    assert json.loads(study.fold("one", FOLD).record.read_text())["settings"]["devices"] == 2
+    assert not study.partial("one").exists()
+
+
+def test_processes_that_do_not_fit_the_run(study: TrainingStudy) -> None:
+    done = torchrun(study)
+    assert done.returncode == 1
+    assert "error: devices: 1, but torchrun has started 2 processes; expected --nproc-per-node=1" in done.stderr
+
+
+@pytest.mark.exhaustive
+def test_a_run_on_two_devices_starts_its_processes(study: TrainingStudy, capfd: pytest.CaptureFixture[str]) -> None:
+    """Without torchrun, as in a stage of DVC: the same weights; and what stops a process is told."""
+    write_params(study, one=IN_TWO | {"devices": 2})
+    assert torchrun(study).returncode == 0
+    first = study.fold("one", FOLD).weights.read_bytes()
+    assert weights(study) == first
+    write_params(study, one={"network": {"name": "resnet5"}, "devices": 2})
+    with pytest.raises(CleansetError, match=r"^run one: torchrun failed; expected all 2 processes to finish"):
+        train.run(study, "one")
+    assert "error: timm:'resnet5': no such network" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

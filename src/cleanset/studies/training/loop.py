@@ -12,11 +12,13 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import torch
 from timm.optim import create_optimizer_v2
 from timm.scheduler import create_scheduler_v2
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from cleanset.errors import CleansetError
 from cleanset.files import remove_abandoned, replacing
 from cleanset.statistics.seeds import change_seed, image_seed
+from cleanset.studies.training.folds import ALONE, Share
 from cleanset.studies.training.params import Optimization
 from cleanset.validation import shown
 
@@ -151,16 +153,13 @@ def train(
     settings: Optimization,
     state: StateFolder,
     report: Callable[[Progress], None] = lambda _: None,
-    wrap: Callable[[nn.Module], nn.Module] = lambda network: network,
-    share: Callable[[Mapping[str, float]], Mapping[str, float]] = dict,
-    *,
-    is_first: bool = True,
+    share: Share = ALONE,
 ) -> Trained:
     """Train until the settings' end, from the state if there is one.
 
-    Of several processes that share each batch all call it, with DDP as `wrap`; `share` gives all of them the first
-    one's values, and the first one alone validates and saves. Raises CleansetError for a loss that is not finite; the
-    state is then that of the epoch before. Call it within `deterministic`.
+    Of several processes that share each batch all call it, and the first one alone validates and saves. Raises
+    CleansetError for a loss that is not finite; the state is then that of the epoch before. Call it within
+    `deterministic`.
     """
     optimizer = create_optimizer_v2(
         task.network,
@@ -173,21 +172,31 @@ def train(
     steps = settings.steps or per_epoch * (settings.epochs or 0)
     scheduler = _scheduler(optimizer, settings, steps, per_epoch)
     trained, first, step = _restored(task.network, optimizer, settings, state)
-    stepping = _Stepping(task, settings, wrap(task.network), optimizer, scheduler, steps, step)
+    # its gradients are the means over all processes
+    network = DistributedDataParallel(task.network) if share.processes > 1 else task.network
+    stepping = _Stepping(task, settings, network, optimizer, scheduler, steps, step)
     start = perf_counter() - trained.seconds
     for epoch in range(first, math.ceil(steps / per_epoch) + 1):
         if _is_over(trained.history, settings):
             break
         means = stepping.epoch(epoch, trained, start, report)
-        validation = share(task.validate() if is_first else {})
+        validation = _from_first(task.validate() if share.rank == 0 else {}, share)
         row = {"epoch": epoch, "step": stepping.step, **means, **{f"validation_{k}": v for k, v in validation.items()}}
         trained.history.append({**row, "rate": float(optimizer.param_groups[0]["lr"])})
         if settings.keep == "last" or epoch == best_epoch(trained.history):
             trained.weights, trained.epoch = _copy(task.network.state_dict()), epoch
         trained.seconds = perf_counter() - start
-        if is_first:
+        if share.rank == 0:
             state.save(_state(task.network, optimizer, trained, stepping.step))
     return trained
+
+
+def _from_first(values: Mapping[str, float], share: Share) -> Mapping[str, float]:
+    """The values of the first process."""
+    found = [values]
+    if share.processes > 1:
+        distributed.broadcast_object_list(found, src=0)
+    return found[0]
 
 
 @dataclass(slots=True, eq=False)

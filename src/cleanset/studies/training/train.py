@@ -1,13 +1,15 @@
 """Stage train: the weights, history, record and tests of every fold of a run."""
 
 import json
+import os
 import resource
 import shutil
+import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,7 +17,7 @@ from typing import Any, Protocol
 import pandas as pd
 import torch
 from safetensors.torch import save
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 
 from cleanset.errors import CleansetError
 from cleanset.files import remove_abandoned, replacing, sha256, write_text
@@ -23,7 +25,6 @@ from cleanset.progress import keep_freed_memory, training_bar
 from cleanset.scoring.scorer import arithmetic, choose_devices
 from cleanset.scoring.validity import code_of, library_versions
 from cleanset.studies.training.classification import Classification
-from cleanset.studies.training.distributed import chosen_devices, from_first, start, wrap
 from cleanset.studies.training.folds import ALONE, FoldData, Share, read_fold
 from cleanset.studies.training.loop import STATE_FILE, Progress, Row, StateFolder, Task, Trained, train
 from cleanset.studies.training.params import Run, read_training_params
@@ -41,23 +42,66 @@ _SIGNIFICANT = 9
 def run(study: TrainingStudy, name: str) -> None:
     """Train every fold of a run and write data/runs/<run>; what was interrupted is continued.
 
-    Raises CleansetError for an unknown run, data and networks that do not fit it, a loss that is not finite, and an
-    interrupted training with other settings.
+    A run on several devices is started anew by torchrun, unless torchrun has started this process. Raises CleansetError
+    for an unknown run, data and networks that do not fit it, a loss that is not finite, and an interrupted training
+    with other settings.
     """
     params = read_training_params(study.params_yaml)
     settings = params.run(name)
+    if settings.devices > 1 and "WORLD_SIZE" not in os.environ:
+        start_processes(study, name, settings.devices)
+        return
     remove_abandoned(study.runs)
-    devices = chosen_devices(device_of(params.device), settings.devices)
-    for fold in settings.fold_names():
-        if len(devices) > 1:
-            start(train_fold, devices, study, name, fold)
-        else:
-            train_fold(devices[0], ALONE, study, name, fold)
+    with process_share(device_of(params.device), settings.devices) as (device, share):
+        for fold in settings.fold_names():
+            train_fold(device, share, study, name, fold)
+    if share.rank:
+        return
     unfinished = study.partial(name)
     with replacing(study.run(name)) as new:
         for fold in settings.fold_names():
             shutil.copytree(unfinished / fold, new / fold, ignore=shutil.ignore_patterns(STATE_FILE, ".*"))
     shutil.rmtree(unfinished)
+
+
+def start_processes(study: TrainingStudy, name: str, count: int) -> None:
+    """Train a run in that number of processes on this machine. Raises CleansetError if one of them fails."""
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"]
+    # without "--", torchrun would take --run for a prefix of its own options
+    cleanset = ["--no-python", "--", sys.executable, "-c", "from cleanset.cli import main; main()"]
+    command = [*torchrun, *cleanset, "training", "train", "--run", name, "--study", str(study.folder)]
+    if subprocess.run(command, check=False).returncode:
+        raise CleansetError(
+            f"run {name}: torchrun failed; expected all {count} processes to finish: see the error above"
+        )
+
+
+@contextmanager
+def process_share(device: torch.device, processes: int) -> Iterator[tuple[torch.device, Share]]:
+    """The device of this process and its share of each batch, among the processes that torchrun has started.
+
+    Raises CleansetError for another number of processes than the run's `devices`, and for too few GPUs.
+    """
+    found = int(os.environ.get("WORLD_SIZE", "1"))
+    if found != processes:
+        raise CleansetError(
+            f"devices: {processes}, but torchrun has started {found} processes; expected --nproc-per-node={processes}"
+        )
+    if processes == 1:
+        yield device, ALONE
+        return
+    if device.type == "cuda":
+        number, gpus = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
+        if number >= gpus:
+            raise CleansetError(f"devices: {processes}, but {gpus} CUDA devices found; expected at most that number")
+        device = torch.device("cuda", number)
+        torch.cuda.set_device(device)
+    # the first process validates and tests alone, and torch gives up waiting for it after minutes by default
+    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=timedelta(days=7))
+    try:
+        yield device, Share(distributed.get_rank(), processes)
+    finally:
+        distributed.destroy_process_group()
 
 
 def train_fold(device: torch.device, share: Share, study: TrainingStudy, name: str, fold: str) -> None:
@@ -74,15 +118,7 @@ def train_fold(device: torch.device, share: Share, study: TrainingStudy, name: s
     with deterministic(params.threads):
         task = task_of(data)
         with training_bar(data.name, share.rank == 0) as move:
-            trained = train(
-                task,
-                data.run,
-                StateFolder(folder, settings),
-                partial(_report, move),
-                partial(wrap, share=share),
-                partial(from_first, share=share),
-                is_first=share.rank == 0,
-            )
+            trained = train(task, data.run, StateFolder(folder, settings), partial(_report, move), share)
         if share.rank:
             return
         task.network.load_state_dict(trained.weights)
