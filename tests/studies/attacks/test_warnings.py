@@ -18,6 +18,7 @@ from cleanset.studies.attacks.library_attacks import Boundary
 from cleanset.studies.attacks.warnings import (
     MIN_COMPARED,
     black_box_better,
+    fewer,
     fewer_steps_better,
     is_better,
     no_gradient,
@@ -185,6 +186,17 @@ def test_honest_models_have_none_in_many_draws(draws: int) -> None:
         logits = on_cpu(network)(to_unit(images, on_cpu(network))).detach()
         certain += seed % 2 == 0 and float(logits.softmax(dim=1).max(dim=1).values.float().median()) == 1
     assert certain >= draws / 2 - 1
+
+
+@pytest.mark.parametrize("steps", [1, 5])
+def test_fewer_steps_reach_every_corner(steps: int) -> None:
+    """Else one step beats five on honest models: from a random place, the best corner is up to two radii away."""
+    network = random_linear(2)
+    group = correct_subjects(network, 8, least=60, most=200)
+    weight = network.weight.detach().numpy().reshape(2, 3, 12, 12)
+    for one, result in zip(group, fewer(PGD, steps)(on_cpu(network, 64), group), strict=True):
+        direction = np.sign(weight[1 - one.class_index] - weight[one.class_index])
+        assert np.array_equal(result.candidate, one.pixels + 16 * direction)
 
 
 def test_four_images_tell_nothing() -> None:

@@ -232,9 +232,11 @@ def of_answers(network: "PixelNetwork", subjects: Sequence[Subject], group_size:
 
 
 def fewer(pgd: Pgd, steps: int) -> Pgd:
-    """The attack with fewer steps, which are long enough to reach the edge of the ball; one step from the image."""
-    step = max(pgd.step, pgd.ball.eps / steps)
-    return replace(pgd, steps=steps, step=step, random_start=pgd.random_start and steps > 1)
+    """The attack with fewer steps, which are long enough to reach every edge of the ball; one step from the image."""
+    random_start = pgd.random_start and steps > 1
+    # from a random place an edge is up to two radii away; an attack that cannot get there loses on honest models, too
+    reach = (2 if random_start else 1) * pgd.ball.eps
+    return replace(pgd, steps=steps, step=max(pgd.step, reach / steps), random_start=random_start)
 
 
 def successes(
