@@ -55,7 +55,7 @@ def data(**changed: Any) -> AttacksData:
     given: dict[str, Any] = {
         "models": ["mine"],
         "settings": SETTINGS,
-        "lines": pd.DataFrame(lines),
+        "lines": lines,
         "answers": {(name, "mine"): answers(CLEAN, ATTACKED) for name in SETTINGS.names},
         "warnings": [WarningRecord(role="mine", images=8, parameters={}, warnings=())],
         "sheets": {("pgd", "mine"): [ROW]},
@@ -187,15 +187,15 @@ WRAPPED = SETTINGS.model_copy(
 def test_wrapped_models() -> None:
     """They stand last; what was not run on them is left out; how many images, where these are fewer."""
     lines = data().lines
-    few = lines[lines["attack"] != "guess"].assign(model="two").replace({"images": {5: 3}})
-    noisy = lines[lines["attack"] != "guess"].assign(model="noisy")
+    noisy = [line._replace(model="noisy") for line in lines if line.attack != "guess"]
+    few = [line._replace(model="two", images={5: 3}.get(line.images, line.images)) for line in noisy]
     of_two = {(name, "two"): answers(CLEAN[2:], ATTACKED[2:]) for name in ("none", "pgd", "far")}
     of_noisy = {(name, "noisy"): answers(CLEAN, ATTACKED) for name in ("none", "pgd", "far")}
     found = page(
         data(
             models=["mine", "noisy", "two"],
             settings=WRAPPED,
-            lines=pd.concat((lines, noisy, few)),
+            lines=[*lines, *noisy, *few],
             answers={**data().answers, **of_noisy, **of_two},
             sizes={"mine": 160, "noisy": 160, "two": 160},
         )

@@ -5,7 +5,6 @@ The stages of studies/attacks, as commands of `cleanset robustness`, and `cleans
 Each imports what it needs only when it runs.
 """
 
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -77,10 +76,10 @@ def _attacks(evaluated: AttackedModels) -> Table:
 
 def _share(line: AttackMeasure | None, *, has_interval: bool = True) -> str:
     """Percent, with the ends of the interval where there are any."""
-    if line is None or isnan(line.value):
+    if line is None or not line.is_defined:
         return "–"
     text = f"{100 * line.value:.1f}"
-    return text if isnan(line.low) or not has_interval else f"{text} ({100 * line.low:.1f}–{100 * line.high:.1f})"
+    return text if line.interval is None or not has_interval else f"{text} ({100 * line.low:.1f}–{100 * line.high:.1f})"
 
 
 app = typer.Typer()

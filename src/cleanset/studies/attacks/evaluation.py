@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,7 +17,7 @@ from cleanset.measure.command import Wanted
 from cleanset.measure.specs import CommandModel, Spec, file_stems, parse_specs
 from cleanset.parsing import read_yaml
 from cleanset.progress import cache_folder
-from cleanset.studies.attacks.results import WORST_CASE, AttackMeasure, measure_lines
+from cleanset.studies.attacks.results import WORST_CASE, AttackMeasure, by_name, measure_lines
 from cleanset.studies.attacks.study import GUESS, KINDS, AttackParams
 from cleanset.studies.robustness.image_sets import OpenedImages, open_images
 from cleanset.studies.robustness.images import images_sha256
@@ -89,8 +88,7 @@ class AttackedModels:
 
     def value(self, attack: str, model: str, measure: str) -> AttackMeasure | None:
         """A measure of an attack on a model, if it has one."""
-        wanted = (attack, model, measure)
-        return next((line for line in self.lines if (line.attack, line.model, line.measure) == wanted), None)
+        return by_name(self.lines).get((attack, model, measure))
 
 
 def attack_params(asked: AskedAttacks) -> AttackParams:
@@ -228,8 +226,8 @@ def _model(evaluated: AttackedModels, model: str) -> dict[str, Any]:
     measured: dict[str, dict[str, Any]] = {}
     for line in evaluated.lines:
         if line.model == model:
-            value, low, high = (None if isnan(each) else each for each in (line.value, line.low, line.high))
-            found = {"images": line.images, "value": value, "interval": None if low is None else [low, high]}
+            value = line.value if line.is_defined else None
+            found = {"images": line.images, "value": value, "interval": line.interval}
             measured.setdefault(line.attack, {})[line.measure] = found
     warned = evaluated.warnings.get(model)
     return {

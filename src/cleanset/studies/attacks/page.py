@@ -25,7 +25,7 @@ from cleanset.statistics.coverage import (
     ranked,
 )
 from cleanset.studies.attacks.base import LEVELS
-from cleanset.studies.attacks.results import WORST_CASE
+from cleanset.studies.attacks.results import WORST_CASE, AttackMeasure, by_name
 from cleanset.studies.attacks.study import AttackParams
 from cleanset.studies.attacks.warnings import WarningRecord
 from cleanset.studies.robustness.pages import TEMPLATES as SHARED_TEMPLATES
@@ -126,7 +126,7 @@ class AttacksData:
 
     models: Sequence[str]
     settings: AttackParams
-    lines: pd.DataFrame
+    lines: Sequence[AttackMeasure]
     answers: Mapping[tuple[str, str], pd.DataFrame]
     warnings: Sequence[WarningRecord]
     sheets: Mapping[tuple[str, str], Sequence[SheetRow]]
@@ -135,15 +135,6 @@ class AttacksData:
     def models_of(self, attack: str) -> list[str]:
         """The models that an attack was run on."""
         return [model for model in self.models if (attack, model) in self.answers]
-
-
-class Mean(NamedTuple):
-    """A measure and the ends of its interval, None where they are not defined; `images` it is the mean over."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    images: int
 
 
 class CoveredFraction(NamedTuple):
@@ -179,7 +170,7 @@ def attacks_context(data: AttacksData) -> dict[str, Any]:
         "random": [name for name, each in data.settings.wrapped.items() if each.wrapper is not None],
         "attacks": {name: parameters(data.settings, name) for name in data.settings.names},
         "models_of": {name: data.models_of(name) for name in data.settings.names},
-        "means": means(data.lines),
+        "means": by_name(data.lines),
         "distances": {name: title for name, title in DISTANCES.items() if name != "lpips" or data.settings.lpips},
         "worst_case": WORST_CASE,
         "of_image": data.settings.of_image,
@@ -218,15 +209,6 @@ def _text(value: object) -> str:
             return f"{whole}/{LEVELS}"
         return f"{value:.4g}"
     return str(value)
-
-
-def means(lines: pd.DataFrame) -> dict[tuple[str, str, str], Mean]:
-    """The measures by attack, model and measure."""
-    found = {}
-    for attack, role, measure, images, *ends in lines.itertuples(index=False):
-        value, low, high = (None if np.isnan(end) else float(end) for end in ends)
-        found[attack, role, measure] = Mean(value, low, high, int(images))
-    return found
 
 
 def coverage_sets(data: AttacksData) -> list[CoverageSet]:

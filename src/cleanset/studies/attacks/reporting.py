@@ -83,7 +83,7 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
             )
             sheets[name, model] = [sheet.row(row, place) for place, row in enumerate(some_results(results))]
     sizes = {model: each.size for model, each in seen_by.items()}
-    lines = pd.read_csv(study.measures)
+    lines = [AttackMeasure(*row) for row in pd.read_csv(study.measures).itertuples(index=False)]
     warnings = [read_warnings(study.warnings(model)) for model in models]
     return AttacksData(models, settings, lines, answers, warnings, sheets, sizes)
 

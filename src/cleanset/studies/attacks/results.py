@@ -5,6 +5,7 @@ The measures are computed from the stored results alone, and have intervals.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from math import isnan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,6 +109,16 @@ class AttackMeasure(NamedTuple):
     low: float
     high: float
 
+    @property
+    def is_defined(self) -> bool:
+        """Whether it has a value."""
+        return not isnan(self.value)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The ends of the interval, if there are any."""
+        return None if isnan(self.low) else (self.low, self.high)
+
 
 MEASURES_COLUMNS: Mapping[str, str] = {
     "attack": "the name of an attack, or worst_case for all of them together",
@@ -119,6 +130,11 @@ MEASURES_COLUMNS: Mapping[str, str] = {
     "high": "the upper end of the 95 % interval",
 }
 """The columns of attack_measures.csv, the fields of AttackMeasure, in words."""
+
+
+def by_name(lines: Iterable[AttackMeasure]) -> dict[tuple[str, str, str], AttackMeasure]:
+    """The lines by attack, model and measure."""
+    return {(line.attack, line.model, line.measure): line for line in lines}
 
 
 def attack_measures(attack: str, model: str, results: pd.DataFrame, bootstrap: Bootstrap) -> Iterator[AttackMeasure]:
