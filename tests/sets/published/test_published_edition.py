@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -56,8 +57,7 @@ def published_edition(pristine: Checkout, tmp_path_factory: pytest.TempPathFacto
             model[key] = os.path.relpath(published / model[key], edition.folder)
     params["review"]["unknown_boxes"] = "count"  # crops without a box are kept, for counting
     edition.params_yaml.write_text(yaml.safe_dump(params, sort_keys=False))
-    edition.reviews.mkdir()
-    (edition.reviews / "scooter").symlink_to(clone.folder / "imagenet" / "reviews" / "scooter")
+    shutil.copytree(clone.folder / "imagenet" / "reviews" / "scooter", edition.reviews / "scooter")
     write_table(edition.index, index_of(real_labels()), INDEX)
     write_table(edition.locations, pd.DataFrame(columns=LOCATIONS.names), LOCATIONS)
     clone.run("dvc", "init", "--no-scm", "--quiet", cwd=BUILT)

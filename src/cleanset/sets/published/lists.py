@@ -163,10 +163,8 @@ def read_top5(path: Path, labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
         model, image_id = cells["model"], cells["image_id"]
         if not _MODEL.fullmatch(model):
             raise CleansetError(f"{where}, model: {shown(model)}; expected a role, such as standard: {EXPECTED}")
-        class_index, rank = (
-            number_in(where, cells, "class_index", 0, CLASSES - 1),
-            number_in(where, cells, "rank", 1, MOST),
-        )
+        class_index = number_in(where, cells, "class_index", 0, CLASSES - 1)
+        rank = number_in(where, cells, "rank", 1, MOST)
         confidence = _confidence(where, cells["confidence"])
         check_label(where, image_id, class_index, labels)
         if (model, image_id) in listed:
