@@ -646,8 +646,8 @@ def pipelines(
     For all pipelines of the three editions. Relock after a refactoring that
     changes no output; the tests rebuild the sample to show that.
     """
-    from cleanset.edition.pipelines.dependencies import projects_of, update_dependencies
-    from cleanset.edition.pipelines.relock import relock as relocked
+    from cleanset.edition.dependencies import projects_of, update_dependencies
+    from cleanset.edition.dependencies import relock as relocked
 
     projects = projects_of([repository, repository / "imagenet", repository / "imagenet-published"])
     changed = update_dependencies(projects, app, write=not check)

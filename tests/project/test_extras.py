@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from cleanset.edition.versions import locked_versions
+from cleanset.edition.pipeline import locked_versions
 from cleanset.errors import install_command
 
 # imports modules of the package while every library is hidden that these distributions do not bring

@@ -33,7 +33,7 @@ def stages(repository: Path) -> dict[str, Any]:
 
 
 def test_the_pipeline_of_an_edition_is_no_link(repository: Path) -> None:
-    """DVC does not follow one in git's history; that the files are equal is tested in tests/edition/pipelines."""
+    """DVC does not follow one in git's history; that the files are equal is tested in tests/edition."""
     assert not any((repository / edition / "dvc.yaml").is_symlink() for edition in EDITIONS)
 
 

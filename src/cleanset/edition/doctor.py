@@ -19,13 +19,11 @@ from typing import Any
 import psutil
 import yaml
 
+from cleanset.edition.pipeline import object_path, stages_in
 from cleanset.errors import CleansetError, reason
 from cleanset.files import blocks_of, md5, read_bytes, read_text, write_text
 from cleanset.parsing import parse_json
 from cleanset.progress import tracked
-
-MAX_DEPTH = 50
-"""Nesting in files of DVC, which have under ten levels; PyYAML crashes the process at some 100,000."""
 
 _CONFLICT = re.compile(r"(?m)^(<{7}|>{7}|[|]{7})( |$)")
 _MD5 = re.compile(r"[0-9a-f]{32}(\.dir)?")
@@ -101,22 +99,10 @@ def _git(lock: Path, *arguments: str) -> str:
 def is_whole(text: str) -> bool:
     """Whether a dvc.lock is complete: it ends with a line, and every file in it has its path, MD5 and size."""
     try:
-        stages = load_yaml(text)["stages"].values() if text.endswith("\n") else None
-        return stages is not None and all(_is_complete(entry) for stage in stages for entry in entries(stage))
-    except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError):
+        complete = (_is_complete(entry) for stage in stages_in(text).values() for entry in entries(stage))
+        return text.endswith("\n") and all(complete)
+    except (yaml.YAMLError, KeyError, TypeError, ValueError):
         return False
-
-
-def load_yaml(text: str) -> Any:
-    """The content of a file that DVC writes or reads. Raises YAMLError, or ValueError for deep nesting."""
-    # the events first: it is building nested values that crashes
-    depth, loader = 0, yaml.CSafeLoader(text)
-    while loader.check_event():
-        event = loader.get_event()
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_DEPTH:
-            raise ValueError(f"lists or tables more than {MAX_DEPTH} deep")
-    return yaml.load(text, Loader=yaml.CSafeLoader)
 
 
 def entries(stage: Any) -> list[Any]:
@@ -280,11 +266,11 @@ def tables_without_checksums(edition: Path, rotten: Iterable[Rotten]) -> int:
 
 
 def cache_folder(edition: Path) -> Path:
-    """The folder of DVC's cache that has the objects by MD5."""
+    """The folder of DVC's cache."""
     from dvc.config import Config
 
     folder = Config(dvc_dir=str(edition / ".dvc"))["cache"].get("dir")
-    return (Path(folder) if folder else edition / ".dvc" / "cache") / "files" / "md5"
+    return Path(folder) if folder else edition / ".dvc" / "cache"
 
 
 def leftovers(edition: Path) -> list[Path]:
@@ -321,10 +307,10 @@ def as_text(findings: Findings) -> str:
 def rotten_files(edition: Path, cache: Path) -> tuple[int, list[Rotten], list[Unchecked]]:
     """The number of files hashed, those with other bytes (cached ones first, each by path), and unchecked folders.
 
-    `cache`: the folder of DVC's objects by MD5. A missing file is not reported: it was never made, or not pulled.
+    `cache`: the folder of DVC's cache. A missing file is not reported: it was never made, or not pulled.
     """
     outs = list(outs_of(edition))
-    lists = {object_path(cache, out.md5): out for out in outs if out.is_folder}
+    lists = {cache / object_path(out.md5): out for out in outs if out.is_folder}
     wrong_lists = _wrong({path: out.md5.removesuffix(".dir") for path, out in lists.items()})
     files = [file for out in outs for file in _files(out, cache, wrong_lists)]
     md5s = {file.in_cache: file.md5 for file in files} | {file.in_workspace: file.md5 for file in files}
@@ -365,7 +351,7 @@ def _check_unlisted(edition: Path, outs: Iterable[Out], cache: Path) -> tuple[in
             hashed += len(paths)
         if found != out.md5 and out.is_cached:
             remedy = f"run dvc fetch {here} and this again, or write it anew to be sure: {anew}"
-            unchecked.append(Unchecked(out.path, object_path(cache, out.md5), remedy))
+            unchecked.append(Unchecked(out.path, cache / object_path(out.md5), remedy))
         elif found != out.md5:
             rotten.append(Rotten(out.path, found, out.md5, anew))
     return hashed, rotten, unchecked
@@ -380,12 +366,12 @@ def _md5_of_list(paths: Mapping[Path, str]) -> str:
 
 def _files(out: Out, cache: Path, unreadable: Collection[Path]) -> Iterator[_File]:
     """The file of an out, or those of a folder whose list is in the cache and good."""
-    path = object_path(cache, out.md5)
+    path = cache / object_path(out.md5)
     if not out.is_folder:
         yield _File(out, out.md5, path, out.path)
     elif path.is_file() and path not in unreadable:
         for entry in json.loads(path.read_bytes()):
-            yield _File(out, entry["md5"], object_path(cache, entry["md5"]), out.path / entry["relpath"])
+            yield _File(out, entry["md5"], cache / object_path(entry["md5"]), out.path / entry["relpath"])
 
 
 def _from_workspace(edition: Path, path: Path, out: Out) -> str:
@@ -418,22 +404,14 @@ def _uncached(pipeline: Path) -> Iterator[str]:
                 yield from (path for path, options in entry.items() if options.get("cache") is False)
 
 
-def _stages(path: Path) -> dict[str, Any]:
+def _stages(path: Path) -> dict[str, dict[str, Any]]:
     """The stages in a dvc.yaml or dvc.lock. Raises CleansetError if DVC could not read it either."""
     try:
-        stages = load_yaml(read_text(path, "expected YAML in UTF-8"))["stages"]
-    except (yaml.YAMLError, KeyError, TypeError, ValueError) as error:
+        return stages_in(read_text(path, "expected YAML in UTF-8"))
+    except (yaml.YAMLError, ValueError) as error:
         raise CleansetError(
             f"{path}: not a file of DVC ({reason(error)}); expected YAML with stages: correct it"
         ) from None
-    if not (isinstance(stages, dict) and all(isinstance(stage, dict) for stage in stages.values())):
-        raise CleansetError(f"{path}: not a file of DVC; expected a table of stages: correct it")
-    return stages
-
-
-def object_path(cache: Path, digest: str) -> Path:
-    """The path of the object with an MD5 in DVC's cache."""
-    return cache / digest[:2] / digest[2:]
 
 
 def _wrong(md5s: Mapping[Path, str]) -> dict[Path, str]:

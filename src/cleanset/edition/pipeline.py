@@ -1,16 +1,23 @@
-"""Agreement of an edition's dvc.yaml with its params.yaml: the params that stages name, and the files of each model.
+"""Files of DVC, and what is checked before a stage begins: params, files of models, versions of libraries.
 
 DVC reports a missing param only when its stage's turn comes, after the scoring. It has no list inside deps, so the
-joint stages, which read the files of every model, name each of them.
+joint stages, which read the files of every model, name each of them. DVC sees files, not installed packages: without
+the check of versions a new Pillow or torch would give other bytes unseen.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.files import read_text
 from cleanset.parsing import read_yaml
 from cleanset.validation import join_names, shown
 
@@ -25,6 +32,68 @@ _FILE = re.compile(r"(data/[a-z_]+/)([a-z][a-z0-9_]*)(\.[a-z]+)")
 """A file of one model in deps: folder, role, ending."""
 
 _ROLE = "${item.model}"
+
+COMPUTING = ("numpy", "pillow", "robustbench", "timm", "torch")
+"""Libraries that compute scores; their versions are recorded beside the scores."""
+DECISIVE = {
+    "preprocess": ("pillow", "pyarrow"),
+    "score": (*COMPUTING, "pyarrow"),
+    "export": ("pillow",),
+}
+"""Libraries by stage: Pillow decodes and encodes images, pyarrow writes its version into Parquet, others compute."""
+READING_LISTS = ("numpy", "pyarrow")
+"""Libraries that stage score needs of a model that is a published list."""
+
+_VERSION_FILE = {"preprocess": "dataset", "score": "scoring"}
+
+MAX_DEPTH = 50
+"""Nesting in files of DVC, which have under ten levels; PyYAML crashes the process at some 100,000."""
+
+
+class _Loader(yaml.CSafeLoader):
+    """Refuses a key twice, which each reader settles in its own way."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Check the keys of a mapping before others are merged into it."""
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for place, key in enumerate(keys):
+            if key in keys[:place]:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {shown(key)} a second time", node.start_mark
+                )
+        super().flatten_mapping(node)
+
+
+def load_yaml(text: str, with_aliases: bool = True) -> Any:
+    """The content of a dvc.yaml or dvc.lock, which may have more than files that people write (`parsing.parse_yaml`).
+
+    Raises YAMLError, and ValueError for deep nesting. Aliases, which can grow without bounds, are refused unless
+    `with_aliases`.
+    """
+    # the events first: it is building nested values that crashes
+    depth, loader = 0, yaml.CSafeLoader(text)
+    while loader.check_event():
+        event = loader.get_event()
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise ValueError(f"lists or tables more than {MAX_DEPTH} deep")
+        if isinstance(event, yaml.AliasEvent) and not with_aliases:
+            raise ValueError("an alias")
+    return yaml.load(text, Loader=_Loader)
+
+
+def stages_in(text: str, with_aliases: bool = True) -> dict[str, dict[str, Any]]:
+    """The stages of a dvc.yaml or dvc.lock by name. Raises YAMLError or ValueError as `load_yaml` does, and without."""
+    content = load_yaml(text, with_aliases)
+    stages = content.get("stages") if isinstance(content, dict) else None
+    if not (isinstance(stages, dict) and all(isinstance(stage, dict) for stage in stages.values())):
+        raise ValueError("no table of stages")
+    return stages
+
+
+def object_path(digest: str) -> str:
+    """The path of a file in DVC's cache and on its remotes, by its MD5."""
+    return f"files/md5/{digest[:2]}/{digest[2:]}"
 
 
 def check_params_named(edition: Edition) -> None:
@@ -152,3 +221,53 @@ def _kind(dep: object) -> tuple[str, str] | None:
     """Folder and ending of a model's file; None for another dep."""
     match = _FILE.fullmatch(dep) if isinstance(dep, str) else None
     return (match[1], match[3]) if match else None
+
+
+def check_versions(edition: Edition, root: str, stage: str, libraries: Iterable[str] | None = None) -> None:
+    """Raise CleansetError if a library that decides the bytes of `stage` is installed in another version than locked.
+
+    `libraries`: only these, where a run of the stage needs fewer than all. `root` (of params.yaml) leads to the folder
+    with requirements.txt. Where there is none, as beside an installed package, nothing is locked and nothing is
+    compared.
+    """
+    lock = edition.path(root) / "requirements.txt"
+    if not lock.is_file():
+        return
+    wanted = DECISIVE[stage] if libraries is None else tuple(libraries)
+    locked = locked_versions(read_text(lock, "expected what make lock writes"), wanted)
+    for name in wanted:
+        found = _installed(name)
+        if name in locked and found != locked[name]:
+            raise CleansetError(_difference(name, found, locked[name], lock, stage))
+
+
+def locked_versions(text: str, names: Iterable[str]) -> dict[str, str]:
+    """The version of each of these libraries that a requirements file pins for this Python and platform."""
+    wanted = set(names)
+    versions: dict[str, str] = {}
+    for line in text.splitlines():
+        name, pinned, _ = line.partition("==")
+        if pinned and canonicalize_name(name) in wanted:
+            # a line that is followed by hashes ends in a backslash
+            requirement = Requirement(line.removesuffix("\\").partition(" --hash")[0].strip())
+            if requirement.marker is None or requirement.marker.evaluate():
+                versions[canonicalize_name(name)] = next(iter(requirement.specifier)).version
+    return versions
+
+
+def _installed(name: str) -> str | None:
+    """The installed version without its local part: 2.11.0 for 2.11.0+cpu."""
+    try:
+        return version(name).partition("+")[0]
+    except PackageNotFoundError:
+        return None
+
+
+def _difference(name: str, found: str | None, locked: str, lock: Path, stage: str) -> str:
+    folder = _VERSION_FILE.get(stage)
+    anew = f"raise src/cleanset/{folder}/VERSION" if folder else f"run dvc repro --force {stage}"
+    installed = "not installed" if found is None else f"{found} is installed"
+    return (
+        f"{name}: {installed}, {locked} is locked in {lock}; expected the locked version, which decides the bytes of "
+        f"stage {stage}: install it (pip install {name}=={locked}), or lock anew (make lock) and {anew}"
+    )

@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from cleanset.edition.versions import COMPUTING
+from cleanset.edition.pipeline import COMPUTING
 from cleanset.files import sha256
 from cleanset.validation import shown
 

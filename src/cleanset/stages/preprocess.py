@@ -11,8 +11,7 @@ from cleanset.dataset.labels import kaggle_labels_beside, read_original_labels, 
 from cleanset.edition.models import check_lists
 from cleanset.edition.params import Dataset, read_params
 from cleanset.edition.paths import Edition
-from cleanset.edition.pipeline import check_params_named, check_roles
-from cleanset.edition.versions import check_versions
+from cleanset.edition.pipeline import check_params_named, check_roles, check_versions
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.codec import inspect

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from cleanset.edition.pipeline import stages_in
 from cleanset.errors import CleansetError, reason
 from cleanset.files import md5
 from cleanset.parsing import parse_json
@@ -117,32 +118,18 @@ def _path_and_md5(entry: object, what: str) -> tuple[str, str]:
     return path, digest
 
 
-class _LockLoader(yaml.SafeLoader):
-    """Refuses a key twice, which each reader settles in its own way, and merge keys, which can grow without bounds."""
-
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Check the keys of a mapping instead of merging others into it."""
-        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        for place, key in enumerate(keys):
-            if key == "<<" or key in keys[:place]:
-                what = "a merge key" if key == "<<" else f"the key {shown(key)} a second time"
-                raise yaml.constructor.ConstructorError(None, None, what, node.start_mark)
-
-
 def _outs(text: str, where: str) -> dict[str, dict[str, Any]]:
     """The outs of all stages in a dvc.lock, by path."""
     try:
-        # SafeLoader is Python throughout: deep nesting is a RecursionError there, and no end of the process
-        stages = yaml.load(text, Loader=_LockLoader)["stages"].values()
         outs: dict[str, dict[str, Any]] = {}
-        for out in (out for stage in stages for out in stage.get("outs", ())):
+        for out in (out for stage in stages_in(text, with_aliases=False).values() for out in stage.get("outs", ())):
             if not isinstance(out, dict) or not isinstance(out["path"], str):
                 raise TypeError(f"the out {shown(out)}")
             if out["path"] in outs:
                 raise ValueError(f"the out {shown(out['path'])} a second time")
             outs[out["path"]] = out
         return outs
-    except (yaml.YAMLError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, TypeError, KeyError) as error:
         raise CleansetError(f"{where}: not readable ({reason(error)}); expected what DVC 3 writes") from None
 
 

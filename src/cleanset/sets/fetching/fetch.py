@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from cleanset.edition.pipeline import object_path
 from cleanset.errors import CleansetError
 from cleanset.files import check_new, md5, new_folder, workspace_for
 from cleanset.progress import cache_folder, tracked
@@ -14,7 +15,7 @@ from cleanset.sets.fetching.cache import KeptSet, SetLocation, keep_commit, keep
 from cleanset.sets.fetching.cache import known_location as known
 from cleanset.sets.fetching.dvc_files import directory_md5, files_of, remote_of
 from cleanset.sets.fetching.git import COMMIT, PublishedSet, Snapshot, UnknownRevisionError, published_set, snapshot
-from cleanset.sets.fetching.stores import MissingError, Store, UnreachableError, object_path, store_of
+from cleanset.sets.fetching.stores import MissingError, Store, UnreachableError, store_of
 from cleanset.sets.manifest import MANIFEST
 
 THREADS = 16

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
+from cleanset.edition.pipeline import object_path
 from cleanset.errors import CleansetError, cut, reason
 from cleanset.files import open_file
 from cleanset.sets.fetching.dvc_files import Remote
@@ -43,11 +44,6 @@ class Store(Protocol):
 
     def read(self, md5: str) -> bytes:
         """The bytes of the file of this name, unchecked. Raises MissingError and UnreachableError."""
-
-
-def object_path(md5: str) -> str:
-    """The path of a file on a remote of DVC 3."""
-    return f"files/md5/{md5[:2]}/{md5[2:]}"
 
 
 def store_of(remote: Remote, repository_url: str) -> Store:

@@ -6,8 +6,8 @@ from textwrap import dedent
 
 import pytest
 
-from cleanset.edition.pipelines import modules
-from cleanset.edition.pipelines.modules import Definition, is_within, reached
+from cleanset.edition import dependencies as modules
+from cleanset.edition.dependencies import Definition, is_within, reached
 
 FILES = {
     "stage.py": """

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cleanset.edition.pipelines.relock import relock
+from cleanset.edition.dependencies import relock
 from cleanset.errors import CleansetError
 from tests.checkouts import Checkout
 
@@ -67,4 +67,4 @@ def test_a_raised_version_keeps_its_stages_out_of_date(pristine: Checkout, tmp_p
     clone = pristine.clone(tmp_path / "cleanset")
     (clone.folder / "src" / "cleanset" / "exports" / "VERSION").write_text("999\n")
     assert relock(clone.folder) == []
-    assert "exports/VERSION" in clone.run("dvc", "status", "export", check=False).stdout
+    assert "sets/VERSION" in clone.run("dvc", "status", "export", check=False).stdout

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from cleanset.cli import app
-from cleanset.edition.pipelines.dependencies import PLUMBING, projects_of, update_dependencies, with_code
-from cleanset.edition.pipelines.modules import path_of
+from cleanset.edition.dependencies import PLUMBING, path_of, projects_of, update_dependencies, with_code
 from cleanset.errors import CleansetError
 from tests.checkouts import Checkout
 

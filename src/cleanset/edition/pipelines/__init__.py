@@ -1,1 +1,0 @@
-"""The code that the stages of dvc.yaml files depend on: derived from imports, and entered into locks."""
