@@ -1,14 +1,26 @@
+""""""
+
 import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 from scipy.stats import binomtest
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
-from cleanset.statistics.paired import PairedCounts, difference_interval, holm, mcnemar_p, sign_test_p
+from cleanset.statistics.paired import (
+    PairedCounts,
+    difference_interval,
+    fold_interval,
+    holm,
+    mcnemar_p,
+    sign_test_p,
+    unpaired_difference,
+    wilson,
+)
 from tests.properties import examples
 
 COUNTS = st.tuples(*[st.integers(0, 3000)] * 4).filter(any).map(lambda each: PairedCounts(*each))
@@ -102,3 +114,77 @@ def test_the_sign_test_against_scipy(differences: list[int]) -> None:
     above, below = sum(each > 0 for each in differences), sum(each < 0 for each in differences)
     expected = binomtest(above, above + below).pvalue if above + below else 1.0
     assert sign_test_p(differences) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("correct", "images", "interval"),
+    [(81, 263, (0.2553, 0.3662)), (15, 148, (0.0624, 0.1605)), (0, 20, (0.0, 0.1611)), (1, 29, (0.0061, 0.1718))],
+)
+def test_the_published_intervals_of_shares(correct: int, images: int, interval: tuple[float, float]) -> None:
+    """Newcombe (1998), "Two-sided confidence intervals for the single proportion", table I, method 3."""
+    assert tuple(round(end, 4) for end in wilson(correct, images)) == interval
+
+
+@pytest.mark.slow
+@given(st.integers(1, 50_000).flatmap(lambda images: st.tuples(st.integers(0, images), st.just(images))))
+def test_the_interval_is_that_of_scipy(numbers: tuple[int, int]) -> None:
+    correct, images = numbers
+    expected = binomtest(correct, images).proportion_ci(0.95, method="wilson")
+    low, high = wilson(correct, images)
+    assert (low, high) == pytest.approx((expected.low, expected.high), abs=1e-12)
+    assert 0 <= low <= correct / images <= high <= 1
+
+
+@pytest.mark.parametrize(("correct", "images"), [(0, 0), (2, 1), (-1, 3)])
+def test_no_share_has_no_interval(correct: int, images: int) -> None:
+    with pytest.raises(ValueError, match=f"{correct} of {images}; expected a share of at least one image"):
+        wilson(correct, images)
+
+
+def test_the_corrected_interval_of_three_folds() -> None:
+    """Mean .7, s^2 .01; a third tested, so 1/3 + 1/2 of it; t with 2 degrees of freedom is 4.3026527."""
+    found = fold_interval([0.6, 0.7, 0.8], 1 / 2)
+    half = 4.302652729911275 * math.sqrt(0.01 * 5 / 6)
+    assert (found.low, found.high) == pytest.approx((0.7 - half, 0.7 + half))
+
+
+def test_without_the_correction_it_is_students_interval() -> None:
+    values = [0.61, 0.72, 0.55, 0.68]
+    low, high = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    found = fold_interval(values, 0)
+    assert (found.low, found.high) == pytest.approx((low, high))
+
+
+def test_one_fold_has_no_interval() -> None:
+    found = fold_interval([0.5], 0.25)
+    assert math.isnan(found.low)
+    assert math.isnan(found.high)
+
+
+def test_no_fold_is_an_error() -> None:
+    with pytest.raises(ValueError, match="expected one a fold"):
+        fold_interval([], 0.25)
+
+
+@pytest.mark.parametrize(
+    ("counts", "ends"),
+    [  # R. G. Newcombe (1998), table II, method 10
+        ((56, 70, 48, 80), (0.0524, 0.3339)),
+        ((9, 10, 3, 10), (0.1705, 0.8090)),
+        ((10, 10, 0, 20), (0.6791, 1.0)),
+    ],
+)
+def test_the_published_differences(counts: tuple[int, int, int, int], ends: tuple[float, float]) -> None:
+    found = unpaired_difference(*counts)
+    assert (found.low, found.high) == pytest.approx(ends, abs=5e-5)
+
+
+@given(st.integers(1, 50), st.integers(1, 50), st.data())
+def test_the_difference_of_the_reverse_is_its_mirror(images: int, others: int, data: st.DataObject) -> None:
+    correct, other = data.draw(st.integers(0, images)), data.draw(st.integers(0, others))
+    found, mirror = (
+        unpaired_difference(correct, images, other, others),
+        unpaired_difference(other, others, correct, images),
+    )
+    assert (found.low, found.high) == pytest.approx((-mirror.high, -mirror.low))
+    assert -1 <= found.low <= correct / images - other / others <= found.high <= 1
