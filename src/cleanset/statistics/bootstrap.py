@@ -20,7 +20,7 @@ with two and two in each, intervals of small shares begin too high. bench/interv
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -34,14 +34,14 @@ Draws = Literal["as_many", "one_fewer"]
 DRAWS: tuple[str, ...] = get_args(Draws)
 RESAMPLES = 1000
 LEVEL = 0.95
+"""Confidence level of an interval unless another is given."""
 PSEUDO_IMAGES = 4
 """Pseudo-images in a resample: about the square of the normal quantile of 95 %."""
 BLOCK = 100
 """Resamples that are summed at a time: 40 MB for 50,000 images."""
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(NamedTuple):
     """The ends of an interval; NaN where the statistic is NaN in a resample."""
 
     low: float
@@ -161,8 +161,11 @@ def percentile_interval(draws: npt.ArrayLike, level: float = LEVEL) -> Interval:
 
     A statistic that varies in no class, such as an error of 0, gets a point.
     """
-    low, high = _percentiles(draws, level)
-    return Interval(low, high)
+    outside = (1 - level) / 2
+    # one NaN among the draws makes both ends NaN, without a warning
+    with np.errstate(invalid="ignore"):
+        low, high = np.quantile(np.asarray(draws, np.float64), [outside, 1 - outside], axis=0)
+    return Interval(float(low), float(high))
 
 
 def reflected_interval(estimate: float, draws: npt.ArrayLike, level: float = LEVEL) -> Interval:
@@ -171,22 +174,13 @@ def reflected_interval(estimate: float, draws: npt.ArrayLike, level: float = LEV
     For statistics such as Score that resampling shifts: a variance of class means is larger in a resample by about
     what it already is too large in the sample, and percentiles would be off by twice that.
     """
-    low, high = _percentiles(draws, level)
+    low, high = percentile_interval(draws, level)
     return Interval(2 * estimate - high, 2 * estimate - low)
 
 
 def paired_difference(one: npt.ArrayLike, other: npt.ArrayLike, level: float = LEVEL) -> Interval:
     """The interval of one model's statistic minus the other's, both from the same resamples."""
     return percentile_interval(np.asarray(one) - np.asarray(other), level)
-
-
-def _percentiles(draws: npt.ArrayLike, level: float) -> tuple[float, float]:
-    """The two percentiles that leave out the same share of the values at both ends."""
-    outside = (1 - level) / 2
-    # one NaN among the draws makes both ends NaN, without a warning
-    with np.errstate(invalid="ignore"):
-        low, high = np.quantile(np.asarray(draws, np.float64), [outside, 1 - outside], axis=0)
-    return float(low), float(high)
 
 
 def _count(drawn: Ints, members: Ints, counts: npt.NDArray[np.uint16]) -> None:

@@ -39,7 +39,7 @@ def confidences(answers: "pd.DataFrame", kind: str) -> Floats:
     """The confidence of each answer, from the columns that are stored of its logits; higher is more confident.
 
     `max_logit`: the largest logit, as in the published kit. `softmax`: the top-1 class's probability, 0 to 1, from its
-    log-odds, since the stored probability is rounded to 1 from log-odds of 17 on. `margin`: the largest logit less
+    log-odds, since the stored probability is rounded to 1 above log-odds of 17. `margin`: the largest logit less
     the second. `energy`: the log-sum-exp of all logits, which is minus the energy (W. Liu and others, "Energy-based
     Out-of-distribution Detection", 2020). Raises CleansetError for another kind.
     """
@@ -105,7 +105,7 @@ def check_coverage(coverage: float) -> None:
 
 
 def threshold(confidence: Floats, coverage: float, ranking: str = "as_published") -> float:
-    """The confidence from which on a model answers, set on clean images so that it covers the share `coverage`.
+    """The lowest confidence with which a model answers, set on clean images so that it covers the share `coverage`.
 
     Ties at the threshold are answered, so that more may be covered. Raises CleansetError as `covered` does, and where
     `plain` would abstain on every image.
@@ -114,8 +114,8 @@ def threshold(confidence: Floats, coverage: float, ranking: str = "as_published"
     count = images_of(coverage, len(confidence)) if ranking == "plain" else int(coverage * len(confidence))
     if count == 0 and ranking == "plain":
         raise CleansetError(
-            f"coverage: {shown(coverage)} of {len(confidence)} images is none, and so a threshold that abstains on "
-            "everything; expected at least one image: raise it"
+            f"coverage: {shown(coverage)} of {len(confidence)} images covers not one: the threshold would abstain on "
+            "all of them; expected at least one image: raise the coverage"
         )
     return float(np.sort(confidence)[::-1][count - 1])
 

@@ -13,13 +13,10 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from cleanset.statistics.bootstrap import Interval
-
-LEVEL = 0.95
-"""Confidence level of an interval unless another is given."""
+from cleanset.statistics.bootstrap import LEVEL, Interval
 
 
-def wilson(correct: int, images: int, level: float = LEVEL) -> tuple[float, float]:
+def wilson(correct: int, images: int, level: float = LEVEL) -> Interval:
     """Wilson's score interval of a share, without correction for continuity, within 0 to 1.
 
     For the share of a population of which `images` were drawn and `correct` are correct (E. B. Wilson, 1927; method 3
@@ -35,7 +32,7 @@ def wilson(correct: int, images: int, level: float = LEVEL) -> tuple[float, floa
     # at the ends the two terms are equal but for rounding
     low = 0.0 if correct == 0 else centre - half
     high = 1.0 if correct == images else centre + half
-    return low, high
+    return Interval(low, high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +83,7 @@ def sign_test_p(differences: npt.ArrayLike) -> float:
     return mcnemar_p(PairedCounts(0, above, below, len(signs) - above - below))
 
 
-def difference_interval(counts: PairedCounts, level: float = LEVEL) -> tuple[float, float]:
+def difference_interval(counts: PairedCounts, level: float = LEVEL) -> Interval:
     """The interval of the difference of two paired shares, within -1 to 1; raises ValueError without images.
 
     Method 10 of R. G. Newcombe, Improved confidence intervals for the difference between binomial proportions based on
@@ -105,7 +102,7 @@ def difference_interval(counts: PairedCounts, level: float = LEVEL) -> tuple[flo
 
     low = difference - distance(first / images - first_low, second_high - second / images)
     high = difference + distance(first_high - first / images, second / images - second_low)
-    return max(low, -1.0), min(high, 1.0)
+    return Interval(max(low, -1.0), min(high, 1.0))
 
 
 def _corrected_phi(counts: PairedCounts, first: int, second: int) -> float:

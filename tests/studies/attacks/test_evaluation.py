@@ -1,4 +1,4 @@
-"""`attacks evaluate` on a folder of drawn images: models of one's own, a command, what is written, what is refused."""
+"""`attacks evaluate` on a folder of drawn images: custom models, a command, what is written, what is refused."""
 
 import json
 import sys

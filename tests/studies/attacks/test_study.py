@@ -91,7 +91,7 @@ def test_every_default_is_that_of_the_table() -> None:
 
 def test_guess_is_always_there(tmp_path: Path) -> None:
     assert settings(tmp_path, "attacks: {none: {}}\n").names == ["none", "guess"]
-    with pytest.raises(CleansetError, match="guess is always there; expected it left out"):
+    with pytest.raises(CleansetError, match="guess is always there; leave it out"):
         settings(tmp_path, "attacks: {guess: {}}\n")
 
 

@@ -318,6 +318,9 @@ class Guess:
         return subject.pixels if mistake is None else self.changed(*mistake)
 
 
+IMAGE_ALONE = Ball("Linf", 0.0)
+
+
 class NoAttack(Parameters):
     """The null attack, which changes nothing."""
 
@@ -336,11 +339,7 @@ class Null:
 
     name: str = "none"
     group_size: int = 1
-
-    @property
-    def ball(self) -> Ball:
-        """The image alone."""
-        return Ball("Linf", 0.0)
+    ball: Ball = IMAGE_ALONE
 
     def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
         """The images."""

@@ -104,7 +104,7 @@ def attack_params(asked: AskedAttacks) -> AttackParams:
         read = read_yaml(asked.params_file, "expected the params of attacks, as of a study")
         content = dict(read) if isinstance(read, dict) else {}
         if content.pop("wrapped", None):
-            raise CleansetError(f"{where}: wrapped: models are named by --model here; expected it left out")
+            raise CleansetError(f"{where}: wrapped: models are named by --model here; leave it out")
     else:
         for name in asked.names:
             check_known("--attacks", name, [each for each in KINDS if each != GUESS])

@@ -70,10 +70,9 @@ class Judge:
     """The float64 logits of images by one model; each image goes through the network alone.
 
     So the logits of an image do not depend on the others, bit for bit. A random model draws on the CPU, from the
-    beginning of a seed for each image: so they are the same on any machine and whenever they are asked for. One of
-    one's own draws what it likes; the global generators of torch and numpy begin at the same seed.
-    `lpips`: with what LPIPS is measured; None: not at all. `precision`: another than float64 for a network that does
-    not run in it.
+    beginning of a seed for each image: so they are the same on any machine and whenever they are asked for. What a
+    custom random model draws is its own; the global generators of torch and numpy begin at the same seed.
+    `lpips`: None for leaving LPIPS out. `precision`: another than float64 for a network that does not run in it.
     """
 
     def __init__(

@@ -207,7 +207,7 @@ def _with_kinds(attacks: object) -> object:
     found: dict[Any, Any] = {}
     for name, entry in attacks.items():
         if name == GUESS:
-            raise ValueError(f"{GUESS} is always there; expected it left out")
+            raise ValueError(f"{GUESS} is always there; leave it out")
         if name == WORST_CASE:
             raise ValueError(f"{WORST_CASE} stands for all attacks; expected another name")
         # YAML reads a name with nothing after it as null: all parameters have defaults
