@@ -65,6 +65,6 @@ def test_an_unknown_digest_is_refused(pristine: Checkout, tmp_path: Path) -> Non
 def test_a_raised_version_keeps_its_stages_out_of_date(pristine: Checkout, tmp_path: Path) -> None:
     """It says that the outputs change, which only running the stages gives."""
     clone = pristine.clone(tmp_path / "cleanset")
-    (clone.folder / "src" / "cleanset" / "exports" / "VERSION").write_text("999\n")
+    (clone.folder / "src" / "cleanset" / "sets" / "VERSION").write_text("999\n")
     assert relock(clone.folder) == []
     assert "sets/VERSION" in clone.run("dvc", "status", "export", check=False).stdout
