@@ -19,8 +19,8 @@ from cleanset.errors import CleansetError
 from cleanset.files import BLOCK_BYTES, blocks_of, md5, open_file, read_bytes, read_text
 from cleanset.measure.compare import report as compare
 from cleanset.measure.sets import open_list
+from cleanset.sets.archive import signer
 from cleanset.sets.folder import read_regular_file
-from cleanset.sets.verify import signer
 from cleanset.studies.contest.reading import read_rules
 from cleanset.studies.realness.analysing import texts_of
 from tests.time_limits import at_most

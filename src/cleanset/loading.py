@@ -9,7 +9,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.sets.description import manifest_sha256_of
-from cleanset.sets.fetching.git import is_address, published_set
+from cleanset.sets.fetching.repository import is_address, published_set
 from cleanset.sets.folder import CHECKSUMS, CROISSANT, manifest_text, read_checksums, read_regular_file
 from cleanset.sets.image_set import ImageSet
 from cleanset.sets.manifest import MANIFEST, Entry, check_set, read_manifest

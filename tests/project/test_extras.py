@@ -60,12 +60,12 @@ def project(repository: Path) -> dict[str, list[str]]:
     [
         (
             "",
-            "cli loading fetching.fetch exports.verify exports.rebuild exports.archive exports.image_set "
-            "exports.citations published.image_set published.digests published.kept_set "
-            "evaluation.command evaluation.terminal evaluation.function",
+            "cli loading sets.fetching.fetch sets.verify sets.rebuild sets.archive sets.image_set sets.description "
+            "sets.published.image_set sets.published.source_images "
+            "measure.command measure.terminal measure.function",
         ),
         ("evaluate", "cli evaluation.run evaluation.batches evaluation.page evaluation.function"),
-        ("torch", "loading exports.torch_dataset"),
+        ("torch", "loading sets.torch_dataset"),
         ("study", "cli studies.realness.analysing studies.realness.ordinal"),
         (
             "review",
@@ -74,8 +74,8 @@ def project(repository: Path) -> dict[str, list[str]]:
         ),
         (
             "build",
-            "cli edition.create edition.doctor scoring.ensemble published.command report.pages exports.arrays "
-            "compare.report stages.preprocess stages.score stages.intersect stages.select stages.crops "
+            "cli edition.create edition.doctor scoring.ensemble sets.published.replay sets.arrays "
+            "measure.compare.report stages.preprocess stages.score stages.intersect stages.select stages.crops "
             "stages.score_crops stages.review_apply stages.export stages.count stages.report "
             "studies.realness.analysing studies.realness.planning",
         ),

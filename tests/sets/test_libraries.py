@@ -18,7 +18,7 @@ from rdflib import Graph
 from torchvision.datasets import ImageFolder
 
 from cleanset.dataset.ilsvrc import label_names
-from cleanset.sets.croissant import croissant_json
+from cleanset.sets.catalogues import croissant_json
 from cleanset.sets.description import Release
 from tests.sets.conftest import FILES
 from tests.sets.entries import WHOLE

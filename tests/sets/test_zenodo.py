@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from cleanset.sets import publish
+from cleanset.sets.catalogues import zenodo_json
 from cleanset.sets.description import Release
-from cleanset.sets.zenodo import zenodo_json
 from tests.sets.entries import CROPPED, WHOLE
 
 RELEASE = Release("1.2.3", "2026-01-31", "val.tar", "", "One reviewer < two & enough.", ("ann",))

@@ -9,7 +9,7 @@ from pathlib import Path
 from cleanset.errors import CleansetError
 from cleanset.files import open_descriptor, sha256, write_text
 from cleanset.review.store import GUIDELINES
-from cleanset.sets.croissant import croissant_json
+from cleanset.sets.catalogues import croissant_json
 from cleanset.sets.description import Release
 from cleanset.sets.manifest import MANIFEST, Entry, manifest_csv, read_manifest
 

@@ -8,8 +8,9 @@ from cleanset.errors import CleansetError
 from cleanset.files import new_folder, sha256
 from cleanset.review.store import GUIDELINES
 from cleanset.sets import verify
-from cleanset.sets.archive import write_tar
+from cleanset.sets.archive import sign, write_tar
 from cleanset.sets.card import card_without_images
+from cleanset.sets.catalogues import zenodo_json
 from cleanset.sets.description import TERMS_URL, Release, licence_text, name_of, release_of
 from cleanset.sets.folder import (
     CARD,
@@ -27,8 +28,6 @@ from cleanset.sets.folder import (
     read_regular_file,
 )
 from cleanset.sets.manifest import MANIFEST, Entry
-from cleanset.sets.verify import sign
-from cleanset.sets.zenodo import zenodo_json
 
 WORD_ON_TERMS = (
     "These are ImageNet's images, whole or cropped. Its terms of access allow research and education, nothing "

@@ -1,126 +1,35 @@
-"""Signatures by OpenSSH, which is on every machine already and which its authors keep: `ssh-keygen -Y`.
+"""The command `verify`: the folder of a finished set against its manifest and checksums, and its signature."""
 
-The signed file is that of the checksums, which has the digests of all other descriptions; the manifest among them has
-those of the images. So one signature covers the set, and one flipped bit anywhere breaks the chain.
-
-The command `verify`: the folder of a finished set against its manifest, and its signature.
-"""
-
-import base64
-import binascii
 import json
 import os
 import re
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from cleanset.errors import CleansetError, one_line
-from cleanset.files import read_bytes, sha256
+from cleanset.errors import CleansetError
+from cleanset.files import sha256
 from cleanset.progress import available_cores
-from cleanset.sets.archive import unpack
-from cleanset.sets.description import UNPUBLISHED, name_of, release_of
-from cleanset.sets.description_check import checksum_problems, derived_problems, is_without_images
+from cleanset.sets.archive import SignatureError, signer, unpack
+from cleanset.sets.catalogues import croissant_json, zenodo_json
+from cleanset.sets.description import UNPUBLISHED, Release, name_of, release_of
 from cleanset.sets.folder import (
     CARD,
     CHECKSUMS,
     CROISSANT,
     DESCRIPTIONS,
+    METADATA,
+    OPTIONAL,
     SIGNATURE,
     ZENODO,
+    checksums,
     manifest_text,
+    metadata_csv,
+    read_checksums,
     read_regular_file,
 )
-from cleanset.sets.manifest import MANIFEST, Entry, Problem, check_manifest, duplicates
-
-NAMESPACE = "cleanset"
-"""Purpose of a signature (ssh-keygen -n); one given for another purpose does not count."""
-
-_ARMOUR = ("-----BEGIN SSH SIGNATURE-----\n", "-----END SSH SIGNATURE-----\n")
-# where ssh-keygen breaks the lines of a signature
-_LINE_CHARACTERS = 70
-_PUBLIC_KEY = re.compile(r"(ssh-|ecdsa-|sk-)\S+ [A-Za-z0-9+/]+=*( .*)?\s*")
-_GOOD = re.compile(r'Good "cleanset" signature (?:for (?P<who>.*) )?with (?P<key>\S+) key (?P<digest>\S+)')
-
-
-class SignatureError(Exception):
-    """A signature that is missing, of other content, or not by an allowed signer; the message says which."""
-
-
-def sign(data: bytes, key: Path) -> bytes:
-    """The signature of `data` by a private SSH key, or by the agent that holds the one of a public key."""
-    if not key.is_file():
-        raise CleansetError(f"{key}: missing; expected an SSH key, such as ~/.ssh/id_ed25519 (ssh-keygen makes one)")
-    done = _ssh_keygen("sign", "-n", NAMESPACE, "-f", str(key), data=data)
-    if done.returncode:
-        raise CleansetError(f"{key}: not signed: {_last_line(done.stderr)}")
-    return done.stdout
-
-
-def signer(data: bytes, signature: bytes, signers: Path) -> str:
-    """The signer of `data`, as "alice@example.org, ED25519 key SHA256:...".
-
-    `signers` is a public key, or a list as ssh-keygen(1) describes under ALLOWED SIGNERS. Raises SignatureError for a
-    signature that is not valid, and CleansetError if `signers` cannot be read.
-    """
-    _check_armour(signature)
-    try:
-        known = read_bytes(signers).decode("utf-8")
-    except FileNotFoundError:
-        raise CleansetError(f"{signers}: missing; expected the signer's public key, or allowed signers") from None
-    except UnicodeDecodeError:
-        raise CleansetError(f"{signers}: not a text file; expected a public key, or allowed signers") from None
-    if _PUBLIC_KEY.fullmatch(known):
-        # a list of signers begins each line with a name; * stands for any
-        known = f"* {known}"
-    elif "PRIVATE KEY" in known:
-        raise CleansetError(f"{signers}: a private key; expected the public one, {signers.name}.pub")
-    # ssh-keygen takes only the signed data from its standard input, signers and signature from files
-    with tempfile.TemporaryDirectory() as folder:
-        allowed, signed = Path(folder, "allowed_signers"), Path(folder, "signature")
-        allowed.write_text(known, encoding="utf-8")
-        signed.write_bytes(signature)
-        files = ("-f", str(allowed), "-s", str(signed))
-        # verify asks for the name of the signer, which only the list of signers knows
-        found = _ssh_keygen("find-principals", *files)
-        if found.returncode:
-            raise SignatureError(f"not by a signer in {signers} ({_last_line(found.stderr)})")
-        who = found.stdout.decode().split("\n")[0]
-        done = _ssh_keygen("verify", "-n", NAMESPACE, "-I", who, *files, data=data)
-    good = _GOOD.search(done.stdout.decode())
-    if done.returncode or good is None:
-        raise SignatureError(f"not valid ({_last_line(done.stderr) or _last_line(done.stdout)})")
-    return f"{'' if who == '*' else f'{who}, '}{good['key']} key {good['digest']}"
-
-
-def _check_armour(signature: bytes) -> None:
-    """Raise SignatureError unless these are the bytes that ssh-keygen writes; it reads others, too."""
-    try:
-        body = signature.decode("ascii").removeprefix(_ARMOUR[0]).removesuffix(_ARMOUR[1])
-        encoded = base64.b64encode(base64.b64decode(body.replace("\n", ""), validate=True)).decode()
-    except (UnicodeDecodeError, binascii.Error):
-        raise SignatureError("not as ssh-keygen writes it") from None
-    lines = (encoded[start : start + _LINE_CHARACTERS] for start in range(0, len(encoded), _LINE_CHARACTERS))
-    if signature.decode("ascii") != _ARMOUR[0] + "".join(f"{line}\n" for line in lines) + _ARMOUR[1]:
-        raise SignatureError("not as ssh-keygen writes it")
-
-
-def _ssh_keygen(action: str, *arguments: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    # looked up first: subprocess would raise an OSError that names no remedy
-    program = shutil.which("ssh-keygen")
-    if program is None:
-        raise CleansetError("ssh-keygen: not installed; signatures need OpenSSH 8.2 or later: install openssh-client")
-    return subprocess.run([program, "-Y", action, *arguments], input=data, capture_output=True, check=False)
-
-
-def _last_line(output: bytes) -> str:
-    lines = output.decode("utf-8", "replace").strip().splitlines()
-    return one_line(lines[-1]) if lines else "ssh-keygen gives no reason"
-
+from cleanset.sets.manifest import MANIFEST, CheckedManifest, Entry, Problem, check_manifest, duplicates
 
 BATCH_FILES = 32
 """Files that a thread takes at a time."""
@@ -128,6 +37,9 @@ BATCH_FILES = 32
 _RELEASE = re.compile(r"[a-z][a-z0-9_]*@[0-9]+\.[0-9]+\.[0-9]+")
 _PUBLISHED_NAME = re.compile(r"cleanset-[a-z][a-z0-9_]*-[0-9]+\.[0-9]+\.[0-9]+")
 _IMAGE_ENDINGS = (".jpeg", ".jpg", ".png")
+
+_WITNESSES = {MANIFEST: CROISSANT, METADATA: MANIFEST}
+"""By file, another that it must agree with: where that one has its SHA-256 in CHECKSUMS, CHECKSUMS is at fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +119,7 @@ def _verify(folder: Path, decode: bool, signers: Path | None) -> Verification:
     problems = [*manifest.problems, *duplicates(manifest.entries)]
     files, empty, others = _contents(folder)
     placed = _placed(manifest.entries, files)
-    with_images = bool(placed) or not is_without_images(folder, files)
+    with_images = bool(placed) or not _is_without_images(folder, files)
     found = {each.line for each in placed}
     for line, entry in manifest.entries.items():
         if with_images and line not in found:
@@ -219,9 +131,9 @@ def _verify(folder: Path, decode: bool, signers: Path | None) -> Verification:
     problems += [Problem("surplus", name, "not a regular file", "nothing") for name in sorted(others)]
     release = release_of(read_regular_file(folder / CROISSANT) if CROISSANT in files else b"")
     # what is made from a faulty manifest differs for that reason alone
-    derived = [] if manifest.problems else list(derived_problems(folder, files, manifest, release, with_images))
+    derived = [] if manifest.problems else list(_derived_problems(folder, files, manifest, release, with_images))
     problems += derived
-    problems += checksum_problems(folder, files, with_images, agreeing=not manifest.problems and not derived)
+    problems += _checksum_problems(folder, files, with_images, agreeing=not manifest.problems and not derived)
     whose = _signer(folder, files, signers) if signers else None
     if isinstance(whose, Problem):
         problems.append(whose)
@@ -354,3 +266,56 @@ def _signer(folder: Path, files: set[str], signers: Path) -> str | Problem:
 
 def _has_bad_signature(verification: Verification) -> bool:
     return any(problem.what == "signature" for problem in verification.problems)
+
+
+def _derived_problems(
+    folder: Path, files: set[str], manifest: CheckedManifest, release: Release, with_images: bool
+) -> Iterator[Problem]:
+    """Problems of the files that are made from the manifest: missing, or made from another one."""
+    entries = list(manifest.entries.values())
+    texts = {CROISSANT: croissant_json(entries, sha256(manifest.text.encode()), release)}
+    if with_images:
+        texts[METADATA] = metadata_csv(manifest.text)
+    if ZENODO in files and entries:
+        texts[ZENODO] = zenodo_json(entries, release, with_images)
+    for name, text in texts.items():
+        if name not in files:
+            yield Problem("missing", name, "nothing", f"what is made from {MANIFEST}")
+        elif read_regular_file(folder / name) != text.encode():
+            yield Problem("unlike", name, "something else", f"what is made from {MANIFEST}")
+
+
+def _is_without_images(folder: Path, files: set[str]) -> bool:
+    """Whether a set was published without its images, and so without METADATA, which needs them."""
+    # a METADATA that is listed but lost is a fault, not a set without images
+    return CHECKSUMS in files and METADATA not in {*files, *read_checksums(folder)[1]}
+
+
+def _checksum_problems(folder: Path, files: set[str], with_images: bool, agreeing: bool) -> Iterator[Problem]:
+    """Problems of the files that describe the set, compared with CHECKSUMS.
+
+    `agreeing`: the manifest is valid, and what is made from it is as it was made.
+    """
+    if CHECKSUMS not in files:
+        yield Problem("missing", CHECKSUMS, "nothing", "the digests of the files that describe the set")
+        return
+    text, listed = read_checksums(folder)
+    needed = [name for name in DESCRIPTIONS if name not in OPTIONAL and (with_images or name != METADATA)]
+    if checksums(listed) != text or not set(needed) <= set(listed) <= set(DESCRIPTIONS):
+        yield Problem("unlike", CHECKSUMS, "something else", f"a SHA-256 and a name for each of {', '.join(needed)}")
+        return
+    found = {name: sha256(read_regular_file(folder / name)) for name in listed if name in files}
+    for name, digest in listed.items():
+        witness = _WITNESSES.get(name)
+        if name not in files:
+            yield Problem("missing", name, "nothing", digest)
+        elif found[name] == digest:
+            continue
+        elif agreeing and witness in found and found[witness] == listed[witness]:
+            correct = f"{found[name][:12]}..., with which {witness} agrees"
+            yield Problem("changed", CHECKSUMS, f"{digest[:12]}... of {name}", correct)
+        else:
+            yield Problem("changed", name, found[name], f"{digest[:12]}... as in {CHECKSUMS}")
+    for name in DESCRIPTIONS:
+        if name in files and name not in listed:
+            yield Problem("surplus", name, "a file", f"nothing, for {CHECKSUMS} does not list it")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import cleanset
-from cleanset.sets.fetching.cache import STALE_SECONDS
+from cleanset.sets.fetching.fetch import STALE_SECONDS
 from tests.checkouts import files
 from tests.sets.conftest import FILES
 from tests.sets.fetching.publisher import Publisher, Web

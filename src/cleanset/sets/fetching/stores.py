@@ -12,8 +12,7 @@ from urllib.parse import quote, unquote, urlsplit
 from cleanset.edition.pipeline import object_path
 from cleanset.errors import CleansetError, cut, reason
 from cleanset.files import open_file
-from cleanset.sets.fetching.dvc_files import Remote
-from cleanset.sets.fetching.git import without_credentials
+from cleanset.sets.fetching.repository import Remote, without_credentials
 from cleanset.validation import shown
 
 ATTEMPTS = 3
