@@ -150,11 +150,10 @@ class Classification:
     """The name of the library's network in its weights, behind the normalisation."""
 
     def test_table(self, sheets: Path) -> pd.DataFrame:
-        """The rows of test.csv; a classifier has no `sheets`."""
-        return self.test()
+        """Rows of TEST_COLUMNS for each scenario of the run's tests, on the images left out; none without any.
 
-    def test(self) -> pd.DataFrame:
-        """Rows of TEST_COLUMNS for each scenario of the run's tests, on the images left out; none without any."""
+        A classifier has no `sheets`.
+        """
         found = [pd.DataFrame(columns=list(TEST_COLUMNS))]
         for scenario in self.data.run.tests if len(self.data.left_out) else []:
             images = in_scenario(self.data.left_out, scenario)

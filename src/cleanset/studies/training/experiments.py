@@ -112,13 +112,6 @@ def _of(by_fold: pd.DataFrame, run: str, scenario: str) -> pd.DataFrame:
     return by_fold[(by_fold["run"] == run) & (by_fold["scenario"] == scenario)]
 
 
-def check_scenarios(found: Sequence[str], run: str, wanted: Iterable[str]) -> None:
-    """Raise CleansetError naming the first scenario that a run was not tested on."""
-    for name in wanted:
-        if name not in found:
-            raise CleansetError(f"run {run}: not tested on {name}; expected it in its test.csv: train the run again")
-
-
 def grid_runs(grids: Mapping[str, Sequence[str]], runs: Iterable[str], name: str) -> list[str]:
     """The runs of a grid, in the order of the runs; a grid is of names, and of patterns such as `ex2_*`.
 

@@ -154,7 +154,9 @@ def read_fold(
     """The data of a run's fold. Raises CleansetError for an unknown run or fold, and for classes without images."""
     run = params.run(name)
     check_known("fold", fold, run.fold_names())
-    images, folds = read_table(study.images, TRAINING_IMAGES), read_folds(study)
+    if not study.folds.is_file():
+        raise CleansetError(f"{study.folds}: missing; expected the table that stage data writes: run dvc repro")
+    images, folds = read_table(study.images, TRAINING_IMAGES), pd.read_csv(study.folds)
     if images["file"].tolist() != folds["file"].tolist():
         raise CleansetError(
             f"{study.folds}: of other images than {study.images.name}; expected the same: run dvc repro"
@@ -168,13 +170,6 @@ def read_fold(
         missing = ", ".join(wnids()[class_index] for class_index in sorted(wanted))
         raise CleansetError(f"runs.{name}.classes: no training images of {missing}; expected classes that have some")
     return FoldData(study, params, name, fold, training, left_out, classes, device, share)
-
-
-def read_folds(study: TrainingStudy) -> pd.DataFrame:
-    """The table of folds. Raises CleansetError if it is missing."""
-    if not study.folds.is_file():
-        raise CleansetError(f"{study.folds}: missing; expected what stage data writes: run dvc repro")
-    return pd.read_csv(study.folds)
 
 
 def _of_classes(images: pd.DataFrame, run: Run) -> pd.DataFrame:

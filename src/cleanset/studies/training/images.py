@@ -25,7 +25,7 @@ from cleanset.tables import CLASS, FILE, NAME, SHA256, Table, nullable
 
 # OpenCV and SciPy are loaded for scenarios only
 if TYPE_CHECKING:
-    from cleanset.studies.robustness.scenarios.scenes import SceneImage, SceneMask
+    from cleanset.studies.robustness.scenarios.scenes import SceneImage, SceneMask, StoredFile
 
 SUFFIXES = (".jpg", ".jpeg", ".png")
 TRAINING_IMAGES = Table(
@@ -147,20 +147,25 @@ def in_scenario(images: pd.DataFrame, scenario: str) -> pd.DataFrame:
 
 
 def _scenes(study: TrainingStudy, data: Data, images: pd.DataFrame, scenario: str) -> "SceneImage":
-    from cleanset.studies.robustness.scenarios.scenes import SceneImage, SceneMask, StoredFile, photograph_files
+    from cleanset.studies.robustness.scenarios.scenes import SceneImage, SceneMask, StoredFile
 
     folder, names, masks = study.folder / data.images, wnids(), {}
     columns = (images[name] for name in ("file", "class_index", "mask", "mask_sha256"))
     for file, class_index, mask, digest in zip(*columns, strict=True):
         stored = StoredFile(study.folder / data.masks / mask, digest)
         masks[folder / file] = SceneMask(stored, data.mask_format, names[class_index], None)
-    # the study of robustness compares them with the edition's images
-    photographs = photograph_files(study.robustness.backgrounds, _never, {}, {}) if scenario == RANDOM else ()
-    return SceneImage(masks, photographs)
+    return SceneImage(masks, photographs_for(study, [scenario]))
 
 
-def _never(file: str) -> Image.Image:
-    raise KeyError(file)
+def photographs_for(study: TrainingStudy, scenarios: Sequence[str]) -> "tuple[StoredFile, ...]":
+    """The photographs of the robustness study, where random_background is among the scenarios."""
+    from cleanset.studies.robustness.scenarios.scenes import photograph_files
+
+    def decoded(file: str) -> Image.Image:
+        raise KeyError(file)
+
+    # that study has compared them with the edition's images, so none is decoded here for its digest
+    return photograph_files(study.robustness.backgrounds, decoded, {}, {}) if RANDOM in scenarios else ()
 
 
 def generated_file(folder: Path, file: str) -> Path:

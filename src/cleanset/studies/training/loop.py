@@ -177,7 +177,7 @@ def train(
     stepping = _Stepping(task, settings, network, optimizer, scheduler, steps, step)
     start = perf_counter() - trained.seconds
     for epoch in range(first, math.ceil(steps / per_epoch) + 1):
-        if _is_over(trained.history, settings):
+        if settings.early_stopping is not None and stops_early(trained.history, settings.early_stopping):
             break
         means = stepping.epoch(epoch, trained, start, report)
         validation = _from_first(task.validate() if share.rank == 0 else {}, share)
@@ -233,7 +233,7 @@ class _Stepping(Generic[Batch]):
         """Learn from a batch; its loss. Raises CleansetError, before the weights change, if that is not finite."""
         self.scheduler.step_update(self.step)
         is_bfloat16 = self.settings.precision == "bfloat16"
-        with torch.autocast(_device(self.task.network).type, torch.bfloat16, enabled=is_bfloat16):
+        with torch.autocast(next(self.task.network.parameters()).device.type, torch.bfloat16, enabled=is_bfloat16):
             outcome = self.task.loss(self.network, batch, epoch)
         self.optimizer.zero_grad(set_to_none=True)
         outcome.loss.backward()  # type: ignore[no-untyped-call]
@@ -265,10 +265,6 @@ def best_epoch(history: Sequence[Row]) -> int:
 def stops_early(history: Sequence[Row], patience: int) -> bool:
     """Whether the last `patience` epochs brought no smaller validation loss."""
     return bool(history) and history[-1]["epoch"] - best_epoch(history) >= patience
-
-
-def _is_over(history: Sequence[Row], settings: Optimization) -> bool:
-    return settings.early_stopping is not None and stops_early(history, settings.early_stopping)
 
 
 def _scheduler(optimizer: torch.optim.Optimizer, settings: Optimization, steps: int, per_epoch: int) -> Any:
@@ -313,7 +309,3 @@ def _state(network: nn.Module, optimizer: torch.optim.Optimizer, trained: Traine
 
 def _copy(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: value.detach().cpu().clone() for name, value in tensors.items()}
-
-
-def _device(network: nn.Module) -> torch.device:
-    return next(network.parameters()).device

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
 from cleanset.errors import CleansetError
 from cleanset.parsing import read_yaml
@@ -29,7 +29,6 @@ Epochs = Annotated[int, Field(ge=0, le=100_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Scenario = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 
 NAMED_CLASSES: Mapping[str, list[str]] = {
     "ximagenet_12": [
@@ -73,6 +72,15 @@ CONVOLUTIONAL: dict[str, Any] = {"optimizer": "sgd", "rate": 0.01, "momentum": 0
 ATTENTION: dict[str, Any] = {"optimizer": "adamw", "rate": 6e-5, "weight_decay": 0.01, "warm_up_epochs": 3}
 
 
+def _known_scenario(name: str) -> str:
+    if name not in (ORIGINAL, *SCENARIOS):
+        raise ValueError(f"unknown scenario {shown(name)}; expected one of {', '.join((ORIGINAL, *SCENARIOS))}")
+    return name
+
+
+Scenario = Annotated[str, AfterValidator(_known_scenario)]
+
+
 class Data(Section):
     """The training images: a folder per wnid, relative to the study.
 
@@ -96,11 +104,6 @@ class Network(Section):
     name: Annotated[str, Field(min_length=1)]
     encoder: str | None = None
     pretrained: bool = False
-
-    @property
-    def is_transformer(self) -> bool:
-        """Whether it is a vision transformer, or has one as encoder."""
-        return (self.encoder or self.name).lower().startswith(TRANSFORMERS)
 
 
 class Adversarial(Section):
@@ -229,20 +232,10 @@ class Run(Optimization):
     def _named_tests(cls, found: object) -> object:
         return _named_list(found, NAMED_TESTS, "scenarios")
 
-    @field_validator("scenario")
-    @classmethod
-    def _known_scenario(cls, name: str) -> str:
-        return _checked_scenario(name)
-
     @field_validator("trained_on")
     @classmethod
     def _known_corruptions(cls, names: list[str]) -> list[str]:
         return check_names(names, corruptions_of)
-
-    @field_validator("test")
-    @classmethod
-    def _known_scenarios(cls, names: list[str] | None) -> list[str] | None:
-        return names if names is None else [_checked_scenario(name) for name in names]
 
     @model_validator(mode="after")
     def _fits_its_task(self) -> "Run":
@@ -289,12 +282,6 @@ def _named_list(found: object, known: Mapping[str, list[str]], what: str) -> obj
     if found not in known:
         raise ValueError(f"unknown list {shown(found)}; expected {', '.join(known)}, or a list of {what}")
     return known[found]
-
-
-def _checked_scenario(name: str) -> str:
-    if name not in (ORIGINAL, *SCENARIOS):
-        raise ValueError(f"unknown scenario {shown(name)}; expected one of {', '.join((ORIGINAL, *SCENARIOS))}")
-    return name
 
 
 def _of_protocol(content: Mapping[str, object]) -> dict[str, Any]:

@@ -130,7 +130,7 @@ def model_entry(study: TrainingStudy, files: RunFiles, weights: Path | None = No
     record = read_record(files.record)
     settings, path = record["settings"], weights or files.weights
     if settings["task"] != "classification":
-        raise CleansetError(f"{record['run']}: a run of {settings['task']}; expected one that classifies")
+        raise CleansetError(f"{record['run']}: a run of {settings['task']}; expected a run of classification")
     if not path.is_file() or sha256(path.read_bytes()) != record["weights_sha256"]:
         raise CleansetError(f"{path}: missing, or not the weights of {files.record}; expected these: {REMEDY}")
     network, classes = settings["network"], record["classes"]

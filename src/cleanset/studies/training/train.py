@@ -7,10 +7,9 @@ import shutil
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,7 +25,7 @@ from cleanset.scoring.scorer import arithmetic, choose_devices
 from cleanset.scoring.validity import code_of, library_versions
 from cleanset.studies.training.classification import Classification
 from cleanset.studies.training.folds import ALONE, FoldData, Share, read_fold
-from cleanset.studies.training.loop import STATE_FILE, Progress, Row, StateFolder, Task, Trained, train
+from cleanset.studies.training.loop import STATE_FILE, Row, StateFolder, Task, Trained, train
 from cleanset.studies.training.params import Run, read_training_params
 from cleanset.studies.training.study import RunFiles, TrainingStudy
 
@@ -118,7 +117,13 @@ def train_fold(device: torch.device, share: Share, study: TrainingStudy, name: s
     with deterministic(params.threads):
         task = task_of(data)
         with training_bar(data.name, share.rank == 0) as move:
-            trained = train(task, data.run, StateFolder(folder, settings), partial(_report, move), share)
+            trained = train(
+                task,
+                data.run,
+                StateFolder(folder, settings),
+                lambda done: move(done.step, done.steps, done.epoch, done.loss, done.images_per_second),
+                share,
+            )
         if share.rank:
             return
         task.network.load_state_dict(trained.weights)
@@ -158,10 +163,6 @@ def task_of(data: FoldData) -> FoldTask:
 
         return Segmentation.of_fold(data)
     return Classification.of_fold(data)
-
-
-def _report(move: Callable[[int, int, int, float, float], None], done: Progress) -> None:
-    move(done.step, done.steps, done.epoch, done.loss, done.images_per_second)
 
 
 @contextmanager

@@ -162,7 +162,9 @@ class FinishedNetwork:
             raise CleansetError(f"run {run}: {settings.task}; expected a run of segmentation")
         weights = files.weights
         if not weights.is_file() or sha256(read_bytes(weights)) != record["weights_sha256"]:
-            raise CleansetError(f"{weights}: not the weights of {files.record.name}; expected them: {remedy}")
+            raise CleansetError(
+                f"{weights}: not the weights of {files.record.name}; expected the SHA-256 named there: {remedy}"
+            )
         # the weights of the file replace published ones, too
         wanted = settings.network.model_copy(update={"pretrained": False})
         network = build_network(wanted, len(record["classes"]), study.edition.folder, settings.seed)

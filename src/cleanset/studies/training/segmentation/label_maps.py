@@ -197,8 +197,8 @@ class Scenes:
     def _generated(self, example: Example, file: str) -> Pixels:
         if self.generated is None:
             raise CleansetError(
-                f"{GENERATED}: no folder of generated images; expected one in data.generated: name it, or leave the "
-                "scenario out"
+                f"{GENERATED}: no folder of generated images; expected its name in data.generated: set it, or leave "
+                "the scenario out"
             )
         path = generated_file(self.generated, file)
         pixels: Pixels = np.asarray(read_image(path).convert("RGB"))

@@ -8,7 +8,6 @@ from typing import ClassVar, Self
 import numpy as np
 import pandas as pd
 import torch
-from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -16,10 +15,10 @@ from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.scoring.models import weights_at_hand
-from cleanset.studies.robustness.scenarios.params import GENERATED, RANDOM
-from cleanset.studies.robustness.scenarios.scenes import decode_photograph, photograph_files
+from cleanset.studies.robustness.scenarios.params import GENERATED
+from cleanset.studies.robustness.scenarios.scenes import decode_photograph
 from cleanset.studies.training.folds import ALONE, FoldData, Share
-from cleanset.studies.training.images import TRAINING_IMAGES, generated_file
+from cleanset.studies.training.images import TRAINING_IMAGES, generated_file, photographs_for
 from cleanset.studies.training.loop import LOSS, Outcome, epoch_seed
 from cleanset.studies.training.params import Data, Network
 from cleanset.studies.training.segmentation.examples import (
@@ -77,6 +76,7 @@ class Segmentation:
         scenarios = run.tests if len(data.left_out) else []
         left_out = segmented_files(study, params.data, data.left_out)
         generated = study.folder / params.data.generated
+        photographs = [decode_photograph(file) for file in photographs_for(study, scenarios)]
         for file in left_out if GENERATED in scenarios else []:
             # not only after the training
             generated_file(generated, file.file)
@@ -93,7 +93,11 @@ class Segmentation:
             params.workers,
             data.share,
             scenarios,
-            Scenes(params.seed, photographs=photographs_for(study, scenarios), generated=generated),
+            Scenes(
+                params.seed,
+                photographs=photographs,
+                generated=generated,
+            ),
         )
 
     def __post_init__(self) -> None:
@@ -185,24 +189,13 @@ def segmented_files(study: TrainingStudy, data: Data, images: pd.DataFrame) -> l
     found, names = [], wnids()
     for row in images[images["left_out"] != "other_class"].to_dict("records"):
         if row["mask"] is None:
-            raise CleansetError(f"{row['file']}: no mask; expected one in data.masks: add it, or remove the image")
+            raise CleansetError(
+                f"{row['file']}: no mask; expected a mask of each image in data.masks: add it, or remove the image"
+            )
         class_index, mask = int(row["class_index"]), study.folder / data.masks / row["mask"]
         image = study.folder / data.images, str(row["file"]), str(row["sha256"])
         found.append(SegmentedFile(*image, class_index, names[class_index], mask, str(row["mask_sha256"])))
     return found
-
-
-def photographs_for(study: TrainingStudy, scenarios: Sequence[str]) -> list[Pixels]:
-    """The photographs of the robustness study, where random_background is among the scenarios."""
-    if RANDOM not in scenarios:
-        return []
-    # that study has compared them with the edition's images
-    files = photograph_files(study.robustness.backgrounds, _never, {}, {})
-    return [decode_photograph(file) for file in files]
-
-
-def _never(file: str) -> Image.Image:
-    raise KeyError(file)
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
