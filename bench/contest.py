@@ -10,13 +10,21 @@ from time import perf_counter, process_time
 
 import yaml
 
-from cleanset.studies.contest.entries import Board, BoardDecision, Defence, Stake, SubmissionManifest
-from cleanset.studies.contest.files import ContestFiles, Submission, WeekOfAnswers
+from cleanset.studies.contest.files import (
+    Board,
+    BoardDecision,
+    ContestFiles,
+    Defence,
+    DefenceRun,
+    Stake,
+    Submission,
+    SubmissionManifest,
+    WeekOfAnswers,
+)
 from cleanset.studies.contest.judge_page.session import as_yaml
 from cleanset.studies.contest.judging import JudgeAnswer
 from cleanset.studies.contest.reading import defence_digest
 from cleanset.studies.contest.rules import ContestRules
-from cleanset.studies.contest.runs import DefenceRun
 from cleanset.studies.contest.standing import standing
 from cleanset.validation import Section
 from measuring import BIN, print_machine, print_table, run, share

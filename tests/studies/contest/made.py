@@ -5,11 +5,20 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cleanset.studies.contest.entries import Appeal, Board, BoardDecision, Defence, Stake, SubmissionManifest
-from cleanset.studies.contest.files import ContestFiles, Submission, WeekOfAnswers
+from cleanset.studies.contest.files import (
+    Appeal,
+    Board,
+    BoardDecision,
+    ContestFiles,
+    Defence,
+    DefenceRun,
+    Stake,
+    Submission,
+    SubmissionManifest,
+    WeekOfAnswers,
+)
 from cleanset.studies.contest.judging import JudgeAnswer
 from cleanset.studies.contest.rules import ContestRules
-from cleanset.studies.contest.runs import DefenceRun
 
 STAKED = "2026-11-02"  # a Monday
 FRIDAY, SATURDAY = "2026-11-06", "2026-11-07"

@@ -7,16 +7,17 @@ import pytest
 from pydantic import ValidationError
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.entries import (
+from cleanset.studies.contest.files import (
     Acceptance,
     Appeal,
     BoardDecision,
+    ContestFiles,
     Defence,
     Roster,
     SubmissionManifest,
     SubmittedImage,
+    WeekOfAnswers,
 )
-from cleanset.studies.contest.files import ContestFiles, WeekOfAnswers
 from cleanset.studies.contest.judging import ControlImage
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.contest.standing import standing

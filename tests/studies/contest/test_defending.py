@@ -19,13 +19,17 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.scoring.logits import Groups
 from cleanset.sets.manifest import file_name, manifest_csv
-from cleanset.studies.contest import command_defence
-from cleanset.studies.contest import command_defence as confinement
-from cleanset.studies.contest.command_defence import answers_of, nameless_copies, parse_answers, without_network
+from cleanset.studies.contest import defences
+from cleanset.studies.contest.defences import (
+    GroupReader,
+    ModelDefence,
+    answers_of,
+    nameless_copies,
+    parse_answers,
+    without_network,
+)
 from cleanset.studies.contest.defending import defend, list_digest, run_defence, unpublished_list
-from cleanset.studies.contest.entries import ModelOfEdition
-from cleanset.studies.contest.files import until
-from cleanset.studies.contest.model_defence import GroupReader, ModelDefence
+from cleanset.studies.contest.files import ModelOfEdition, until
 from cleanset.studies.contest.reading import read_contest
 from cleanset.studies.contest.standing import standing
 from tests.documents import blocks
@@ -106,8 +110,8 @@ def test_a_command_that_fails(code: str, seconds: float, message: str, tmp_path:
 
 
 def test_a_program_that_is_not_there(tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(confinement, "is_possible", lambda: False)
-    monkeypatch.setattr("cleanset.studies.contest.command_defence.without_network", tuple)
+    monkeypatch.setattr(defences, "is_possible", lambda: False)
+    monkeypatch.setattr("cleanset.studies.contest.defences.without_network", tuple)
     with pytest.raises(CleansetError, match="gold/wall: its command did not start"):
         answers_of(["./no-such-program"], tmp_path, images, GROUPS, 60, "gold/wall")
 
@@ -147,7 +151,7 @@ def test_a_command_has_no_network(tmp_path: Path, images: Path) -> None:
 
 
 needs_namespaces = pytest.mark.skipif(
-    not confinement.is_possible(), reason="this machine does not let a user make namespaces"
+    not defences.is_possible(), reason="this machine does not let a user make namespaces"
 )
 
 
@@ -219,7 +223,7 @@ def test_what_leaves_the_session_ends_too(tmp_path: Path, images: Path) -> None:
 
 def test_output_without_end_is_stopped(tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While it runs, long before its time is over."""
-    monkeypatch.setattr(command_defence, "MAX_OUTPUT_BYTES", 1_000_000)
+    monkeypatch.setattr(defences, "MAX_OUTPUT_BYTES", 1_000_000)
     for stream in ("stdout", "stderr"):
         command, folder = script(tmp_path / stream, f"while True: sys.{stream}.write('x' * 10_000)")
         with (
@@ -312,7 +316,7 @@ def test_a_run_of_a_command(tmp_path: Path) -> None:
     assert content["eligibility"] == expected
     assert content["images_per_minute"] > 0
     assert content["digest"] == made.digest()
-    assert content["confined"] is confinement.is_possible()
+    assert content["confined"] is defences.is_possible()
     assert standing(read_contest(made.folder), day("2026-11-14"))
 
 

@@ -20,9 +20,8 @@ from cleanset.scoring.logits import BIRD_OR_BICYCLE
 from cleanset.studies.contest.checking import run
 from cleanset.studies.contest.consistency import check_submissions
 from cleanset.studies.contest.defending import run_defence, stake_yaml
-from cleanset.studies.contest.digest_log import append
-from cleanset.studies.contest.digest_log import check as check_log
-from cleanset.studies.contest.folder_checks import manifest_entry
+from cleanset.studies.contest.folders import manifest_entry
+from cleanset.studies.contest.history import append_log, check_log
 from cleanset.studies.contest.reading import read_contest
 from cleanset.studies.contest.standing import standing
 from tests.documents import blocks
@@ -504,12 +503,12 @@ def test_the_documented_files(repository: Path, tmp_path: Path) -> None:
 def test_a_log_of_digests(made: OnDisk) -> None:
     """Any change of what is dated before a line is seen, and so is a line that was rewritten."""
     path, files = made.path("board/log"), read_contest(made.folder)
-    first, second = (append(made.folder, files, day(date)) for date in ("2026-11-06", "2026-11-14"))
+    first, second = (append_log(made.folder, files, day(date)) for date in ("2026-11-06", "2026-11-14"))
     assert path.read_text() == f"{first}\n{second}\n"
     assert first.split()[2] == "0" * 64
     assert second.split()[2] == digest(first.encode())
     with pytest.raises(CleansetError, match=r"board/log: its last line is of 2026-11-14; expected a later day"):
-        append(made.folder, files, day("2026-11-14"))
+        append_log(made.folder, files, day("2026-11-14"))
     assert run(made.folder, None, None)
     before = made.path(f"answers/{JUDGES[0]}/2026-11-06.yaml").read_text()
     answered(made, dict(UNSURE))
@@ -533,9 +532,9 @@ def test_a_log_of_what_decides_whose_answers_count(made: OnDisk) -> None:
     """Of the controls those that were answered by then, and their masks; others may be added at any time."""
     control = control_image(made, answered="2026-11-08")
     mask = made.path(f"judges/masks/{control}.png")
-    append(made.folder, read_contest(made.folder), day("2026-11-07"))
+    append_log(made.folder, read_contest(made.folder), day("2026-11-07"))
     mask.write_bytes(png((255, 255, 255), (100, 100)))
-    append(made.folder, read_contest(made.folder), day("2026-11-08"))
+    append_log(made.folder, read_contest(made.folder), day("2026-11-08"))
     controls = yaml.safe_load(made.path("judges/controls.yaml").read_text())["controls"]
     new = {digest(b"new"): {"contains": {"bird": False, "bicycle": True}}}
     message = "board/log, line 2: the files of 2026-11-08 have another digest today"
@@ -543,7 +542,7 @@ def test_a_log_of_what_decides_whose_answers_count(made: OnDisk) -> None:
         made.yaml("judges/controls.yaml", {"controls": changed})
         if is_refused:
             with pytest.raises(CleansetError, match=message):
-                append(made.folder, read_contest(made.folder), day("2026-11-20"))
+                append_log(made.folder, read_contest(made.folder), day("2026-11-20"))
         else:
             check_log(made.folder, read_contest(made.folder))
     mask.write_bytes(png((255, 255, 255), (100, 99)))

@@ -2,8 +2,7 @@
 
 from types import SimpleNamespace
 
-from cleanset.studies.contest.judge_page.session import JudgeDraft
-from cleanset.studies.contest.judge_page.tab import JudgeTab
+from cleanset.studies.contest.judge_page.session import JudgeDraft, JudgeTab
 from tests.report.pages import violations
 from tests.studies.contest.judging_page import answers
 from tests.studies.contest.test_judge_page import FRUIT, SQUARE, Start, Visit, contest, start, visit

@@ -1,5 +1,6 @@
 """Which images a judge is asked about; how judges do on controls; saving of answers."""
 
+import datetime
 import random
 import subprocess
 import sys
@@ -13,12 +14,13 @@ from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
 from cleanset.files import ChangedMeanwhileError
-from cleanset.studies.contest.entries import AnswerFile
+from cleanset.studies.contest.files import AnswerFile, ContestFiles
 from cleanset.studies.contest.judge_page.session import JudgeDraft, as_yaml, save_answer
-from cleanset.studies.contest.judge_plan import control_count, tasks
-from cleanset.studies.contest.judges_folder import judge_scores
+from cleanset.studies.contest.judges import JudgeTask, control_count, judge_scores
+from cleanset.studies.contest.judges import tasks as tasks_of
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer
 from cleanset.studies.contest.reading import read_section
+from cleanset.studies.contest.standing import standing
 from tests.studies.contest.made import (
     BIRD,
     FRIDAY,
@@ -37,6 +39,10 @@ from tests.studies.contest.made import (
 IMAGES = [f"image_{number}" for number in range(9)]
 CONTROLS = {sha(f"control_{number}"): ControlImage(contains={"bird": True, "bicycle": False}) for number in range(5)}
 GROUPS = ("bicycle", "bird")
+
+
+def tasks(files: ContestFiles, judge: str, on: datetime.date) -> list[JudgeTask]:
+    return tasks_of(files, judge, on, standing(files, on).images)
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ import pytest
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest import judges_folder
+from cleanset.studies.contest import folders
 from cleanset.studies.contest.checking import run
 from cleanset.studies.contest.commands import judges
-from cleanset.studies.contest.folder_checks import file_sha256
+from cleanset.studies.contest.folders import file_sha256
 from cleanset.studies.contest.judge_page.session import open_session
 from tests.studies.contest.made import BIRD, JUDGES
 from tests.studies.contest.on_disk import OnDisk, digest, png
@@ -73,7 +73,7 @@ def test_each_file_is_hashed_once(made: OnDisk, monkeypatch: pytest.MonkeyPatch)
         hashed.append(path.name)
         return file_sha256(path)
 
-    monkeypatch.setattr(judges_folder, "file_sha256", counted)
+    monkeypatch.setattr(folders, "file_sha256", counted)
     run(made.folder, None, None)
     assert hashed == ["control.png", "example.png"]
 

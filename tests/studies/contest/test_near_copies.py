@@ -13,7 +13,7 @@ from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.checking import run
-from cleanset.studies.contest.plain_images import copied, known_images, lookalikes, problem_beside_pixels
+from cleanset.studies.contest.images import copied, known_images, lookalikes, problem_beside_pixels
 from tests.studies.contest.made import BIRD, day
 from tests.studies.contest.on_disk import FIRST, OnDisk, digest, png
 

@@ -15,12 +15,18 @@ from playwright.sync_api import Browser
 
 from cleanset.errors import CleansetError
 from cleanset.studies.attacks.warnings import Seen, WarningRecord
-from cleanset.studies.contest.files import ContestFiles
-from cleanset.studies.contest.page import ModelWarnings, SmallImage, contest_page
+from cleanset.studies.contest.files import ContestFiles, DefenceRun, WarningSign
+from cleanset.studies.contest.page import (
+    ModelWarnings,
+    SmallImage,
+    attacked_images,
+    contest_page,
+    read_image,
+    shown_size,
+    write_page,
+)
 from cleanset.studies.contest.reading import read_contest
-from cleanset.studies.contest.runs import DefenceRun, WarningSign
 from cleanset.studies.contest.standing import days_of_change, history, standing
-from cleanset.studies.contest.writing import attacked_images, read_image, shown_size, write_page
 from tests.report.pages import opened, soup, tables, violations
 from tests.studies.contest.made import (
     BIRD,

@@ -8,9 +8,9 @@ import yaml
 
 from cleanset.edition.create import make_edition
 from cleanset.studies.contest.checking import run
+from cleanset.studies.contest.page import write_page
 from cleanset.studies.contest.reading import read_contest, read_rules
 from cleanset.studies.contest.standing import standing
-from cleanset.studies.contest.writing import write_page
 from tests.checkouts import Checkout
 from tests.report.pages import soup
 from tests.studies.contest.made import day

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from cleanset.studies.contest.runs import DefenceRun, EligibilityFigures, coverage_steps, points
+from cleanset.studies.contest.files import DefenceRun, EligibilityFigures, coverage_steps, points
 from cleanset.validation import first_problem
 from tests.properties import examples
 

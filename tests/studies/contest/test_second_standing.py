@@ -6,9 +6,8 @@ from collections import Counter
 from typing import Any
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.files import ContestFiles, Submission, WeekOfAnswers
+from cleanset.studies.contest.files import ContestFiles, DefenceRun, Submission, UnpublishedFigures, WeekOfAnswers
 from cleanset.studies.contest.judging import ControlImage
-from cleanset.studies.contest.runs import DefenceRun, UnpublishedFigures
 from cleanset.studies.contest.standing import standing
 from tests.properties import examples
 from tests.studies.contest.made import (

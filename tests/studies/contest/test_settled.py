@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.days import after
-from cleanset.studies.contest.files import ContestFiles
+from cleanset.studies.contest.files import ContestFiles, UnpublishedFigures
 from cleanset.studies.contest.judging import ControlImage
 from cleanset.studies.contest.report import as_json, as_table, notes_below
-from cleanset.studies.contest.runs import UnpublishedFigures
+from cleanset.studies.contest.rules import after
 from cleanset.studies.contest.standing import DefenceStanding, history, standing
 from tests.studies.contest.made import (
     BIRD,

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.days import week_of
-from cleanset.studies.contest.files import ContestFiles
-from cleanset.studies.contest.runs import EligibilityFigures
+from cleanset.studies.contest.files import ContestFiles, EligibilityFigures
+from cleanset.studies.contest.rules import week_of
 from cleanset.studies.contest.standing import DefenceStanding, standing
 from tests.studies.contest.made import (
     BIRD,

@@ -10,9 +10,7 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.entries import Board, Stake
-from cleanset.studies.contest.files import ContestFiles, Submission, WeekOfAnswers, until
-from cleanset.studies.contest.runs import DefenceRun
+from cleanset.studies.contest.files import Board, ContestFiles, DefenceRun, Stake, Submission, WeekOfAnswers, until
 from cleanset.studies.contest.standing import Standing, standing
 from tests.properties import examples
 from tests.studies.contest.made import (

@@ -8,27 +8,26 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, install_command
 from cleanset.sets.folder import read_entries
 from cleanset.sets.manifest import MANIFEST
-from cleanset.studies.contest import digest_log
 from cleanset.studies.contest.consistency import check_submissions
-from cleanset.studies.contest.entries import Board
-from cleanset.studies.contest.files import ContestFiles, Submission, last_day
-from cleanset.studies.contest.folder_checks import (
+from cleanset.studies.contest.files import Board, ContestFiles, Submission, last_day
+from cleanset.studies.contest.folders import (
     check_defence,
+    check_judges_folder,
     check_submission,
     clean_pixels,
 )
 from cleanset.studies.contest.history import (
     check_controls,
     check_entries,
+    check_log,
     check_none_removed,
     check_signatures,
     check_submission_unchanged,
     is_committed,
     require_whole_history,
 )
-from cleanset.studies.contest.judge_rule import JudgeRecords
-from cleanset.studies.contest.judges_folder import check_judges_folder
-from cleanset.studies.contest.plain_images import KnownImage, can_hash, known_images, lookalikes
+from cleanset.studies.contest.images import KnownImage, can_hash, known_images, lookalikes
+from cleanset.studies.contest.judges import JudgeRecords
 from cleanset.studies.contest.reading import DEFENCE_YAML, IMAGES, MANIFEST_YAML, read_contest, visible
 from cleanset.studies.contest.standing import standing
 
@@ -76,7 +75,7 @@ def _check_all(contest: Path, files: ContestFiles, on: datetime.date | None) -> 
             check_controls(contest, files)
             signed = check_signatures(contest, files)
     _check_judges(files)
-    digest_log.check(contest, files)
+    check_log(contest, files)
     check_judges_folder(contest, files)
     for name in sorted(files.defences):
         check_defence(contest / "defences" / name, files.defences[name])

@@ -18,7 +18,7 @@ DAY = "A day such as 2026-11-27, in UTC."
 
 def _day(text: str) -> "datetime.date":
     from cleanset.errors import CleansetError
-    from cleanset.studies.contest.days import parse_day
+    from cleanset.studies.contest.rules import parse_day
     from cleanset.validation import shown
 
     try:
@@ -56,7 +56,7 @@ def manifest(
     It has their sizes and SHA-256; a damaged image is refused. Run check to
     find out whether the contest accepts the submission.
     """
-    from cleanset.studies.contest.folder_checks import manifest_yaml
+    from cleanset.studies.contest.folders import manifest_yaml
 
     typer.echo(manifest_yaml(target, at, images), nl=False)
 
@@ -100,10 +100,10 @@ def log(on: Annotated[str, typer.Option("--on", help=DAY)], contest: Folder = HE
     Each line has the digest of the one before, so that whoever keeps one can
     see later whether anything was changed. Publish it.
     """
-    from cleanset.studies.contest.digest_log import append
+    from cleanset.studies.contest.history import append_log
     from cleanset.studies.contest.reading import read_contest
 
-    typer.echo(append(contest, read_contest(contest), _day(on)))
+    typer.echo(append_log(contest, read_contest(contest), _day(on)))
 
 
 @app.command()
@@ -169,7 +169,7 @@ def standing(
     files = read_contest(contest)
     found = standing_on(files, _day(on))
     if write:
-        from cleanset.studies.contest.writing import write_standing
+        from cleanset.studies.contest.report import write_standing
 
         write_standing(contest, files, found)
     if as_json:
@@ -185,8 +185,8 @@ def page(on: Annotated[str, typer.Option("--on", help=DAY)], contest: Folder = H
     Writes results/page.html, which opens without a server or a network,
     and results/page_images/.
     """
+    from cleanset.studies.contest.page import write_page
     from cleanset.studies.contest.reading import read_contest
-    from cleanset.studies.contest.writing import write_page
 
     typer.echo(str(write_page(contest, read_contest(contest), _day(on))))
 
@@ -220,7 +220,8 @@ def judges(contest: Folder = HERE) -> None:
     """Show how each judge answers the control images. For organizers, not for judges."""
     from rich.console import Console
 
-    from cleanset.studies.contest.judges_folder import as_table, judge_scores, read_masks
+    from cleanset.studies.contest.folders import read_masks
+    from cleanset.studies.contest.judges import as_table, judge_scores
     from cleanset.studies.contest.reading import read_contest
 
     files = read_contest(contest)

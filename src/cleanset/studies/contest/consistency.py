@@ -9,11 +9,17 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.entries import BoardDecision, Stake, SubmittedImage
-from cleanset.studies.contest.files import ContestFiles, Submission, team_of
+from cleanset.studies.contest.files import (
+    BoardDecision,
+    ContestFiles,
+    DefenceRun,
+    Stake,
+    Submission,
+    SubmittedImage,
+    team_of,
+)
 from cleanset.studies.contest.outlines import check_inside
 from cleanset.studies.contest.rules import ABSTAIN, BOARD, INVALID, ContestLimits
-from cleanset.studies.contest.runs import DefenceRun
 from cleanset.validation import shown
 
 

@@ -35,14 +35,11 @@ from cleanset.statistics.coverage import (
     eligibility,
     threshold,
 )
-from cleanset.studies.contest.command_defence import CommandDefence
-from cleanset.studies.contest.entries import Defence, ModelOfEdition, Stake
-from cleanset.studies.contest.files import ContestFiles
-from cleanset.studies.contest.folder_checks import check_defence
-from cleanset.studies.contest.model_defence import ModelDefence
+from cleanset.studies.contest.defences import CommandDefence, ModelDefence
+from cleanset.studies.contest.files import ContestFiles, Defence, DefenceRun, ModelOfEdition, Stake, coverage_steps
+from cleanset.studies.contest.folders import check_defence
 from cleanset.studies.contest.reading import IMAGES, defence_digest, read_defence, read_rules, visible
 from cleanset.studies.contest.rules import ABSTAIN, ContestRules
-from cleanset.studies.contest.runs import DefenceRun, coverage_steps
 from cleanset.validation import check_known, first_problem
 
 UNPUBLISHED = "unpublished"

@@ -1,12 +1,16 @@
-"""Checks by git's history: submissions, answers, runs and the board's entries that were changed after their day.
+"""Checks of what was changed after its day: by git's history, by the signatures of commits, and by board/log.
 
-Merges are followed: every commit of every branch that was merged counts, and what counts is the content. Git cannot
-prove a date: whoever commits may set the clock back before anything is published (digest_log.py makes that visible).
+Git's history shows submissions, answers, runs and the board's entries that were changed. Merges are followed: every
+commit of every branch that was merged counts, and what counts is the content. Git cannot prove a date: whoever commits
+may set the clock back before anything is published.
 
-Signed commits of judges and the board, checked by git with the keys in `allowed_signers` of the contest.
+Signed commits of judges and the board are checked by git with the keys in `allowed_signers` of the contest. The file is
+that of OpenSSH (ssh-keygen, ALLOWED SIGNERS): a line for each key, which begins with the id of a judge or the name of a
+member of the board.
 
-The file is that of OpenSSH (ssh-keygen, ALLOWED SIGNERS): a line for each key, which begins with the id of a judge or
-the name of a member of the board.
+board/log makes dates visible that were set back: a digest of all that is dated up to a day, each line with the digest
+of the line before. Whoever keeps one line can see later whether anything before its day was changed, added or removed,
+and whether the lines before it are the same.
 """
 
 import datetime
@@ -17,12 +21,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from cleanset.errors import CleansetError
-from cleanset.files import read_text
+from cleanset.files import read_text, sha256, write_text
 from cleanset.parsing import parse_yaml
-from cleanset.studies.contest.days import after, day_of, parse_day, week_of_day
-from cleanset.studies.contest.files import ContestFiles, Submission
-from cleanset.studies.contest.reading import MANIFEST_YAML, REMEDY, SUBMISSION, mask_path
+from cleanset.studies.contest.files import ContestFiles, Submission, until
+from cleanset.studies.contest.reading import LOG, MANIFEST_YAML, REMEDY, SUBMISSION, mask_path
+from cleanset.studies.contest.rules import after, day_of, parse_day, week_of_day
+from cleanset.validation import Section, shown
 
 ENTRIES = ("answers", "board", "results/runs")
 COMMIT_DAYS = 1
@@ -139,22 +146,22 @@ def check_controls(contest: Path, files: ContestFiles) -> None:
     """
     first: dict[str, datetime.date] = {}
     for each in files.answers:
-        for sha256 in each.answers.keys() & files.controls.keys():
-            first[sha256] = min(each.answers[sha256].date, first.get(sha256, datetime.date.max))
-    masks = {mask_path(Path(), sha256).as_posix(): sha256 for sha256 in sorted(first)}
+        for digest in each.answers.keys() & files.controls.keys():
+            first[digest] = min(each.answers[digest].date, first.get(digest, datetime.date.max))
+    masks = {mask_path(Path(), digest).as_posix(): digest for digest in sorted(first)}
     versions = sorted(_versions(contest, CONTROLS_YAML, *masks), key=lambda each: each.at)
     lists = [each for each in versions if each.path == CONTROLS_YAML]
     texts = _texts(contest, sorted({each.blob for each in lists if each.blob is not None}))
     controls = [(each.day, {} if each.blob is None else _controls(texts[each.blob])) for each in lists]
-    for sha256, day in sorted(first.items()):
-        of_control = [(on, known.get(sha256)) for on, known in controls]
-        if controls and _on_its_day(of_control, day) != files.controls[sha256].model_dump(mode="json"):
-            raise CleansetError(_changed_control(contest / CONTROLS_YAML, sha256, day))
-    for name, sha256 in masks.items():
+    for digest, day in sorted(first.items()):
+        of_control = [(on, known.get(digest)) for on, known in controls]
+        if controls and _on_its_day(of_control, day) != files.controls[digest].model_dump(mode="json"):
+            raise CleansetError(_changed_control(contest / CONTROLS_YAML, digest, day))
+    for name, digest in masks.items():
         of_mask = [(each.day, each.blob) for each in versions if each.path == name]
         now = git(contest, "hash-object", name) if (contest / name).is_file() else None
-        if of_mask and _on_its_day(of_mask, first[sha256]) != now:
-            raise CleansetError(_changed_control(contest / name, sha256, first[sha256]))
+        if of_mask and _on_its_day(of_mask, first[digest]) != now:
+            raise CleansetError(_changed_control(contest / name, digest, first[digest]))
 
 
 def _on_its_day(versions: Sequence[tuple[datetime.date, _Kind | None]], day: datetime.date) -> _Kind | None:
@@ -175,9 +182,9 @@ def _controls(content: bytes) -> dict[str, Any]:
         return {}
 
 
-def _changed_control(path: Path, sha256: str, day: datetime.date) -> str:
+def _changed_control(path: Path, digest: str, day: datetime.date) -> str:
     return (
-        f"{path}: {sha256[:12]}… was changed after {day}, when a judge first answered this control; expected it as it "
+        f"{path}: {digest[:12]}… was changed after {day}, when a judge first answered this control; expected it as it "
         "was on that day: git checkout it"
     )
 
@@ -322,3 +329,80 @@ def _line(folder: str, commits: Sequence[_Commit]) -> str:
     signers = sorted({each.signer for each in commits if each.signer is not None})
     signed = sum(each.signer is not None for each in commits)
     return f"{folder}: {signed} of {len(commits)} commits signed{', by ' + ', '.join(signers) if signers else ''}"
+
+
+_START = "0" * 64
+
+
+def digest_of(files: ContestFiles, on: datetime.date) -> str:
+    """The SHA-256 of everything in the files that is dated up to a day, in an order of its own."""
+    known = until(files, on)
+    # the rules have no date; a change of them changes every line
+    entries: list[Any] = [["rules", _plain(files.rules)]]
+    entries += [["defence", name, known.digests[name]] for name in known.defences]
+    entries += [["submission", str(each), _plain(each.manifest)] for each in known.submissions]
+    entries += [
+        ["answer", str(each), sha, _plain(answer)] for each in known.answers for sha, answer in each.answers.items()
+    ]
+    entries += [[name, _plain(each)] for name in type(known.board).model_fields for each in getattr(known.board, name)]
+    entries += [["run", _plain(each)] for each in known.runs]
+    # a control has no date: it counts from its first answer on, since it decides whose answers count
+    answered = {sha for each in known.answers for sha in each.answers}
+    for sha in answered & known.controls.keys():
+        mask = known.masks.get(sha)
+        shape = None if mask is None else [*mask.shape, sha256(np.packbits(mask).tobytes())]
+        entries.append(["control", sha, _plain(known.controls[sha]), shape])
+    lines = sorted(json.dumps(each, sort_keys=True) for each in entries)
+    return sha256("\n".join(lines).encode())
+
+
+def _plain(section: Section) -> Any:
+    return section.model_dump(mode="json", exclude_none=True)
+
+
+def append_log(contest: Path, files: ContestFiles, on: datetime.date) -> str:
+    """Add the line of a day to board/log, and return it.
+
+    Raises CleansetError as `check_log` does, and for an older day.
+    """
+    lines = check_log(contest, files)
+    last = lines[-1] if lines else ""
+    if last and parse_day(last.split()[0]) >= on:
+        raise CleansetError(f"{_path(contest)}: its last line is of {last.split()[0]}; expected a later day than that")
+    line = f"{on} {digest_of(files, on)} {sha256(last.encode()) if last else _START}"
+    write_text(_path(contest), "".join(f"{each}\n" for each in [*lines, line]))
+    return line
+
+
+def check_log(contest: Path, files: ContestFiles) -> list[str]:
+    """The lines of board/log; none without it.
+
+    Raises CleansetError for a line that does not follow from the one before, or from the files as they are now.
+    """
+    path = _path(contest)
+    if not path.exists():
+        return []
+    lines = read_text(path, REMEDY).splitlines()
+    before, last = _START, datetime.date.min
+    for number, line in enumerate(lines, start=1):
+        where = f"{path}, line {number}"
+        try:
+            day_text, digest, chained = line.split(" ")
+            day = parse_day(day_text)
+        except ValueError:
+            raise CleansetError(
+                f"{where}: {shown(line)}; expected a day, a digest and the digest of the line before: git checkout it"
+            ) from None
+        if chained != before or day <= last:
+            raise CleansetError(f"{where}: does not follow the line before; expected {before}: git checkout it")
+        if digest_of(files, day) != digest:
+            raise CleansetError(
+                f"{where}: the files of {day} have another digest today, {digest_of(files, day)}; expected {digest}: "
+                "something dated up to that day was changed, added or removed since"
+            )
+        before, last = sha256(line.encode()), day
+    return lines
+
+
+def _path(contest: Path) -> Path:
+    return contest / "board" / LOG

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.days import after
-from cleanset.studies.contest.entries import Appeal, BoardDecision, SubmittedImage
+from cleanset.studies.contest.files import Appeal, BoardDecision, SubmittedImage
 from cleanset.studies.contest.judging import ImageVerdict, JudgeAnswer, RejectionReason, verdict
-from cleanset.studies.contest.rules import INVALID, ContestRules
+from cleanset.studies.contest.rules import INVALID, ContestRules, after
 
 ImageStage = Literal["open", "judged", "appealed", "final"]
 """Too few judges; judged, and open to appeals; appealed and not decided; nothing left to wait for."""

@@ -13,8 +13,8 @@ from pydantic import BeforeValidator, model_validator
 
 from cleanset.errors import CleansetError
 from cleanset.review.agreement import Agreement, Counts, overall
-from cleanset.studies.contest.days import Day
 from cleanset.studies.contest.outlines import Outline, box_area, doubled_area, parse_outline
+from cleanset.studies.contest.rules import MIN_JUDGES, SIZE_RULES, Day, SizeRule
 from cleanset.validation import Section
 
 Contains = Literal["definitely_yes", "rather_yes", "rather_no", "definitely_no"]
@@ -22,10 +22,7 @@ CONTAINS: tuple[str, ...] = get_args(Contains)
 RejectionReason = Literal["too_small", "depiction", "occluded", "truncated", "ambiguous"]
 REASONS: tuple[RejectionReason, ...] = get_args(RejectionReason)
 """Reasons for a rejection, in the order of the published script, which gives the first that applies."""
-SizeRule = Literal["half", "quarter_box", "box_16_percent"]
-SIZE_RULES: tuple[SizeRule, ...] = get_args(SizeRule)
 STATEMENTS = ("complete", "not_occluded", "real")
-MIN_JUDGES = 3
 
 
 class JudgeAnswer(Section):

@@ -1,21 +1,39 @@
-"""The page of a contest: its standing and history, every published image with what people decided, the defences."""
+"""The page of a contest and its small images: standing, history, what people decided on each image, the defences."""
 
 import datetime
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import pandas as pd
+from PIL import Image
+
+from cleanset.errors import CleansetError
+from cleanset.files import replacing, sha256, write_text
+from cleanset.images.codec import decode, png
+from cleanset.images.preprocessing import enlarged_difference, jpeg
 from cleanset.report.pages import page_environment
 from cleanset.studies.attacks.page import TEMPLATES as COVERAGE_TEMPLATES
 from cleanset.studies.attacks.page import limited_points
-from cleanset.studies.contest.entries import Appeal, BoardDecision, Defence, SubmittedImage
-from cleanset.studies.contest.files import ContestFiles, Submission, until
+from cleanset.studies.attacks.warnings import read_warnings
+from cleanset.studies.contest.files import (
+    Appeal,
+    BoardDecision,
+    ContestFiles,
+    Defence,
+    DefenceRun,
+    Submission,
+    SubmittedImage,
+    points,
+    until,
+)
 from cleanset.studies.contest.image_state import ImageState
+from cleanset.studies.contest.images import FORMATS
 from cleanset.studies.contest.judging import (
     REASONS,
-    SIZE_RULES,
     STATEMENTS,
     ImageVerdict,
     JudgeAnswer,
@@ -24,8 +42,8 @@ from cleanset.studies.contest.judging import (
     by_rule,
 )
 from cleanset.studies.contest.outlines import box_area, doubled_area
-from cleanset.studies.contest.rules import ABSTAIN
-from cleanset.studies.contest.runs import DefenceRun, points
+from cleanset.studies.contest.reading import IMAGES
+from cleanset.studies.contest.rules import ABSTAIN, SIZE_RULES
 from cleanset.studies.contest.standing import DefenceStanding, Shares, Standing, history, standing
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -214,8 +232,8 @@ def last_answers(runs: Sequence[DefenceRun]) -> dict[str, dict[str, str]]:
     """By image and defence, the answer of the last run over the image."""
     found: dict[str, dict[str, str]] = {}
     for run in sorted(runs, key=lambda each: (each.defence, each.date)):
-        for sha256, answer in run.answers.items():
-            found.setdefault(sha256, {})[run.defence] = answer
+        for image, answer in run.answers.items():
+            found.setdefault(image, {})[run.defence] = answer
     return found
 
 
@@ -278,3 +296,140 @@ def as_text(verdict: ImageVerdict) -> str:
 def shares_text(shares: Shares) -> str:
     """Shares such as `orchard 1/2, grove 1/2`, by team."""
     return ", ".join(f"{team} {share}" for team, share in sorted(shares.items()))
+
+
+SHOWN_PIXELS, QUALITY = 320, 85
+"""Longest side of the images on the page, and their JPEG quality."""
+
+
+THUMBNAILS = "page_images"
+
+
+STUDY = Path("..", "attacks")
+"""The attacks on the edition's models, from the folder of the contest."""
+
+
+NONE = "none"
+"""The attack that changes nothing; its files are the images as the models see them."""
+
+
+COLUMNS = ["image_id", "png", "png_sha256"]
+
+
+@dataclass(frozen=True, slots=True)
+class AttackedImage:
+    """A file made by an attack on a model, and its image; `clean`: the file of that image, if it is stored."""
+
+    attack: str
+    role: str
+    image_id: str
+    clean: Path | None
+
+
+def attacked_images(study: Path, wanted: Collection[str]) -> dict[str, AttackedImage]:
+    """By SHA-256, the wanted files that an attack of the study made, each with the first attack and model.
+
+    Empty if no attack has run. Raises CleansetError for a table that cannot be read.
+    """
+    found: dict[str, AttackedImage] = {}
+    attacks = study / "data" / "attacks"
+    # without submitted images no table has to be read
+    for table in sorted(attacks.glob("*/*/attacked.parquet")) if wanted else []:
+        attack, role = table.parent.parent.name, table.parent.name
+        if attack == NONE:
+            continue
+        rows = read_attacked(table)
+        for image_id, file, digest in rows[rows["png_sha256"].isin(wanted)].itertuples(index=False):
+            # under the same name, since the attack `none` stores each image as the model sees it
+            clean = attacks / NONE / role / file
+            found.setdefault(digest, AttackedImage(attack, role, image_id, clean if clean.is_file() else None))
+    return found
+
+
+def read_attacked(table: Path) -> pd.DataFrame:
+    """Read the columns that identify the files of an attack."""
+    try:
+        return pd.read_parquet(table, columns=COLUMNS)
+    except (OSError, ValueError) as error:
+        first = str(error).partition("\n")[0]
+        raise CleansetError(
+            f"{table}: cannot be read ({first}); expected the results of an attack: dvc checkout"
+        ) from None
+
+
+def write_page(folder: Path, files: ContestFiles, on: datetime.date) -> Path:
+    """Write results/page.html, the standing at the end of a day, and results/page_images/; the path of the page.
+
+    It shows the warnings of the study beside the contest, and the clean version of each image that an attack made, if
+    these exist. Raises CleansetError as `standing` does, and for a published image that is missing or changed.
+    """
+    results = folder / "results"
+    published = {
+        image.sha256: folder / str(each) / IMAGES / image.file
+        for each in files.submissions
+        if each.week <= on
+        for image in each.manifest.images
+    }
+    found, thumbnails, attacked = attacked_images(folder / STUDY, published.keys()), {}, {}
+    with replacing(results / THUMBNAILS) as partial:
+        partial.mkdir()
+        saved = _Thumbnails(partial)
+        for digest, path in sorted(published.items()):
+            image = read_image(path, digest)
+            thumbnails[digest] = saved.jpeg(f"{digest}.jpg", image)
+            if digest in found:
+                attacked[digest] = saved.attacked(digest, image, found[digest])
+        text = contest_page(files, on, thumbnails, warnings_of(folder / STUDY), attacked)
+    write_text(results / "page.html", text)
+    return results / "page.html"
+
+
+def read_image(path: Path, digest: str) -> Image.Image:
+    """A submitted image. Raises CleansetError if it is missing, changed or cannot be read."""
+    if not path.is_file() or sha256(data := path.read_bytes()) != digest:
+        raise CleansetError(f"{path}: missing or changed; expected SHA-256 {digest}: run dvc pull, or git checkout it")
+    return _decoded(path, data)
+
+
+def _decoded(path: Path, data: bytes) -> Image.Image:
+    try:
+        return decode(data, FORMATS).convert("RGB")
+    except ValueError as error:
+        raise CleansetError(f"{path}: cannot be read ({error}); expected a whole PNG or JPEG") from None
+
+
+class _Thumbnails:
+    """Small images in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def jpeg(self, name: str, image: Image.Image) -> SmallImage:
+        """Write a copy of at most SHOWN_PIXELS a side."""
+        small = image.resize(shown_size(image), Image.Resampling.BICUBIC)
+        (self._folder / name).write_bytes(jpeg(np.asarray(small), QUALITY))
+        return SmallImage(f"{THUMBNAILS}/{name}", *small.size)
+
+    def attacked(self, digest: str, image: Image.Image, found: AttackedImage) -> AttackCard:
+        """Write the clean image, where it is stored, and the difference."""
+        if found.clean is None:
+            return AttackCard(found.attack, found.role, found.image_id, None, None, 1)
+        clean = _decoded(found.clean, found.clean.read_bytes())
+        shown, factor = enlarged_difference(np.asarray(clean), np.asarray(image), shown_size(image))
+        name = f"{digest}_difference.png"
+        (self._folder / name).write_bytes(png(shown))
+        difference = SmallImage(f"{THUMBNAILS}/{name}", *shown.size)
+        small = self.jpeg(f"{digest}_clean.jpg", clean)
+        return AttackCard(found.attack, found.role, found.image_id, small, difference, factor)
+
+
+def shown_size(image: Image.Image) -> tuple[int, int]:
+    """Width and height of the copy of an image: its longer side has at most SHOWN_PIXELS."""
+    scale = min(1.0, SHOWN_PIXELS / max(image.size))
+    return max(1, round(scale * image.width)), max(1, round(scale * image.height))
+
+
+def warnings_of(study: Path) -> ModelWarnings:
+    """The findings of a study's stage attack_warnings by the role of the model; empty if it has not run."""
+    records = [read_warnings(path) for path in sorted((study / "data" / "attack_warnings").glob("*.json"))]
+    return {record.role: [(each.sign, each.text) for each in record.warnings] for record in records}

@@ -15,28 +15,29 @@ from cleanset.files import read_bytes, read_text, sha256
 from cleanset.images.codec import decode
 from cleanset.parsing import parse_json, read_yaml
 from cleanset.progress import without_garbage_collection
-from cleanset.studies.contest.days import parse_day
-from cleanset.studies.contest.entries import (
+from cleanset.studies.contest.files import (
     AnswerFile,
     Board,
+    ContestFiles,
     ControlsFile,
     Defence,
+    DefenceRun,
     ExamplesFile,
     JudgeEntry,
     JudgeExample,
     Roster,
+    Submission,
     SubmissionManifest,
+    WeekOfAnswers,
 )
-from cleanset.studies.contest.files import ContestFiles, Submission, WeekOfAnswers
 from cleanset.studies.contest.judging import ControlImage
-from cleanset.studies.contest.rules import ContestRules
-from cleanset.studies.contest.runs import DefenceRun
+from cleanset.studies.contest.rules import ContestRules, parse_day
 from cleanset.validation import Section, first_problem, shown
 
 CONTEST_YAML, DEFENCE_YAML, MANIFEST_YAML = "contest.yaml", "defence.yaml", "manifest.yaml"
 IMAGES, MASKS = "images", "masks"
 LOG = "log"
-"""The log of digests in the folder of the board (digest_log.py)."""
+"""The log of digests in the folder of the board (`history.check_log`)."""
 NOTES = "README.md"
 """Allowed in any of the folders, and ignored."""
 MAX_CHARACTERS = 2**26

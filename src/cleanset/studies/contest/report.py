@@ -1,8 +1,9 @@
-"""The standing as JSON and as a table, and the notices to defenders."""
+"""The standing as JSON and as a table, the notices to defenders, and both as files in results/."""
 
 import datetime
 import json
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from rich import box
@@ -10,6 +11,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from cleanset.files import replacing, write_text
 from cleanset.studies.contest.files import ContestFiles, team_of, until
 from cleanset.studies.contest.image_state import ImageState
 from cleanset.studies.contest.rules import ABSTAIN
@@ -143,3 +145,14 @@ def _until(state: ImageState) -> str:
 
 def _text(lines: Iterable[str]) -> str:
     return "".join(f"{line}\n" for line in sorted(lines))
+
+
+def write_standing(folder: Path, files: ContestFiles, standing: Standing) -> None:
+    """Write a standing and the notices to defenders, in place of those that are there."""
+    results = folder / "results"
+    write_text(results / "standing.json", as_json(standing))
+    # the whole folder: notices that no longer apply have to go
+    with replacing(results / "notices") as partial:
+        partial.mkdir()
+        for name, text in notices(files, standing).items():
+            write_text(partial / name, text)

@@ -8,14 +8,21 @@ from typing import Literal
 
 from cleanset.statistics.coverage import overfitting
 from cleanset.studies.contest.consistency import Defenders, Parties, check_files
-from cleanset.studies.contest.days import after
-from cleanset.studies.contest.entries import Appeal, BoardDecision, SubmittedImage
-from cleanset.studies.contest.files import ContestFiles, Submission, team_of, until
+from cleanset.studies.contest.files import (
+    Appeal,
+    BoardDecision,
+    ContestFiles,
+    DefenceRun,
+    EligibilityFigures,
+    Submission,
+    SubmittedImage,
+    team_of,
+    until,
+)
 from cleanset.studies.contest.image_state import ImageCase, ImageState, state_of
-from cleanset.studies.contest.judge_rule import JudgeRecords, left_out
+from cleanset.studies.contest.judges import JudgeRecords, left_out
 from cleanset.studies.contest.judging import JudgeAnswer
-from cleanset.studies.contest.rules import ABSTAIN
-from cleanset.studies.contest.runs import DefenceRun, EligibilityFigures
+from cleanset.studies.contest.rules import ABSTAIN, after
 
 DefenceStatus = Literal["ineligible", "eligible", "staked", "broken", "awaiting", "won"]
 """May not be staked; may be staked; staked; broken; staked long enough, with open questions (`waits_for`); won."""

@@ -1,9 +1,9 @@
-"""Bytes after the end of an image, and metadata by which a viewer shows other colors than a model sees.
+"""Submitted images: refused if people see something else than models, or if they are copies of known ones.
 
-Copies of known images: the same pixels but for a few levels, JPEGs of them, and images that look alike (PDQ).
-
-A JPEG is found by making it: the known image, encoded with each quality and sampling of libjpeg, and with the tables of
-the submitted file. Images that look alike may still be new, so that they are reported to the board and not refused.
+Bytes after the end of an image, and metadata by which a viewer shows other colors, show people something else. Copies
+have the same pixels but for a few levels, or are JPEGs of the known image. A JPEG is found by making it: the known
+image, encoded with each quality and sampling of libjpeg, and with the tables of the submitted file. Images that look
+alike (PDQ) may still be new, so that they are reported to the board and not refused.
 """
 
 import importlib.util
@@ -201,3 +201,31 @@ def _jpeg(image: Image.Image, **options: object) -> Pixels:
     image.save(out, "JPEG", **options)
     with Image.open(out) as found:
         return np.asarray(found.convert("RGB"))
+
+
+MODES = ("RGB", "L")
+
+
+_ORIENTATION = 0x0112
+
+
+def decode_submitted(path: Path, data: bytes) -> Image.Image:
+    """Decode an image that looks the same to people and models.
+
+    Raises CleansetError for transparency, a second frame, an EXIF orientation, metadata on colors, and bytes after the
+    image.
+    """
+    try:
+        found = decode(data, FORMATS)
+    except ValueError as error:
+        raise CleansetError(f"{path}: {error}; expected a PNG or JPEG that can be decoded") from None
+    if found.mode not in MODES or "transparency" in found.info:
+        raise CleansetError(f"{path}: mode {found.mode}; expected RGB or grayscale without transparency: convert it")
+    if getattr(found, "n_frames", 1) != 1:
+        raise CleansetError(f"{path}: an animation; expected one image")
+    if found.getexif().get(_ORIENTATION, 1) != 1:
+        raise CleansetError(f"{path}: an EXIF orientation; expected none, since viewers turn the image, models do not")
+    beside = problem_beside_pixels(data)
+    if beside is not None:
+        raise CleansetError(f"{path}: {beside}; expected nothing but its pixels: save them alone")
+    return found

@@ -1,36 +1,45 @@
-"""Check the folders of submissions and defences against their manifests, and write a submission's manifest."""
+"""The folders of submissions, defences and judges checked against their manifests; the manifest of a submission."""
 
 import hashlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from PIL import Image
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import blocks_of, sha256
-from cleanset.images.codec import decode, pixels_sha256
+from cleanset.files import blocks_of, read_bytes, sha256
+from cleanset.images.codec import pixels_sha256
 from cleanset.sets.folder import read_entries
 from cleanset.sets.manifest import MANIFEST
-from cleanset.studies.contest.entries import Defence, SubmissionManifest, SubmittedImage
-from cleanset.studies.contest.files import Submission
-from cleanset.studies.contest.plain_images import KnownImage, copied, problem_beside_pixels
+from cleanset.studies.contest.files import (
+    ContestFiles,
+    Defence,
+    JudgeExample,
+    Submission,
+    SubmissionManifest,
+    SubmittedImage,
+)
+from cleanset.studies.contest.images import KnownImage, copied, decode_submitted
+from cleanset.studies.contest.outlines import check_inside
 from cleanset.studies.contest.reading import (
     DEFENCE_YAML,
     IMAGES,
     MANIFEST_YAML,
+    MASKS,
     NOTES,
+    mask_path,
+    read_examples,
+    read_mask,
     refuse_link,
     visible,
 )
 from cleanset.studies.contest.rules import ContestRules
-from cleanset.validation import first_problem
+from cleanset.validation import first_problem, shown
 
 MAX_IMAGE_BYTES = 100_000_000
-FORMATS = ("PNG", "JPEG")
-MODES = ("RGB", "L")
-_ORIENTATION = 0x0112
 
 
 def clean_pixels(edition: Edition) -> frozenset[str]:
@@ -90,28 +99,6 @@ def _check_image(path: Path, image: SubmittedImage, max_side: int, clean: Collec
     # by pixels: an image of the clean set that was only saved again is not a new one
     if digest in clean:
         raise CleansetError(f"{path}: an image of the clean set; expected another: only new images are submitted")
-
-
-def decode_submitted(path: Path, data: bytes) -> Image.Image:
-    """Decode an image that looks the same to people and models.
-
-    Raises CleansetError for transparency, a second frame, an EXIF orientation, metadata on colors, and bytes after the
-    image.
-    """
-    try:
-        found = decode(data, FORMATS)
-    except ValueError as error:
-        raise CleansetError(f"{path}: {error}; expected a PNG or JPEG that can be decoded") from None
-    if found.mode not in MODES or "transparency" in found.info:
-        raise CleansetError(f"{path}: mode {found.mode}; expected RGB or grayscale without transparency: convert it")
-    if getattr(found, "n_frames", 1) != 1:
-        raise CleansetError(f"{path}: an animation; expected one image")
-    if found.getexif().get(_ORIENTATION, 1) != 1:
-        raise CleansetError(f"{path}: an EXIF orientation; expected none, since viewers turn the image, models do not")
-    beside = problem_beside_pixels(data)
-    if beside is not None:
-        raise CleansetError(f"{path}: {beside}; expected nothing but its pixels: save them alone")
-    return found
 
 
 def manifest_entry(path: Path) -> dict[str, str | int]:
@@ -174,3 +161,110 @@ def _files_below(folder: Path) -> Iterator[Path]:
             yield from _files_below(path)
         elif path.suffix != ".dvc" and path.name != NOTES:
             yield path
+
+
+def own_digests(contest: Path) -> dict[Path, str]:
+    """The SHA-256 of each file in judges/images/, sorted by path."""
+    return {path: file_sha256(path) for path in visible(contest / "judges" / IMAGES) if path.is_file()}
+
+
+def image_paths(
+    contest: Path, files: ContestFiles, wanted: Iterable[str], digests: Mapping[Path, str] | None = None
+) -> dict[str, Path]:
+    """The files by SHA-256: submitted images where their manifests have them, others in judges/images/.
+
+    `digests`: the result of `own_digests`, if it is known. Raises CleansetError for an image without a file.
+    """
+    found = {
+        image.sha256: contest / str(submission) / IMAGES / image.file
+        for submission in files.submissions
+        for image in submission.manifest.images
+    }
+    own = {digest: path for path, digest in (own_digests(contest) if digests is None else digests).items()}
+    for digest in sorted(wanted):
+        if not found.setdefault(digest, own.get(digest, Path())).is_file():
+            raise CleansetError(
+                f"{contest / 'judges' / IMAGES}: no file with SHA-256 {digest[:12]}…; expected every control, example "
+                "and submitted image: add it, or dvc pull"
+            )
+    return found
+
+
+def read_image(paths: Mapping[str, Path], digest: str) -> bytes:
+    """The bytes of an image. Raises CleansetError if the file has changed."""
+    data = read_bytes(paths[digest])
+    if sha256(data) != digest:
+        raise CleansetError(f"{paths[digest]}: SHA-256 {sha256(data)}; expected {digest}: the file has changed")
+    return data
+
+
+def check_judges_folder(contest: Path, files: ContestFiles) -> None:
+    """Check that controls and examples answer for both groups, and that their images exist and masks fit.
+
+    Outlines of examples and in answers to controls must be inside their images.
+
+    Raises CleansetError for the first problem.
+    """
+    folder = contest / "judges"
+    for digest, control in sorted(files.controls.items()):
+        _check_groups(f"{folder / 'controls.yaml'}: {digest[:12]}…", control.contains, files.rules.classes)
+    examples = read_checked_examples(contest, files)
+    wanted = files.controls.keys() | examples.keys()
+    digests = own_digests(contest)
+    paths = image_paths(contest, files, wanted, digests)
+    sizes = {digest: decode_submitted(paths[digest], paths[digest].read_bytes()).size for digest in sorted(wanted)}
+    given = [(f"{each}: ", *entry) for each in files.answers for entry in each.answers.items()]
+    for where, digest, answer in [*given, *((f"{folder / 'examples.yaml'}: ", *entry) for entry in examples.items())]:
+        if digest in sizes and answer.outline is not None:
+            try:
+                check_inside(answer.outline, *sizes[digest])
+            except ValueError as error:
+                raise CleansetError(f"{where}{digest[:12]}…: {error}") from None
+    for path in visible(folder / IMAGES):
+        if digests.get(path) not in wanted:
+            raise CleansetError(
+                f"{path}: neither a control nor an example; expected a line in controls.yaml or examples.yaml"
+            )
+    for path in visible(folder / MASKS):
+        _check_mask(path, files, sizes)
+
+
+def read_checked_examples(contest: Path, files: ContestFiles) -> Mapping[str, JudgeExample]:
+    """The examples for judges by their SHA-256. Raises CleansetError for one that does not answer for both groups."""
+    examples = read_examples(contest)
+    for digest, example in sorted(examples.items()):
+        where = f"{contest / 'judges' / 'examples.yaml'}: {digest[:12]}…"
+        _check_groups(where, example.contains, files.rules.classes)
+    return examples
+
+
+def _check_groups(where: str, given: Mapping[str, object], groups: Collection[str]) -> None:
+    if set(given) != set(groups):
+        raise CleansetError(
+            f"{where}: contains {', '.join(map(shown, sorted(given))) or 'nothing'}; "
+            f"expected {', '.join(sorted(groups))}"
+        )
+
+
+def _check_mask(path: Path, files: ContestFiles, sizes: Mapping[str, tuple[int, int]]) -> None:
+    if path.suffix != ".png" or path.stem not in files.controls:
+        raise CleansetError(f"{path}: a mask without a control; expected <SHA-256 of a control's image>.png: remove it")
+    _mask_of_size(path, sizes[path.stem])
+
+
+def _mask_of_size(path: Path, size: tuple[int, int]) -> NDArray[np.bool_]:
+    """The mask of an image of `size`, width and height. Raises CleansetError for one of another size."""
+    mask = read_mask(path)
+    # outlines are filled at the size of the mask: one of another size would lower every IoU without an error
+    height, width = mask.shape
+    if (width, height) != size:
+        raise CleansetError(f"{path}: {width} x {height} pixels; expected those of its image, {size[0]} x {size[1]}")
+    return mask
+
+
+def read_masks(contest: Path, files: ContestFiles) -> dict[str, NDArray[np.bool_]]:
+    """The masks of the control images that have one. Raises CleansetError for one that does not fit its image."""
+    masks = {each: path for each in sorted(files.controls) if (path := mask_path(contest, each)).exists()}
+    paths = image_paths(contest, files, masks)
+    sizes = {each: decode_submitted(paths[each], read_image(paths, each)).size for each in masks}
+    return {each: _mask_of_size(path, sizes[each]) for each, path in masks.items()}
