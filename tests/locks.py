@@ -8,9 +8,6 @@ from typing import Any
 
 import yaml
 
-RECORDS = "data/scores/"
-"""Where the records lie that hold a fingerprint of the code, as JSON beside the scores."""
-
 
 @dataclass(frozen=True, slots=True)
 class Stage:
@@ -49,7 +46,6 @@ def lock_problems(committed: Lock, rebuilt: Lock) -> list[str]:
     A stage is named where the difference begins. One that only reads what another stage wrote differently is not.
     """
     written = {path for stage in rebuilt.values() for path in stage.outs}
-    records = {path for stage in rebuilt.values() for path in stage.outs if is_record(path)}
     lines: dict[str, set[str]] = defaultdict(set)
     for name, after in rebuilt.items():
         before, kind = committed.get(name), name.partition("@")[0]
@@ -64,15 +60,8 @@ def lock_problems(committed: Lock, rebuilt: Lock) -> list[str]:
         if declared:
             why = f"{kind} has other dependencies than the committed dvc.lock says ({', '.join(declared)})"
             lines[f"{why}: run dvc repro and commit dvc.lock"].add(name)
-        elif not changed_outs or (changed_deps & written) - (records if after.version else set()):
-            continue
-        elif changed_outs <= records:
-            lines[
-                f"{kind}: the scores are the committed ones, only the record of the code beside them differs: run "
-                f"dvc repro --force --single-item {kind}, then dvc repro, and commit dvc.lock"
-            ].update(changed_outs)
-        else:
-            lines[undeclared_change(kind, after.version)].update(changed_outs - records)
+        elif changed_outs and not changed_deps & written:
+            lines[undeclared_change(kind, after.version)].update(changed_outs)
     return [f"{line} ({', '.join(sorted(about))})" for line, about in lines.items()]
 
 
@@ -87,11 +76,6 @@ def undeclared_change(stage: str, version: str | None) -> str:
         f"{stage} writes other bytes, though neither its VERSION nor a named module changed: "
         f"{remedy} and commit dvc.lock"
     )
-
-
-def is_record(path: str) -> bool:
-    """Whether a file is the record beside a table of scores."""
-    return path.startswith(RECORDS) and path.endswith(".json")
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> Iterable[str]:

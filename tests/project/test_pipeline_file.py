@@ -21,7 +21,7 @@ STAGES = (
 RUN_A_MODEL = {"score", "score_crops"}
 EDITIONS = (".", "imagenet", "imagenet-published")
 NEEDS_ARCHIVES_OR_GPU = {
-    "preprocess": "dataset", "score": "scoring", "score_crops": "scoring", "export": "exports", "report": "report",
+    "preprocess": "dataset", "score": "scoring", "score_crops": "scoring", "export": "sets", "report": "report",
 }  # fmt: skip
 """By stage: the folder of the VERSION that it depends on instead of modules."""
 

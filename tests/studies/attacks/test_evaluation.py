@@ -15,8 +15,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.measure.command import Wanted
 from cleanset.studies.attacks import gradient_attacks
-from cleanset.studies.attacks.commands import as_text
-from cleanset.studies.attacks.evaluation import AskedAttacks, AttackedModels, attack_params, run
+from cleanset.studies.attacks.evaluation import AskedAttacks, AttackedModels, as_text, attack_params, run
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
 
 pytestmark = pytest.mark.slow
