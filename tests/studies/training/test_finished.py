@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
-from cleanset.studies.training.finished import History, over_folds, plotted, smoothed
+from cleanset.studies.training.finished import History, history_rows, over_folds, smoothed
 from cleanset.studies.training.pages import BOTTOM, LEFT, RIGHT, TOP, Curve, chart, tick_step
 
 NAN = math.nan
@@ -65,10 +65,10 @@ def test_a_chosen_epoch_that_is_not_there() -> None:
 
 
 def test_rows_for_dvc_plots() -> None:
-    table = plotted([HISTORY])
+    table = history_rows([HISTORY])
     assert len(table) == 11
     assert table.iloc[0].tolist() == pytest.approx(["one", "fold_01", "loss", "train", 1, 10, 3.0, 3.0])
-    assert plotted([]).columns.tolist() == table.columns.tolist()
+    assert history_rows([]).columns.tolist() == table.columns.tolist()
 
 
 def test_the_mean_over_folds_is_of_those_that_got_so_far() -> None:

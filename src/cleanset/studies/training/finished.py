@@ -1,7 +1,4 @@
-"""Histories of training: smoothed, their final values, and the order in which they are drawn and written.
-
-The finished runs of a training study, read from the files that the stage train wrote.
-"""
+"""Finished runs of a training study, read from the files that the stage train wrote: histories, and tables of all."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -123,7 +120,7 @@ class History:
         return found
 
 
-def plotted(histories: Iterable[History]) -> pd.DataFrame:
+def history_rows(histories: Iterable[History]) -> pd.DataFrame:
     """Every value of all histories, a row each: run, fold, measure, part, epoch, step, value, smoothed."""
     parts = []
     for each in histories:
@@ -272,7 +269,7 @@ def summarise(runs: Sequence[FinishedRun], measures: SegmentationMeasures | None
     final = [value for each in histories for value in each.final_values()]
     tables = {
         "runs": pd.DataFrame([_run_row(each) for each in runs]),
-        "histories": plotted(histories),
+        "histories": history_rows(histories),
         "final_values": pd.DataFrame(final, columns=FinalValue._fields),
     }
     found, trained = list[Pair](), dict[str, dict[str, float]]()

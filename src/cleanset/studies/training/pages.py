@@ -230,7 +230,7 @@ def table_records(tables: Mapping[str, pd.DataFrame], name: str) -> list[dict[st
     return [{str(key): value for key, value in row.items()} for row in rows]
 
 
-def copied_sheets(study: TrainingStudy, run: FinishedRun, report: Path) -> list[Tile]:
+def copy_sheets(study: TrainingStudy, run: FinishedRun, report: Path) -> list[Tile]:
     """Copy the tiles of a run's first fold into the report. Raises CleansetError for a table that does not fit them."""
     source = study.fold(run.name, run.folds[0].fold).folder / SHEETS
     table = source / "sheets.csv"
@@ -390,6 +390,6 @@ def write_report(study: TrainingStudy, runs: Sequence[FinishedRun], missing: Seq
     """Write report/, with the sheets of predicted masks of each segmentation run's first fold."""
     with replacing(study.report) as folder:
         folder.mkdir()
-        sheets = {run.name: copied_sheets(study, run, folder) for run in runs if run.run.task == "segmentation"}
+        sheets = {run.name: copy_sheets(study, run, folder) for run in runs if run.run.task == "segmentation"}
         for name, text in report_pages(runs, missing, summary, sheets).items():
             write_text(folder / name, text)

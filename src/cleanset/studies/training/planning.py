@@ -91,7 +91,9 @@ class Plan:
             )
 
 
-def planned(study: "TrainingStudy", params: "TrainingParams", grid: str, names: Sequence[str], steps: int) -> Plan:
+def measured_plan(
+    study: "TrainingStudy", params: "TrainingParams", grid: str, names: Sequence[str], steps: int
+) -> Plan:
     """The plan of the named runs; those whose folder is there are finished and not measured."""
     from cleanset.progress import tracked
     from cleanset.studies.training.finished import network_name
@@ -210,7 +212,7 @@ def run(study: "TrainingStudy", grid: str | None, steps: int, *, starts: bool) -
 
     params = read_training_params(study.params_yaml)
     names = list(params.runs) if grid is None else grid_runs(params.grids, params.runs, grid)
-    plan = planned(study, params, grid or "all runs", names, steps)
+    plan = measured_plan(study, params, grid or "all runs", names, steps)
     Console().print(plan_table(plan), highlight=False)
     plan.check_budget()
     if starts:
