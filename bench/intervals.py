@@ -14,8 +14,9 @@ import numpy.typing as npt
 from scipy.special import ndtr
 
 from cleanset.statistics.bootstrap import Bootstrap, Resamples
-from cleanset.studies.robustness.corruptions.measures import ALEXNET_ERRORS, MIN_REFERENCE_ERRORS
+from cleanset.studies.robustness.corruptions.measures import ALEXNET_ERRORS
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
+from cleanset.studies.robustness.sampled import MIN_REFERENCE_SUM
 from measuring import print_machine, print_table
 
 Floats = npt.NDArray[np.float64]
@@ -117,7 +118,7 @@ def simulated(
     record("CE", draws[0][0], errors, float(truths[0]) * len(SEVERITIES))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios, values = [own / other for own, other in zip(*draws, strict=True)], sums[0] / sums[1]
-        defined = sums[1] >= MIN_REFERENCE_ERRORS
+        defined = sums[1] >= MIN_REFERENCE_SUM
         record("CE to a model", ratios[0][:, defined[0]], values[0][defined[0]], ratio)
         if all_ratios:
             all_defined = defined.all(axis=0)

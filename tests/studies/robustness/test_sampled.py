@@ -1,29 +1,20 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from cleanset.statistics.bootstrap import Bootstrap, Interval, paired_difference
-from cleanset.studies.robustness.corruptions.measures import (
-    ALEXNET,
-    Reference,
-    ce,
-    corruption_errors,
-    error_table,
-    mean_corruption_error,
-    relative_ce,
-    relative_corruption_errors,
-    sampled_ces,
-)
-from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
+from cleanset.studies.robustness.corruptions.measures import Reference, relative_corruption_errors
+from cleanset.studies.robustness.corruptions.params import CORRUPTIONS
 from cleanset.studies.robustness.sampled import (
     Sampled,
     constant,
     mean_of,
+    ratio_to,
     sampled_means,
+    undefined_names,
 )
-from cleanset.studies.robustness.scenarios.measures import accuracy_by_cell, sampled_score, score
+from cleanset.studies.robustness.scenarios.measures import sampled_score
 
 CLASSES = np.repeat(np.arange(20), 3)
 RESAMPLES = Bootstrap(resamples=200).resample(CLASSES)
@@ -31,10 +22,6 @@ GENERATOR = np.random.default_rng(21)
 HARD = GENERATOR.random((60, 15, 1))
 OWN, OTHER = np.less(HARD, np.linspace(0.2, 0.6, 5)), np.less(HARD, np.linspace(0.3, 0.8, 5))
 CLEAN, OTHER_CLEAN = HARD[:, 0, 0] < 0.1, HARD[:, 0, 0] < 0.2
-
-
-def table(misclassified: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> pd.DataFrame:
-    return error_table(misclassified, CORRUPTIONS, SEVERITIES)
 
 
 def means(misclassified: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], answers: str = "own") -> dict[str, Sampled]:
@@ -51,22 +38,21 @@ def adjusted(misclassified: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], ans
 
 def test_mean_errors() -> None:
     found = means(OWN)
-    assert {name: each.value for name, each in found.items()} == pytest.approx(table(OWN).mean(axis=1).to_dict())
+    assert [each.value for each in found.values()] == pytest.approx(OWN.mean(axis=(0, 2)))
     assert found["fog"].draws == pytest.approx(adjusted(OWN, "own")[:, CORRUPTIONS.index("fog")].mean(axis=-1))
     assert found["fog"].by_image == pytest.approx(OWN[:, CORRUPTIONS.index("fog")].mean(axis=-1))
 
 
-def test_ce_and_mce_by_a_measured_reference() -> None:
-    estimates = corruption_errors(table(OWN), Reference("other", table(OTHER), images=60))
-    found = sampled_ces(means(OWN), means(OTHER, "other"), estimates)
-    assert [each.value for each in found.values()] == pytest.approx(estimates.tolist())
-    draws = ce(adjusted(OWN, "own"), adjusted(OTHER, "other"))
+def test_ratios_to_a_measured_reference() -> None:
+    others = means(OTHER, "other")
+    found = {name: ratio_to(others[name], each, 60 * 5) for name, each in means(OWN).items()}
+    assert [each.value for each in found.values()] == pytest.approx(OWN.sum(axis=(0, 2)) / OTHER.sum(axis=(0, 2)))
+    draws = adjusted(OWN, "own").sum(axis=-1) / adjusted(OTHER, "other").sum(axis=-1)
     assert np.stack([each.draws for each in found.values()], axis=1) == pytest.approx(draws)
-    mce = mean_of(found, CORRUPTIONS)
-    assert mce.value == pytest.approx(mean_corruption_error(estimates).value)
-    assert mce.draws == pytest.approx(draws.mean(axis=1))
-    interval = mce.interval()
-    assert interval.low < mce.value < interval.high
+    mean = mean_of(found, CORRUPTIONS)
+    assert mean.draws == pytest.approx(draws.mean(axis=1))
+    interval = mean.interval()
+    assert interval.low < mean.value < interval.high
 
 
 def test_relative_ce() -> None:
@@ -74,42 +60,25 @@ def test_relative_ce() -> None:
         sampled_means(each[:, None], ["clean"], RESAMPLES, name)["clean"]
         for each, name in ((CLEAN, "own clean"), (OTHER_CLEAN, "other clean"))
     )
-    own, other = means(OWN), means(OTHER, "other")
-    reference = Reference("other", table(OTHER), float(OTHER_CLEAN.mean()), 60)
-    estimates = relative_corruption_errors(table(OWN), float(CLEAN.mean()), reference)
-    found = sampled_ces(
-        {name: each - clean for name, each in own.items()},
-        {name: each - other_clean for name, each in other.items()},
-        estimates,
-    )
-    assert [each.value for each in found.values()] == pytest.approx(estimates.tolist())
-    draws = relative_ce(
-        adjusted(OWN, "own"),
-        adjusted(CLEAN, "own clean"),
-        adjusted(OTHER, "other"),
-        adjusted(OTHER_CLEAN, "other clean"),
-    )
-    assert found["snow"].draws == pytest.approx(draws[:, CORRUPTIONS.index("snow")])
+    found = relative_corruption_errors(means(OWN), clean, Reference(means(OTHER, "other"), other_clean, 60 * 5))
+    beyond = [
+        adjusted(corrupted, name).sum(axis=-1) - 5 * adjusted(unchanged, f"{name} clean")[:, None]
+        for corrupted, unchanged, name in ((OWN, CLEAN, "own"), (OTHER, OTHER_CLEAN, "other"))
+    ]
+    assert np.stack([each.draws for each in found.values()], axis=1) == pytest.approx(beyond[0] / beyond[1])
 
 
-def test_ce_by_the_published_reference() -> None:
-    published = {name: constant(value, RESAMPLES) for name, value in ALEXNET.errors.mean(axis=1).items()}
-    estimates = corruption_errors(table(OWN), ALEXNET)
-    found = sampled_ces(means(OWN), {str(name): each for name, each in published.items()}, estimates)
-    assert [each.value for each in found.values()] == pytest.approx(estimates.tolist())
-
-
-def test_a_corruption_without_ce_has_no_interval_and_mce_neither() -> None:
-    few = OTHER.copy()
-    few[:, 3] = False
-    few[0, 3] = True
-    estimates = corruption_errors(table(OWN), Reference("other", table(few), images=60))
-    found = sampled_ces(means(OWN), means(few), estimates)
-    name = CORRUPTIONS[3]
-    assert math.isnan(found[name].value)
-    assert all(math.isnan(end) for end in (found[name].interval().low, found[name].interval().high))
-    assert math.isnan(mean_of(found, CORRUPTIONS).interval().high)
-    assert math.isfinite(mean_of(found, CORRUPTIONS[4:]).interval().high)
+def test_a_ratio_to_too_few_has_no_value_and_no_interval() -> None:
+    for count, answers in ((9, 60.0), (0, math.inf), (math.nan, math.inf)):
+        others = means(OTHER, "other") | {"fog": constant(count / 60, RESAMPLES)}
+        found = {name: ratio_to(others[name], each, answers) for name, each in means(OWN).items()}
+        assert undefined_names(found, CORRUPTIONS) == ["fog"]
+        assert all(math.isnan(end) for end in (found["fog"].interval().low, found["fog"].interval().high))
+        assert math.isnan(mean_of(found, CORRUPTIONS).value)
+        assert math.isnan(mean_of(found, CORRUPTIONS).interval().high)
+        assert math.isfinite(mean_of(found, CORRUPTIONS[4:8]).interval().high)
+    for count, answers in ((10, 60.0), (0.01, math.inf)):
+        assert math.isfinite(ratio_to(constant(count / 60, RESAMPLES), means(OWN)["fog"], answers).value)
 
 
 def test_the_difference_of_two_models_is_paired() -> None:
@@ -164,17 +133,20 @@ def test_a_ratio_to_nothing_is_infinite() -> None:
 def test_the_score() -> None:
     correct = GENERATOR.random((60, 4)) < 0.7
     unchanged = GENERATOR.random(60) < 0.9
-    columns = {"unchanged": unchanged} | {name: correct[:, place] for place, name in enumerate("abcd")}
-    rows = pd.DataFrame({"class_index": CLASSES, **columns}).melt(
-        "class_index", var_name="scenario", value_name="correct"
-    )
-    cells = accuracy_by_cell(rows.assign(model="m"))
     found = sampled_score(correct, unchanged, "as_published", RESAMPLES)
-    assert found.value == pytest.approx(score(cells, "as_published").score)
+
+    def by_hand(counts: np.ndarray) -> float:
+        """Variances with n - 1: of the scenarios' accuracies, and of the classes' means; of images drawn so often."""
+        shares = np.array([correct[each == CLASSES].T @ counts[each == CLASSES] / 3 for each in range(20)])
+        mu = unchanged @ counts / counts.sum()
+        outside = ((correct.T @ counts / counts.sum() - mu) ** 2).sum() / 3
+        return float(1 - outside - ((shares.mean(axis=1) - mu) ** 2).sum() / 19)
+
+    assert found.value == pytest.approx(by_hand(np.ones(60)))
     assert found.draws.shape == (200,)
     assert found.shifted
-    repeated = rows.loc[rows.index.repeat(np.tile(RESAMPLES.counts[7], 5))]
-    assert found.draws[7] == pytest.approx(score(accuracy_by_cell(repeated.assign(model="m")), "as_published").score)
+    # two of the three images of a class are drawn, with the weight of three
+    assert found.draws[7] == pytest.approx(by_hand(RESAMPLES.counts[7] * 1.5))
     low, high = np.quantile(found.draws, [0.025, 0.975])
     interval = found.interval()
     assert interval == Interval(2 * found.value - high, 2 * found.value - low)

@@ -73,6 +73,26 @@ class Sampled:
         return Sampled(self.value * factor, self.draws * factor, self.shifted, by_image)
 
 
+MIN_REFERENCE_SUM = 10
+"""Errors, flips or units of top-5 distance of a reference in all, below which a ratio to it is undefined."""
+
+
+def ratio_to(reference: Sampled, own: Sampled, answers: float) -> Sampled:
+    """A mean over answers relative to that of a reference; NaN where the reference's sum is below MIN_REFERENCE_SUM.
+
+    `answers`: how many the reference's mean is of; infinitely many for a published one, which need only be above 0.
+    """
+    # means of whole numbers are sums again but for rounding
+    if np.rint(reference.value * answers) >= MIN_REFERENCE_SUM:
+        return own / reference
+    return Sampled(float("nan"), np.full_like(own.draws, np.nan))
+
+
+def undefined_names(values: Mapping[str, Sampled], over: Iterable[str]) -> list[str]:
+    """The names of `over` whose statistic is undefined, so that their mean is, too."""
+    return [name for name in over if not np.isfinite(values[name].value)]
+
+
 def constant(value: float, resamples: Resamples) -> Sampled:
     """A number that does not depend on the images, such as a published error; NaN for a statistic that is missing."""
     return Sampled(value, np.full(len(resamples.counts), value))

@@ -1,32 +1,21 @@
 """Golden numbers: RobustBench's 12 models on 5,000 images of ImageNet-C; its JSON files agree to 2 decimals."""
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from cleanset.errors import CleansetError
-from cleanset.studies.robustness.corruptions.measures import (
-    ALEXNET,
-    ALEXNET_ERRORS,
-    MeanCE,
-    Reference,
-    ce,
-    corruption_errors,
-    error_table,
-    mean_corruption_error,
-    relative_ce,
-    relative_corruption_errors,
-    unseen_corruptions,
-)
+from cleanset.statistics.bootstrap import Bootstrap
+from cleanset.studies.robustness.corruptions.measures import ALEXNET_CLEAN_ERROR, ALEXNET_ERRORS
 from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS, CORRUPTIONS, SEVERITIES
-from tests.properties import examples
+from cleanset.studies.robustness.corruptions.results import CorruptionAnswers, CorruptionStudy
+from cleanset.studies.robustness.results import ALL, MeasureLine, StudiedImages
+from cleanset.studies.robustness.sampled import CLEAN, UNCHANGED
 
+IMAGES = 5000
 ACCURACY_AND_MCE = {
     "Standard_R50": (39.4829, 76.3774),
     "Erichson2022NoisyMix": (52.4696, 60.4575),
@@ -61,50 +50,98 @@ AVERAGES = (
 """AlexNet's mean errors as google-research/augmix lists them, and the validation corruptions'."""
 
 
-@pytest.fixture(scope="session")
-def robustbench(real: Path) -> dict[str, pd.DataFrame]:
-    """The errors of each model, corruptions x severities."""
-    table = pd.read_csv(real / "robustbench_imagenet_c.csv", header=[0, 1], index_col=0)
-    return {str(model): 1 - row.unstack().rename(columns=int) for model, row in table.iterrows()}
+Lines = dict[tuple[str, str, str], MeasureLine]
+
+
+def first(count: float, images: int) -> np.ndarray:
+    """Flags of the first `count` of some images, which must be a whole number but for rounding."""
+    assert count == pytest.approx(round(count), abs=1e-6)
+    return np.arange(images) < round(count)
+
+
+def answers(errors: pd.DataFrame, unchanged: float, images: int) -> CorruptionAnswers:
+    """Answers of a model with these errors, corruptions x severities, and this error on unchanged images."""
+    wrong = np.stack([[first(each * images, images) for each in row] for row in errors.to_numpy()])
+    nulls = {CLEAN: np.zeros(images, np.bool_), UNCHANGED: first(unchanged * images, images)}
+    return CorruptionAnswers(np.moveaxis(wrong, -1, 0), nulls)
+
+
+def measured(
+    models: Mapping[str, tuple[pd.DataFrame, float]],
+    reference: str,
+    images: int = IMAGES,
+    trained_on: Mapping[str, list[str]] | None = None,
+) -> Lines:
+    """What stage measure reports of models with these errors, by model, measure and corruption."""
+    corruptions = next(iter(models.values()))[0].index.tolist()
+    found = {name: answers(errors, unchanged, images) for name, (errors, unchanged) in models.items()}
+    studied = StudiedImages(np.zeros(images, np.int64), [[]] * images, list(models), Bootstrap(resamples=2), (ALL,))
+    lines = CorruptionStudy(studied, corruptions, SEVERITIES, found, reference, trained_on or {}).lines()
+    return {(each.model, each.measure, each.change): each for each in lines}
+
+
+def table(errors: Mapping[str, list[float]]) -> pd.DataFrame:
+    return pd.DataFrame(list(errors.values()), list(errors), list(SEVERITIES))
 
 
 def percent(value: float) -> float:
     return round(100 * value, 4)
 
 
+@pytest.fixture(scope="session")
+def robustbench(real: Path) -> dict[str, pd.DataFrame]:
+    """The errors of each model, corruptions x severities."""
+    table = pd.read_csv(real / "robustbench_imagenet_c.csv", header=[0, 1], index_col=0)
+    errors = {str(model): 1 - row.unstack().rename(columns=int) for model, row in table.iterrows()}
+    return {model: each.loc[list(CORRUPTIONS), list(SEVERITIES)] for model, each in errors.items()}
+
+
+@pytest.fixture(scope="session")
+def clean_errors() -> dict[str, float]:
+    """The errors on unchanged images; of models of which RobustBench publishes none, none."""
+    published = {model: 1 - clean for model, (clean, _) in CLEAN_AND_RELATIVE_MCE.items()}
+    return dict.fromkeys(ACCURACY_AND_MCE, 0.0) | published | {"AlexNet": 1 - ALEXNET_CLEAN_ACCURACY}
+
+
+@pytest.fixture(scope="session")
+def by_alexnet(robustbench: dict[str, pd.DataFrame], clean_errors: dict[str, float]) -> Lines:
+    """The measures with AlexNet, as RobustBench measured it, as the reference."""
+    return measured({name: (errors, clean_errors[name]) for name, errors in robustbench.items()}, "AlexNet")
+
+
 def test_the_golden_numbers_are_of_all_models(robustbench: dict[str, pd.DataFrame]) -> None:
     assert sorted(robustbench) == sorted(ACCURACY_AND_MCE)
-    assert all(sorted(errors.index) == sorted(CORRUPTIONS) for errors in robustbench.values())
 
 
 @pytest.mark.parametrize("model", ACCURACY_AND_MCE)
-def test_robustbenchs_accuracy_and_mce(robustbench: dict[str, pd.DataFrame], model: str) -> None:
-    errors = robustbench[model]
-    reference = Reference("AlexNet", robustbench["AlexNet"], images=5000)
-    mce = mean_corruption_error(corruption_errors(errors, reference))
-    assert (percent(1 - float(errors.to_numpy().mean())), percent(mce.value)) == ACCURACY_AND_MCE[model]
-    assert mce.problem is None
-
-
-@pytest.mark.parametrize("model", PUBLISHED_ALEXNET_MCE)
-def test_mce_by_the_published_alexnet(robustbench: dict[str, pd.DataFrame], model: str) -> None:
-    mce = mean_corruption_error(corruption_errors(robustbench[model], ALEXNET))
-    assert percent(mce.value) == PUBLISHED_ALEXNET_MCE[model]
+def test_robustbenchs_accuracy_and_mce(by_alexnet: Lines, model: str) -> None:
+    error, mce = by_alexnet[model, "mean_error", ""], by_alexnet[model, "mce", ""]
+    assert (percent(1 - error.value), percent(mce.value)) == ACCURACY_AND_MCE[model]
+    assert mce.problem == ""
 
 
 @pytest.mark.parametrize("model", CLEAN_AND_RELATIVE_MCE)
-def test_relative_mce(robustbench: dict[str, pd.DataFrame], model: str) -> None:
-    clean, expected = CLEAN_AND_RELATIVE_MCE[model]
-    reference = Reference("AlexNet", robustbench["AlexNet"], 1 - ALEXNET_CLEAN_ACCURACY, 5000)
-    relative = relative_corruption_errors(robustbench[model], 1 - clean, reference)
-    assert percent(mean_corruption_error(relative).value) == expected
+def test_relative_mce(by_alexnet: Lines, model: str) -> None:
+    assert percent(by_alexnet[model, "relative_mce", ""].value) == CLEAN_AND_RELATIVE_MCE[model][1]
 
 
 def test_a_mean_of_ratios_is_another_number(robustbench: dict[str, pd.DataFrame]) -> None:
-    errors, alexnet = robustbench["Standard_R50"], robustbench["AlexNet"]
-    assert percent(float((errors / alexnet).to_numpy().mean())) == MEAN_OF_RATIOS
-    ratio_of_sums = mean_corruption_error(corruption_errors(errors, Reference("AlexNet", alexnet))).value
-    assert percent(ratio_of_sums) == 76.3774
+    assert percent(float((robustbench["Standard_R50"] / robustbench["AlexNet"]).to_numpy().mean())) == MEAN_OF_RATIOS
+
+
+def test_measures_by_the_published_alexnet(
+    robustbench: dict[str, pd.DataFrame], clean_errors: dict[str, float]
+) -> None:
+    """mCE is published; relative mCE from sums in plain Python."""
+    found = measured({name: (robustbench[name], clean_errors[name]) for name in PUBLISHED_ALEXNET_MCE}, "alexnet")
+    for model, mce in PUBLISHED_ALEXNET_MCE.items():
+        assert percent(found[model, "mce", ""].value) == mce
+        relative = [
+            (robustbench[model].loc[name].sum() - 5 * clean_errors[model])
+            / sum(each - ALEXNET_CLEAN_ERROR for each in ALEXNET_ERRORS[name])
+            for name in CORRUPTIONS
+        ]
+        assert found[model, "relative_mce", ""].value == pytest.approx(sum(relative) / 15)
 
 
 def test_the_published_errors_of_alexnet() -> None:
@@ -113,119 +150,70 @@ def test_the_published_errors_of_alexnet() -> None:
     by_severity = np.sum(list(ALEXNET_ERRORS.values()), axis=0)
     assert by_severity.tolist() == pytest.approx([11.71052, 13.73628, 15.07044, 16.36976, 17.32876], abs=1e-9)
     assert np.mean([ALEXNET_ERRORS[name] for name in CORRUPTIONS]) == pytest.approx(0.788993, abs=5e-7)
-    assert mean_corruption_error(corruption_errors(ALEXNET.errors, ALEXNET)) == MeanCE(1.0, CORRUPTIONS, ())
-
-
-def test_the_errors_of_two_images() -> None:
-    misclassified = np.zeros((2, 2, 3), bool)
-    misclassified[0, 1] = True
-    misclassified[1, 1, 2] = True
-    errors = error_table(misclassified, ["fog", "snow"], [1, 2, 3])
-    assert errors.to_dict("index") == {"fog": {1: 0.0, 2: 0.0, 3: 0.0}, "snow": {1: 0.5, 2: 0.5, 3: 1.0}}
-    assert errors.mean(axis=1).to_dict() == {"fog": 0.0, "snow": pytest.approx(2 / 3)}
-
-
-def table(errors: dict[str, list[float]]) -> pd.DataFrame:
-    return pd.DataFrame.from_dict(errors, orient="index", columns=list(SEVERITIES))
+    assert ALEXNET_CLEAN_ERROR == 1 - 0.56522
+    found = measured(
+        {"a": (table({name: list(each) for name, each in ALEXNET_ERRORS.items()}), 0.43478)}, "alexnet", 50_000
+    )
+    for name in ALL_CORRUPTIONS:
+        assert found["a", "ce", name].value == pytest.approx(1)
+    assert found["a", "mce", ""].value == pytest.approx(1)
+    assert found["a", "relative_mce", ""].value == pytest.approx(1)
 
 
 def test_ce_is_the_ratio_of_the_sums() -> None:
     errors = table({"fog": [0.0, 0.1, 0.2, 0.3, 0.4], "snow": [0.5] * 5})
-    reference = Reference("other", table({"snow": [0.2, 0.4, 0.6, 0.8, 1.0], "fog": [0.1, 0.1, 0.1, 0.1, 0.1]}))
-    assert corruption_errors(errors, reference).to_dict() == {"fog": pytest.approx(2), "snow": pytest.approx(2.5 / 3)}
+    reference = table({"fog": [0.1, 0.1, 0.1, 0.1, 0.1], "snow": [0.2, 0.4, 0.6, 0.8, 1.0]})
+    found = measured({"a": (errors, 0.0), "other": (reference, 0.0)}, "other", 100)
+    assert found["a", "ce", "fog"].value == pytest.approx(2)
+    assert found["a", "ce", "snow"].value == pytest.approx(2.5 / 3)
 
 
-def test_the_order_of_columns_and_rows_does_not_matter() -> None:
-    errors = table({"fog": [0.0, 0.1, 0.2, 0.3, 0.4]})
-    reference = Reference("other", ALEXNET.errors.iloc[::-1, [4, 2, 0, 1, 3]])
-    assert corruption_errors(errors, reference).equals(corruption_errors(errors, ALEXNET))
+def with_all(**given: list[float]) -> pd.DataFrame:
+    """Errors of the 15 test corruptions, half of all images but for the given ones."""
+    return table(dict.fromkeys(CORRUPTIONS, [0.5] * 5) | given)
 
 
 def test_a_corruption_on_which_the_reference_hardly_errs_has_no_ce() -> None:
-    nine = [0.0, 0.01, 0.02, 0.03, 0.03]
-    ten = [0.0, 0.01, 0.03, 0.03, 0.03]
-    reference = Reference("strong", table({"fog": nine, "snow": ten}), 0.0, images=100)
-    errors = table({"fog": [0.1] * 5, "snow": [0.1] * 5})
-    found = corruption_errors(errors, reference)
-    assert math.isnan(found["fog"])
-    assert found["snow"] == pytest.approx(5)
-    mce = mean_corruption_error(found, ["fog", "snow"])
-    assert math.isnan(mce.value)
-    assert mce.lacking == ("fog",)
-    assert mce.problem == "no mCE: 1 of 2 corruptions have no CE: fog"
-    assert mean_corruption_error(found, ["snow"]).value == pytest.approx(5)
+    """Nine errors of the reference in all, and ten."""
+    reference = with_all(fog=[0.0, 0.01, 0.02, 0.03, 0.03], snow=[0.0, 0.01, 0.03, 0.03, 0.03])
+    models = {"a": (with_all(fog=[0.1] * 5, snow=[0.1] * 5), 0.0), "strong": (reference, 0.0)}
+    found = measured(models, "strong", 100, {"a": ["fog"], "strong": ["noise", "blur", "weather", "digital"]})
+    assert math.isnan(found["a", "ce", "fog"].value)
+    assert found["a", "ce", "fog"].problem == "the reference makes too few errors"
+    assert found["a", "ce", "snow"].value == pytest.approx(5)
+    for measure in ("mce", "relative_mce"):
+        assert math.isnan(found["a", measure, ""].value)
+        assert found["a", measure, ""].problem == "no mCE: 1 of 15 corruptions have no CE: fog"
+    assert found["a", "mce_unseen", ""].value == pytest.approx((5 + 13) / 14)
+    assert math.isnan(found["strong", "mce_unseen", ""].value)
+    assert found["strong", "mce_unseen", ""].problem == "no mCE: no corruptions to take the mean over"
 
 
-def test_relative_ce_needs_ten_errors_more_than_on_clean_images() -> None:
-    reference = Reference("strong", table({"fog": [0.12] * 4 + [0.11], "snow": [0.12] * 5}), 0.10, images=100)
-    errors = table({"fog": [0.3] * 5, "snow": [0.3] * 5})
-    found = relative_corruption_errors(errors, 0.1, reference)
-    assert math.isnan(found["fog"])
-    assert found["snow"] == pytest.approx(10)
-    assert corruption_errors(errors, reference).notna().all()
-
-
-def test_mce_is_missing_while_corruptions_are() -> None:
-    mce = mean_corruption_error(corruption_errors(ALEXNET.errors.drop(["fog", "saturate"]), ALEXNET))
-    assert math.isnan(mce.value)
-    assert mce.lacking == ("fog",)
+def test_relative_ce_needs_ten_errors_more_than_on_unchanged_images() -> None:
+    """Nine errors of the reference beyond those on unchanged images, and ten, in all five severities."""
+    models = {"a": (with_all(), 0.1)}
+    few = measured(models | {"strong": (with_all(fog=[0.12] * 4 + [0.11]), 0.1)}, "strong", 100)
+    assert few["a", "relative_mce", ""].problem == "no mCE: 1 of 15 corruptions have no CE: fog"
+    assert few["a", "mce", ""].problem == ""
+    enough = measured(models | {"strong": (with_all(fog=[0.12] * 5), 0.1)}, "strong", 100)
+    assert enough["a", "relative_mce", ""].value == pytest.approx((20 + 14) / 15)
 
 
 def test_validation_corruptions_are_not_part_of_mce() -> None:
-    errors = ALEXNET.errors.copy()
-    errors.loc["saturate"] = 0.0
-    assert mean_corruption_error(corruption_errors(errors, ALEXNET)).value == 1
-
-
-@pytest.mark.parametrize("severities", [[1, 2, 3], [1, 2, 3, 4, 5, 6], []])
-def test_ce_needs_the_five_severities_and_errors_do_not(severities: list[int]) -> None:
-    errors = error_table(np.ones((3, 1, len(severities)), bool), ["fog"], severities)
-    found = ", ".join(str(each) for each in severities) or "none"
-    with pytest.raises(CleansetError, match=f"errors: found severities {found}; expected 1 to 5 for CE; measure all"):
-        corruption_errors(errors, ALEXNET)
-    reference = Reference("weak", pd.DataFrame([[1.0] * len(severities)], ["fog"], severities))
-    with pytest.raises(CleansetError, match=f"reference weak: found severities {found};"):
-        corruption_errors(ALEXNET.errors, reference)
-
-
-def test_a_reference_without_the_corruption_is_refused() -> None:
-    reference = Reference("weak", ALEXNET.errors.drop(index=["fog", "snow"]), 0.4)
-    with pytest.raises(CleansetError, match="reference weak: found no errors of snow, fog; expected those of every"):
-        corruption_errors(ALEXNET.errors, reference)
-
-
-def test_relative_ce_without_the_references_clean_error_is_refused() -> None:
-    with pytest.raises(
-        CleansetError, match="reference weak: found no error on clean images; expected one for relative"
-    ):
-        relative_corruption_errors(ALEXNET.errors, 0.4, Reference("weak", ALEXNET.errors))
+    errors = with_all(saturate=[0.0] * 5)
+    found = measured({"a": (errors, 0.0), "b": (with_all(saturate=[0.5] * 5), 0.0)}, "b", 100)
+    assert found["a", "mce", ""].value == 1
+    assert found["a", "ce", "saturate"].value == 0
+    fewer = measured({"a": (errors.drop("fog"), 0.0)}, "alexnet", 100)
+    assert not [each for each in fewer if "mce" in each[1]]
 
 
 def test_mce_over_the_corruptions_that_a_model_has_not_seen() -> None:
-    unseen = unseen_corruptions(["noise", "brightness", "saturate"])
-    assert len(unseen) == 11
-    assert not {"gaussian_noise", "shot_noise", "impulse_noise", "brightness", "saturate"} & set(unseen)
-    values = pd.Series(np.arange(15.0), index=CORRUPTIONS)
-    expected = sum(place for place, name in enumerate(CORRUPTIONS) if name in unseen) / 11
-    assert mean_corruption_error(values, unseen).value == pytest.approx(expected)
-    assert unseen_corruptions([]) == CORRUPTIONS
-    nothing = mean_corruption_error(values, unseen_corruptions(["noise", "blur", "weather", "digital"]))
-    assert math.isnan(nothing.value)
-    assert nothing.problem == "no mCE: no corruptions to take the mean over"
-    with pytest.raises(CleansetError, match="unknown corruption 'nose'"):
-        unseen_corruptions(["nose"])
-
-
-@examples(50)
-@given(st.integers(0, 2**32))
-def test_draws_in_front_are_computed_each_by_itself(seed: int) -> None:
-    generator = np.random.default_rng(seed)
-    errors, reference = generator.random((2, 4, 3, 5))
-    clean, reference_clean = generator.random((2, 4)) / 10
-
-    def by_hand(own: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> list[list[float]]:
-        return [[sum(a) / sum(b) for a, b in zip(x, y, strict=True)] for x, y in zip(own, other, strict=True)]
-
-    assert ce(errors, reference) == pytest.approx(np.array(by_hand(errors, reference)))
-    moved = errors - clean[:, None, None], reference - reference_clean[:, None, None]
-    assert relative_ce(errors, clean, reference, reference_clean) == pytest.approx(np.array(by_hand(*moved)))
+    """A corruption's error is a multiple of its place: the mean of CE is that of the places."""
+    given = table({name: [(place + 1) / 100] * 5 for place, name in enumerate(CORRUPTIONS)})
+    models = {"a": (given, 0.0), "b": (with_all(), 0.0)}
+    found = measured(models, "b", 100, {"a": ["noise", "brightness", "saturate"]})
+    places = [place + 1 for place in range(15) if CORRUPTIONS[place] != "brightness" and place > 2]
+    assert len(places) == 11
+    assert found["a", "mce_unseen", ""].value == pytest.approx(sum(places) / 11 / 50)
+    assert found["b", "mce_unseen", ""].value == 1

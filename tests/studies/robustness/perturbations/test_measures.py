@@ -1,7 +1,6 @@
 """The oracles compare single pairs of frames, and rank all classes."""
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -12,26 +11,41 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata
 
 from cleanset.errors import CleansetError
+from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.perturbations.measures import (
     MAX_TOP5_DISTANCE,
     Ints,
     Pairs,
-    flip_probability,
     flips,
     flips_by_pair,
-    mean_over_perturbations,
-    mean_ratio,
-    mean_top5_distance,
     pairs,
-    ratios,
     top5_distance,
     top5_distances,
 )
 from cleanset.studies.robustness.perturbations.params import ALL_PERTURBATIONS, NOISE_PERTURBATIONS, PERTURBATIONS
+from cleanset.studies.robustness.perturbations.results import SUFFIXES, PerturbationStudy
+from cleanset.studies.robustness.results import ALL, MeasureLine, StudiedImages
 from cleanset.studies.robustness.sampled import Definition
 from tests.properties import examples
 
 TOP = [0, 1, 2, 3, 4]
+
+
+Lines = dict[tuple[str, str, str], MeasureLine]
+
+
+def measured(models: Mapping[str, Mapping[str, Ints]], difficulty: int = 1, reference: str | None = None) -> Lines:
+    """What stage measure reports of these top-5 lists, by model, measure and perturbation."""
+    first = next(iter(models.values()))
+    images = len(next(iter(first.values())))
+    studied = StudiedImages(np.zeros(images, np.int64), [[]] * images, list(models), Bootstrap(resamples=2), (ALL,))
+    lines = PerturbationStudy(studied, list(first), models, difficulty, reference).lines()
+    return {(each.model, each.measure, each.change): each for each in lines}
+
+
+def lists(top1: Sequence[Sequence[int]]) -> Ints:
+    """Top-5 lists with these predictions, images x frames."""
+    return 10 * np.array(top1)[..., np.newaxis] + np.arange(5)
 
 
 def as_listed(compared: Pairs) -> list[tuple[int, int]]:
@@ -67,8 +81,9 @@ def test_the_difficulty_of_noise_is_in_its_frames(definition: Definition) -> Non
 def test_golden_flip_probabilities(
     predictions: list[int], perturbation: str, definition: Definition, difficulty: int, expected: float
 ) -> None:
-    compared = pairs(perturbation, len(predictions), definition, difficulty)
-    assert round(flip_probability(np.array([predictions]), compared), 6) == expected
+    given = {perturbation: lists([predictions, predictions])}
+    suffix = SUFFIXES[definition] if "noise" in perturbation else ""
+    assert round(measured({"a": given}, difficulty)["a", "fp" + suffix, perturbation].value, 6) == expected
 
 
 def test_flips_by_image_and_by_comparison() -> None:
@@ -76,7 +91,7 @@ def test_flips_by_image_and_by_comparison() -> None:
     compared = pairs("snow", 3)
     assert flips(top1, compared).tolist() == [1, 2, 0]
     assert flips_by_pair(top1, compared).tolist() == [1, 2]
-    assert flip_probability(top1, compared) == 0.5
+    assert measured({"a": {"snow": lists(top1.tolist())}})["a", "fp", "snow"].value == 0.5
 
 
 def published(videos: Ints, distance: Callable[[Ints, Ints], Ints], noise: bool, difficulty: int) -> float:
@@ -93,19 +108,19 @@ def published(videos: Ints, distance: Callable[[Ints, Ints], Ints], noise: bool,
 
 @examples(200)
 @given(
-    st.integers(0, 2**32), st.integers(1, 4), st.integers(4, 12), st.sampled_from(ALL_PERTURBATIONS), st.integers(1, 3)
+    st.integers(0, 2**32), st.integers(2, 5), st.integers(4, 12), st.sampled_from(ALL_PERTURBATIONS), st.integers(1, 3)
 )
 def test_flips_and_distances_are_those_of_the_published_code(
     seed: int, videos: int, frames: int, name: str, difficulty: int
 ) -> None:
-    compared = pairs(name, frames, "as_published", difficulty)
     generator = np.random.default_rng(seed)
     top5 = generator.random((videos, frames, 8)).argsort(axis=-1)[..., :5]
     noise = "noise" in name
+    found, suffix = measured({"a": {name: top5}}, difficulty), SUFFIXES["as_published"] if noise else ""
     expected = published(top5[..., 0], np.not_equal, noise, difficulty)
-    assert flip_probability(top5[..., 0], compared) == pytest.approx(expected)
+    assert found["a", "fp" + suffix, name].value == pytest.approx(expected)
     expected = published(top5, top5_distance, noise, difficulty)
-    assert mean_top5_distance(top5, compared) == pytest.approx(expected)
+    assert found["a", "t5d" + suffix, name].value == pytest.approx(expected)
 
 
 def by_full_ranks(reference: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> int:
@@ -163,36 +178,57 @@ def test_distances_by_image() -> None:
     top5 = np.array([[TOP, swapped, TOP], [TOP, TOP, gone]])
     assert top5_distances(top5, pairs("snow", 3)).tolist() == [4, 15]
     assert top5_distances(top5, pairs("gaussian_noise", 3, "as_published")).tolist() == [2, 15]
-    assert mean_top5_distance(top5, pairs("snow", 3)) == 19 / 4
+    assert measured({"a": {"snow": top5}})["a", "t5d", "snow"].value == 19 / 4
 
 
-def test_the_mean_is_over_the_ten_test_perturbations() -> None:
-    values = dict.fromkeys(ALL_PERTURBATIONS, 9.0) | dict.fromkeys(PERTURBATIONS, 0.25) | {"tilt": 1.25}
-    assert mean_over_perturbations(values) == pytest.approx(0.35)
-    assert mean_over_perturbations(values, ["tilt", "shear"]) == pytest.approx(5.125)
-    del values["snow"]
-    assert math.isnan(mean_over_perturbations(values))
-    assert math.isnan(mean_over_perturbations(values, []))
+def flipping(count: int, images: int = 25, frames: int = 5) -> Ints:
+    """Lists of which so many of the comparisons of consecutive frames flip, to five other classes."""
+    flips = np.zeros(images * (frames - 1), np.int64)
+    flips[:count] = 1
+    steps = flips.reshape(images, frames - 1).cumsum(axis=1)
+    return lists(np.concatenate([np.zeros((images, 1), np.int64), steps], axis=1).tolist())
 
 
-def test_the_ratio_to_a_reference_model() -> None:
-    comparisons = dict.fromkeys(["snow", "tilt", "scale"], 100)
-    found = ratios({"snow": 0.1, "tilt": 0.1, "scale": 0.1}, {"snow": 0.2, "tilt": 0.09}, comparisons)
-    assert found["snow"] == pytest.approx(0.5)
-    assert math.isnan(found["tilt"])  # 9 flips
-    assert math.isnan(found["scale"])  # not measured
-    assert ratios({"tilt": 0.1}, {"tilt": 0.1}, comparisons) == {"tilt": 1.0}  # 10 flips
+def test_means_and_ratios_are_over_the_ten_test_perturbations() -> None:
+    """Of 100 comparisons; a list of five other classes has a T5D of 15."""
+    own = {name: flipping(place + 10) for place, name in enumerate(PERTURBATIONS)} | {"shear": flipping(99)}
+    reference = {name: flipping(20 + 2 * place) for place, name in enumerate(PERTURBATIONS)} | {"shear": flipping(50)}
+    found = measured({"a": own, "b": reference}, reference="b")
+    assert found["a", "mean_fp", ""].value == pytest.approx(0.145)
+    assert found["a", "mean_t5d", ""].value == pytest.approx(15 * 0.145)
+    assert found["b", "mean_fp", ""].value == pytest.approx(0.29)
+    assert found["a", "fr", "shear"].value == pytest.approx(99 / 50)
+    for name in PERTURBATIONS:
+        assert found["a", "fr", name].value == pytest.approx(0.5)
+    assert found["a", "mfr", ""].value == found["a", "mt5d", ""].value == pytest.approx(0.5)
+    other = measured({"a": own | {"tilt": flipping(36)}, "b": reference}, reference="b")
+    assert other["a", "mfr", ""].value == other["a", "mt5d", ""].value == pytest.approx((9 * 0.5 + 1) / 10)
 
 
-def test_the_mean_ratio_names_what_it_lacks() -> None:
-    values = dict.fromkeys(PERTURBATIONS, 0.5) | {"tilt": 1.5, "shear": 9.0}
-    whole = mean_ratio(values)
-    assert whole.value == pytest.approx(0.6)
-    assert (whole.over, whole.lacking) == (PERTURBATIONS, ())
-    lacking = mean_ratio(values | {"snow": math.nan})
-    assert lacking.lacking == ("snow",)
-    assert math.isnan(lacking.value)
-    assert math.isnan(mean_ratio(values, []).value)
+def test_ratios_of_noise_as_published() -> None:
+    """Each frame against the first: four flips of the model's predictions, two of the reference's."""
+    steady = dict.fromkeys(PERTURBATIONS, flipping(50))
+    own = steady | {"shot_noise": lists([[0, 1, 1, 1, 1]] * 25)}
+    reference = steady | {"shot_noise": lists([[0, 1, 1, 0, 0]] * 25)}
+    found = measured({"a": own, "b": reference}, reference="b")
+    assert found["a", "fr", "shot_noise"].value == pytest.approx(1 / 2)
+    assert found["a", "fr_as_published", "shot_noise"].value == pytest.approx(2)
+    assert found["a", "mfr", ""].value == found["a", "mt5d", ""].value == pytest.approx(0.95)
+    assert found["a", "mfr_as_published", ""].value == pytest.approx(1.1)
+    assert found["a", "mt5d_as_published", ""].value == pytest.approx(1.1)
+    assert ("a", "fr_as_published", "snow") not in found
+
+
+def test_a_ratio_needs_ten_flips_of_the_reference() -> None:
+    own = dict.fromkeys(PERTURBATIONS, flipping(30))
+    found = measured({"a": own, "b": own | {"tilt": flipping(9), "snow": flipping(10)}}, reference="b")
+    assert np.isnan(found["a", "fr", "tilt"].value)
+    assert found["a", "fr", "tilt"].problem == "the reference's predictions flip too rarely"
+    assert found["a", "fr", "snow"].value == pytest.approx(3)
+    assert np.isnan(found["a", "mfr", ""].value)
+    assert found["a", "mfr", ""].problem == "1 of 10 perturbations have no ratio: tilt"
+    # nine flips are a distance of 135
+    assert found["a", "mt5d", ""].value == pytest.approx((8 + 3 + 30 / 9) / 10)
 
 
 def test_what_cannot_be_compared_is_refused() -> None:

@@ -1,5 +1,5 @@
-import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -7,15 +7,16 @@ import pandas as pd
 import pytest
 
 from cleanset.errors import CleansetError
+from cleanset.statistics.bootstrap import Bootstrap
+from cleanset.studies.robustness.results import ALL, StudiedImages
 from cleanset.studies.robustness.scenarios.measures import (
     accuracy_by_cell,
-    accuracy_by_scenario,
     class_squares,
-    score,
     score_of_squares,
     spread,
     squared_deviations,
 )
+from cleanset.studies.robustness.scenarios.results import ScenarioAnswers, ScenarioStudy
 from tests.studies.robustness.scenarios import ximagenet12
 
 DENSENET_WRITTEN = 0.525464
@@ -39,16 +40,6 @@ def test_the_accuracy_by_model_scenario_and_class() -> None:
         ["a", "unchanged", 5, 2, 1, 0.5],
         ["a", "unchanged", 7, 1, 1, 1.0],
         ["b", "unchanged", 5, 1, 1, 1.0],
-    ]
-
-
-def test_the_accuracy_by_model_and_scenario_is_over_images() -> None:
-    found = accuracy_by_scenario(predictions())
-    assert found.columns.tolist() == ["model", "scenario", "images", "correct", "accuracy"]
-    assert found.to_numpy().tolist() == [
-        ["a", "blur_object", 1, 0, 0.0],
-        ["a", "unchanged", 3, 2, 2 / 3],
-        ["b", "unchanged", 1, 1, 1.0],
     ]
 
 
@@ -79,49 +70,44 @@ def test_the_published_deviations_follow_from_the_accuracies(model: str) -> None
     assert found.tolist() == pytest.approx(ximagenet12.EXTERNAL[model], abs=0.0061)
 
 
-def densenet() -> pd.DataFrame:
-    """The cells of table 5, each of 100 images."""
-    rows = [
-        (scenario, index, 100, correct, correct / 100)
-        for scenario, numbers in ximagenet12.DENSENET_BY_CLASS.items()
-        for index, correct in enumerate(numbers)
-    ]
-    return pd.DataFrame(rows, columns=["scenario", "class_index", "images", "correct", "accuracy"])
+def table_5(images: int = 100) -> ScenarioStudy:
+    """A model with the accuracies of table 5, on that many images of each class."""
+    classes, columns = np.repeat(np.arange(12), images), {}
+    for name, numbers in ximagenet12.DENSENET_BY_CLASS.items():
+        columns[name] = np.concatenate([np.arange(images) < correct * images / 100 for correct in numbers])
+    unchanged = columns.pop("unchanged")
+    studied = StudiedImages(classes, [[]] * len(classes), ["a"], Bootstrap(resamples=2), (ALL,))
+    answers = ScenarioAnswers(np.stack(list(columns.values()), axis=1), unchanged, unchanged)
+    return ScenarioStudy(studied, list(columns), {"a": answers})
+
+
+def scores(given: ScenarioStudy) -> dict[str, float]:
+    return {each.measure: each.value for each in given.lines() if each.measure.startswith("score")}
 
 
 def test_the_score_over_the_classes_of_table_5() -> None:
-    found = score(densenet(), "as_written")
-    assert round(found.score, 6) == DENSENET_WRITTEN
-    assert found.external**2 == pytest.approx(0.078225, abs=5e-7)
-    assert found.internal**2 == pytest.approx(0.037966, abs=5e-7)
-    assert (found.definition, found.inner) == ("as_written", "classes")
-
-
-def test_the_published_definition_of_the_same_cells() -> None:
-    found = score(densenet(), "as_published")
-    assert found.external == pytest.approx(0.089400, abs=5e-7)
-    assert found.internal == pytest.approx(0.037966 * 12 / 11, abs=1e-6)
-    assert found.score == 1 - (found.external + found.internal)
+    found = scores(table_5())
+    assert round(found["score_as_written"], 6) == DENSENET_WRITTEN
+    assert found["score_as_published"] == pytest.approx(1 - (0.089400 + 0.037966 * 12 / 11), abs=1e-6)
 
 
 def test_the_accuracy_of_a_scenario_is_over_images_and_not_classes() -> None:
-    cells = densenet()
-    cells.loc[(cells["scenario"] == "unchanged") & (cells["class_index"] == 2), ["images", "correct"]] *= 9
-    mu = (sum(ximagenet12.DENSENET_BY_CLASS["unchanged"]) + 8 * 93) / 2000
-    means = [sum(values) / 1200 for name, values in ximagenet12.DENSENET_BY_CLASS.items() if name != "unchanged"]
-    expected = math.sqrt(sum((mean - mu) ** 2 for mean in means) / 8)
-    assert score(cells, "as_written").external == pytest.approx(expected)
+    """Where class 2 has twice as many images; the inner part is over classes all the same."""
+    whole = table_5()
+    places = np.concatenate([np.arange(1200), np.flatnonzero(whole.images.classes == 2)])
+    answers = {name: answers_of(each, places) for name, each in whole.answers.items()}
+    images = replace(whole.images, classes=whole.images.classes[places], sets=[[]] * 1300)
+    numbers = {name: np.array(each) / 100 for name, each in ximagenet12.DENSENET_BY_CLASS.items()}
+    mu = (numbers["unchanged"].sum() + 0.93) / 13
+    by_class = np.stack([each for name, each in numbers.items() if name != "unchanged"])
+    outside = ((by_class.sum(axis=1) + by_class[:, 2]) / 13 - mu) ** 2
+    inside = (by_class.mean(axis=0) - mu) ** 2
+    expected = 1 - np.sqrt(outside.sum() / 8) - np.sqrt(inside.sum() / 12)
+    assert scores(replace(whole, images=images, answers=answers))["score_as_written"] == pytest.approx(expected)
 
 
-def test_the_inner_part_over_models_trained_on_each_scenario() -> None:
-    trained = np.array([0.9, 0.8, 0.6]), 0.9
-    found = score(densenet(), "as_published", "trained", trained)
-    assert found.internal == pytest.approx((0.01 + 0.09) / 2)
-    assert found.score == pytest.approx(1 - 0.05 - found.external)
-    absent = score(densenet(), "as_written", "trained")
-    assert absent.external == score(densenet(), "as_written").external
-    assert math.isnan(absent.internal)
-    assert math.isnan(absent.score)
+def answers_of(answers: ScenarioAnswers, places: npt.NDArray[np.int64]) -> ScenarioAnswers:
+    return ScenarioAnswers(answers.correct[places], answers.clean[places], answers.unchanged[places])
 
 
 def test_the_score_of_draws_is_that_of_each() -> None:
@@ -134,20 +120,8 @@ def test_the_score_of_draws_is_that_of_each() -> None:
         assert found[draw] == pytest.approx(1 - outside - inside)
 
 
-def test_cells_that_are_missing_or_there_twice_are_named() -> None:
-    cells = densenet()
-    with pytest.raises(CleansetError, match="no accuracy of image_b class 2, unchanged class 11; expected every class"):
-        score(cells.drop(index=[38, 107]), "as_written")
-    with pytest.raises(CleansetError, match="more than one accuracy of blur_background class 1; expected one model's"):
-        score(pd.concat([cells, cells[1:2]]), "as_written")
-    with pytest.raises(CleansetError, match="found no scenario unchanged; expected its accuracy as mu"):
-        score(cells[cells["scenario"] != "unchanged"], "as_written")
-
-
-def test_unknown_names_and_single_values_are_refused() -> None:
+def test_unknown_definitions_and_single_values_are_refused() -> None:
     with pytest.raises(CleansetError, match="found definition 'text'; expected as_written or as_published"):
-        score(densenet(), "text")  # type: ignore[arg-type]
-    with pytest.raises(CleansetError, match="found inner part 'class'; expected classes or trained"):
-        score(densenet(), "as_written", "class")  # type: ignore[arg-type]
+        spread(np.array([0.5, 0.6]), "text")  # type: ignore[arg-type]
     with pytest.raises(CleansetError, match="found 1 accuracies to take a variance of; expected 2 or more"):
         spread(np.array([0.5]), "as_written")

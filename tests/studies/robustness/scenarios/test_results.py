@@ -11,7 +11,6 @@ from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.results import MeasureLine, StudiedImages
 from cleanset.studies.robustness.sampled import CLEAN, UNCHANGED
-from cleanset.studies.robustness.scenarios.measures import score
 from cleanset.studies.robustness.scenarios.params import ScenarioMeasures, Scenarios
 from cleanset.studies.robustness.scenarios.results import (
     ScenarioAnswers,
@@ -225,9 +224,6 @@ def test_score_over_networks_trained_on_each_scenario() -> None:
     assert found.low < found.value < found.high
     written = line(lines, "union", "a", "score_as_written", "").value
     assert written == pytest.approx(1 - ((external / 3) ** 0.5 + (0.1 / 2) ** 0.5))
-    assert written == pytest.approx(
-        score(cells_of(given).query("model == 'a'"), "as_written", "trained", (np.array([0.7, 0.5]), 0.8)).score
-    )
     without = line(lines, "union", "b", "score_as_published", "")
     assert (np.isnan(without.value), without.problem) == (True, "no accuracies of networks trained on each scenario")
 

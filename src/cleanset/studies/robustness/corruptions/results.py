@@ -13,21 +13,19 @@ import pandas as pd
 
 from cleanset.statistics.bootstrap import Resamples
 from cleanset.studies.robustness.corruptions.measures import (
-    ALEXNET,
     Reference,
+    alexnet,
     corruption_errors,
     effective_robustness,
-    error_table,
-    mean_corruption_error,
+    mce_problem,
     relative_corruption_errors,
-    sampled_ces,
     sampled_ece,
     sampled_nll,
-    unseen_corruptions,
 )
 from cleanset.studies.robustness.corruptions.params import (
     CORRUPTIONS,
     NAMED_GROUPS,
+    PUBLISHED_REFERENCE,
     SEVERITIES,
     CorruptionMeasures,
     Corruptions,
@@ -45,7 +43,7 @@ from cleanset.studies.robustness.results import (
     shares,
     undefined_measure,
 )
-from cleanset.studies.robustness.sampled import CLEAN, UNCHANGED, Sampled, constant, mean_of, sampled_means
+from cleanset.studies.robustness.sampled import CLEAN, UNCHANGED, Sampled, mean_of, sampled_means, undefined_names
 
 Misclassified = npt.NDArray[np.bool_]
 
@@ -191,49 +189,37 @@ class CorruptionStudy:
         self, role: str, chosen: Chosen, resamples: Resamples, errors: Mapping[str, Sampled]
     ) -> Iterator[SampledMeasure]:
         """CE by corruption, mCE over the 15 and over those that the model was not trained on, relative mCE."""
-        reference, reference_errors, reference_clean = self._reference(chosen, resamples)
-        table = self._table(role, chosen)
-        found = corruption_errors(table, reference)
-        ratios = sampled_ces(errors, reference_errors, found)
-        for name in self.corruptions:
+        reference = self._reference(chosen, resamples)
+        ces = corruption_errors(errors, reference)
+        for name, each in ces.items():
             problem = ""
-            if not np.isfinite(found[name]):
-                is_published = name in reference.errors.dropna().index
-                problem = f"the reference {'makes too few errors' if is_published else 'has no published errors'}"
-            yield SampledMeasure("ce", name, ratios[name], problem)
+            if undefined_names(ces, [name]):
+                is_known = np.isfinite(reference.errors[name].value)
+                problem = f"the reference {'makes too few errors' if is_known else 'has no published errors'}"
+            yield SampledMeasure("ce", name, each, problem)
         if not set(CORRUPTIONS) <= set(self.corruptions):
             return
-        unseen = unseen_corruptions(self.trained_on.get(role, ()))
-        for measure, over in (("mce", CORRUPTIONS), ("mce_unseen", unseen)):
-            if lacking := mean_corruption_error(found, over).problem:
-                yield undefined_measure(measure, "", lacking, resamples)
-            else:
-                yield SampledMeasure(measure, "", mean_of(ratios, over))
-        clean = self._null(role, UNCHANGED, chosen, resamples)
-        relative = relative_corruption_errors(table, clean.value, reference)
-        if lacking := mean_corruption_error(relative).problem:
-            yield undefined_measure("relative_mce", "", lacking, resamples)
-            return
-        own = {name: each - clean for name, each in errors.items()}
-        others = {name: each - reference_clean for name, each in reference_errors.items()}
-        yield SampledMeasure("relative_mce", "", mean_of(sampled_ces(own, others, relative), CORRUPTIONS))
+        seen = corruptions_of(self.trained_on.get(role, ()))
+        yield self._mean_ce("mce", ces, CORRUPTIONS, resamples)
+        yield self._mean_ce("mce_unseen", ces, [name for name in CORRUPTIONS if name not in seen], resamples)
+        relative = relative_corruption_errors(errors, self._null(role, UNCHANGED, chosen, resamples), reference)
+        yield self._mean_ce("relative_mce", relative, CORRUPTIONS, resamples)
 
-    def _table(self, role: str, chosen: Chosen) -> pd.DataFrame:
-        return error_table(self.answers[role].corrupted[chosen], self.corruptions, self.severities)
+    def _mean_ce(
+        self, measure: str, ces: Mapping[str, Sampled], over: Sequence[str], resamples: Resamples
+    ) -> SampledMeasure:
+        """mCE, over the named corruptions, or the reason why it is undefined."""
+        if problem := mce_problem(ces, over):
+            return undefined_measure(measure, "", problem, resamples)
+        return SampledMeasure(measure, "", mean_of(ces, over))
 
-    def _reference(self, chosen: Chosen, resamples: Resamples) -> tuple[Reference, dict[str, Sampled], Sampled]:
-        """The reference, its mean errors by corruption, and its error on unchanged images."""
-        if self.reference == ALEXNET.name:
-            # nothing for the corruptions of ImageNet-C-bar
-            known = ALEXNET.errors.reindex(list(self.corruptions))
-            means = known.mean(axis=1)
-            errors = {name: constant(float(means[name]), resamples) for name in self.corruptions}
-            reference = Reference(ALEXNET.name, known, ALEXNET.clean_error)
-            return reference, errors, constant(float(ALEXNET.clean_error or 0), resamples)
+    def _reference(self, chosen: Chosen, resamples: Resamples) -> Reference:
+        """The reference's errors on the chosen images, or the published ones."""
+        if self.reference == PUBLISHED_REFERENCE:
+            return alexnet(self.corruptions, resamples)
+        errors = self._mean_errors(self.reference, chosen, resamples)
         unchanged = self._null(self.reference, UNCHANGED, chosen, resamples)
-        table = self._table(self.reference, chosen)
-        reference = Reference(self.reference, table, unchanged.value, int(chosen.sum()))
-        return reference, self._mean_errors(self.reference, chosen, resamples), unchanged
+        return Reference(errors, unchanged, int(chosen.sum()) * len(self.severities))
 
     def _null(self, role: str, name: str, chosen: Chosen, resamples: Resamples) -> Sampled:
         """The error on clean or unchanged images."""

@@ -5,14 +5,13 @@ the frames of noise sequences with the first frame instead of the frame before (
 compares consecutive frames of every sequence (`as_written`).
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.perturbations.params import NOISE_PERTURBATIONS, PERTURBATIONS
+from cleanset.studies.robustness.perturbations.params import NOISE_PERTURBATIONS
 from cleanset.studies.robustness.sampled import DEFINITIONS, Definition
 from cleanset.validation import shown
 
@@ -20,8 +19,6 @@ Ints = npt.NDArray[np.int64]
 LISTED = 5
 """Classes of a top-5 list."""
 MAX_TOP5_DISTANCE = 18
-MIN_REFERENCE_SUM = 10
-"""Flips, or units of top-5 distance, of the reference in all below which a perturbation has no ratio to it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,15 +31,6 @@ class Pairs:
     def __len__(self) -> int:
         """The number of comparisons of a sequence."""
         return len(self.frames)
-
-
-@dataclass(frozen=True, slots=True)
-class MeanRatio:
-    """The mean of ratios to a reference, the perturbations it is over, and those without a ratio; then it is NaN."""
-
-    value: float
-    over: tuple[str, ...]
-    lacking: tuple[str, ...]
 
 
 def pairs(perturbation: str, frames: int, definition: Definition = "as_written", difficulty: int = 1) -> Pairs:
@@ -78,11 +66,6 @@ def flips_by_pair(top1: Ints, compared: Pairs) -> Ints:
     return by_pair
 
 
-def flip_probability(top1: Ints, compared: Pairs) -> float:
-    """FP, 0 to 1: the mean over images and comparisons; `top1` has the shape images x frames, at least one image."""
-    return float(flips(top1, compared).sum() / (len(top1) * len(compared)))
-
-
 def top5_distance(reference: Ints, other: Ints) -> Ints:
     """T5D of two lists of five classes, best first, on the last axis; 0 to 18, not symmetric.
 
@@ -103,39 +86,6 @@ def top5_distances(top5: Ints, compared: Pairs) -> Ints:
     for reference, frame in zip(compared.references, compared.frames, strict=True):
         total += top5_distance(top5[:, reference], top5[:, frame])
     return total
-
-
-def mean_top5_distance(top5: Ints, compared: Pairs) -> float:
-    """T5D: the mean over images and comparisons, 0 to 18; `top5` has the shape images x frames x 5."""
-    return float(top5_distances(top5, compared).sum() / (len(top5) * len(compared)))
-
-
-def mean_over_perturbations(values: Mapping[str, float], over: Sequence[str] = PERTURBATIONS) -> float:
-    """Mean FP or mean T5D over the 10 test perturbations, or those of `over`; NaN where one was not measured."""
-    return float(np.mean([values.get(name, np.nan) for name in over])) if over else float("nan")
-
-
-def ratios(
-    values: Mapping[str, float], reference: Mapping[str, float], comparisons: Mapping[str, int]
-) -> dict[str, float]:
-    """FR, or T5D relative to the reference's, by perturbation: value / reference's value.
-
-    `comparisons` is the number of images times comparisons of each. NaN where the reference's flips or distances are
-    fewer than MIN_REFERENCE_SUM in all, or where the reference was not measured.
-    """
-    found = {}
-    for name, value in values.items():
-        other = reference.get(name, float("nan"))
-        enough = round(other * comparisons[name]) >= MIN_REFERENCE_SUM if np.isfinite(other) else False
-        found[name] = value / other if enough else float("nan")
-    return found
-
-
-def mean_ratio(values: Mapping[str, float], over: Sequence[str] = PERTURBATIONS) -> MeanRatio:
-    """mFR or mT5D of ratios by perturbation: the mean over the 10 test perturbations, or those of `over`."""
-    lacking = tuple(name for name in over if not np.isfinite(values.get(name, np.nan)))
-    value = float("nan") if lacking or not over else float(np.mean([values[name] for name in over]))
-    return MeanRatio(value, tuple(over), lacking)
 
 
 def _flipped(top1: Ints, compared: Pairs) -> npt.NDArray[np.bool_]:

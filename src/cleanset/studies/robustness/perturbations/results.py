@@ -19,9 +19,7 @@ from cleanset.studies.robustness.perturbations.measures import (
     Pairs,
     flips,
     flips_by_pair,
-    mean_ratio,
     pairs,
-    ratios,
     top5_distances,
 )
 from cleanset.studies.robustness.perturbations.params import (
@@ -50,7 +48,9 @@ from cleanset.studies.robustness.sampled import (
     Definition,
     Sampled,
     mean_of,
+    ratio_to,
     sampled_means,
+    undefined_names,
 )
 
 Top5 = npt.NDArray[np.int64]
@@ -133,26 +133,22 @@ class PerturbationStudy:
     ) -> Iterator[SampledMeasure]:
         """FR by perturbation and, of all ten, mFR; or of T5D the mean of its ratios, mT5D."""
         others = self._means(str(self.reference), kind, definition, chosen, resamples)
-        comparisons = {name: int(chosen.sum()) * len(self.pairs(name, definition)) for name in self.perturbations}
-        found = ratios(_values(means), _values(others), comparisons)
-        relative = {name: means[name] / others[name] for name in self.perturbations}
+        images = int(chosen.sum())
+        ratios = {
+            name: ratio_to(others[name], means[name], images * len(self.pairs(name, definition)))
+            for name in self.perturbations
+        }
         if kind == "fp":
             for name in self.perturbations:
-                if definition == "as_published" and name not in NOISE_PERTURBATIONS:
-                    continue
-                measure = "fr" + SUFFIXES[definition]
-                if np.isfinite(found[name]):
-                    yield SampledMeasure(measure, name, relative[name])
-                else:
-                    yield undefined_measure(measure, name, "the reference's predictions flip too rarely", resamples)
+                if definition == "as_written" or name in NOISE_PERTURBATIONS:
+                    problem = "the reference's predictions flip too rarely" if undefined_names(ratios, [name]) else ""
+                    yield SampledMeasure("fr" + SUFFIXES[definition], name, ratios[name], problem)
         if not self.has_all:
             return
-        mean, name = mean_ratio(found), {"fp": "mfr", "t5d": "mt5d"}[kind] + SUFFIXES[definition]
-        if mean.lacking:
-            problem = f"{len(mean.lacking)} of {len(mean.over)} perturbations have no ratio: {', '.join(mean.lacking)}"
-            yield undefined_measure(name, "", problem, resamples)
-        else:
-            yield SampledMeasure(name, "", mean_of(relative, mean.over))
+        problem, measure = "", {"fp": "mfr", "t5d": "mt5d"}[kind] + SUFFIXES[definition]
+        if lacking := undefined_names(ratios, PERTURBATIONS):
+            problem = f"{len(lacking)} of {len(PERTURBATIONS)} perturbations have no ratio: {', '.join(lacking)}"
+        yield SampledMeasure(measure, "", mean_of(ratios, PERTURBATIONS), problem)
 
     def _means(
         self, role: str, kind: str, definition: Definition, chosen: Chosen, resamples: Resamples
@@ -192,10 +188,6 @@ def _counted(kind: str, top5: Top5, compared: Pairs) -> Ints:
 # as_written first: the counts as_published are taken from it, except for noise
 DEFINITIONS_IN_ORDER: tuple[Definition, ...] = ("as_written", "as_published")
 assert set(DEFINITIONS_IN_ORDER) == set(DEFINITIONS)
-
-
-def _values(sampled: Mapping[str, Sampled]) -> dict[str, float]:
-    return {name: each.value for name, each in sampled.items()}
 
 
 def read_study(

@@ -5,8 +5,7 @@ The text and the published numbers differ: the text takes standard deviations wi
 from variances with n - 1 (`as_published`).
 """
 
-from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,41 +13,19 @@ import pandas as pd
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Resamples
-from cleanset.studies.robustness.sampled import DEFINITIONS, UNCHANGED, Definition, Sampled
+from cleanset.studies.robustness.sampled import DEFINITIONS, Definition, Sampled
 from cleanset.validation import shown
 
 Floats = npt.NDArray[np.float64]
 Inner = Literal["classes", "trained"]
-INNERS: tuple[str, ...] = get_args(Inner)
 """The inner part of the score: over classes (the text), or over models trained on each scenario (table 3)."""
 
-SHOWN_CELLS = 3
 CELL = ["model", "scenario", "class_index"]
-
-
-@dataclass(frozen=True, slots=True)
-class RobustnessScore:
-    """The robustness score of a model and its parts; 1 is best, and it can be negative.
-
-    `external` and `internal` are standard deviations `as_written`, variances `as_published`. Without an inner part,
-    `internal` and `score` are NaN.
-    """
-
-    definition: Definition
-    inner: Inner
-    external: float
-    internal: float
-    score: float
 
 
 def accuracy_by_cell(predictions: pd.DataFrame) -> pd.DataFrame:
     """Images, correct ones and accuracy by model, scenario and class_index, sorted; `correct` is a column of bools."""
     return accuracy_by(predictions, CELL)
-
-
-def accuracy_by_scenario(predictions: pd.DataFrame) -> pd.DataFrame:
-    """Images, correct ones and accuracy by model and scenario, sorted; `correct` is a column of bools."""
-    return accuracy_by(predictions, CELL[:2])
 
 
 def squared_deviations(accuracies: Floats, mu: float | Floats) -> Floats:
@@ -86,50 +63,6 @@ def score_of_squares(external: Floats, internal: Floats, definition: Definition)
     return scores
 
 
-def score(
-    cells: pd.DataFrame, definition: Definition, inner: Inner = "classes", trained: tuple[Floats, float] | None = None
-) -> RobustnessScore:
-    """Score of one model from its rows of `accuracy_by_cell`, one of whose scenarios is `unchanged`.
-
-    mu is the accuracy on `unchanged`; accuracies by scenario are over all images. The inner part `classes` is over the
-    means of each class's accuracies in the scenarios; `trained` is over the accuracies of models that were trained on
-    the scenarios, which are given with their own mu, and NaN without them. Raises CleansetError for missing cells.
-    """
-    if inner not in INNERS:
-        raise CleansetError(f"score: found inner part {shown(inner)}; expected {' or '.join(INNERS)}")
-    by_class = _by_class(cells)
-    sums = cells.groupby("scenario")[["correct", "images"]].sum()
-    # over all images, not a mean of class means: classes may differ in size
-    overall = sums["correct"] / sums["images"]
-    mu = float(overall[UNCHANGED])
-    external = float(spread(squared_deviations(overall.drop(UNCHANGED).to_numpy("float64"), mu), definition))
-    if inner == "classes":
-        squares = class_squares(by_class.drop(columns=UNCHANGED).to_numpy("float64"), mu)
-    else:
-        squares = squared_deviations(*trained) if trained is not None else np.full(2, np.nan)
-    internal = float(spread(squares, definition))
-    return RobustnessScore(definition, inner, external, internal, 1 - (external + internal))
-
-
-def _by_class(cells: pd.DataFrame) -> pd.DataFrame:
-    """The accuracy with classes as the index and scenarios as columns; refuses cells missing or there twice."""
-    if twice := _named(cells[cells.duplicated(CELL[1:])]):
-        raise CleansetError(f"score: more than one accuracy of {twice}; expected one model's accuracies")
-    by_class = cells.pivot(index="class_index", columns="scenario", values="accuracy")
-    if UNCHANGED not in by_class.columns:
-        raise CleansetError(f"score: found no scenario {UNCHANGED}; expected its accuracy as mu; predict it too")
-    rows = by_class.reset_index().melt("class_index", var_name="scenario", value_name="accuracy")
-    if missing := _named(rows[rows["accuracy"].isna()]):
-        raise CleansetError(f"score: no accuracy of {missing}; expected every class in every scenario")
-    return by_class
-
-
-def _named(rows: pd.DataFrame) -> str:
-    """The first cells of rows with scenario and class_index, as text; empty for none."""
-    named = [f"{scenario} class {index}" for scenario, index in zip(rows["scenario"], rows["class_index"], strict=True)]
-    return ", ".join(named[:SHOWN_CELLS]) + (f", ... ({len(named):,})" if len(named) > SHOWN_CELLS else "")
-
-
 def accuracy_by(predictions: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Images, correct ones and accuracy by the keys, sorted; `correct` is a column of bools."""
     grouped = predictions.groupby(keys, sort=True)["correct"]
@@ -145,9 +78,11 @@ def sampled_score(
     resamples: Resamples,
     trained: tuple[Floats, float] | None = None,
 ) -> Sampled:
-    """Score; `correct` is images x scenarios, `unchanged` by image.
+    """Score; `correct` is images x scenarios, `unchanged` by image, whose accuracy is mu.
 
-    The inner part is over the classes, or `trained`, as in `score`; that one is of other images and not resampled.
+    Accuracies by scenario are over all images, and not means of class means, as classes may differ in size. The inner
+    part is over the means of each class's accuracies in the scenarios; or, given `trained`, over the accuracies of
+    models that were trained on the scenarios, with their own mu. Those are of other images and not resampled.
     """
     mu, mus = float(unchanged.mean()), resamples.means(unchanged)
     if trained is None:
