@@ -412,3 +412,32 @@ def test_signed_commits(made: OnDisk) -> None:
     )
     key_of(made, "mallory")
     refused(made, "allowed_signers: mallory; expected the id of a judge in the roster, or a member of the board")
+
+
+def test_a_nested_repository_starts_no_program(made: OnDisk) -> None:
+    """Git would start what `core.fsmonitor` names in the config of the repository that it examines."""
+    commit(made, "2026-11-02T12:00:00Z")
+    nested, started = made.path(FIRST), made.folder / "started"
+    commit_of = "2026-11-02T12:00:00Z"
+    git(nested, "init", "-q", date=commit_of)
+    git(nested, "add", "-A", date=commit_of)
+    git(nested, "commit", "-qm", "all", date=commit_of)
+    program = made.edition / "program"
+    program.write_text(f"#!/bin/sh\ntouch {started}\n")
+    program.chmod(0o755)
+    git(nested, "config", "core.fsmonitor", str(program), date=commit_of)
+    run(made.folder, made.path(FIRST), day("2026-11-09"))
+    assert not started.exists()
+
+
+@pytest.mark.parametrize("date", ["@999999999999 +0000", "@99999999999999 +0000"])
+def test_a_commit_with_a_date_outside_the_calendar(date: str, made: OnDisk) -> None:
+    commit(made, date)
+    refused(made, "a commit dated .*; expected a date of this contest")
+
+
+def test_a_repository_of_another_owner(made: OnDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit(made, "2026-11-02T12:00:00Z")
+    # git's own switch for its tests
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    refused(made, "git reads no repository of another owner")

@@ -15,6 +15,7 @@ and whether the lines before it are the same.
 
 import datetime
 import json
+import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ COMMIT_DAYS = 1
 """Days after the date of an answer, a run or an entry of the board until which it has to be committed."""
 CONTROLS_YAML = "judges/controls.yaml"
 _MARK = "commit "
+# a repository may name programs in its config, and a submission may bring one
+_GIT = ("git", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
 _Kind = TypeVar("_Kind")
 
 
@@ -214,7 +217,7 @@ def _versions(folder: Path, *paths: str) -> list[_Version]:
     at = datetime.datetime.min
     for line in (log or "").splitlines():
         if line.startswith(_MARK):
-            at = datetime.datetime.fromisoformat(line.removeprefix(_MARK))
+            at = _instant(line.removeprefix(_MARK), folder)
         elif line.startswith(":"):
             fields, _, path = line.partition("\t")
             # of a merge there is a mode and a digest of each parent; those of the result are the last ones
@@ -226,7 +229,18 @@ def _versions(folder: Path, *paths: str) -> list[_Version]:
 def _commit_at(folder: Path, at: datetime.datetime) -> str:
     """The commit of an instant that changed the folder; of several the last one."""
     lines = (git(folder, "log", "--full-history", "--format=%H %cI", "--", ".") or "").splitlines()
-    return next(line.split()[0] for line in lines if datetime.datetime.fromisoformat(line.split()[1]) == at)
+    return next(line.split()[0] for line in lines if _instant(line.split()[1], folder) == at)
+
+
+def _instant(text: str, folder: Path) -> datetime.datetime:
+    """The date of a commit, as git writes it."""
+    try:
+        # in UTC at once: at the ends of the calendar only this conversion fails
+        return datetime.datetime.fromisoformat(text).astimezone(datetime.UTC)
+    except (ValueError, OverflowError):
+        raise CleansetError(
+            f"{folder}: a commit dated {shown(text)}; expected a date of this contest: leave that commit out"
+        ) from None
 
 
 def _tree(folder: Path, commit: str) -> str | None:
@@ -236,7 +250,7 @@ def _tree(folder: Path, commit: str) -> str | None:
 def _texts(folder: Path, blobs: Sequence[str]) -> dict[str, bytes]:
     """The contents of blobs, read by one process."""
     done = subprocess.run(
-        ["git", "cat-file", "--batch"], cwd=folder, input="\n".join(blobs).encode(), capture_output=True, check=False
+        [*_GIT, "cat-file", "--batch"], cwd=folder, input="\n".join(blobs).encode(), capture_output=True, check=False
     )
     return dict(_batch(done.stdout))
 
@@ -260,11 +274,23 @@ def _week_of_submission(folder: Path) -> datetime.date | None:
 
 
 def git(folder: Path, *arguments: str) -> str | None:
-    """The output of git; None without git or without a repository."""
+    """The output of git; None without git or without a repository.
+
+    Raises CleansetError for a repository that git does not read, because somebody else owns it.
+    """
     try:
-        done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+        # in English, since one of its messages is looked for
+        done = subprocess.run(
+            [*_GIT, *arguments], cwd=folder, capture_output=True, text=True, check=False,
+            env=os.environ | {"LC_ALL": "C"},
+        )  # fmt: skip
     except OSError:
         return None
+    if "dubious ownership" in done.stderr:
+        raise CleansetError(
+            f"{folder}: git reads no repository of another owner; expected one of your own: git config --global --add "
+            "safe.directory with its path"
+        )
     return done.stdout.strip() if done.returncode == 0 else None
 
 
