@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
-from cleanset.studies.realness.equivalence import (
+from cleanset.studies.realness.analysis import (
     PUBLISHED,
     EquivalenceQuestion,
     StudyDesign,

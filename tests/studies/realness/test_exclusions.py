@@ -6,8 +6,17 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.studies.realness.analysis import AnalysisSettings, analyse
-from cleanset.studies.realness.exclusions import ExclusionLimits, exclusions, leave_out, repeated_lists
-from cleanset.studies.realness.ratings import KINDS, AnsweredTrial, CheckAnswer, Rating, StudyAnswers
+from cleanset.studies.realness.ratings import (
+    KINDS,
+    AnsweredTrial,
+    CheckAnswer,
+    ExclusionLimits,
+    Rating,
+    StudyAnswers,
+    exclusions,
+    leave_out,
+    repeated_lists,
+)
 from tests.studies.realness.conftest import command, path_of, rows
 
 

@@ -8,17 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
-from cleanset.studies.realness.lists import (
+from cleanset.studies.realness.plan import (
     ListSizes,
     StudyImage,
     attention_places,
     balanced_lists,
+    make_plan,
+    page_data,
     rated_lists,
     seeded_order,
     show_counts,
     sources_twice,
+    trials_csv,
 )
-from cleanset.studies.realness.plan import make_plan, page_data, trials_csv
 from tests.properties import examples
 
 

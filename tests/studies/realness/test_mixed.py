@@ -10,7 +10,7 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.studies.realness import mixed as crossed
-from cleanset.studies.realness.equivalence import PUBLISHED
+from cleanset.studies.realness.analysis import PUBLISHED
 from cleanset.studies.realness.mixed import RandomTerms, fit
 from tests.studies.realness.conftest import DIFFERENT_PEOPLE, arguments, path_of, published
 

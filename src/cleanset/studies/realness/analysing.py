@@ -16,12 +16,10 @@ from cleanset.errors import CleansetError
 from cleanset.files import new_folder, read_text, write_text
 from cleanset.parsing import parse_csv
 from cleanset.review.agreement import Agreement
-from cleanset.studies.realness.analysis import Analysis, AnalysisSettings, analyse, images_csv
-from cleanset.studies.realness.equivalence import interval
-from cleanset.studies.realness.exclusions import CHECK_RULES
+from cleanset.studies.realness.analysis import Analysis, AnalysisSettings, analyse, images_csv, interval
 from cleanset.studies.realness.mixed import Effect
 from cleanset.studies.realness.plan import TRIAL_COLUMNS
-from cleanset.studies.realness.ratings import KINDS, Stimulus, parse_key, read_ratings
+from cleanset.studies.realness.ratings import CHECK_RULES, KINDS, Stimulus, parse_key, read_ratings
 
 RESULT, IMAGES, LOOK_AGAIN = "analysis.json", "images.csv", "look_again.csv"
 """Files of `--out`: all numbers, every image, and the real images that most people take for modified."""

@@ -73,7 +73,7 @@ def plan(
     alone.
     """
     from cleanset.studies.realness import planning
-    from cleanset.studies.realness.equivalence import EquivalenceQuestion
+    from cleanset.studies.realness.analysis import EquivalenceQuestion
 
     wish = planning.PlanRequest(
         people, real, modified, attention, pairs, EquivalenceQuestion(bound, alpha, effect), power, side, seed
@@ -146,7 +146,7 @@ def analyse(
 
     from cleanset.studies.realness import analysing
     from cleanset.studies.realness.analysis import AnalysisSettings
-    from cleanset.studies.realness.exclusions import ExclusionLimits
+    from cleanset.studies.realness.ratings import ExclusionLimits
 
     limits = ExclusionLimits(
         max_attention, max_comprehension, min_attention, min_share, max_same, min_milliseconds, one_person_a_list

@@ -21,7 +21,7 @@ from cleanset.progress import tracked
 from cleanset.sets.folder import read_entries, read_image, read_regular_file
 from cleanset.sets.manifest import Entry
 from cleanset.studies.realness.analysing import texts_of
-from cleanset.studies.realness.equivalence import (
+from cleanset.studies.realness.analysis import (
     POWER,
     PUBLISHED,
     EquivalenceQuestion,
@@ -30,9 +30,17 @@ from cleanset.studies.realness.equivalence import (
     power,
     standard_error,
 )
-from cleanset.studies.realness.lists import ListSizes, StudyImage, seeded_order
 from cleanset.studies.realness.mixed import Variances, fit
-from cleanset.studies.realness.plan import StudyPlan, key_csv, make_plan, page_data, trials_csv
+from cleanset.studies.realness.plan import (
+    ListSizes,
+    StudyImage,
+    StudyPlan,
+    key_csv,
+    make_plan,
+    page_data,
+    seeded_order,
+    trials_csv,
+)
 from cleanset.studies.realness.ratings import ImageKind, read_ratings
 
 ENDINGS = (".jpeg", ".jpg", ".png")
