@@ -43,7 +43,7 @@ def load(
     `rev` is; `force` computes the MD5 of all files again. `transform` is called with the PIL image (RGB, pixels as
     stored). Raises CleansetError that says what to do.
 
-    `cleanset.load("scooter", images=...)` gives the published set of the model `role`, made from one's own copy of
+    `cleanset.load("scooter", images=...)` gives the published set of the model `role`, made from your own copy of
     ImageNet's validation images: the tar, or a folder of any layout. It is made once, as `cleanset published` makes it,
     whose options `unreviewed`, `reviews` and `digests` are, and kept in the same cache; `force` makes it again.
     """

@@ -132,7 +132,7 @@ INVALID: list[tuple[int, dict[str, str], str]] = [
     (
         2,
         {"encoder": "Pillow 13.0.0 with zlib 1.3"},
-        "encoder Pillow 13.0.0 with zlib 1.3 of a whole image; expected none",
+        "encoder Pillow 13.0.0 with zlib 1.3 of a whole image; expected an empty encoder",
     ),
     (3, {"encoder": ""}, "no encoder of a cropped image; expected Pillow <version> with zlib <version>"),
     (3, {"encoder": "Pillow 13; rm -rf /"}, "encoder Pillow 13; rm -rf /; expected Pillow <version> with zlib or zlib"),

@@ -58,7 +58,7 @@ def test_strict_refuses_naming_the_first(edition: Edition) -> None:
     with pytest.raises(CleansetError) as error:
         export.run(edition, "standard")
     assert str(error.value) == (
-        f"standard: images with an unknown crop box: 2, the first is {id_of(8)}; expected none: draw the boxes "
+        f"standard: images with an unknown crop box: 2, the first is {id_of(8)}; expected a box for each: draw them "
         "(review.unknown_boxes: open asks for them), or set export.strict: false, which leaves them out"
     )
     assert sorted(edition.export("standard").rglob("*")) == before

@@ -12,7 +12,6 @@ import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
 
 import pandas as pd
 
@@ -101,14 +100,6 @@ MAX_FILE_BYTES = 64 * 2**20
 """Largest accepted file; the largest of the 50,000 images has under 16 MiB."""
 
 
-_PAX = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
-_PAX_RECORD = re.compile(rb"([1-9][0-9]{0,9}) ([^=\0\n]+)=")
-_ANYTHING = re.compile(rb"(?s).*")
-_WHOLE, _DECIMAL = re.compile(rb"[0-9]{1,20}"), re.compile(rb"-?[0-9]{1,20}(\.[0-9]{0,20})?")
-_PAX_NUMBERS = dict.fromkeys(("size", "uid", "gid"), _WHOLE) | dict.fromkeys(("atime", "ctime", "mtime"), _DECIMAL)
-"""Patterns of numeric values by key; tarfile reads any other value as 0."""
-
-
 @dataclass(frozen=True, slots=True)
 class Location:
     """`size` bytes at `offset` in the file `path`; the wnid that folder or name gives, if any."""
@@ -172,12 +163,9 @@ _Found = tuple[str, str, str | None, Location]
 def _in_tar(archive: Path) -> Iterator[_Found]:
     try:
         # "r:" takes no compression: images are read later at their offsets in the file
-        with open_file(archive) as file, tarfile.open(archive, "r:") as tar:
-            start = 0
+        with tarfile.open(archive, "r:") as tar:
             for member in tar:
                 where = f"{archive}, member {shown(member.name)}"
-                _check_extended(where, file, start, member)
-                start = tar.offset
                 check_plain(where, member)
                 if member.isdir():
                     continue
@@ -198,39 +186,6 @@ def _in_tar(archive: Path) -> Iterator[_Found]:
             f"{archive}: not an uncompressed tar ({reason(error)}); expected ILSVRC2012_img_val.tar: "
             "decompress it or fetch it again"
         ) from None
-
-
-def _check_extended(where: str, file: BinaryIO, start: int, member: tarfile.TarInfo) -> None:
-    """Raise CleansetError, naming `where`, for pax records before a member that GNU tar refuses and tarfile skips.
-
-    `start` is where the member before ends. Without this check two tools could unpack different files.
-    """
-    while start < member.offset_data - tarfile.BLOCKSIZE:
-        file.seek(start)
-        header = tarfile.TarInfo.frombuf(file.read(tarfile.BLOCKSIZE), "utf-8", "surrogateescape")
-        # tarfile consumes these headers itself and shows them only as attributes of the next member
-        if header.type in _PAX:
-            check_size(where, header.size)
-            problem = _pax_problem(file.read(header.size))
-            if problem:
-                raise CleansetError(f"{where}: {problem}; expected pax records as of POSIX: take the official archive")
-        # a header takes one block, and its content as many whole blocks as it fills
-        start += tarfile.BLOCKSIZE * (1 - -header.size // tarfile.BLOCKSIZE)
-
-
-def _pax_problem(records: bytes) -> str | None:
-    """The first problem of pax records, each `length key=value` and a line break; the length is that of all of it."""
-    at = 0
-    while at < len(records):
-        match = _PAX_RECORD.match(records, at)
-        end = at + int(match[1]) if match else 0
-        if match is None or not match.end() < end <= len(records) or records[end - 1 : end] != b"\n":
-            return f"a malformed pax record at byte {at}"
-        key, value = match[2].decode("utf-8", "replace"), records[match.end() : end - 1]
-        if b"\0" in value or not _PAX_NUMBERS.get(key, _ANYTHING).fullmatch(value):
-            return f"the pax record {shown(key)} with the value {shown(value.decode('utf-8', 'replace'))}"
-        at = end
-    return None
 
 
 def check_plain(where: str, member: tarfile.TarInfo) -> None:

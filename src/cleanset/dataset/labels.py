@@ -132,7 +132,7 @@ def _kaggle_labels(path: Path) -> dict[str, int]:
         class_of[name[0]] = class_indices()[wnid]
     # ids are distinct here, so the highest number is the count if none is missing
     if not class_of or max(map(image_number, class_of)) != len(class_of):
-        raise CleansetError(f"{path}: {len(class_of)} images; expected one line for every image from 1 on")
+        raise CleansetError(f"{path}: {len(class_of)} images; expected one line for each image, starting with image 1")
     return class_of
 
 

@@ -126,7 +126,7 @@ KERAS256 = Keras256()
 
 
 def taps(length: int, target: int, first: int, count: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """The source pixels and weights of `count` pixels from `first` on, when `length` pixels are resized to `target`.
+    """The source pixels and weights of `count` pixels, starting with `first`, of `length` resized to `target`.
 
     Both of shape (4, count). Pixels' centres are at half numbers; beyond an edge its last pixel is repeated.
     """

@@ -94,7 +94,7 @@ def manifest_text(path: Path, expected: str = "the folder of an export, or its m
 
 
 def check_outside(out: Path, folder: Path) -> None:
-    """Raise CleansetError if `out` is in the folder of a set, of which it would become a part that does not belong."""
+    """Raise CleansetError if `out` is in the folder of a set, which would then hold surplus files."""
     if out.resolve().is_relative_to(folder.resolve()) and out.resolve() != folder.resolve():
         raise CleansetError(f"{out}: inside the set {folder}; expected a new or empty folder outside of it")
 

@@ -139,7 +139,7 @@ class Entry(BaseModel):
             found, expected = (_digits(each) or "empty" for each in (self.confidence, self.source_confidence))
             raise ValueError(f"confidence {found} of a whole image; expected {expected}")
         if self.encoder:
-            raise ValueError(f"encoder {self.encoder} of a whole image; expected none")
+            raise ValueError(f"encoder {self.encoder} of a whole image; expected an empty encoder")
 
     def _check_cropped(self, left: int, top: int, right: int, bottom: int) -> None:
         if not has_area((left, top, right, bottom)):

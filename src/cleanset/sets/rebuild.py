@@ -1,6 +1,6 @@
-"""The data card of a set that was rebuilt from its manifest: shorter than that of stage export, the same labels.
+"""The command `rebuild`: a finished set from its manifest and a user's copy of the images.
 
-The command `rebuild`: a finished set from its manifest and one's own copy of the images.
+Its data card is shorter than that of stage export; the labels are the same.
 """
 
 import re

@@ -169,8 +169,9 @@ def check_boxes_known(unknown: list[str], role: str) -> None:
     """Raise CleansetError if there is an image whose crop box is not known."""
     if unknown:
         raise CleansetError(
-            f"{role}: images with an unknown crop box: {len(unknown)}, the first is {unknown[0]}; expected none: draw "
-            "the boxes (review.unknown_boxes: open asks for them), or set export.strict: false, which leaves them out"
+            f"{role}: images with an unknown crop box: {len(unknown)}, the first is {unknown[0]}; expected a box "
+            "for each: draw them (review.unknown_boxes: open asks for them), or set export.strict: false, which leaves "
+            "them out"
         )
 
 

@@ -139,7 +139,7 @@ class DvcStore:
         except ModuleNotFoundError:
             raise CleansetError(
                 f"{self.name}: a remote that is read through dvc, which is not installed for {scheme}; "
-                f"expected it: pip install 'dvc[{scheme}]', which cleanset[build] has for s3 and ssh"
+                f"expected dvc and its driver: pip install 'dvc[{scheme}]', which cleanset[build] has for s3 and ssh"
             ) from None
         except Exception as error:  # whatever the libraries below dvc raise
             raise CleansetError(f"{self.name}: not a remote that dvc can read ({reason(error)})") from None

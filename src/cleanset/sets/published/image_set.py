@@ -1,8 +1,6 @@
-"""The images of a published set, from lists and verdicts alone.
+"""The command `published`: the published set as files, from its lists and verdicts and a user's copy of the images.
 
-The command `published`: the published set as files, from its lists and one's own copy of ImageNet's images.
-
-The published set in the cache, made once from one's own images.
+`cleanset.load` keeps the set in the cache, where it is made once:
 
 published/<key>/
     lock         held by the process that makes the set

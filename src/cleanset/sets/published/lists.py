@@ -168,7 +168,9 @@ def read_top5(path: Path, labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
         confidence = _confidence(where, cells["confidence"])
         check_label(where, image_id, class_index, labels)
         if (model, image_id) in listed:
-            raise CleansetError(f"{where}: {image_id} a second time for {shown(model)}; expected it once: {EXPECTED}")
+            raise CleansetError(
+                f"{where}: {image_id} a second time for {shown(model)}; expected each image once: {EXPECTED}"
+            )
         order.check(where, (model, class_index), rank, (-confidence, image_id))
         listed.add((model, image_id))
         for name, value in zip(LIST_COLUMNS, (model, class_index, rank, image_id, confidence), strict=True):
