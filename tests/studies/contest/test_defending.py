@@ -206,6 +206,14 @@ def test_a_callable_takes_part_as_a_command(tmp_path: Path, repository: Path) ->
 
 
 @needs_namespaces
+def test_a_command_is_confined_without_sbin_in_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = os.environ["PATH"].split(":")
+    monkeypatch.setenv("PATH", ":".join(each for each in places if "sbin" not in each))
+    # past the cache
+    assert defences.is_possible.__wrapped__()
+
+
+@needs_namespaces
 def test_what_leaves_the_session_ends_too(tmp_path: Path, images: Path) -> None:
     """A child in a session of its own is not killed by its group, but it is with its namespace."""
     mark = f"sleep {os.getpid() % 1000 + 3000}"

@@ -75,7 +75,8 @@ done
 readable "$folder" /defence
 readable "$images" /images
 mount -t proc proc proc
-pivot_root . old
+# in sbin, which the PATH of a user may lack
+PATH=$PATH:/usr/sbin:/sbin pivot_root . old
 umount -l /old
 rmdir /old
 cd /defence
