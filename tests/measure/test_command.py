@@ -23,7 +23,7 @@ from cleanset.measure.command import MeasuredModel, Wanted, as_json, run
 from cleanset.measure.comparability import ComparabilityCard, first_difference
 from cleanset.measure.compare.result_files import RESULTS
 from cleanset.measure.measures import Accuracy, Confusion, Measures
-from cleanset.measure.prediction_files import PREDICTIONS
+from cleanset.measure.predictions import PREDICTIONS
 from cleanset.measure.sets import EvaluationSet, Item
 from cleanset.measure.specs import file_stems
 from cleanset.measure.terminal import as_text

@@ -1,13 +1,9 @@
-"""The answers that a program prints for the files that it was given.
-
-Files of a model's predictions, with a record.
-
-Files of predictions that were made elsewhere: CSV, which needs no further library, and Parquet.
+"""Predictions that were made elsewhere: files of them, as CSV, which needs no further library, or Parquet; and the
+answers that a program prints for the files that it was given.
 """
 
 import csv
 import io
-import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,25 +20,6 @@ from cleanset.measure.prediction_tables import (
     checked_table,
 )
 from cleanset.measure.sets import EvaluationSet
-from cleanset.parsing import parse_json
-from cleanset.progress import print_notice
-from cleanset.scoring.validity import MadeFrom
-from cleanset.tables import (
-    CLASS,
-    FILE,
-    FLAG,
-    LOG_ODDS,
-    PROBABILITY,
-    SCORES,
-    SHA256,
-    TIER,
-    TOP5_CLASSES,
-    Table,
-    nullable,
-    read_table,
-    write_table,
-)
-from cleanset.tables import TOP5_PROBABILITIES as PROBABILITIES
 from cleanset.validation import shown
 
 
@@ -68,48 +45,6 @@ def printed_answers(
             raise CleansetError(f"{where}: {file} a second time; expected one line for each image")
         found[file] = answer
     return found
-
-
-PREDICTIONS = Table(
-    key=("file",),
-    file=FILE,  # within the set
-    class_index=CLASS,  # of the set
-    tier=nullable(TIER),
-    sha256=SHA256,  # of the bytes of the file
-    prediction=CLASS,  # the top-1 class
-    confidence=PROBABILITY,  # its softmax probability
-    correct=FLAG,
-    top5_class=TOP5_CLASSES,
-    top5_probability=PROBABILITIES,
-    log_odds=LOG_ODDS,  # of the top-1 class
-)
-_SCORES: dict[str, Any] = SCORES.columns | {"image_id": FILE}
-NAMED_SCORES = Table(**_SCORES)
-"""SCORES of images that have any names."""
-
-
-def write_predictions(path: Path, table: pd.DataFrame, record: dict[str, Any]) -> None:
-    """Write predictions, and beside them as JSON what they were computed with and their SHA-256."""
-    write_table(path, table, PREDICTIONS)
-    content = record | {"predictions_sha256": sha256(path.read_bytes())}
-    write_text(path.with_suffix(".json"), json.dumps(content, indent=2) + "\n")
-
-
-def read_finished(path: Path, made_from: MadeFrom) -> tuple[pd.DataFrame, dict[str, Any]] | None:
-    """Predictions and record of an earlier run that was made from the same, if they are there and unchanged.
-
-    Prints why predictions that are there are computed again.
-    """
-    try:
-        record = parse_json(read_bytes(path.with_suffix(".json")), str(path), "a record")
-        if differences := made_from.differences(record):
-            print_notice(f"{path}: computed again: {'; '.join(differences)}")
-            return None
-        unchanged = record["predictions_sha256"] == sha256(read_bytes(path))
-        return (read_table(path, PREDICTIONS), record) if unchanged else None
-    # a damaged record is like none: the predictions are computed again
-    except (OSError, ValueError, LookupError, TypeError, CleansetError):
-        return None
 
 
 ENDINGS = (".csv", ".parquet")

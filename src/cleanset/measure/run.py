@@ -19,8 +19,8 @@ from cleanset.images.codec import decode, pixels_sha256
 from cleanset.images.preprocessing import Preprocessing
 from cleanset.measure.command_model import check_command, load_command
 from cleanset.measure.comparability import images_digest
-from cleanset.measure.prediction_files import NAMED_SCORES, read_finished, write_predictions
 from cleanset.measure.prediction_tables import scored_table
+from cleanset.measure.predictions import NAMED_SCORES, read_finished, write_predictions
 from cleanset.measure.sets import EvaluationSet, Item
 from cleanset.measure.specs import CommandModel, ModuleModel, Spec, ZooModel, file_stems
 from cleanset.measure.user_model import (
