@@ -64,17 +64,17 @@ def project(repository: Path) -> dict[str, list[str]]:
             "sets.published.image_set sets.published.source_images "
             "measure.command measure.terminal measure.function",
         ),
-        ("evaluate", "cli evaluation.run evaluation.batches evaluation.page evaluation.function"),
+        ("evaluate", "cli measure.run measure.batches measure.page measure.function"),
         ("torch", "loading sets.torch_dataset"),
-        ("study", "cli studies.realness.analysing studies.realness.ordinal"),
+        ("study", "cli studies.realness.analysing studies.realness.mixed"),
         (
             "review",
-            "cli studies.contest.judge_page.server review_page.server review_page.page review.status "
-            "review.agreement_report hints.background hints.hints studies.realness.serving",
+            "cli studies.contest.judge_page.server review.page.server review.page.page review.status "
+            "review.reports review.hints.background review.hints.hints studies.realness.serving",
         ),
         (
             "build",
-            "cli edition.create edition.doctor scoring.ensemble sets.published.replay sets.arrays "
+            "cli edition.create edition.doctor scoring.ensemble sets.published.replay report.pages sets.arrays "
             "measure.compare.report stages.preprocess stages.score stages.intersect stages.select stages.crops "
             "stages.score_crops stages.review_apply stages.export stages.count stages.report "
             "studies.realness.analysing studies.realness.planning",
