@@ -338,8 +338,8 @@ def test_other_remotes_are_read_through_dvc(publisher: Publisher, export: Path, 
         [sys.executable, "-c", program, "fetch", publisher.url, "standard"], capture_output=True, text=True, check=False
     )
     assert done.stderr == (
-        "error: s3://bucket/dvc: a remote that is read through dvc, which is not installed for s3; expected it: "
-        "pip install 'dvc[s3]', which cleanset[build] has for s3 and ssh\n"
+        "error: s3://bucket/dvc: a remote that is read through dvc, which is not installed for s3; "
+        "expected dvc and its driver: pip install 'dvc[s3]', which cleanset[build] has for s3 and ssh\n"
     )
 
 
