@@ -39,7 +39,13 @@ def accuracies(
         "interval": "Wilson, 95 %",
         "comparability": found.as_json(),
         "models": [
-            {"model": name, "images": 3, "correct": 2, "accuracy": value, "interval": [low, high]}
+            {
+                "model": name,
+                "images": 10**6,
+                "correct": round(10**6 * value),
+                "accuracy": value,
+                "interval": [low, high],
+            }
             for name, (value, low, high) in models.items()
         ],
     }

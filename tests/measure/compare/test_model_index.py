@@ -89,10 +89,26 @@ def test_what_is_written(tmp_path: Path) -> None:
     write_hub(path, single, {})
 
 
+@pytest.mark.parametrize(
+    ("name", "added"), [("a.md", "\n## Training\n\n- Lists, too.\n"), ("a.yaml", "license: mit\n")]
+)
+def test_text_that_an_author_has_added_stays(name: str, added: str, tmp_path: Path) -> None:
+    path, card = tmp_path / name, tmp_path / f"new{Path(name).suffix}"
+    other = parse_results(accuracies({"a": (0.5, 0.25, 0.75)}), "r")
+    write_hub(path, parse_results(accuracies({"a": NUMBERS}), "r"), {})
+    path.write_text(path.read_text() + added)
+    write_hub(path, other, {})
+    write_hub(card, other, {})
+    assert path.read_text() == card.read_text() + added
+    path.write_text(path.read_text().replace("model-index:\n", "license: mit\nmodel-index:\n"))
+    with pytest.raises(CleansetError, match="of another origin, or changed above its end; expected a new file"):
+        check_hub(path, ["a"])
+
+
 def test_other_files_are_left_alone(tmp_path: Path) -> None:
     found = parse_results(accuracies({"a": NUMBERS, "b": NUMBERS}), "r")
     (tmp_path / "model_b.md").write_text("# By somebody\n")
-    with pytest.raises(CleansetError, match=r"model_b\.md: a model card of another origin; expected a new file"):
+    with pytest.raises(CleansetError, match=r"model_b\.md: a model card of another origin, .*; expected a new file"):
         write_hub(tmp_path, found, {"a": "model_a", "b": "model_b"})
     assert not (tmp_path / "model_a.md").exists()
     for path, names, problem in (

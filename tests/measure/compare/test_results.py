@@ -203,6 +203,22 @@ def damaged(path: tuple[str | int, ...], value: object) -> dict[str, Any]:
         (damaged(("models", 0, "interval"), [0.5, 0.25]), r"interval \[0.5, 0.25\]; expected its lower end first"),
         (damaged(("models", 0, "interval"), [0.5]), r"interval \[0.5\]; expected finite numbers"),
         (damaged(("models",), {}), r"^a: models \[\]; expected those of the card"),
+        (
+            damaged(("models", 0, "accuracy"), 0.875),
+            "^a: resnet: accuracy 0.875, 750,000 of 1,000,000 images correct; exp",
+        ),
+        (damaged(("models", 0, "correct"), -1), "^a: resnet: accuracy 0.75, -1 of 1,000,000 images correct; expected"),
+        (damaged(("models", 0, "correct"), 10**6 + 1), "^a: resnet: accuracy 0.75, 1,000,001 of 1,000,000 images"),
+        (damaged(("models", 0, "accuracy"), 1.7), "^a: resnet: accuracy: 1.7, interval .* expected shares from 0 to 1"),
+        (
+            damaged(("models", 0, "interval"), [-3, 1]),
+            r"^a: resnet: accuracy: 0.75, interval \[-3, 1\]; expected shares",
+        ),
+        (damaged(("models", 0, "ece"), 5), "^a: resnet: ece: 5, interval None; expected shares from 0 to 1"),
+        (
+            {"attacks": {}, "search_precision": "float32", "models": []},
+            "^a: results of attacks; expected the JSON that cleanset evaluate or cleanset robustness evaluate wrote: a",
+        ),
     ],
 )
 def test_what_is_refused(content: object, problem: str) -> None:

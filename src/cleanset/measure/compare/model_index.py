@@ -4,6 +4,7 @@ The YAML front matter is what huggingface_hub's `ModelCardData` reads. Each kind
 whose revision is the digest of the comparability card: results with other revisions are never merged.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,10 @@ TASK = {"type": "image-classification", "name": "Image Classification"}
 DATASET = "cleanset"
 """The type of the dataset: not that of all validation images, whose numbers these must not stand beside."""
 ENDINGS = (".md", ".yaml", ".yml")
-FIRST_LINES = "---\nmodel-index:\n"
+INDEX = r"model-index:\n(?:[ -].*\n)+"
+WRITTEN = re.compile(rf"---\n{INDEX}---\n\n# .*\n\nMeasured with cleanset:\n\n(?:- .*\n)+(?P<added>(?s:.*))\Z")
+WRITTEN_YAML = re.compile(rf"{INDEX}(?P<added>(?s:.*))\Z")
+"""A card as this module writes it, and what its author has added below."""
 WEIGHTS = (".safetensors", ".pt", ".pth")
 METRICS = {"top5": "top_5_accuracy"}
 """The types of metrics that the Hub knows by another name."""
@@ -41,31 +45,38 @@ def check_hub(path: Path, names: Sequence[str]) -> None:
     if not is_file and path.exists() and not path.is_dir():
         raise CleansetError(f"--hub {path}: a file; expected one that ends in {', '.join(ENDINGS)}, or a folder")
     if is_file:
-        _check_own(path)
+        _added_text(path)
 
 
-def _check_own(path: Path) -> None:
-    """Raise CleansetError for a file that this module did not write, which may hold a text of its author's."""
-    if path.exists() and not read_bytes(path).startswith((FIRST_LINES.encode(), FIRST_LINES[4:].encode())):
+def _added_text(path: Path) -> str:
+    """The text that an author has added below a card that this module wrote; empty for a file that is not there.
+
+    Raises CleansetError for a file that this module did not write, and for one that was changed elsewhere.
+    """
+    if not path.exists():
+        return ""
+    found = (WRITTEN if path.suffix == ENDINGS[0] else WRITTEN_YAML).match(read_bytes(path).decode("utf-8", "replace"))
+    if found is None:
         raise CleansetError(
-            f"{path}: a model card of another origin; expected a new file: name another, and copy its model-index"
+            f"{path}: a model card of another origin, or changed above its end; expected a new file: name another, and "
+            "copy its model-index"
         )
+    return found["added"]
 
 
 def write_hub(path: Path, results: ResultFile, stems: Mapping[str, str]) -> list[Path]:
     """Write the card of the only model into the file `path`, or those of all into the folder, as <stem>.md.
 
-    `stems`: those of the files' names, by model. A YAML file gets the front matter alone. Raises CleansetError, before
-    anything is written, for a file that is there and was not written here.
+    `stems`: those of the files' names, by model. A YAML file gets the front matter alone. Text that an author has added
+    below a card stays. Raises CleansetError, before anything is written, for a file of another origin.
     """
     cards = hub_cards(results)
     check_hub(path, list(cards))
     is_file = path.suffix in ENDINGS
     texts = {path if is_file else path / f"{stems[name]}.md": text for name, text in cards.items()}
-    for file in texts:
-        _check_own(file)
+    added = {file: _added_text(file) for file in texts}
     for file, text in texts.items():
-        write_text(file, text if file.suffix == ENDINGS[0] else text.split("---\n")[1])
+        write_text(file, (text if file.suffix == ENDINGS[0] else text.split("---\n")[1]) + added[file])
     return list(texts)
 
 

@@ -51,6 +51,10 @@ HEADLINES: Mapping[str, tuple[Headline, ...]] = {
     ),
 }
 """The measures that a table of results has, by what is measured."""
+UNBOUNDED = {"mce", "mfr", "score_as_published"}
+"""Measures relative to a reference model, which exceed 1 where a model is worse than it, and the Score, not a share."""
+COUNTS_TOLERANCE = 1e-6
+"""Largest difference between an accuracy and the share of its counts: a file may hold rounded numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +143,8 @@ def _check_printable(value: object, name: str) -> None:
 
 
 def _measured(part: Mapping[str, Any], name: str) -> MeasuredModels:
+    if "attacks" in part and "search_precision" in part:
+        raise CleansetError(f"{name}: results of attacks; expected {EXPECTED}: attacks have no table that ranks models")
     if "comparability" not in part:
         has_models = isinstance(part.get("models"), list)
         found = "no comparability card: written by an earlier version" if has_models else "no results of models"
@@ -181,14 +187,29 @@ def _values(entry: Mapping[str, Any], measured: str, where: str) -> Iterator[tup
         # the accuracy's interval stands beside it
         ends = entry.get("interval") if headline.name == CLEAN else None
         value = found if isinstance(found, dict) else {"value": found, "interval": ends}
-        yield headline.name, _value(value, f"{where}: {headline.name}")
+        yield headline.name, _value(value, headline, f"{where}: {headline.name}")
+    _check_counts(entry, where)
 
 
-def _value(found: Mapping[str, Any], where: str) -> MeasuredValue:
+def _check_counts(entry: Mapping[str, Any], where: str) -> None:
+    """Raise CleansetError for an accuracy that is not the share of the counts beside it."""
+    accuracy, correct, images = (entry.get(name) for name in (CLEAN, "correct", "images"))
+    if not (_is_finite(accuracy) and isinstance(correct, int) and isinstance(images, int)):
+        return
+    if not 0 <= correct <= images or abs(accuracy * images - correct) > COUNTS_TOLERANCE * images:  # type: ignore[operator]
+        raise CleansetError(
+            f"{where}: accuracy {accuracy}, {correct:,} of {images:,} images correct; expected the share of these "
+            "images: edited since it was written; run the evaluation again"
+        )
+
+
+def _value(found: Mapping[str, Any], headline: Headline, where: str) -> MeasuredValue:
     number, interval = found.get("value", found.get(CLEAN)), found.get("interval")
     ends = interval if isinstance(interval, list) else [None, None]
     if len(ends) != 2 or not all(each is None or _is_finite(each) for each in (number, *ends)):
         raise CleansetError(f"{where}: {shown(number)}, interval {shown(interval)}; expected finite numbers")
+    if headline.name not in UNBOUNDED and not all(each is None or 0 <= each <= 1 for each in (number, *ends)):
+        raise CleansetError(f"{where}: {shown(number)}, interval {shown(interval)}; expected shares from 0 to 1")
     if number is None or None in ends:
         return MeasuredValue(None if number is None else float(number))
     low, high = map(float, ends)
