@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -243,6 +241,10 @@ def check_versions(edition: Edition, root: str, stage: str, libraries: Iterable[
 
 def locked_versions(text: str, names: Iterable[str]) -> dict[str, str]:
     """The version of each of these libraries that a requirements file pins for this Python and platform."""
+    # the slim installation lacks packaging, and fetches sets by what else is here
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
     wanted = set(names)
     versions: dict[str, str] = {}
     for line in text.splitlines():
