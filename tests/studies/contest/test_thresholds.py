@@ -36,7 +36,7 @@ def test_a_wished_coverage() -> None:
 
 def test_none_to_take() -> None:
     """Plain refuses; the kit covers all of them."""
-    with pytest.raises(CleansetError, match="a threshold that abstains on everything; expected at least one image"):
+    with pytest.raises(CleansetError, match="the threshold would abstain on all of them; expected at least one image"):
         thresholds(CONFIDENCE, CORRECT, NAMES, 0.1, "plain")
     found = thresholds(CONFIDENCE, CORRECT, NAMES, 0.1, "as_published")
     assert (found.threshold, found.answered) == (0.6, 5)
