@@ -182,7 +182,7 @@ def test_distances_by_image() -> None:
 
 
 def flipping(count: int, images: int = 25, frames: int = 5) -> Ints:
-    """Lists of which so many of the comparisons of consecutive frames flip, to five other classes."""
+    """Lists with this number of flips between consecutive frames, each to five other classes."""
     flips = np.zeros(images * (frames - 1), np.int64)
     flips[:count] = 1
     steps = flips.reshape(images, frames - 1).cumsum(axis=1)
