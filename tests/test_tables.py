@@ -28,9 +28,7 @@ from cleanset.tables import (
     SELECTION,
     SHARED,
     Column,
-    PackageVersion,
     Table,
-    has_checksums,
     read_table,
     write_table,
 )
@@ -91,14 +89,6 @@ def test_good_rows(name: str, tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "again").to_pylist() == pq.read_table(path).to_pylist()
 
 
-def version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> PackageVersion:
-    """That of a package whose VERSION is `number`, and whose tables have checksums from 3 on."""
-    (tmp_path / "package").mkdir(exist_ok=True)
-    (tmp_path / "package" / "VERSION").write_text(f"{number}\n")
-    monkeypatch.setattr("cleanset.tables.files", lambda name: tmp_path)
-    return PackageVersion("package", 2)
-
-
 def flip_bits(path: Path, table: Table) -> tuple[int, int]:
     """How many bits of a file, each flipped alone, change what is read, and how many are refused."""
     data, expected = path.read_bytes(), read_table(path, table).to_json()
@@ -115,33 +105,14 @@ def flip_bits(path: Path, table: Table) -> tuple[int, int]:
     return changed, refused
 
 
-def test_page_checksums_begin_with_the_next_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [{"image_id": f"ILSVRC2012_val_{number:08d}"} | TOP5 | {"log_odds": number / 7} for number in range(1, 200)]
-    frame, path = pd.DataFrame(rows), tmp_path / "scores.parquet"
-    write_table(path, frame, SCORES)
-    columns: dict[str, Any] = dict(SCORES.columns)
-    for number, is_checked in ((2, False), (3, True)):
-        table = Table(version=version(tmp_path, monkeypatch, number), **columns)
-        write_table(tmp_path / "t", frame, table)
-        assert has_checksums(tmp_path / "t") == is_checked
-        assert ((tmp_path / "t").read_bytes() == path.read_bytes()) == (not is_checked)
-        changed, refused = flip_bits(tmp_path / "t", table)
-        assert (changed == 0) == is_checked
-        assert refused > 0
-
-
-def test_an_installed_package_has_no_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = version(tmp_path, monkeypatch, 3)
-    (tmp_path / "package" / "VERSION").unlink()
-    assert not found.has_checksums
-
-
-@pytest.mark.parametrize("name", GOOD)
-def test_checksums_of_an_edition_s_tables(name: str, tmp_path: Path) -> None:
-    table, row = GOOD[name]
-    write_table(tmp_path / "t", pd.DataFrame([row]), table)
-    assert table.version is not None
-    assert has_checksums(tmp_path / "t") == table.version.has_checksums
+@pytest.mark.parametrize("table", [SCORES, LOCATIONS, SELECTION])
+def test_no_flipped_bit_is_read_as_another_value(table: Table, tmp_path: Path) -> None:
+    row = next(row for each, row in GOOD.values() if each is table)
+    ids = [f"ILSVRC2012_val_{number:08d}" for number in range(1, 200)]
+    write_table(tmp_path / "t", pd.DataFrame([row | {"image_id": each} for each in ids]), table)
+    changed, refused = flip_bits(tmp_path / "t", table)
+    assert changed == 0
+    assert refused > 0
 
 
 def test_a_table_that_is_a_pipe(tmp_path: Path) -> None:

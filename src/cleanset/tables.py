@@ -3,11 +3,9 @@
 In CROPS and CROP_SCORES, where an image may have several crops, the box belongs to the key; in VOTES the reviewer.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -159,58 +157,23 @@ FRAME = Column(pa.int8(), "a frame from 0 to 40", _between(0, 40))
 BOX = Column(pa.list_(pa.int32(), 4), "left, top, right, bottom of a box with an area", _box)
 """Edges in pixels of the whole image; right and bottom excluded."""
 
-
-_PAGE_HEADER_BYTES = 32
-"""More than the first four fields of a page's header take."""
-
-# four fields, each 0x15 and a number of which only the last byte is below 0x80
-_CHECKSUM_IN_HEADER = re.compile(rb"(\x15[\x80-\xff]*[\x00-\x7f]){4}")
-
 _Check = Callable[[pa.Table], "tuple[str, int, str] | None"]
 """Maps a table to the first problem across columns: column, row (from 0), expected value."""
 
 
-@dataclass(frozen=True, slots=True)
-class PackageVersion:
-    """The VERSION of a package, which is raised when the bytes that its stages write change, and then only.
-
-    Parquet files without page checksums are read with other values where a bit has changed (543 of 600 flipped bits in
-    a table of 2,000 scores; none of 600 with checksums). Checksums change the bytes of a file, so they begin when the
-    bytes change anyway: above the number `without_checksums`.
-    """
-
-    package: str
-    without_checksums: int
-
-    @property
-    def has_checksums(self) -> bool:
-        """Whether tables are written with page checksums; not by an installed package, which has no VERSION."""
-        path = files("cleanset").joinpath(*self.package.split("."), "VERSION")
-        return path.is_file() and int(path.read_text(encoding="utf-8")) > self.without_checksums
-
-
-SCORED, PREPROCESSED = PackageVersion("scoring", 2), PackageVersion("dataset", 1)
-"""The VERSION of the tables of scores, and that of all others, whose stages read the index and so follow it."""
-
-
 class Table:
-    """A kind of table: its columns, the key that its rows are sorted by, and a check across columns.
-
-    `version` decides whether its files get page checksums; without one they get none.
-    """
+    """A kind of table: its columns, the key that its rows are sorted by, and a check across columns."""
 
     def __init__(
         self,
         check: _Check | None = None,
         *,
         key: tuple[str, ...] = ("image_id",),
-        version: PackageVersion | None = None,
         **columns: Column,
     ) -> None:
         self.columns = columns
         self.key = key
         self.check = check
-        self.version = version
 
     @property
     def names(self) -> list[str]:
@@ -248,23 +211,20 @@ INDEX = Table(
     ilsvrc_class=CLASS,  # of the original label
     real_classes=CLASSES,  # of the reassessed labels
     single=FLAG,  # exactly one reassessed label
-    version=PREPROCESSED,
 )
 LOCATIONS = Table(
     image_id=IMAGE_ID,
     file=FILE,  # relative to dataset.images; "." is dataset.images itself
     offset=BYTES,
     size=BYTES,
-    version=PREPROCESSED,
 )
 SCORES = Table(
     image_id=IMAGE_ID,
     top5_class=TOP5_CLASSES,
     top5_probability=TOP5_PROBABILITIES,
     log_odds=LOG_ODDS,  # of the top-1 class
-    version=SCORED,
 )
-CROPS = Table(image_id=IMAGE_ID, crop=BOX, key=("image_id", "crop"), version=PREPROCESSED)
+CROPS = Table(image_id=IMAGE_ID, crop=BOX, key=("image_id", "crop"))
 CROP_SCORES = Table(
     image_id=IMAGE_ID,
     crop=BOX,
@@ -272,9 +232,8 @@ CROP_SCORES = Table(
     top5_probability=TOP5_PROBABILITIES,
     log_odds=LOG_ODDS,
     key=("image_id", "crop"),
-    version=SCORED,
 )
-SHARED = Table(image_id=IMAGE_ID, class_index=CLASS, version=PREPROCESSED)
+SHARED = Table(image_id=IMAGE_ID, class_index=CLASS)
 CANDIDATES = Table(
     image_id=IMAGE_ID,
     class_index=CLASS,
@@ -282,7 +241,6 @@ CANDIDATES = Table(
     rank=RANK,  # 1 is the first to be reviewed in its class
     confidence=PROBABILITY,
     log_odds=LOG_ODDS,
-    version=PREPROCESSED,
 )
 MARGINS = Table(
     image_id=IMAGE_ID,  # the last image of tier top5
@@ -294,7 +252,6 @@ MARGINS = Table(
     next_log_odds=LOG_ODDS,
     margin=DIFFERENCE,  # between the two confidences
     log_odds_margin=LOG_ODDS_DIFFERENCE,  # below 0 only where select.order is float32
-    version=PREPROCESSED,
 )
 SELECTION = Table(
     _unknown_box_is_none,
@@ -306,7 +263,6 @@ SELECTION = Table(
     confidence=PROBABILITY,
     crop=nullable(BOX),  # null: the whole image, or a box that is not known
     box_unknown=FLAG,  # kept for counting only, never exported
-    version=PREPROCESSED,
 )
 REJECTED = Table(
     image_id=IMAGE_ID,
@@ -316,7 +272,6 @@ REJECTED = Table(
     confidence=PROBABILITY,
     reason=REASON,
     open=FLAG,  # a verdict is missing that could still bring it in
-    version=PREPROCESSED,
 )
 VOTES = Table(
     image_id=IMAGE_ID,
@@ -325,7 +280,6 @@ VOTES = Table(
     reason=nullable(REASON),
     crop=nullable(BOX),
     key=("image_id", "reviewer"),
-    version=PREPROCESSED,
 )
 
 
@@ -344,8 +298,8 @@ def write_table(path: Path, frame: pd.DataFrame, table: Table, texts: Mapping[st
     if texts:
         content = content.replace_schema_metadata(dict(sorted(texts.items())))
     with replacing(path) as partial, partial.open("wb") as file:
-        has_checksums = table.version is not None and table.version.has_checksums
-        pq.write_table(content, file, compression="zstd", compression_level=9, write_page_checksum=has_checksums)
+        # without page checksums most flipped bits are read as other values
+        pq.write_table(content, file, compression="zstd", compression_level=9, write_page_checksum=True)
 
 
 def text_of_table(path: Path, name: str) -> str | None:
@@ -382,33 +336,36 @@ def read_table(path: Path, table: Table, columns: Sequence[str] | None = None) -
 
 def _read(path: Path) -> pa.Table:
     try:
-        # without effect on files that have no checksums
-        with open_file(path) as source, pq.ParquetFile(source, page_checksum_verification=True) as file:
-            content = file.read()
-        # reading alone checks neither offsets of lists nor the UTF-8 of strings
-        content.validate(full=True)
+        return parquet_content(path)
     except FileNotFoundError:
         raise CleansetError(f"{path}: missing; run dvc repro, or dvc pull to fetch it") from None
     except CleansetError:
         raise
     except Exception as error:  # Arrow raises whatever damaged bytes lead it to
         raise CleansetError(f"{path}: not a Parquet file ({reason(error)}); {REMEDY}") from None
+
+
+def parquet_content(path: Path) -> pa.Table:
+    """The table in a Parquet file, with its page checksums verified if it has them.
+
+    Raises what Arrow raises at damaged bytes, and ValueError where counts of rows contradict each other.
+    """
+    with open_file(path) as source, pq.ParquetFile(source, page_checksum_verification=True) as file:
+        content = file.read()
+        counts = _row_counts(file)
+    if len(counts) > 1:
+        raise ValueError(f"counts of rows {', '.join(map(str, sorted(counts)))}")
+    # reading alone checks neither offsets of lists nor the UTF-8 of strings
+    content.validate(full=True)
     return content
 
 
-def has_checksums(path: Path) -> bool:
-    """Whether the pages of a Parquet file have checksums, which `read_table` verifies; true for one without pages.
-
-    pyarrow does not tell, so the first page's header is read: Thrift's compact protocol, where a byte 0x15 means "a
-    number, of the field after the last one". Type and two sizes come first; the checksum, which is optional, is next.
-    """
-    with open_file(path) as source, pq.ParquetFile(source) as file:
-        if not file.metadata.num_row_groups:
-            return True
-        column = file.metadata.row_group(0).column(0)
-        source.seek(column.dictionary_page_offset or column.data_page_offset)
-        header = source.read(_PAGE_HEADER_BYTES)
-    return _CHECKSUM_IN_HEADER.match(header) is not None
+def _row_counts(file: pq.ParquetFile) -> set[int]:
+    """The number of rows as the footer says it, of the file, its row groups and flat columns; no checksum covers it."""
+    groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
+    flat = [place for place in range(len(file.schema)) if file.schema.column(place).max_repetition_level == 0]
+    columns = (sum(group.column(place).num_values for group in groups) for place in flat)
+    return {file.metadata.num_rows, sum(group.num_rows for group in groups), *columns}
 
 
 def _check_schema(path: Path, found: pa.Schema, expected: pa.Schema) -> None:

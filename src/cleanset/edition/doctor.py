@@ -226,8 +226,7 @@ class Findings:
     `repaired`: what was put back or removed, a line each. `hashed`: how many files were hashed; None in the quick form.
     `rotten`: files with other bytes than dvc.lock says. `unchecked`: folders that differ, in a file that only DVC's
     missing list would tell.
-    `leftovers`: temporary files of killed runs. `without_checksums`: the number of tables whose readers cannot see a
-    changed bit.
+    `leftovers`: temporary files of killed runs.
     """
 
     repaired: list[str]
@@ -235,7 +234,6 @@ class Findings:
     rotten: list[Rotten]
     unchecked: list[Unchecked]
     leftovers: list[Path]
-    without_checksums: int = 0
 
     @property
     def is_healthy(self) -> bool:
@@ -252,17 +250,7 @@ def examine(edition: Path, quick: bool) -> Findings:
         return Findings(repaired, None, [], [], [])
     cache = cache_folder(edition)
     hashed, rotten, unchecked = rotten_files(edition, cache)
-    return Findings(repaired, hashed, rotten, unchecked, leftovers(edition), tables_without_checksums(edition, rotten))
-
-
-def tables_without_checksums(edition: Path, rotten: Iterable[Rotten]) -> int:
-    """The number of Parquet outs in the folder, other than the rotten ones, whose pages have no checksums."""
-    from cleanset.tables import has_checksums  # needs pyarrow
-
-    # a rotten table may be one that pyarrow cannot open
-    unreadable = {bad.path for bad in rotten}
-    tables = {out.path for out in outs_of(edition) if out.path.suffix == ".parquet" and out.path.is_file()}
-    return sum(not has_checksums(path) for path in tables - unreadable)
+    return Findings(repaired, hashed, rotten, unchecked, leftovers(edition))
 
 
 def cache_folder(edition: Path) -> Path:
@@ -294,11 +282,6 @@ def as_text(findings: Findings) -> str:
         for folder in findings.unchecked
     ]
     lines += [f"{path}: left over from a run that was killed; may be removed" for path in findings.leftovers]
-    if findings.without_checksums:
-        lines.append(
-            f"{findings.without_checksums} tables without page checksums: doctor finds a bit that changes in one, the "
-            "stages that read it do not, until a raised VERSION lets its stage write it anew"
-        )
     if findings.hashed is not None:
         lines.append(f"{findings.hashed} files hashed, {len(findings.rotten)} with other bytes than dvc.lock says")
     return "\n".join(lines)

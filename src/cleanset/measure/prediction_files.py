@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from cleanset.errors import CleansetError, reason
-from cleanset.files import open_file, read_bytes, sha256, write_text
+from cleanset.files import read_bytes, sha256, write_text
 from cleanset.measure.prediction_tables import (
     CLASS_COLUMNS,
     EXPECTED,
@@ -116,19 +116,20 @@ def _csv(data: bytes, path: Path) -> tuple[dict[str, list[Any]], list[int]]:
 
 
 def _parquet(path: Path) -> dict[str, list[Any]]:
-    # optional: a CSV file does without it
-    import pyarrow.parquet
+    # needs pyarrow, which a CSV file does without
+    from cleanset.tables import parquet_content
 
     try:
-        with open_file(path) as file:
-            table = pyarrow.parquet.read_table(file)
+        table = parquet_content(path)
+        names = table.column_names
+        columns = dict(zip(names, (column.to_pylist() for column in table.columns), strict=True))
     except CleansetError:
         raise
     except Exception as error:  # Arrow raises whatever damaged bytes lead it to
         raise CleansetError(f"{path}: not a Parquet file ({reason(error)}); {EXPECTED}") from None
-    if len(set(table.column_names)) < len(table.column_names):
-        raise CleansetError(f"{path}: columns {shown(', '.join(table.column_names))}; expected each once")
-    return {name: table[name].to_pylist() for name in table.column_names}
+    if len(columns) < len(names):
+        raise CleansetError(f"{path}: columns {shown(', '.join(names))}; expected each once")
+    return columns
 
 
 def write_predictions_csv(path: Path, predictions: pd.DataFrame) -> None:
