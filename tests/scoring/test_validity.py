@@ -1,12 +1,15 @@
 """Whether a result may be used again: what it was made from, compared fact by fact."""
 
+import json
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
 from cleanset.edition.params import Score
+from cleanset.files import sha256
 from cleanset.scoring.engine import Settings, settings_for
-from cleanset.scoring.validity import MadeFrom, below_float64, code_of, library_versions
+from cleanset.scoring.validity import MadeFrom, below_float64, code_of, library_versions, read_finished
 
 FACTS = {"precision": "float64", "versions": {"numpy": "2.4", "torch": "2.11.0"}, "sizes": (224, 256)}
 
@@ -35,6 +38,31 @@ def test_a_result_made_from_the_same_may_be_used_again() -> None:
 )  # fmt: skip
 def test_each_difference_is_named(record: object, difference: list[str]) -> None:
     assert MadeFrom(FACTS).differences(record) == difference
+
+
+def test_a_finished_result_is_read_until_it_or_its_origin_changes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record, result = tmp_path / "a.json", tmp_path / "a.parquet"
+    assert read_finished(record, MadeFrom(FACTS), result) is None  # neither is there
+    result.write_bytes(b"answers")
+    content = stored(predictions_sha256=sha256(b"answers"))
+    record.write_text(json.dumps(content))
+    assert read_finished(record, MadeFrom(FACTS), result) == content
+    assert read_finished(record, MadeFrom(FACTS)) == content
+    assert capsys.readouterr() == ("", "")
+    assert read_finished(record, MadeFrom(FACTS | {"precision": "float32"}), result) is None
+    assert f"{result}: computed again: precision 'float64', now 'float32'" in capsys.readouterr().err
+    result.write_bytes(b"edited")
+    assert read_finished(record, MadeFrom(FACTS), result) is None
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"a": 1, "a": 1}', "[" * 10_000, json.dumps(stored())])
+def test_a_damaged_record_is_like_none(tmp_path: Path, content: str) -> None:
+    record, result = tmp_path / "a.json", tmp_path / "a.parquet"
+    result.write_bytes(b"answers")
+    record.write_text(content)
+    assert read_finished(record, MadeFrom(FACTS), result) is None
 
 
 def test_a_fingerprint_depends_on_every_fact_and_not_on_their_order() -> None:

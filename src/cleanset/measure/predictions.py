@@ -6,11 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from cleanset.errors import CleansetError
-from cleanset.files import read_bytes, sha256, write_text
-from cleanset.parsing import parse_json
-from cleanset.progress import print_notice
-from cleanset.scoring.validity import MadeFrom
+from cleanset.files import sha256, write_text
 from cleanset.tables import (
     CLASS,
     FILE,
@@ -24,7 +20,6 @@ from cleanset.tables import (
     TOP5_PROBABILITIES,
     Table,
     nullable,
-    read_table,
     write_table,
 )
 
@@ -51,20 +46,3 @@ def write_predictions(path: Path, table: pd.DataFrame, record: dict[str, Any]) -
     write_table(path, table, PREDICTIONS)
     content = record | {"predictions_sha256": sha256(path.read_bytes())}
     write_text(path.with_suffix(".json"), json.dumps(content, indent=2) + "\n")
-
-
-def read_finished(path: Path, made_from: MadeFrom) -> tuple[pd.DataFrame, dict[str, Any]] | None:
-    """Predictions and record of an earlier run that was made from the same, if they are there and unchanged.
-
-    Prints why predictions that are there are computed again.
-    """
-    try:
-        record = parse_json(read_bytes(path.with_suffix(".json")), str(path), "a record")
-        if differences := made_from.differences(record):
-            print_notice(f"{path}: computed again: {'; '.join(differences)}")
-            return None
-        unchanged = record["predictions_sha256"] == sha256(read_bytes(path))
-        return (read_table(path, PREDICTIONS), record) if unchanged else None
-    # a damaged record is like none: the predictions are computed again
-    except (OSError, ValueError, LookupError, TypeError, CleansetError):
-        return None

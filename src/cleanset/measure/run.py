@@ -20,7 +20,7 @@ from cleanset.images.preprocessing import Preprocessing
 from cleanset.measure.command_model import check_command, load_command
 from cleanset.measure.comparability import images_digest
 from cleanset.measure.prediction_tables import scored_table
-from cleanset.measure.predictions import NAMED_SCORES, read_finished, write_predictions
+from cleanset.measure.predictions import NAMED_SCORES, PREDICTIONS, write_predictions
 from cleanset.measure.sets import EvaluationSet, Item
 from cleanset.measure.specs import CommandModel, ModuleModel, Spec, ZooModel, file_stems
 from cleanset.measure.user_model import (
@@ -38,7 +38,8 @@ from cleanset.scoring.engine import Settings, against_float64, score_few, score_
 from cleanset.scoring.models import LoadedModel, load_model, preprocessing_of, weights_at_hand
 from cleanset.scoring.scorer import Scorer, arithmetic
 from cleanset.scoring.shards import Shards
-from cleanset.scoring.validity import MadeFrom, below_float64, code_of, library_versions
+from cleanset.scoring.validity import MadeFrom, below_float64, code_of, library_versions, read_finished
+from cleanset.tables import read_table
 
 TRIED = 2
 """Images of random pixels that a network of a module is tried with."""
@@ -173,7 +174,7 @@ def _evaluated(
 ) -> ModelPredictions:
     made_from = _made_from(model, images, settings)
     record = {**made_from.facts, "fingerprint": made_from.fingerprint, "against_float64": None}
-    done = read_finished(path, made_from) if path is not None else None
+    done = _finished(path, made_from) if path is not None else None
     card_facts = {"preprocessing_sha256": preprocessing_digest(model.loaded.preprocessing)}
     if done is not None:
         # records of earlier versions lack what the card needs
@@ -195,6 +196,15 @@ def _evaluated(
         # after the predictions are written, so that a kill in between loses nothing
         _shards(path, record["fingerprint"], images, settings).remove()
     return ModelPredictions(model.name, table, record, path)
+
+
+def _finished(path: Path, made_from: MadeFrom) -> tuple[pd.DataFrame, dict[str, Any]] | None:
+    """Predictions and record of an earlier run that was made from the same, if they are there and unchanged."""
+    record = read_finished(path.with_suffix(".json"), made_from, path)
+    try:
+        return None if record is None else (read_table(path, PREDICTIONS), record)
+    except CleansetError:  # a table of an earlier version
+        return None
 
 
 def is_deterministic(model: NamedModel, images: EvaluationSet, settings: Settings) -> bool:

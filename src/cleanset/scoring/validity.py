@@ -10,10 +10,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cleanset.edition.pipeline import COMPUTING
-from cleanset.files import sha256
+from cleanset.errors import CleansetError
+from cleanset.files import read_bytes, sha256
+from cleanset.parsing import parse_json
+from cleanset.progress import print_notice
 from cleanset.validation import shown
 
 if TYPE_CHECKING:
@@ -49,6 +53,24 @@ def _differences(found: Mapping[str, Any], wanted: Mapping[str, Any], above: str
             yield from _differences(before, value | dict.fromkeys(before.keys() - value.keys()), f"{name}.")
         elif before != value:
             yield f"{name} {shown(before)}, now {shown(value)}"
+
+
+def read_finished(record: Path, made_from: MadeFrom, result: Path | None = None) -> dict[str, Any] | None:
+    """The record of a result that was made from the same; None where the result has to be computed again.
+
+    `result`: a file whose SHA-256 the record has as `predictions_sha256`. Prints what differs; a record or result that
+    is missing or damaged is like none.
+    """
+    try:
+        content = parse_json(read_bytes(record), str(record), "a record")
+        if differences := made_from.differences(content):
+            print_notice(f"{result or record}: computed again: {'; '.join(differences)}")
+            return None
+        if result is not None and content["predictions_sha256"] != sha256(read_bytes(result)):
+            return None
+    except (OSError, LookupError, CleansetError):
+        return None
+    return dict(content)
 
 
 def code_of(*packages: str) -> str:
