@@ -15,8 +15,10 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
+from typer.main import get_command
 
 from cleanset import tables
+from cleanset.cli import app
 from cleanset.edition.params import PROTOCOLS, Params
 from cleanset.studies.attacks.results import ATTACKED, MEASURES_COLUMNS
 from cleanset.studies.attacks.study import AttackParams
@@ -62,7 +64,10 @@ def seen_from_docs(text: str) -> str:
 
 
 def commands() -> str:
-    """Every command with its help, as typer writes it, but with whole sentences in the lists of commands."""
+    """Every command with its help, as typer writes it, but with whole sentences in the lists of commands.
+
+    Without hidden commands, which only say what replaces them.
+    """
     program = [sys.executable, "-m", "typer", "cleanset.cli", "utils", "docs", "--name", "cleanset"]
     text = subprocess.run(program, capture_output=True, text=True, check=True).stdout.partition("\n")[2]
     summaries = dict(re.findall(r"(?m)^##+ `cleanset (.+)`\n\n((?:.+\n)+)", text))
@@ -71,10 +76,23 @@ def commands() -> str:
         group = [name for start, name in groups if start < entry.start()][-1:]
         name = " ".join([*group, entry[1]])
         name = name if name in summaries else entry[1]
-        return f"* [`{name}`](#cleanset-{name.replace(' ', '-')}): {' '.join(summaries[name].split())}"
+        if name in hidden:
+            return ""
+        return f"* [`{name}`](#cleanset-{name.replace(' ', '-')}): {' '.join(summaries[name].split())}\n"
 
+    hidden = set(hidden_commands(get_command(app), ()))
     groups = [(found.start(), found[1]) for found in re.finditer(r"(?m)^## `cleanset (.+)`$", text)]
-    return re.sub(r"(?m)^\* `([a-z][\w-]*)`: .*$", whole, text)
+    text = re.sub(r"(?m)^\* `([a-z][\w-]*)`: .*\n", whole, text)
+    parts = re.split(r"(?m)^(?=##+ `cleanset )", text)
+    return "".join(part for part in parts if part.partition("`cleanset ")[2].partition("`")[0] not in hidden)
+
+
+def hidden_commands(command: Any, path: tuple[str, ...]) -> Iterator[str]:
+    """The names of the hidden commands below a command, such as `review export`."""
+    if command.hidden:
+        yield " ".join(path)
+    for name, each in getattr(command, "commands", {}).items():
+        yield from hidden_commands(each, (*path, name))
 
 
 def params() -> str:

@@ -128,20 +128,6 @@ def gold(
     typer.echo(gold_images.make(Edition(edition), folder, counts, clean))
 
 
-@app.command("export")
-def export_tasks(
-    file: Annotated[Path, typer.Argument(help="Tasks for Label Studio, .json; an .xml and images go beside it.")],
-    reviewer: Annotated[str | None, typer.Option(help="Leave out what this reviewer has reviewed.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Include images needed only if others are not clean.")] = False,
-    edition: Folder = HERE,
-) -> None:
-    """Write the images still to be reviewed as tasks for Label Studio."""
-    from cleanset.review.label_studio import exchange
-
-    count = exchange.export_tasks(Edition(edition), file, reviewer, every)
-    typer.echo(f"{file}: {count} tasks; configuration in {file.with_suffix('.xml')}")
-
-
 @app.command()
 def bind(
     reviewer: Annotated[str | None, typer.Option(help="Only the reviews of this reviewer.")] = None,
@@ -167,22 +153,14 @@ def guidelines(edition: Folder = HERE) -> None:
     typer.echo(f"{write_guidelines(Edition(edition).reviews)}: edit it; the review page shows it with h")
 
 
-@app.command("import")
-def import_answers(
-    file: Annotated[Path, typer.Argument(help="JSON file exported by Label Studio.")],
-    reviewer: Annotated[str, typer.Option(help="Reviewer to save the verdicts for.")],
-    annotator: Annotated[
-        str | None, typer.Option(help="Take only the answers of this annotator (number or e-mail address).")
-    ] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace verdicts that differ.")] = False,
-    edition: Folder = HERE,
-) -> None:
-    """Save answers given in Label Studio as reviews.
+ANYTHING = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
 
-    All answers are checked before the first is saved. If a review file then
-    cannot be written, those saved before stay; import again.
-    """
-    from cleanset.review.label_studio import exchange
 
-    found = exchange.import_answers(Edition(edition), file, reviewer, annotator, replace)
-    typer.echo(f"{file}: {found.saved} reviews of {reviewer} saved, {found.unchanged} were there already")
+@app.command("export", hidden=True, context_settings=ANYTHING)
+@app.command("import", hidden=True, context_settings=ANYTHING)
+def label_studio() -> None:
+    """Say that reviews are no longer exchanged with Label Studio."""
+    raise CleansetError(
+        "review export, review import: reviews are no longer exchanged with Label Studio; review on the page instead: "
+        "cleanset review --reviewer NAME"
+    )

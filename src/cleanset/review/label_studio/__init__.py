@@ -1,1 +1,0 @@
-"""Reviewing in Label Studio: its formats, export of tasks, import of annotations."""
