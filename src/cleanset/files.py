@@ -114,6 +114,15 @@ def check_new(path: Path) -> None:
         raise CleansetError(f"{path}: there is something already; expected a new or empty folder")
 
 
+def is_there(path: Path) -> bool:
+    """Whether a file or folder is there. Raises CleansetError for a broken link, which must not count as absent."""
+    if path.is_symlink() and not path.exists():
+        raise CleansetError(
+            f"{path}: a link to {path.readlink()}, where nothing is; restore that, or remove the link if none is needed"
+        )
+    return path.exists()
+
+
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """Give a temporary folder as `replacing` does; raises CleansetError unless `path` is new or empty."""

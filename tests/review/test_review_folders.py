@@ -1,17 +1,28 @@
 """The folder reviews/: whose files are read, and reviews that do not fit their images."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
+from cleanset.review.audit_files import audited_roles, read_audit_votes, read_plan
+from cleanset.review.gold import read_gold_key
+from cleanset.review.guidelines import own_guidelines, write_guidelines
+from cleanset.review.page.library import _seen_by
+from cleanset.review.page.on_disk import CropScores, ReviewCache
 from cleanset.review.queue import decisions
+from cleanset.review.save import save
+from cleanset.review.status import read_decisions
 from cleanset.review.store import check_reviews, checked_reviews, read_reviews
+from cleanset.review.verdicts import Review
 from cleanset.selection.fill import Decision
 from tests.review.texts import GOLDFISH, IMAGE, OTHER_SHA, SHA, TENCH, clean, crop, entry
+from tests.stages.test_stages import edition_in
 
 
 def write(folder: Path, name: str, text: str) -> Path:
@@ -179,3 +190,44 @@ def test_a_link_is_no_second_reviewer(tmp_path: Path, linked: str) -> None:
     link.symlink_to(target)
     with pytest.raises(CleansetError, match=rf"{linked}: a link to \S+; expected a reviewer's own folder and files"):
         read_reviews(tmp_path)
+
+
+@pytest.mark.parametrize("name", [f"{TENCH}.yaml", "nowhere.yaml"])
+def test_a_linked_file_is_neither_read_nor_replaced_by_the_page(tmp_path: Path, name: str) -> None:
+    """Also where the link leads nowhere: it does not mean that there are no verdicts."""
+    (tmp_path / "ann").mkdir()
+    (tmp_path / "bob").mkdir()
+    (tmp_path / "ann" / f"{TENCH}.yaml").write_text(clean())
+    link = tmp_path / "bob" / f"{TENCH}.yaml"
+    link.symlink_to(tmp_path / "ann" / name)
+    with pytest.raises(CleansetError, match=rf"bob/{TENCH}\.yaml: a link to \S+; expected a reviewer's own folder"):
+        ReviewCache(tmp_path).votes_on_class(TENCH)
+    with pytest.raises(CleansetError, match=rf"bob/{TENCH}\.yaml: a link to"):
+        save(tmp_path, "bob", TENCH, IMAGE, Review(verdict="unsure", sha256=SHA))
+    assert link.is_symlink()
+
+
+def test_a_link_to_nothing_is_not_taken_for_absent(tmp_path: Path) -> None:
+    """For the files of an edition that may be missing: without gold.csv, answers to gold items would decide."""
+    edition = edition_in(tmp_path / "edition")
+    params, reviews, role = read_params(edition.folder), edition.reviews, "standard"
+    readers: dict[Path, list[Callable[[], object]]] = {
+        reviews / "gold.csv": [lambda: read_gold_key(reviews), lambda: read_reviews(reviews)],
+        reviews / "GUIDELINES.md": [lambda: own_guidelines(reviews), lambda: write_guidelines(reviews)],
+        reviews / "audit" / "standard.yaml": [lambda: read_plan(reviews, role), lambda: audited_roles(reviews, [role])],
+        reviews / "audit" / "standard": [lambda: read_audit_votes(reviews, role)],
+        edition.crop_scores(role): [
+            lambda: read_decisions(edition, params, {}), CropScores(edition, [role]).look,
+        ],
+        edition.scored_with(role): [lambda: _seen_by(edition, [role])],
+    }  # fmt: skip
+    for path, each in readers.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        path.symlink_to("gone")
+        for read in each:
+            with pytest.raises(
+                CleansetError, match=rf"{path.name}: a link to gone, where nothing is; restore that, or"
+            ):
+                read()
+        path.unlink()

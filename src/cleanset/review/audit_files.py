@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from cleanset.dataset.ilsvrc import class_indices, wnids
 from cleanset.errors import CleansetError
-from cleanset.files import read_text, write_text
+from cleanset.files import is_there, read_text, write_text
 from cleanset.images.boxes import box_of, parse_box
 from cleanset.parsing import parse_csv, parse_json, read_yaml
 from cleanset.review.audit import (
@@ -64,7 +64,7 @@ def verdicts_folder(reviews: Path, role: str) -> Path:
 def read_plan(reviews: Path, role: str) -> AuditPlan | None:
     """The plan of an audit; None if there is no audit. Raises CleansetError for a file that is not as written."""
     path, listed = plan_file(reviews, role), order_file(reviews, role)
-    if not path.exists():
+    if not is_there(path):
         return None
     remedy = "restore it, or remove reviews/audit and draw anew"
     try:
@@ -108,13 +108,13 @@ def write_plan(reviews: Path, plan: AuditPlan) -> None:
 
 def audited_roles(reviews: Path, roles: Collection[str]) -> list[str]:
     """The models whose sets are audited, in the order of params.yaml."""
-    return [role for role in roles if plan_file(reviews, role).exists()]
+    return [role for role in roles if is_there(plan_file(reviews, role))]
 
 
 def read_audit_votes(reviews: Path, role: str) -> Votes:
     """The auditors' verdicts on a set, answers to gold items among them."""
     folder = verdicts_folder(reviews, role)
-    return read_votes(folder) if folder.is_dir() else {}
+    return read_votes(folder) if is_there(folder) else {}
 
 
 def draws_of_auditor(reviews: Path, plan: AuditPlan, auditor: str) -> list[SetImage]:

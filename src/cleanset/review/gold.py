@@ -13,7 +13,7 @@ from pathlib import Path
 
 from cleanset.dataset.ilsvrc import class_indices, wnids
 from cleanset.errors import CleansetError
-from cleanset.files import read_text
+from cleanset.files import is_there, read_text
 from cleanset.parsing import parse_csv
 from cleanset.review.verdicts import Review, Vote
 from cleanset.validation import shown
@@ -75,7 +75,7 @@ GoldKey = Mapping[Key, GoldItem]
 def read_gold_key(reviews: Path) -> dict[Key, GoldItem]:
     """The gold items that `reviews/gold.csv` lists; none without the file. Raises CleansetError for a bad line."""
     path = reviews / GOLD_KEY
-    if not path.is_file():
+    if not is_there(path):
         return {}
     return parse_gold_key(read_text(path, "save it as UTF-8"), str(path))
 

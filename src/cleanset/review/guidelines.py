@@ -4,7 +4,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from cleanset.errors import CleansetError
-from cleanset.files import read_text, write_text
+from cleanset.files import is_there, read_text, write_text
 from cleanset.review.store import GUIDELINES
 
 MAX_BYTES = 200_000
@@ -19,7 +19,7 @@ def usual_guidelines() -> str:
 def own_guidelines(reviews: Path) -> str | None:
     """The text of an edition; None if it has none. Raises CleansetError for a file that is too long or not UTF-8."""
     path = reviews / GUIDELINES
-    if not path.is_file():
+    if not is_there(path):
         return None
     size = path.stat().st_size
     if size > MAX_BYTES:
@@ -33,7 +33,7 @@ def own_guidelines(reviews: Path) -> str | None:
 def write_guidelines(reviews: Path) -> Path:
     """Write the usual guidelines into an edition, to be edited. Raises CleansetError if it has its own."""
     path = reviews / GUIDELINES
-    if path.exists() or path.is_symlink():
+    if is_there(path):
         raise CleansetError(f"{path}: there already; expected no such file: edit it, or move it away")
     if not reviews.is_dir():
         raise CleansetError(f"{reviews}: missing; make the folder, empty if nobody has reviewed yet")

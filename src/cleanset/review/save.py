@@ -14,7 +14,7 @@ from cleanset.edition.yaml_edit import LayoutError, edited_text
 from cleanset.errors import CleansetError
 from cleanset.files import ChangedMeanwhileError, locked, read_text, replace_file, sync_folder
 from cleanset.parsing import parse_yaml
-from cleanset.review.store import check_note, check_reviews, read_reviews, review_file
+from cleanset.review.store import check_note, check_reviews, read_reviews, refuse_link, review_file
 from cleanset.review.verdicts import Review, Vote, parse_reviews
 from cleanset.tables import INDEX, read_table
 
@@ -65,6 +65,7 @@ def save_all(reviews: Path, reviewer: str, wnid: str, changes: Mapping[str, Verd
     if not path.parent.is_dir():
         path.parent.mkdir(exist_ok=True)
         sync_folder(reviews)  # else a power cut could take the new folder, with the verdict in it
+    refuse_link(path)
     with locked(path.parent):
         before = read_text(path, "save it as UTF-8") if path.exists() else ""
         found = {vote.image_id: vote for vote in parse_reviews(before, wnid, str(path))}

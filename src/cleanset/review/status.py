@@ -12,6 +12,7 @@ from rich.table import Table
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, images_are_official
+from cleanset.files import is_there
 from cleanset.review.queue import (
     ByRole,
     ClassStatus,
@@ -73,7 +74,7 @@ def read_decisions(edition: Edition, params: Params, votes: Votes) -> Decisions:
     predictions = {
         role: predictions_of_crops(read_table(edition.crop_scores(role), CROP_SCORES))
         # missing until stage score_crops has run once; reviews come before it
-        if edition.crop_scores(role).is_file()
+        if is_there(edition.crop_scores(role))
         else {}
         for role in params.models
     }

@@ -65,7 +65,7 @@ def read_votes(folder: Path) -> Votes:
     votes: Votes = defaultdict(dict)
     for reviewer in reviewer_folders(folder):
         for path in _visible(reviewer):
-            _refuse_link(path)
+            refuse_link(path)
             if path.suffix != ".yaml" or path.stem not in class_indices() or not path.is_file():
                 raise CleansetError(
                     f"{path}: not of a class of ILSVRC2012; expected a file <wnid>.yaml: rename or remove it"
@@ -81,7 +81,7 @@ def reviewer_folders(folder: Path) -> list[Path]:
     others = (NOTE_ON_REVIEWS, GUIDELINES, GOLD_KEY, AUDIT)
     found = [path for path in _visible(folder) if path.name not in others]
     for reviewer in found:
-        _refuse_link(reviewer)
+        refuse_link(reviewer)
         if not reviewer.is_dir() or not _REVIEWER.fullmatch(reviewer.name):
             raise CleansetError(
                 f"{reviewer}: not the folder of a reviewer; expected a name of {_EXPECTED_NAME}: "
@@ -90,7 +90,7 @@ def reviewer_folders(folder: Path) -> list[Path]:
     return found
 
 
-def _refuse_link(path: Path) -> None:
+def refuse_link(path: Path) -> None:
     """Raise CleansetError for a symbolic link: one person's verdicts would count twice."""
     if path.is_symlink():
         raise CleansetError(

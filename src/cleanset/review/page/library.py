@@ -10,6 +10,7 @@ from cleanset.edition.models import unknown_confidences
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
+from cleanset.files import is_there
 from cleanset.images.preprocessing import Preprocessing
 from cleanset.review.queue import ByRole, Candidate, candidates_by_class, order_in_class
 from cleanset.scoring.record import ScoreRecord, read_record
@@ -97,5 +98,5 @@ def _seen_by(edition: Edition, roles: Sequence[str]) -> dict[str, Preprocessing]
     """The preprocessing with which each model was scored, from the records: importing torch would take seconds."""
     paths = {role: edition.scored_with(role) for role in roles}
     # a model without a record yet, or without a network, has no view; the page works without it
-    records = {role: read_record(path) for role, path in paths.items() if path.is_file()}
+    records = {role: read_record(path) for role, path in paths.items() if is_there(path)}
     return {role: record.preprocessing for role, record in records.items() if isinstance(record, ScoreRecord)}

@@ -11,10 +11,11 @@ import pandas as pd
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.files import is_there
 from cleanset.images.boxes import Crop
 from cleanset.review.gold import GoldKey, without_golds
 from cleanset.review.save import VerdictChange, save_all
-from cleanset.review.store import Votes, check_reviews, read_file, review_file, reviewer_folders
+from cleanset.review.store import Votes, check_reviews, read_file, refuse_link, review_file, reviewer_folders
 from cleanset.review.verdicts import Vote
 from cleanset.selection.crop_check import Prediction, predictions_of_crops
 from cleanset.tables import CROP_SCORES, read_table
@@ -44,6 +45,7 @@ class ReviewCache:
         return stamp[0]
 
     def _votes(self, path: Path) -> list[Vote]:
+        refuse_link(path)
         try:
             state = path.stat()  # before reading: a change in between is seen the next time
             # the inode too: a file replaced within a tick of the clock may have the same time and size
@@ -142,7 +144,7 @@ class CropScores:
         """Read changed tables; return whether there was one. Raises CleansetError for a table that cannot be read."""
         changed = False
         for role, path in self._paths.items():
-            stamp = (path.stat().st_mtime_ns, path.stat().st_size) if path.is_file() else None
+            stamp = (path.stat().st_mtime_ns, path.stat().st_size) if is_there(path) else None
             if stamp != self._stamps[role]:
                 self._predictions[role] = predictions_of_crops(read_table(path, CROP_SCORES)) if stamp else {}
                 self._stamps[role], changed = stamp, True
