@@ -17,10 +17,11 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from cleanset.errors import CleansetError
 
@@ -38,6 +39,34 @@ _KINDS = {
 }
 # what rename reports for a folder in the way; which of the first two depends on the file system
 _OCCUPIED = (errno.ENOTEMPTY, errno.EEXIST, errno.EISDIR)
+
+
+class HasFolder(Protocol):
+    """What lies in a folder."""
+
+    @property
+    def folder(self) -> Path:
+        """The folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathBelow:
+    """An attribute of a class with a folder: the path of a file in it, such as `PathBelow("data/index.parquet")`."""
+
+    path: str
+
+    def __get__(self, owner: HasFolder, _: type) -> Path:
+        return owner.folder / self.path
+
+
+@dataclass(frozen=True, slots=True)
+class PathOfName:
+    """A method of a class with a folder: the path of a file by a name, such as `PathOfName("data/scores/{}.json")`."""
+
+    path: str
+
+    def __get__(self, owner: HasFolder, _: type) -> Callable[[str], Path]:
+        return lambda name: owner.folder / self.path.format(name)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cleanset.files import remove_abandoned
+from cleanset.files import PathBelow, PathOfName, remove_abandoned
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,96 +27,42 @@ class Edition:
         """A path that params.yaml names."""
         return self.folder / relative
 
-    @property
-    def params_yaml(self) -> Path:
-        return self.folder / "params.yaml"
+    params_yaml = PathBelow("params.yaml")
+    dvc_yaml = PathBelow("dvc.yaml")
+    raw_md5 = PathBelow("raw.md5")
+    tables_md5 = PathBelow("tables.md5")
+    """The MD5 of the tables that the metrics were computed from."""
 
-    @property
-    def dvc_yaml(self) -> Path:
-        return self.folder / "dvc.yaml"
+    reviews = PathBelow("reviews")
+    published_lists = PathBelow("published/top5.csv")
+    """The Top-5 lists of source 000's models."""
 
-    @property
-    def raw_md5(self) -> Path:
-        return self.folder / "raw.md5"
+    metrics = PathBelow("metrics")
+    report = PathBelow("report")
+    index = PathBelow("data/index.parquet")
+    locations = PathBelow("data/locations.parquet")
+    shared = PathBelow("data/shared.parquet")
+    crops = PathBelow("data/crops.parquet")
+    """Every crop that a reviewer has drawn."""
 
-    @property
-    def tables_md5(self) -> Path:
-        """The MD5 of the tables that the metrics were computed from."""
-        return self.folder / "tables.md5"
+    short_classes = PathBelow("data/short_classes.csv")
+    scores = PathOfName("data/scores/{}.parquet")
+    scored_with = PathOfName("data/scores/{}.json")
+    """The record of the scores: model, preprocessing, SHA-256 of the weights."""
 
-    @property
-    def reviews(self) -> Path:
-        return self.folder / "reviews"
+    partial_scores = PathOfName("data/scores/{}.partial-shards")
+    candidates = PathOfName("data/candidates/{}.parquet")
+    margins = PathOfName("data/margins/{}.parquet")
+    crop_scores = PathOfName("data/crop_scores/{}.parquet")
+    votes = PathOfName("data/votes/{}.parquet")
+    """The votes that decided the model's set."""
 
-    @property
-    def published_lists(self) -> Path:
-        """The Top-5 lists of source 000's models."""
-        return self.folder / "published" / "top5.csv"
+    selection = PathOfName("data/selection/{}.parquet")
+    rejected = PathOfName("data/rejected/{}.parquet")
+    audit = PathOfName("data/audit/{}.json")
+    """The result of the audit of the model's set; null without one."""
 
-    @property
-    def metrics(self) -> Path:
-        return self.folder / "metrics"
-
-    @property
-    def report(self) -> Path:
-        return self.folder / "report"
-
-    @property
-    def index(self) -> Path:
-        return self.folder / "data" / "index.parquet"
-
-    @property
-    def locations(self) -> Path:
-        return self.folder / "data" / "locations.parquet"
-
-    @property
-    def shared(self) -> Path:
-        return self.folder / "data" / "shared.parquet"
-
-    @property
-    def crops(self) -> Path:
-        """Every crop that a reviewer has drawn."""
-        return self.folder / "data" / "crops.parquet"
-
-    @property
-    def short_classes(self) -> Path:
-        return self.folder / "data" / "short_classes.csv"
-
-    def scores(self, role: str) -> Path:
-        return self.folder / "data" / "scores" / f"{role}.parquet"
-
-    def scored_with(self, role: str) -> Path:
-        """The record of the scores: model, preprocessing, SHA-256 of the weights."""
-        return self.folder / "data" / "scores" / f"{role}.json"
-
-    def partial_scores(self, role: str) -> Path:
-        return self.folder / "data" / "scores" / f"{role}.partial-shards"
-
-    def candidates(self, role: str) -> Path:
-        return self.folder / "data" / "candidates" / f"{role}.parquet"
-
-    def margins(self, role: str) -> Path:
-        return self.folder / "data" / "margins" / f"{role}.parquet"
-
-    def crop_scores(self, role: str) -> Path:
-        return self.folder / "data" / "crop_scores" / f"{role}.parquet"
-
-    def votes(self, role: str) -> Path:
-        """The votes that decided the model's set."""
-        return self.folder / "data" / "votes" / f"{role}.parquet"
-
-    def selection(self, role: str) -> Path:
-        return self.folder / "data" / "selection" / f"{role}.parquet"
-
-    def rejected(self, role: str) -> Path:
-        return self.folder / "data" / "rejected" / f"{role}.parquet"
-
-    def audit(self, role: str) -> Path:
-        """The result of the audit of the model's set; null without one."""
-        return self.folder / "data" / "audit" / f"{role}.json"
-
-    def export(self, role: str) -> Path:
-        return self.folder / "data" / "export" / role
+    export = PathOfName("data/export/{}")
 
 
 def verified_images(edition: Edition, images: str, index: "pd.DataFrame") -> "VerifiedImages":

@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 from cleanset.edition.params import Precision
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.files import PathBelow, PathOfName
 from cleanset.parsing import read_yaml
 from cleanset.scoring.logits import Groups
 from cleanset.statistics.bootstrap import Bootstrap
@@ -41,15 +42,11 @@ class AttackedFolder:
 
     folder: Path
 
-    @property
-    def table(self) -> Path:
-        """A table of ATTACKED."""
-        return self.folder / "attacked.parquet"
+    table = PathBelow("attacked.parquet")
+    """A table of ATTACKED."""
 
-    @property
-    def record(self) -> Path:
-        """Attack, parameters, seed, precision, device, weights, versions; what is around a wrapped model."""
-        return self.folder / "record.json"
+    record = PathBelow("record.json")
+    """Attack, parameters, seed, precision, device, weights, versions; what is around a wrapped model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,23 +65,14 @@ class AttackStudy:
         """The study of robustness beside it, whose images and predictions are read."""
         return Study(self.folder / ".." / "robustness")
 
-    @property
-    def params_yaml(self) -> Path:
-        return self.folder / "params.yaml"
+    params_yaml = PathBelow("params.yaml")
+    measures = PathBelow("data/attack_measures.csv")
+    """The measures of all attacks, as CSV."""
 
-    @property
-    def measures(self) -> Path:
-        """The measures of all attacks, as CSV."""
-        return self.folder / "data" / "attack_measures.csv"
+    metrics = PathBelow("attack_metrics")
+    """The lines of `dvc metrics show`."""
 
-    @property
-    def metrics(self) -> Path:
-        """The lines of `dvc metrics show`."""
-        return self.folder / "attack_metrics"
-
-    @property
-    def report(self) -> Path:
-        return self.folder / "report"
+    report = PathBelow("report")
 
     def results(self, attack: str, model: str) -> AttackedFolder:
         """The results of an attack on a model."""
@@ -94,9 +82,8 @@ class AttackStudy:
         """The folder of finished groups until all are finished."""
         return self.folder / "data" / "attacks" / attack / f"{model}.partial-shards"
 
-    def warnings(self, model: str) -> Path:
-        """The signs that a model only looks strong, as JSON."""
-        return self.folder / "data" / "attack_warnings" / f"{model}.json"
+    warnings = PathOfName("data/attack_warnings/{}.json")
+    """The signs that a model only looks strong, as JSON."""
 
     def written_folders(self) -> list[Path]:
         """The folders in which the stages write, as far as there are any."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cleanset.edition.paths import Edition
+from cleanset.files import PathBelow, PathOfName
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,59 +37,34 @@ class Study:
         """The edition whose finished sets are studied."""
         return Edition(self.folder / ".." / "..")
 
-    @property
-    def params_yaml(self) -> Path:
-        return self.folder / "params.yaml"
-
-    @property
-    def images(self) -> Path:
-        return self.folder / "data" / "images.parquet"
-
-    @property
-    def masks_table(self) -> Path:
-        return self.folder / "data" / "masks.parquet"
+    params_yaml = PathBelow("params.yaml")
+    images = PathBelow("data/images.parquet")
+    masks_table = PathBelow("data/masks.parquet")
 
     @property
     def answers(self) -> AnswerFiles:
         """The answers of all models."""
         return AnswerFiles(self.folder / "data")
 
-    @property
-    def digests(self) -> Path:
-        """The SHA-256 of every changed image, a table for each family, and the versions that made them."""
-        return self.folder / "data" / "digests"
+    digests = PathBelow("data/digests")
+    """The SHA-256 of every changed image, a table for each family, and the versions that made them."""
 
-    def partial_digests(self, family: str) -> Path:
-        """Finished shards of the digests of a family, before stage digests has run."""
-        return self.folder / "data" / f"{family}.digests.partial-shards"
+    partial_digests = PathOfName("data/{}.digests.partial-shards")
+    """Finished shards of the digests of a family, before stage digests has run."""
 
-    @property
-    def measures(self) -> Path:
-        """The measures by severity and class, as CSV."""
-        return self.folder / "data" / "measures"
+    measures = PathBelow("data/measures")
+    """The measures by severity and class, as CSV."""
 
-    @property
-    def metrics(self) -> Path:
-        return self.folder / "metrics"
+    metrics = PathBelow("metrics")
+    report = PathBelow("report")
+    masks = PathBelow("masks")
+    """Folders of masks."""
 
-    @property
-    def report(self) -> Path:
-        return self.folder / "report"
+    backgrounds = PathBelow("backgrounds")
+    """Photographs that objects are placed on."""
 
-    @property
-    def masks(self) -> Path:
-        """Folders of masks."""
-        return self.folder / "masks"
-
-    @property
-    def backgrounds(self) -> Path:
-        """Photographs that objects are placed on."""
-        return self.folder / "backgrounds"
-
-    @property
-    def generated(self) -> Path:
-        """Finished images with generated backgrounds, named by image id."""
-        return self.folder / "generated" / "images"
+    generated = PathBelow("generated/images")
+    """Finished images with generated backgrounds, named by image id."""
 
     def predictions(self, family: str, role: str) -> Path:
         """The answers of a model to a family."""

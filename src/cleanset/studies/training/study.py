@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import read_text, sha256
+from cleanset.files import PathBelow, read_text, sha256
 from cleanset.parsing import parse_json
 from cleanset.studies.robustness.params import TrainedModel
 from cleanset.studies.robustness.study import Study
@@ -27,29 +27,18 @@ class RunFiles:
 
     folder: Path
 
-    @property
-    def weights(self) -> Path:
-        return self.folder / "weights.safetensors"
+    weights = PathBelow("weights.safetensors")
+    history = PathBelow("history.csv")
+    """Loss and measures by epoch."""
 
-    @property
-    def history(self) -> Path:
-        """Loss and measures by epoch."""
-        return self.folder / "history.csv"
+    record = PathBelow("record.json")
+    """Settings, network, digests and versions; nothing that differs from run to run on one machine."""
 
-    @property
-    def record(self) -> Path:
-        """Settings, network, digests and versions; nothing that differs from run to run on one machine."""
-        return self.folder / "record.json"
+    test = PathBelow("test.csv")
+    """The answers of the weights on each scenario that is tested, by class."""
 
-    @property
-    def test(self) -> Path:
-        """The answers of the weights on each scenario that is tested, by class."""
-        return self.folder / "test.csv"
-
-    @property
-    def sheets(self) -> Path:
-        """Predicted masks over the best and worst images, of segmentation only."""
-        return self.folder / "sheets"
+    sheets = PathBelow("sheets")
+    """Predicted masks over the best and worst images, of segmentation only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,40 +57,19 @@ class TrainingStudy:
         """The study of robustness beside it, whose scenarios and photographs it uses."""
         return Study(self.folder / ".." / "robustness")
 
-    @property
-    def params_yaml(self) -> Path:
-        return self.folder / "params.yaml"
+    params_yaml = PathBelow("params.yaml")
+    images = PathBelow("data/images.parquet")
+    """The training images and their masks, by digest."""
 
-    @property
-    def images(self) -> Path:
-        """The training images and their masks, by digest."""
-        return self.folder / "data" / "images.parquet"
+    folds = PathBelow("data/folds.csv")
+    """The part of each image in every division of them."""
 
-    @property
-    def folds(self) -> Path:
-        """The part of each image in every division of them."""
-        return self.folder / "data" / "folds.csv"
-
-    @property
-    def runs(self) -> Path:
-        return self.folder / "data" / "runs"
-
-    @property
-    def measures(self) -> Path:
-        return self.folder / "data" / "measures"
-
-    @property
-    def metrics(self) -> Path:
-        return self.folder / "metrics"
-
-    @property
-    def report(self) -> Path:
-        return self.folder / "report"
-
-    @property
-    def costs(self) -> Path:
-        """Seconds, images a second and peak memory: they differ from run to run, and DVC does not hold them."""
-        return self.folder / "costs"
+    runs = PathBelow("data/runs")
+    measures = PathBelow("data/measures")
+    metrics = PathBelow("metrics")
+    report = PathBelow("report")
+    costs = PathBelow("costs")
+    """Seconds, images a second and peak memory: they differ from run to run, and DVC does not hold them."""
 
     def run(self, name: str) -> Path:
         """The folder of a finished run, with one for each fold."""
