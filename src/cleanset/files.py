@@ -42,7 +42,7 @@ _OCCUPIED = (errno.ENOTEMPTY, errno.EEXIST, errno.EISDIR)
 
 
 class HasFolder(Protocol):
-    """What lies in a folder."""
+    """An object with a folder."""
 
     @property
     def folder(self) -> Path:
