@@ -8,7 +8,7 @@ from time import perf_counter, process_time
 from cleanset.edition.params import read_params
 from cleanset.studies.attacks.attacking import run_attack
 from cleanset.studies.attacks.study import AttackParams, AttackStudy
-from cleanset.studies.robustness.study import Study
+from cleanset.studies.robustness.images import Study
 from measuring import PROJECT, print_machine, print_table, share
 
 IMAGES, MAX_SECONDS = 20, 240

@@ -24,7 +24,7 @@ from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName
 from cleanset.studies.robustness.corruptions.changes import corrupted_image
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.digests import BATCH_SIZE, NAMED_DIGESTS, TakenDigests
-from cleanset.studies.robustness.sampled import UNCHANGED
+from cleanset.studies.robustness.results import UNCHANGED
 from cleanset.studies.robustness.single_pass import ModelInPass, answer_in_one_pass, squares
 from measuring import print_machine, print_table, run, scratch, share
 from waiting import finish, model_of, stored

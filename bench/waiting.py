@@ -30,7 +30,7 @@ from cleanset.studies.robustness.answers import NAMED_ANSWERS, ReadAnswers, with
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, StudyFile
 from cleanset.studies.robustness.corruptions.changes import corrupted_image
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
-from cleanset.studies.robustness.sampled import UNCHANGED
+from cleanset.studies.robustness.results import UNCHANGED
 from cleanset.studies.robustness.single_pass import ModelInPass, answer_in_one_pass
 from export import photographs_or_drawings
 from measuring import PROJECT, print_machine, print_table, scratch, share

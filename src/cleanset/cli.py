@@ -561,15 +561,16 @@ def models(
     if pin:
         ensemble.pin(here)
     listed = ensemble.members(here)
-    from cleanset.studies.robustness import further_table
 
-    further = further_table.further_members(here)
+    from cleanset.studies.robustness import trained_models
+
+    further = trained_models.further_members(here)
     if as_json:
-        typer.echo(ensemble.as_json(listed, further_table.as_objects(further)))
+        typer.echo(ensemble.as_json(listed, trained_models.as_objects(further)))
         return
     Console().print(ensemble.as_table(listed))
     if further:
-        Console().print(further_table.as_table(further))
+        Console().print(trained_models.as_table(further))
 
 
 @app.command(rich_help_panel=TOOLS)

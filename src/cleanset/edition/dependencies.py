@@ -48,7 +48,6 @@ PLUMBING = {
     "cleanset.studies.robustness.changed_images": PIXELS,
     "cleanset.studies.robustness.corruptions.changes": PIXELS,
     "cleanset.studies.robustness.exact": PIXELS,
-    "cleanset.studies.robustness.kernels": PIXELS,
     "cleanset.studies.robustness.perturbations.changes": PIXELS,
     "cleanset.studies.robustness.published_images": PIXELS,
     "cleanset.studies.robustness.scenarios.changes": PIXELS,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cleanset.studies.robustness.kernels import rounded_exp
+from cleanset.studies.robustness.exact import rounded_exp
 
 Exp = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 NUMPYS = np.exp

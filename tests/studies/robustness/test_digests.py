@@ -14,6 +14,7 @@ from cleanset.errors import CleansetError
 from cleanset.studies.robustness import digests
 from cleanset.studies.robustness import digests as module
 from cleanset.studies.robustness import image_sets as images
+from cleanset.studies.robustness.answers import installed_versions
 from cleanset.studies.robustness.changed_images import StudyFile
 from cleanset.studies.robustness.digests import (
     DIGESTS,
@@ -27,12 +28,9 @@ from cleanset.studies.robustness.digests import (
     read_versions,
     verify,
 )
-from cleanset.studies.robustness.families import FAMILIES, ChangePlan, change_plan, family_named
+from cleanset.studies.robustness.families import FAMILIES, ChangePlan, StudyParams, change_plan, family_named
 from cleanset.studies.robustness.family import Changing
-from cleanset.studies.robustness.images import Sources
-from cleanset.studies.robustness.provenance import installed_versions
-from cleanset.studies.robustness.settings import StudyParams
-from cleanset.studies.robustness.study import Study
+from cleanset.studies.robustness.images import Sources, Study
 from cleanset.tables import write_table
 from tests.checkouts import Checkout
 from tests.studies.robustness.drawn import drawn

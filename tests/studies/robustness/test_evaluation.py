@@ -33,22 +33,18 @@ from cleanset.studies.robustness import (
     image_sets,
     measuring,
     pages,
-    predicting,
-    shown_pixels,
     single_pass,
 )
 from cleanset.studies.robustness import digests as digests_stage
 from cleanset.studies.robustness.changed_images import ChangeName
 from cleanset.studies.robustness.corruptions.params import Corruptions
 from cleanset.studies.robustness.evaluation import Evaluated, as_text
-from cleanset.studies.robustness.families import FAMILIES, ChangePlan, change_plan, family_named
+from cleanset.studies.robustness.families import FAMILIES, ChangePlan, change_plan, family_named, read_study_params
 from cleanset.studies.robustness.image_sets import open_images
-from cleanset.studies.robustness.images import Sources
+from cleanset.studies.robustness.images import AnswerFiles, Sources, Study
 from cleanset.studies.robustness.perturbations.params import Perturbations
 from cleanset.studies.robustness.results import MeasureLine
 from cleanset.studies.robustness.scenarios.params import Scenarios
-from cleanset.studies.robustness.settings import read_study_params
-from cleanset.studies.robustness.study import AnswerFiles, Study
 from tests.checkouts import Checkout
 from tests.documents import block, shell
 from tests.report.pages import soup
@@ -85,8 +81,8 @@ def edition(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Editio
     study = Study(clone.folder / "studies" / "robustness")
     study.params_yaml.write_text(yaml.safe_dump(PARAMS | {"further_models": {OTHER: models["norm_robust"]}}))
     image_sets.run(study)
-    predicting.run(study, "standard", "corruptions")
-    predicting.run(study, OTHER)
+    answering.run(study, "standard", "corruptions")
+    answering.run(study, OTHER)
     for family in (each.name for each in FAMILIES):
         files = study.answers
         for role in ("norm_robust", "corruption_robust", "standard"):
@@ -165,7 +161,7 @@ def test_the_results_carry_a_card(edition: Edition, evaluated: tuple[Evaluated, 
     wanted = Wanted(str(edition.folder), ["standard", "norm_robust"], hub=tmp_path / "hub")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(answering, "predict", None)
-        patch.setattr(shown_pixels, "available_cores", lambda: 1)
+        patch.setattr(digests_stage, "available_cores", lambda: 1)
         evaluation.run(edition, wanted, again, params_file(tmp_path))
     for name in ("results.json", "digests/corruptions.txt"):
         assert (again / name).read_bytes() == (out / name).read_bytes(), name
@@ -419,7 +415,7 @@ def test_processes_and_order_change_no_byte(edition: Edition, monkeypatch: pytes
     one.params_yaml.write_text(yaml.safe_dump(params))
     image_sets.run(one)
     shutil.copytree(one.folder, three.folder)
-    predicting.run(one, "standard", "perturbations")
+    answering.run(one, "standard", "perturbations")
     names, settings_for = ChangePlan.names, engine.settings_for
     used: list[engine.Settings] = []
 
@@ -428,10 +424,10 @@ def test_processes_and_order_change_no_byte(edition: Edition, monkeypatch: pytes
         return used[-1]
 
     monkeypatch.setattr(engine, "available_cores", lambda: 3)
-    monkeypatch.setattr(predicting, "settings_for", settings)
+    monkeypatch.setattr(answering, "settings_for", settings)
     monkeypatch.setattr(ChangePlan, "names", lambda self: names(self)[::-1])
     monkeypatch.setattr(answering, "Shards", partial(Shards, min_images=40))
-    predicting.run(three, "standard", "perturbations")
+    answering.run(three, "standard", "perturbations")
     assert [each.workers for each in used] == [3]
     for path_of in (AnswerFiles.predictions, AnswerFiles.record):
         found = [path_of(study.answers, "perturbations", "standard").read_bytes() for study in studies]
@@ -458,15 +454,15 @@ def test_the_images_are_made_once_for_all_stages(
     # one of the models cannot be loaded by now: its own stage tells
     weights = edition.folder / "sample" / "weights" / "corruption_robust.safetensors"
     moved = weights.rename(weights.with_suffix(".moved"))
-    predicting.run(study, "standard", "corruptions")
+    answering.run(study, "standard", "corruptions")
     moved.rename(weights)
     partial_shards = study.answers.partial("corruptions", "norm_robust")
     assert partial_shards.is_dir()
     assert not study.predictions("corruptions", "norm_robust").exists()
-    predicting.run(study, "norm_robust", "corruptions")
+    answering.run(study, "norm_robust", "corruptions")
     assert shown == [["standard", "norm_robust"]]
     assert not partial_shards.exists()
-    predicting.run(study, "corruption_robust", "corruptions")
+    answering.run(study, "corruption_robust", "corruptions")
     assert shown[1:] == [["corruption_robust"]]
     for role in ("standard", "norm_robust"):
         stored = pd.read_parquet(whole.predictions("corruptions", OTHER if role == "norm_robust" else role))
@@ -489,7 +485,7 @@ def test_the_images_are_made_once_for_all_stages(
     assert not list(study.folder.rglob("*partial*"))
     # what stage digests knows already is not left for it
     study.predictions("corruptions", "standard").unlink()
-    predicting.run(study, "standard", "corruptions")
+    answering.run(study, "standard", "corruptions")
     assert shown[2:] == [["standard"]]
     assert not list(study.folder.rglob("*partial*"))
 
@@ -498,10 +494,10 @@ def test_a_model_with_other_answers_lacks_its_own(edition: Edition) -> None:
     """Another seed, other weights aside: its stage will run, so it is shown the images now."""
     study, whole = Study(edition.folder / "studies" / "lacking"), study_of(edition)
     shutil.copytree(whole.folder, study.folder, ignore=shutil.ignore_patterns("measures", "report", "*partial*"))
-    plan = change_plan(family_named("corruptions"), Sources.read(study), predicting.StudyModels(study).wanted)
+    plan = change_plan(family_named("corruptions"), Sources.read(study), answering.StudyModels(study).wanted)
 
     def lacking() -> list[str]:
-        return [each.name for each in predicting.StudyModels(study).lacking(plan, "standard")]
+        return [each.name for each in answering.StudyModels(study).lacking(plan, "standard")]
 
     assert lacking() == []
     study.predictions("corruptions", OTHER).unlink()
@@ -518,7 +514,7 @@ def answer_in_small_shards(study: Study) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(answering, "Shards", partial(Shards, min_images=64))
         patch.setattr(engine, "available_cores", lambda: 1)
-        predicting.run(study, "standard", "corruptions")
+        answering.run(study, "standard", "corruptions")
 
 
 def test_shards_of_other_libraries_are_not_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -609,7 +605,7 @@ def test_published_images_give_the_answers_of_made_ones(
     published = {"corruptions": PARAMS["corruptions"] | {"published": folder.name}, "jpeg": 85}  # type: ignore[operator]
     study.params_yaml.write_text(yaml.safe_dump(PARAMS | published))
     image_sets.run(study)
-    predicting.run(study, "standard", "corruptions")
+    answering.run(study, "standard", "corruptions")
     stored, found = (pd.read_parquet(each.answers.predictions("corruptions", "standard")) for each in (made, study))
     is_made = stored["file"].isin(whole["file"]) & (stored["change"] != "unchanged")
     is_read = found["change"] != "unchanged"  # which has the JPEG step

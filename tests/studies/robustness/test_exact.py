@@ -1,35 +1,56 @@
 """The compiled corruptions against the library, value for value."""
 
 import os
+import subprocess
+import sys
 import tarfile
+from collections.abc import Iterator
+from decimal import Decimal, localcontext
+from hashlib import sha256
 from io import BytesIO
+from math import inf, nextafter
 from pathlib import Path
+from typing import Any
 
 import cv2
 import imagecorruptions
 import imagecorruptions.corruptions
+import imagecorruptions.corruptions as library
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
+from skimage import filters
 
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.robustness.corruptions.changes import corrupted_images
 from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS, SEVERITIES
-from cleanset.studies.robustness.exact import brightness, saturate, zoom_blur
-from cleanset.studies.robustness.kernels import disk, enlarged
+from cleanset.studies.robustness.exact import (
+    FILES,
+    brightness,
+    disk,
+    enlarged,
+    exact_kernels,
+    frost,
+    gaussian,
+    rounded_exp,
+    saturate,
+    zoom_blur,
+)
+from cleanset.studies.robustness.perturbations.changes import perturbed_frames
 from tests.properties import examples
+from tests.studies.robustness.digests import SEED, digest, stored
 from tests.studies.robustness.drawn import drawn
-from tests.studies.robustness.other_exp import CORRECT, other_exp
+from tests.studies.robustness.other_exp import CORRECT, other_exp, wrong
 
 COMPILED = {"zoom_blur": zoom_blur, "brightness": brightness, "saturate": saturate}
 PHOTOGRAPHS = int(os.environ.get("CLEANSET_PHOTOGRAPHS", "3"))
 """Of the 2,000; set CLEANSET_PHOTOGRAPHS for more, each takes a second and a half."""
 
 
-def library(image: NDArray[np.uint8], name: str, severity: int, seed: int) -> NDArray[np.uint8]:
+def corrupted_by_library(image: NDArray[np.uint8], name: str, severity: int, seed: int) -> NDArray[np.uint8]:
     """The library's corruption, with the roundings in exp, cv2.resize and cv2.GaussianBlur of one kind of processor."""
     options = {"seed": seed} if name in ("impulse_noise", "glass_blur") else {}
     np.random.seed(seed)
@@ -59,7 +80,7 @@ def test_all_corruptions_of_photographs_are_the_librarys(real: Path) -> None:
         seed = image_seed(0, image_id)
         for name in ALL_CORRUPTIONS:
             for severity, found in zip(SEVERITIES, corrupted_images(image, name, SEVERITIES, seed), strict=True):
-                expected = library(image, name, severity, change_seed(seed, "corruption", name, severity))
+                expected = corrupted_by_library(image, name, severity, change_seed(seed, "corruption", name, severity))
                 assert np.count_nonzero(found != expected) == 0, (image_id, name, severity)
 
 
@@ -71,7 +92,10 @@ def test_no_color_differs(name: str) -> None:
     for red in (0, 1, 127, 128, 254, 255):
         image = np.stack([np.full_like(green, red), green, blue], axis=-1).astype(np.uint8)
         for severity in SEVERITIES:
-            assert np.array_equal(COMPILED[name](image, severity), library(image, name, severity, 0)), (red, severity)
+            assert np.array_equal(COMPILED[name](image, severity), corrupted_by_library(image, name, severity, 0)), (
+                red,
+                severity,
+            )
 
 
 @pytest.mark.slow
@@ -80,7 +104,9 @@ def test_no_size_differs(shape: tuple[int, int]) -> None:
     """At 36, 71, 136 and 160 a rounding error puts the last place outside, which makes it black."""
     for name, compiled in COMPILED.items():
         for severity in SEVERITIES:
-            assert np.array_equal(compiled(drawn(*shape), severity), library(drawn(*shape), name, severity, 0)), name
+            assert np.array_equal(
+                compiled(drawn(*shape), severity), corrupted_by_library(drawn(*shape), name, severity, 0)
+            ), name
 
 
 @pytest.mark.slow
@@ -89,7 +115,7 @@ def test_no_size_differs(shape: tuple[int, int]) -> None:
 def test_no_noise_differs(height: int, width: int, seed: int, severity: int) -> None:
     image = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
     for name, compiled in COMPILED.items():
-        assert np.array_equal(compiled(image, severity), library(image, name, severity, 0)), name
+        assert np.array_equal(compiled(image, severity), corrupted_by_library(image, name, severity, 0)), name
 
 
 def test_brightness_of_one_color() -> None:
@@ -112,3 +138,166 @@ def test_the_order_of_memory_does_not_matter() -> None:
     for name, compiled in COMPILED.items():
         assert np.array_equal(compiled(np.asfortranarray(image), 3), compiled(image, 3)), name
         assert np.array_equal(compiled(image[:, ::-1], 3)[:, ::-1], compiled(image[:, ::-1].copy(), 3)[:, ::-1]), name
+
+
+@pytest.fixture
+def wrong_digits() -> Iterator[None]:
+    with other_exp(wrong):
+        yield
+
+
+def of_table(kind: str, name: str) -> list[str]:
+    return [row[3] for row in stored() if row[:2] == (kind, name)]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("wrong_digits")
+@pytest.mark.parametrize("name", ["gaussian_blur", "glass_blur", "motion_blur", "snow", "spatter", "elastic_transform"])
+def test_a_corruption_does_not_depend_on_numpys_exp(name: str) -> None:
+    assert [digest(image) for image in corrupted_images(drawn(), name, seed=SEED)] == of_table("corruption", name)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("wrong_digits")
+@pytest.mark.parametrize("name", ["gaussian_blur", "motion_blur", "snow", "spatter"])
+def test_a_perturbation_does_not_depend_on_numpys_exp(name: str) -> None:
+    assert [digest(image) for image in perturbed_frames(drawn(256, 300), name, SEED)] == of_table("perturbation", name)
+
+
+def test_known_values() -> None:
+    found = [rounded_exp(each) for each in (0.0, 1.0, -1.0, -0.125, -800.0)]
+    assert found == [1.0, 2.718281828459045, 0.36787944117144233, 0.8824969025845955, 0.0]
+
+
+@given(st.floats(-700, 700))
+def test_the_exponential_is_the_nearest_of_all(value: float) -> None:
+    found = rounded_exp(value)
+    with localcontext(prec=60):
+        exact = Decimal(value).exp()
+        distances = [abs(Decimal(each) - exact) for each in (nextafter(found, 0), found, nextafter(found, inf))]
+    assert distances[1] == min(distances)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sigma": 1.1, "channel_axis": -1},
+        {"sigma": 0.3, "channel_axis": 0, "truncate": 6.0},
+        {"sigma": (0.8, 2.5, 1.3), "mode": "reflect", "truncate": 3},
+        {"sigma": 4},
+    ],
+)
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_the_blur_is_skimages(options: dict[str, Any], kind: type[np.float32] | type[np.float64]) -> None:
+    values: NDArray[Any] = np.random.default_rng(0).random((19, 23, 3)).astype(kind)
+    before = values.copy()
+    expected = filters.gaussian(values, **options)  # type: ignore[no-untyped-call]
+    found = gaussian(values, **options)
+    assert found.dtype == expected.dtype == kind
+    np.testing.assert_allclose(found, expected, rtol=4 * float(np.finfo(kind).eps))
+    assert np.array_equal(values, before)
+
+
+def test_the_librarys_own_functions_are_put_back() -> None:
+    own = library.gaussian, library.gauss_function, library.disk
+    with pytest.raises(ZeroDivisionError), exact_kernels():
+        1 / (library.gaussian is own[0])  # 1 / 0, as it is another
+    assert (library.gaussian, library.gauss_function, library.disk) == own
+
+
+DIGESTS_BY_OPENCV = """
+import cv2
+from cleanset.studies.robustness.corruptions.changes import corrupted_images
+from tests.studies.robustness.digests import SEED, digest
+from tests.studies.robustness.drawn import drawn
+
+for name in ("frost", "defocus_blur"):
+    for image in corrupted_images(drawn(), name, seed=SEED):
+        print(digest(image))
+"""
+
+LAYERS = {
+    "frost1.png": "fe24f8c7df6e", "frost2.png": "1fc774c5f375", "frost3.png": "1fc774c5f375",
+    "frost4.jpg": "94c9b297116f", "frost5.jpg": "9e9c4a3a51d7", "frost6.jpg": "834bffd62c4b",
+}  # fmt: skip
+"""Start of the SHA-256 of what cv2.resize 5.0.0 gives with OPENCV_IPP=avx2 for a photograph 1.1 times as large."""
+
+DISKS = {
+    (3, 0.1): "37f5ff517a66",
+    (4, 0.5): "f7fbaa054dfb",
+    (6, 0.5): "3fb167a4ff52",
+    (8, 0.5): "554fe4ea1d9c",
+    (10, 0.5): "834e8492ac4d",
+}
+"""Start of the SHA-256 of imagecorruptions' kernel of defocus_blur on a processor with AVX2."""
+
+
+def photograph(file: str) -> NDArray[np.uint8]:
+    image = cv2.imread(str(Path(imagecorruptions.__file__).parent / "frost" / file))
+    assert image is not None
+    return np.asarray(image, np.uint8)
+
+
+@pytest.fixture
+def enlarging_library() -> Iterator[None]:
+    """Let imagecorruptions enlarge photographs by `enlarged`, the one thing that differs between processors."""
+
+    def resize(image: NDArray[np.uint8], dsize: tuple[int, int], interpolation: int) -> NDArray[np.uint8]:
+        assert interpolation == cv2.INTER_CUBIC
+        return enlarged(image, dsize[1], dsize[0])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cv2, "resize", resize)
+        yield
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "choice",
+    [{"OPENCV_IPP": "disabled"}, {"OPENCV_IPP": "sse42"}, {"OPENCV_IPP": "avx2"}, {"OPENCV_CPU_DISABLE": "AVX,AVX2"}],
+    ids=str,
+)
+def test_no_byte_depends_on_the_code_that_opencv_chooses(choice: dict[str, str]) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", DIGESTS_BY_OPENCV], env={**os.environ, **choice}, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    rows = {(name, step): digest for kind, name, step, digest in stored() if kind == "corruption"}
+    assert run.stdout.split() == [rows[name, step] for name in ("frost", "defocus_blur") for step in SEVERITIES]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_photograph_is_enlarged_as_by_ipp_with_avx2(file: str) -> None:
+    small = photograph(file)
+    large = enlarged(small, int(np.ceil(small.shape[0] * 1.1)), int(np.ceil(small.shape[1] * 1.1)))
+    assert sha256(large.tobytes()).hexdigest()[:12] == LAYERS[file]
+
+
+def test_a_value_halfway_between_whole_numbers() -> None:
+    # 148.5000067: IPP rounds it down with AVX2 and some AVX-512, up with SSE 4.2
+    assert enlarged(photograph("frost1.png"), 660, 991)[12, 291, 1] == 148
+
+
+@pytest.mark.parametrize("size", [(40, 70), (300, 64), (257, 311)])
+def test_any_enlargement_is_opencvs_but_for_rounding(size: tuple[int, int]) -> None:
+    image = drawn(37, 61)
+    expected = cv2.resize(image, size[::-1], interpolation=cv2.INTER_CUBIC).astype(int)
+    assert np.abs(enlarged(image, *size) - expected).max() <= 1
+
+
+@pytest.mark.usefixtures("enlarging_library")
+@pytest.mark.parametrize("shape", [(224, 224), (36, 71), (340, 300), (400, 700)])
+def test_frost_is_the_librarys(shape: tuple[int, int]) -> None:
+    """The larger ones exceed some photographs on one axis or both."""
+    for seed, severity in enumerate(SEVERITIES):
+        np.random.seed(seed)
+        expected = imagecorruptions.corrupt(drawn(*shape), severity, "frost")
+        assert np.array_equal(frost(drawn(*shape), severity, np.random.RandomState(seed)), expected), severity
+
+
+@pytest.mark.parametrize(("radius", "sigma"), DISKS)
+def test_a_disk_is_smoothed_as_by_opencv_with_avx2(radius: int, sigma: float) -> None:
+    found = disk(radius, sigma)
+    assert found.dtype == np.float32
+    assert sha256(found.tobytes()).hexdigest()[:12] == DISKS[radius, sigma]
+    np.testing.assert_allclose(found, imagecorruptions.corruptions.disk(radius, sigma), rtol=1e-6)

@@ -18,22 +18,22 @@ from cleanset.statistics.bootstrap import Resamples
 from cleanset.studies.robustness import families
 from cleanset.studies.robustness.answers import ReadAnswers, predictions_table, with_class_logit, with_keys
 from cleanset.studies.robustness.changed_images import ChangeName, StudyFile, base_pixels
-from cleanset.studies.robustness.families import FAMILIES, change_plan, families_in, notice
+from cleanset.studies.robustness.families import FAMILIES, change_plan, families_in, notice, with_sections
 from cleanset.studies.robustness.family import Changing, Family, FamilyStudy, SheetLayout
-from cleanset.studies.robustness.images import Sources, images_sha256
+from cleanset.studies.robustness.images import AnswerFiles, Sources, Study, images_sha256
 from cleanset.studies.robustness.measuring import Studied, measure
 from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.results import (
+    CLEAN,
+    UNCHANGED,
     Chosen,
     MeasureDifference,
     MeasureLine,
     SampledMeasure,
     SeenAnswers,
     StudiedImages,
+    sampled_means,
 )
-from cleanset.studies.robustness.sampled import CLEAN, UNCHANGED, sampled_means
-from cleanset.studies.robustness.settings import with_sections
-from cleanset.studies.robustness.study import AnswerFiles, Study
 from cleanset.tables import read_table, write_table
 from cleanset.validation import Section
 from tests.studies.robustness.drawn import drawn

@@ -19,10 +19,15 @@ from cleanset.studies.robustness import published_images
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, StudyFile
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS as TEST_CORRUPTIONS
 from cleanset.studies.robustness.digests import DigestRun
-from cleanset.studies.robustness.families import ChangePlan, change_plan, family_named, measured_images, notice
-from cleanset.studies.robustness.images import Sources
-from cleanset.studies.robustness.settings import StudyParams
-from cleanset.studies.robustness.study import Study
+from cleanset.studies.robustness.families import (
+    ChangePlan,
+    StudyParams,
+    change_plan,
+    family_named,
+    measured_images,
+    notice,
+)
+from cleanset.studies.robustness.images import Sources, Study
 from tests.studies.robustness.drawn import drawn
 
 pytestmark = pytest.mark.slow

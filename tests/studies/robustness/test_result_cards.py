@@ -12,15 +12,13 @@ import pytest
 from PIL import Image
 
 from cleanset.measure.comparability import CardModel, ComparabilityCard, first_difference
-from cleanset.studies.robustness import shown_pixels
+from cleanset.studies.robustness import digests
 from cleanset.studies.robustness.changed_images import StudyFile
-from cleanset.studies.robustness.families import ChangePlan, change_plan, family_named
+from cleanset.studies.robustness.digests import ShownPixels
+from cleanset.studies.robustness.evaluation import family_card
+from cleanset.studies.robustness.families import ChangePlan, StudyParams, change_plan, family_named
 from cleanset.studies.robustness.image_sets import OpenedImages
-from cleanset.studies.robustness.images import Sources
-from cleanset.studies.robustness.result_cards import family_card
-from cleanset.studies.robustness.settings import StudyParams
-from cleanset.studies.robustness.shown_pixels import ShownPixels
-from cleanset.studies.robustness.study import Study
+from cleanset.studies.robustness.images import Sources, Study
 from tests.studies.robustness.drawn import drawn
 
 pytestmark = pytest.mark.slow
@@ -35,7 +33,7 @@ MODEL = CardModel(weights_sha256="a" * 64, preprocessing="keras256", preprocessi
 @pytest.fixture(autouse=True)
 def one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process to make images in takes seconds to start."""
-    monkeypatch.setattr(shown_pixels, "available_cores", lambda: 1)
+    monkeypatch.setattr(digests, "available_cores", lambda: 1)
 
 
 def sources_in(folder: Path, prefix: str = "", shift: int = 0) -> Sources:

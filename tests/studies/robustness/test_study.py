@@ -23,10 +23,10 @@ from cleanset.studies.robustness.corruptions.params import (
     CorruptionMeasures,
     Corruptions,
 )
+from cleanset.studies.robustness.families import read_study_params
 from cleanset.studies.robustness.images import first_images, images_for, join_sets
 from cleanset.studies.robustness.perturbations.params import ALL_PERTURBATIONS, PERTURBATION_GROUPS, Perturbations
 from cleanset.studies.robustness.scenarios.params import SCENARIO_GROUPS, SCENARIOS
-from cleanset.studies.robustness.settings import read_study_params
 from tests.documents import blocks
 from tests.studies.robustness.entries import entry
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.further_table import as_objects, as_table, further_members
+from cleanset.studies.robustness.families import as_objects, as_table, further_members
 from cleanset.studies.robustness.params import TrainedModel
 from cleanset.studies.robustness.trained_models import load_trained
 from cleanset.studies.training import data, train

@@ -23,11 +23,11 @@ from cleanset.studies.attacks.results import ATTACKED, AttackMeasure, measure_li
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, read_attack_params
 from cleanset.studies.attacks.warnings import read_warnings
 from cleanset.studies.robustness.answers import ReadAnswers
-from cleanset.studies.robustness.changed_images import SetImages, StudyFile, files_of
-from cleanset.studies.robustness.images import STUDY_IMAGES
+from cleanset.studies.robustness.changed_images import SetImages, StudyFile
+from cleanset.studies.robustness.families import read_study_params
+from cleanset.studies.robustness.images import STUDY_IMAGES, files_of
 from cleanset.studies.robustness.measuring import write_csv
 from cleanset.studies.robustness.params import further_roles
-from cleanset.studies.robustness.settings import read_study_params
 from cleanset.studies.robustness.trained_models import further_preprocessing
 from cleanset.tables import read_table
 

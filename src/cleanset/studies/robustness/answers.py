@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.scoring.logits import Columns, top5
+from cleanset.scoring.validity import library_versions
 from cleanset.studies.robustness.changed_images import ChangeName
 from cleanset.studies.robustness.families import FAMILIES
 from cleanset.studies.robustness.family import Family
@@ -30,6 +31,26 @@ from cleanset.tables import (
     Table,
     read_table,
 )
+
+LIBRARIES = {
+    "imagecorruptions-imaug": ("imagecorruptions-imaug",),
+    "numba": ("numba",),
+    "numpy": ("numpy",),
+    # one library, with and without windows
+    "opencv": ("opencv-python-headless", "opencv-python"),
+    "pillow": ("pillow",),
+    "scikit-image": ("scikit-image",),
+    "scipy": ("scipy",),
+}
+"""The libraries that make the pixels, and under which names each is installed."""
+
+
+def installed_versions() -> dict[str, str]:
+    """The versions of LIBRARIES here."""
+    return {
+        library: next(iter(library_versions(names).values()), "not installed") for library, names in LIBRARIES.items()
+    }
+
 
 ANSWERS: dict[str, Any] = {
     "top5_class": TOP5_CLASSES,

@@ -7,18 +7,16 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
-from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.codec import decode
 from cleanset.images.preprocessing import base_image, through_jpeg, wide_image
 from cleanset.sets.folder import read_regular_file
 from cleanset.statistics.seeds import image_seed
-from cleanset.studies.robustness.sampled import UNCHANGED
+from cleanset.studies.robustness.results import UNCHANGED
 
 FORMATS = ("JPEG", "PNG")
 
@@ -108,15 +106,6 @@ def wide_pixels(file: StudyFile) -> NDArray[np.uint8]:
 def _read_only(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
     pixels.setflags(write=False)
     return pixels
-
-
-def files_of(edition: Edition, images: pd.DataFrame) -> dict[str, StudyFile]:
-    """The path of each image, in the set of the first model that has it."""
-    rows = zip(images["file"], images["file_sha256"], images["image_id"], images["sets"], strict=True)
-    return {
-        file: StudyFile(edition.export(sets[0]).resolve() / file, digest, image_id)
-        for file, digest, image_id, sets in rows
-    }
 
 
 def _decoded(file: StudyFile) -> Image.Image:

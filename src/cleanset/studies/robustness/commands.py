@@ -8,7 +8,7 @@ import typer
 from cleanset.edition.paths import HERE, StudyFolder
 
 if TYPE_CHECKING:
-    from cleanset.studies.robustness.study import Study
+    from cleanset.studies.robustness.images import Study
 
 app = typer.Typer(
     no_args_is_help=True, help="Measure robustness on finished sets: the stages of a study, and what is run by hand."
@@ -20,7 +20,7 @@ ModelRole = Annotated[str, typer.Option("--model", help="Role of the model in th
 def _study(folder: Path) -> "Study":
     from cleanset.files import remove_abandoned
     from cleanset.studies.robustness.families import FAMILIES
-    from cleanset.studies.robustness.study import Study
+    from cleanset.studies.robustness.images import Study
 
     for each in (folder, folder / "data", *(folder / "data" / family.name for family in FAMILIES)):
         remove_abandoned(each)
@@ -30,9 +30,9 @@ def _study(folder: Path) -> "Study":
 def _study_with_backgrounds(folder: Path) -> "Study":
     """The study, whose photographs are looked at before anything that takes seconds to import."""
     from cleanset.edition.params import read_params
+    from cleanset.studies.robustness.families import read_study_params
     from cleanset.studies.robustness.scenarios.params import RANDOM, Scenarios
     from cleanset.studies.robustness.scenarios.scenes import photograph_paths
-    from cleanset.studies.robustness.settings import read_study_params
 
     study = _study(folder)
     roles = list(read_params(study.edition.folder).models)
@@ -61,7 +61,7 @@ def digests(study: StudyFolder = HERE) -> None:
 @app.command()
 def corruptions(model: ModelRole, study: StudyFolder = HERE) -> None:
     """Store one model's answers to the corrupted images."""
-    from cleanset.studies.robustness import predicting as stage
+    from cleanset.studies.robustness import answering as stage
 
     stage.run(_study(study), model, "corruptions")
 
@@ -69,7 +69,7 @@ def corruptions(model: ModelRole, study: StudyFolder = HERE) -> None:
 @app.command()
 def perturbations(model: ModelRole, study: StudyFolder = HERE) -> None:
     """Store one model's answers to the frames of perturbation sequences."""
-    from cleanset.studies.robustness import predicting as stage
+    from cleanset.studies.robustness import answering as stage
 
     stage.run(_study(study), model, "perturbations")
 
@@ -77,7 +77,7 @@ def perturbations(model: ModelRole, study: StudyFolder = HERE) -> None:
 @app.command()
 def scenarios(model: ModelRole, study: StudyFolder = HERE) -> None:
     """Store one model's answers to images with another background or object."""
-    from cleanset.studies.robustness import predicting as stage
+    from cleanset.studies.robustness import answering as stage
 
     stage.run(_study_with_backgrounds(study), model, "scenarios")
 
@@ -88,7 +88,7 @@ def further(
     study: StudyFolder = HERE,
 ) -> None:
     """Store the answers of a model that is not one of the edition's."""
-    from cleanset.studies.robustness import predicting as stage
+    from cleanset.studies.robustness import answering as stage
 
     stage.run(_study_with_backgrounds(study), model)
 
@@ -247,8 +247,8 @@ def masks(
 ) -> None:
     """Compare two folders of masks by intersection over union."""
     from cleanset.studies.robustness.image_sets import wnids_of
+    from cleanset.studies.robustness.images import Study
     from cleanset.studies.robustness.scenarios.image_masks import ComparedMasks, agreement
-    from cleanset.studies.robustness.study import Study
 
     found = agreement(ComparedMasks(one, mask_format), ComparedMasks(other, other_format), wnids_of(Study(study)))
     if out is not None:

@@ -2,9 +2,13 @@
 
 A digest is that of the pixels that models are shown, after the JPEG step where there is one: uint8 of shape
 (224, 224, 3), red first, row by row. No model runs.
+
+Outside a study they lie in a text file: a label, the digest of what the images depend on, and a line for each image
+with its digest and its name.
 """
 
 import json
+import re
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -17,21 +21,18 @@ import pandas as pd
 
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
-from cleanset.files import read_text, replacing, sha256, write_text
+from cleanset.files import read_bytes, read_text, replacing, sha256, write_text
 from cleanset.images.preprocessing import BASE_SIZE, Resized
 from cleanset.parsing import parse_json
 from cleanset.progress import available_cores, rate_bar, tracked
 from cleanset.scoring.decoding import SharedBatches
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, code_of
-from cleanset.studies.robustness.answers import with_keys
+from cleanset.studies.robustness.answers import installed_versions, with_keys
 from cleanset.studies.robustness.changed_images import ChangeName
-from cleanset.studies.robustness.families import FAMILIES, ChangePlan, change_plan
+from cleanset.studies.robustness.families import FAMILIES, ChangePlan, StudyParams, change_plan, read_study_params
 from cleanset.studies.robustness.family import Family
-from cleanset.studies.robustness.images import Sources
-from cleanset.studies.robustness.provenance import installed_versions
-from cleanset.studies.robustness.settings import StudyParams, read_study_params
-from cleanset.studies.robustness.study import Study
+from cleanset.studies.robustness.images import Sources, Study
 from cleanset.tables import FILE, NAME, SHA256, Table, read_table, write_table
 
 BATCH_SIZE = 128
@@ -242,3 +243,51 @@ def run(study: Study) -> None:
         write_text(folder / VERSIONS, json.dumps(installed_versions(), indent=2) + "\n")
     for shards in finished:
         shards.remove()
+
+
+_LINE = re.compile("([0-9a-f]{64})  (.+)")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShownPixels:
+    """The digests of a family's changed images, in the file `path`."""
+
+    path: Path
+    plan: ChangePlan
+    sources: Sources
+    params: StudyParams
+
+    def stored(self) -> dict[str, str] | None:
+        """The digests in the file by name; None unless it has those of these images, every one."""
+        try:
+            label, *lines = read_bytes(self.path).decode("utf-8", "replace").splitlines()
+        except (FileNotFoundError, ValueError):  # ValueError: an empty file
+            return None
+        matches = [match for match in map(_LINE.fullmatch, lines) if match]
+        found = {match[2]: match[1] for match in matches}
+        return found if label == self._run().label() and list(found) == sorted(self._run().names()) else None
+
+    def taken(self) -> TakenDigests | None:
+        """The shards for digests that are taken while models are shown the images; None where all are stored."""
+        return None if self.stored() is not None else TakenDigests(self._shards())
+
+    def finish(self) -> dict[str, str]:
+        """The digests of all changed images by name; those that nothing has taken are made now. Writes the file."""
+        found = self.stored()
+        if found is not None:
+            return found
+        run, shards = self._run(), self._shards()
+        with rate_bar(shards.total_images(), f"digests {self.plan.name}") as done:
+            done(shards.finished_images(), 0.0)
+            # earlier versions left answers without digests
+            run.fill(shards, done)
+        digests = dict(sorted(shards.table().itertuples(index=False, name=None)))
+        write_text(self.path, "\n".join([run.label(), *(f"{each}  {name}" for name, each in digests.items()), ""]))
+        shards.remove()
+        return digests
+
+    def _run(self) -> DigestRun:
+        return DigestRun(self.plan, self.sources, self.params, available_cores())
+
+    def _shards(self) -> Shards:
+        return self._run().shards(self.path.with_suffix(".partial-shards"))

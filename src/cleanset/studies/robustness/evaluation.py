@@ -7,35 +7,53 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pydantic import JsonValue
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import remove_abandoned, sha256, write_text
 from cleanset.measure.command import Wanted
-from cleanset.measure.comparability import CardModel, ComparabilityCard, card_model
+from cleanset.measure.comparability import (
+    CardClasses,
+    CardImages,
+    CardInterval,
+    CardModel,
+    CardReference,
+    ComparabilityCard,
+    card_model,
+    images_digest,
+)
 from cleanset.measure.compare.model_index import write_hub
 from cleanset.measure.compare.result_files import RESULTS, parse_results
 from cleanset.measure.specs import Spec, ZooModel, file_stems
 from cleanset.progress import print_notice
 from cleanset.scoring.validity import MadeFrom
-from cleanset.studies.robustness.answers import StoredScores
-from cleanset.studies.robustness.changed_images import StudyFile
-from cleanset.studies.robustness.families import FAMILIES, ChangePlan, change_plan, families_in, family_named, notice
+from cleanset.statistics.bootstrap import LEVEL, Bootstrap
+from cleanset.studies.robustness.answers import StoredScores, installed_versions
+from cleanset.studies.robustness.changed_images import ChangeName, StudyFile
+from cleanset.studies.robustness.corruptions.measures import ALEXNET_CLEAN_ERROR, ALEXNET_ERRORS
+from cleanset.studies.robustness.digests import ShownPixels
+from cleanset.studies.robustness.families import (
+    FAMILIES,
+    ChangePlan,
+    StudyParams,
+    change_plan,
+    families_in,
+    family_named,
+    notice,
+    read_study_params,
+)
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.image_sets import OpenedImages, open_images
-from cleanset.studies.robustness.images import Sources
+from cleanset.studies.robustness.images import AnswerFiles, Sources, Study
 from cleanset.studies.robustness.measuring import Studied, measure
-from cleanset.studies.robustness.provenance import installed_versions
-from cleanset.studies.robustness.result_cards import family_card
 from cleanset.studies.robustness.results import MeasureLine
 from cleanset.studies.robustness.scenarios.image_masks import masks_found
-from cleanset.studies.robustness.settings import StudyParams, read_study_params
-from cleanset.studies.robustness.shown_pixels import ShownPixels
-from cleanset.studies.robustness.study import AnswerFiles, Study
 
 if TYPE_CHECKING:
     from cleanset.scoring.engine import Settings
@@ -318,3 +336,80 @@ def _cell(line: MeasureLine | None, family: Family, *, is_alone: bool) -> str:
     factor, digits = (1, 3) if line.measure.startswith(family.not_shares) else (100, 1)
     value, low, high = (f"{factor * each:.{digits}f}" for each in (line.value, line.low, line.high))
     return value if is_alone or not np.isfinite(line.low) else f"{value} ({low}–{high})"
+
+
+_SHOWN_OTHERWISE = ("names", "severities", "max_images", "published")
+"""Keys of families' sections that changes, images and the digests of files in the settings already show."""
+
+
+def family_card(
+    plan: ChangePlan,
+    images: OpenedImages,
+    params: StudyParams,
+    digests: Mapping[str, str],
+    models: Mapping[str, CardModel],
+) -> ComparabilityCard:
+    """The card of a family's measures; `digests`: of the pixels of each changed image, by name."""
+    family, measured = plan.family, plan.images
+    labels = family.labels(params)
+    classes = dict(zip(measured["file"], measured["class_index"].tolist(), strict=True))
+    # answers restricted to the classes of the edition are chosen from fewer
+    restricted = labels.get("answers") == "restricted"
+    return ComparabilityCard(
+        measured=family.name,
+        images=CardImages(
+            count=len(measured),
+            sha256=images_digest(zip(measured["class_index"].tolist(), measured["file_sha256"], strict=True)),
+        ),
+        classes=CardClasses(
+            of_images=measured["class_index"].nunique(),
+            of_predictions=len(images.classes) if restricted else CLASSES,
+        ),
+        changes=plan.as_record()["changes"],
+        settings=_settings(plan, params),
+        pixels_sha256=_pixels_digest(digests, classes),
+        reference=_reference(family, params, models),
+        interval=CardInterval(
+            kind=f"bootstrap within classes, {Bootstrap().draws}, with pseudo-images",
+            level=LEVEL,
+            draws=params.bootstrap.draws,
+            seed=f"{family.name} {params.seed}",
+        ),
+        models={name: _with_trained_on(model, name, family, params) for name, model in models.items()},
+    )
+
+
+def _settings(plan: ChangePlan, params: StudyParams) -> dict[str, JsonValue]:
+    """Everything else that decides the changed images or the measures, such as the difficulty of perturbations."""
+    family = plan.family
+    section = params.section(family.section).model_dump(mode="json", exclude=set(_SHOWN_OTHERWISE))
+    settings = {**section, **plan.changing.settings, "jpeg": params.jpeg, "seed": params.seed, **family.labels(params)}
+    # through JSON, where tuples become lists
+    found: dict[str, JsonValue] = json.loads(json.dumps(settings))
+    return found
+
+
+def _pixels_digest(digests: Mapping[str, str], classes: Mapping[str, int]) -> str:
+    """A digest of all changed images by class, change and step; the names of the files do not matter."""
+    names = {text: ChangeName.parsed(text) for text in digests}
+    lines = sorted(f"{classes[name.file]} {name.change} {name.step} {digests[text]}" for text, name in names.items())
+    return sha256("\n".join(lines).encode())
+
+
+def _reference(family: Family, params: StudyParams, models: Mapping[str, CardModel]) -> CardReference | None:
+    for each in family.named_models(params):
+        if each.is_reference and each.name in models:
+            model = models[each.name]
+            facts = [model.weights_sha256, model.preprocessing_sha256, model.precision]
+            return CardReference(name=each.name, sha256=sha256(json.dumps(facts).encode()))
+        if each.is_reference:
+            # the only table of a reference's errors that is published
+            table = json.dumps([ALEXNET_CLEAN_ERROR, ALEXNET_ERRORS], sort_keys=True)
+            return CardReference(name=f"{each.name}, published", sha256=sha256(table.encode()))
+    return None
+
+
+def _with_trained_on(model: CardModel, name: str, family: Family, params: StudyParams) -> CardModel:
+    section = params.section(family.measures_section) if family.measures_section is not None else None
+    trained_on = getattr(section, "trained_on", {}).get(name, [])
+    return model.model_copy(update={"trained_on": sorted(trained_on)})

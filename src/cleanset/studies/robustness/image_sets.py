@@ -21,8 +21,9 @@ from cleanset.progress import rate_bar
 from cleanset.sets.folder import read_entries, read_image
 from cleanset.sets.manifest import MANIFEST
 from cleanset.statistics.seeds import image_seed
-from cleanset.studies.robustness.changed_images import StudyFile, base_pixels, files_of
-from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, Sources, join_sets
+from cleanset.studies.robustness.changed_images import StudyFile, base_pixels
+from cleanset.studies.robustness.families import read_study_params
+from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, Sources, Study, files_of, join_sets
 from cleanset.studies.robustness.results import ALL, SELECTIONS
 from cleanset.studies.robustness.scenarios.generating import (
     PaintOptions,
@@ -34,8 +35,6 @@ from cleanset.studies.robustness.scenarios.generating import (
 )
 from cleanset.studies.robustness.scenarios.image_masks import has_scenarios, masks_found
 from cleanset.studies.robustness.scenarios.scenes import masks_of, regions_of_mask
-from cleanset.studies.robustness.settings import read_study_params
-from cleanset.studies.robustness.study import Study
 from cleanset.tables import read_table, write_table
 from cleanset.validation import shown
 

@@ -1,7 +1,8 @@
-"""The images that a study is made on: those of the finished sets, each once, and the table of their masks."""
+"""The files and folders of a study, and its images: those of the finished sets, each once, and their masks."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, Self
 
 import numpy as np
@@ -10,11 +11,75 @@ from numpy.typing import NDArray
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
+from cleanset.files import PathBelow, PathOfName, sha256
 from cleanset.sets.manifest import Entry
-from cleanset.studies.robustness.changed_images import StudyFile, files_of
-from cleanset.studies.robustness.study import Study
+from cleanset.studies.robustness.changed_images import StudyFile
 from cleanset.tables import BOX, CLASS, FILE, IMAGE_ID, INDEX, NAME, NAMES, SHA256, Table, nullable, read_table
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFiles:
+    """The files with the answers of models, in a folder with one for each family."""
+
+    folder: Path
+
+    def predictions(self, family: str, name: str) -> Path:
+        """The answers of a model to a family."""
+        return self.folder / family / f"{name}.parquet"
+
+    def record(self, family: str, name: str) -> Path:
+        """The record of the answers: weights, seed, precision, versions."""
+        return self.folder / family / f"{name}.json"
+
+    def partial(self, family: str, name: str) -> Path:
+        """Finished shards of answers that are being computed."""
+        return self.folder / family / f"{name}.partial-shards"
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """The paths of the study in `folder`, which lies in `studies/robustness` of its edition."""
+
+    folder: Path
+
+    @property
+    def edition(self) -> Edition:
+        """The edition whose finished sets are studied."""
+        return Edition(self.folder / ".." / "..")
+
+    params_yaml = PathBelow("params.yaml")
+    images = PathBelow("data/images.parquet")
+    masks_table = PathBelow("data/masks.parquet")
+
+    @property
+    def answers(self) -> AnswerFiles:
+        """The answers of all models."""
+        return AnswerFiles(self.folder / "data")
+
+    digests = PathBelow("data/digests")
+    """The SHA-256 of every changed image, a table for each family, and the versions that made them."""
+
+    partial_digests = PathOfName("data/{}.digests.partial-shards")
+    """Finished shards of the digests of a family, before stage digests has run."""
+
+    measures = PathBelow("data/measures")
+    """The measures by severity and class, as CSV."""
+
+    metrics = PathBelow("metrics")
+    report = PathBelow("report")
+    masks = PathBelow("masks")
+    """Folders of masks."""
+
+    backgrounds = PathBelow("backgrounds")
+    """Photographs that objects are placed on."""
+
+    generated = PathBelow("generated/images")
+    """Finished images with generated backgrounds, named by image id."""
+
+    def predictions(self, family: str, role: str) -> Path:
+        """The answers of a model to a family."""
+        return self.answers.predictions(family, role)
+
 
 STUDY_IMAGES = Table(
     key=("file",),
@@ -94,6 +159,15 @@ def first_images(images: pd.DataFrame, count: int | None) -> pd.DataFrame:
     # lexsort sorts by its last key first
     order = np.lexsort((images["file"], images["class_index"], rounds))
     return images.iloc[np.sort(order[:count])].reset_index(drop=True)
+
+
+def files_of(edition: Edition, images: pd.DataFrame) -> dict[str, StudyFile]:
+    """The path of each image, in the set of the first model that has it."""
+    rows = zip(images["file"], images["file_sha256"], images["image_id"], images["sets"], strict=True)
+    return {
+        file: StudyFile(edition.export(sets[0]).resolve() / file, digest, image_id)
+        for file, digest, image_id, sets in rows
+    }
 
 
 def images_sha256(images: pd.DataFrame) -> str:

@@ -18,13 +18,18 @@ from cleanset.files import read_text, replacing, write_metrics, write_text
 from cleanset.parsing import parse_json
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answers import predictions_table
-from cleanset.studies.robustness.families import families_in, family_named, measured_images, notice
+from cleanset.studies.robustness.families import (
+    StudyParams,
+    families_in,
+    family_named,
+    measured_images,
+    notice,
+    read_study_params,
+)
 from cleanset.studies.robustness.family import Family, FamilyStudy
-from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, images_sha256, is_seen
+from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, AnswerFiles, Study, images_sha256, is_seen
 from cleanset.studies.robustness.measure_files import OFFICIAL
 from cleanset.studies.robustness.results import SELECTIONS, MeasureDifference, MeasureLine, StudiedImages
-from cleanset.studies.robustness.settings import StudyParams, read_study_params
-from cleanset.studies.robustness.study import AnswerFiles, Study
 from cleanset.tables import read_table
 from cleanset.validation import shown
 

@@ -20,15 +20,20 @@ from cleanset.files import replacing, write_text
 from cleanset.images.preprocessing import jpeg
 from cleanset.report.pages import page_environment
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName
-from cleanset.studies.robustness.families import FAMILIES, ChangePlan, change_plan, families_in, notice
+from cleanset.studies.robustness.families import (
+    FAMILIES,
+    ChangePlan,
+    StudyParams,
+    change_plan,
+    families_in,
+    notice,
+    read_study_params,
+)
 from cleanset.studies.robustness.family import Family, PagesData, SheetImage
-from cleanset.studies.robustness.images import Sources
+from cleanset.studies.robustness.images import Sources, Study
 from cleanset.studies.robustness.measure_files import REMEDY, read_measures
-from cleanset.studies.robustness.results import MIN_IMAGES
-from cleanset.studies.robustness.sampled import UNCHANGED
+from cleanset.studies.robustness.results import MIN_IMAGES, UNCHANGED
 from cleanset.studies.robustness.scenarios.image_masks import unsuitable_counts
-from cleanset.studies.robustness.settings import StudyParams, read_study_params
-from cleanset.studies.robustness.study import Study
 
 TEMPLATES = Path(__file__).parent / "templates"
 SHOWN_PIXELS, QUALITY = 112, 85

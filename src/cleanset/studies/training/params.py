@@ -14,7 +14,7 @@ from cleanset.errors import CleansetError
 from cleanset.parsing import read_yaml
 from cleanset.studies.attacks.base import Fraction, Norm
 from cleanset.studies.robustness.corruptions.params import corruptions_of
-from cleanset.studies.robustness.sampled import check_names
+from cleanset.studies.robustness.results import check_names
 from cleanset.studies.robustness.scenarios.params import GENERATED, SCENARIOS, Baselines
 from cleanset.validation import Role, Section, first_problem, shown
 

@@ -16,8 +16,8 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import PathBelow, read_text, sha256
 from cleanset.parsing import parse_json
+from cleanset.studies.robustness.images import Study
 from cleanset.studies.robustness.params import TrainedModel
-from cleanset.studies.robustness.study import Study
 from cleanset.validation import first_problem
 
 

@@ -12,8 +12,7 @@ from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.corruptions.measures import ALEXNET_CLEAN_ERROR, ALEXNET_ERRORS
 from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS, CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.corruptions.results import CorruptionAnswers, CorruptionStudy
-from cleanset.studies.robustness.results import ALL, MeasureLine, StudiedImages
-from cleanset.studies.robustness.sampled import CLEAN, UNCHANGED
+from cleanset.studies.robustness.results import ALL, CLEAN, UNCHANGED, MeasureLine, StudiedImages
 
 IMAGES = 5000
 ACCURACY_AND_MCE = {

@@ -10,8 +10,7 @@ from cleanset.studies.robustness.corruptions.family import _by_class
 from cleanset.studies.robustness.corruptions.measures import ALEXNET_ERRORS
 from cleanset.studies.robustness.corruptions.params import C_BAR_AMOUNTS, CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.corruptions.results import CorruptionAnswers, CorruptionStudy, read_answers
-from cleanset.studies.robustness.results import SELECTIONS, MeasureLine, StudiedImages
-from cleanset.studies.robustness.sampled import CLEAN, UNCHANGED
+from cleanset.studies.robustness.results import CLEAN, SELECTIONS, UNCHANGED, MeasureLine, StudiedImages
 
 SETS = [["a"], ["a", "b"], ["b"], ["a", "b"], ["a"], ["b"], ["a", "b"], ["a", "b"]]
 CLASSES = np.array([0, 0, 1, 1, 1, 2, 2, 0])

@@ -1,17 +1,37 @@
 """The measures of perturbation sequences, against counts written out."""
 
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import rankdata
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Bootstrap
-from cleanset.studies.robustness.perturbations.params import PERTURBATIONS
-from cleanset.studies.robustness.perturbations.results import PerturbationStudy, Top5, by_frame, read_answers
-from cleanset.studies.robustness.results import MeasureLine, StudiedImages
-from cleanset.studies.robustness.sampled import CLEAN, UNCHANGED
+from cleanset.studies.robustness.perturbations.params import ALL_PERTURBATIONS, NOISE_PERTURBATIONS, PERTURBATIONS
+from cleanset.studies.robustness.perturbations.results import (
+    MAX_TOP5_DISTANCE,
+    SUFFIXES,
+    Ints,
+    Pairs,
+    PerturbationStudy,
+    Top5,
+    by_frame,
+    flips,
+    flips_by_pair,
+    pairs,
+    read_answers,
+    top5_distance,
+    top5_distances,
+)
+from cleanset.studies.robustness.results import ALL, CLEAN, UNCHANGED, Definition, MeasureLine, StudiedImages
+from tests.properties import examples
 
 SETS = [["a"], ["a", "b"], ["b"], ["a", "b"], ["a", "b"], ["b"]]
 CLASSES = np.array([0, 0, 1, 1, 2, 2])
@@ -145,3 +165,215 @@ def test_answers_are_read() -> None:
 def test_a_frame_is_missing() -> None:
     with pytest.raises(CleansetError, match="predictions of snow: 2 of 8 cells are missing: file x frame 3"):
         read_answers(IMAGES, rows(), {"snow": 4}, np.array([True, True]))
+
+
+TOP = [0, 1, 2, 3, 4]
+
+
+Lines = dict[tuple[str, str, str], MeasureLine]
+
+
+def measured(models: Mapping[str, Mapping[str, Ints]], difficulty: int = 1, reference: str | None = None) -> Lines:
+    """What stage measure reports of these top-5 lists, by model, measure and perturbation."""
+    first = next(iter(models.values()))
+    images = len(next(iter(first.values())))
+    studied = StudiedImages(np.zeros(images, np.int64), [[]] * images, list(models), Bootstrap(resamples=2), (ALL,))
+    lines = PerturbationStudy(studied, list(first), models, difficulty, reference).lines()
+    return {(each.model, each.measure, each.change): each for each in lines}
+
+
+def lists(top1: Sequence[Sequence[int]]) -> Ints:
+    """Top-5 lists with these predictions, images x frames."""
+    return 10 * np.array(top1)[..., np.newaxis] + np.arange(5)
+
+
+def as_listed(compared: Pairs) -> list[tuple[int, int]]:
+    return list(zip(compared.references.tolist(), compared.frames.tolist(), strict=True))
+
+
+def test_the_frames_that_are_compared() -> None:
+    assert as_listed(pairs("snow", 4)) == [(0, 1), (1, 2), (2, 3)]
+    assert as_listed(pairs("snow", 4, "as_published")) == [(0, 1), (1, 2), (2, 3)]
+    assert as_listed(pairs("shot_noise", 4)) == [(0, 1), (1, 2), (2, 3)]
+    assert as_listed(pairs("shot_noise", 4, "as_published")) == [(0, 1), (0, 2), (0, 3)]
+    assert sorted(as_listed(pairs("tilt", 7, difficulty=3))) == [(0, 3), (1, 4), (2, 5), (3, 6)]
+
+
+@pytest.mark.parametrize("definition", ["as_written", "as_published"])
+def test_the_difficulty_of_noise_is_in_its_frames(definition: Definition) -> None:
+    for name in NOISE_PERTURBATIONS:
+        assert as_listed(pairs(name, 5, definition, 3)) == as_listed(pairs(name, 5, definition))
+
+
+@pytest.mark.parametrize(
+    ("predictions", "perturbation", "definition", "difficulty", "expected"),
+    [
+        ([0, 1, 1, 1, 0], "snow", "as_written", 1, 0.5),
+        ([0, 1, 1, 1, 0], "snow", "as_published", 1, 0.5),
+        ([0, 1, 1, 1, 0], "gaussian_noise", "as_written", 1, 0.5),
+        ([0, 1, 1, 1, 0], "gaussian_noise", "as_published", 1, 0.75),
+        ([0, 0, 1, 1, 0, 0, 0, 2], "snow", "as_published", 1, 0.428571),
+        ([0, 0, 1, 1, 0, 0, 0, 2], "snow", "as_published", 2, 0.833333),
+        ([0, 0, 1, 1, 0, 0, 0, 2], "snow", "as_published", 3, 0.8),
+    ],
+)
+def test_golden_flip_probabilities(
+    predictions: list[int], perturbation: str, definition: Definition, difficulty: int, expected: float
+) -> None:
+    given = {perturbation: lists([predictions, predictions])}
+    suffix = SUFFIXES[definition] if "noise" in perturbation else ""
+    assert round(measured({"a": given}, difficulty)["a", "fp" + suffix, perturbation].value, 6) == expected
+
+
+def test_flips_by_image_and_by_comparison() -> None:
+    top1 = np.array([[7, 7, 8], [7, 9, 7], [3, 3, 3]])
+    compared = pairs("snow", 3)
+    assert flips(top1, compared).tolist() == [1, 2, 0]
+    assert flips_by_pair(top1, compared).tolist() == [1, 2]
+    assert measured({"a": {"snow": lists(top1.tolist())}})["a", "fp", "snow"].value == 0.5
+
+
+def published(videos: Ints, distance: Callable[[Ints, Ints], Ints], noise: bool, difficulty: int) -> float:
+    """The mean over videos of the mean over comparisons, from the runs of frames that the published code forms."""
+    means = []
+    for video in videos:
+        if noise:
+            compared = [(video[0], frame) for frame in video[1:]]
+        else:
+            compared = [each for start in range(difficulty) for each in pairwise(video[start::difficulty])]
+        means.append(np.mean([distance(reference, frame) for reference, frame in compared]))
+    return float(np.mean(means))
+
+
+@examples(200)
+@given(
+    st.integers(0, 2**32), st.integers(2, 5), st.integers(4, 12), st.sampled_from(ALL_PERTURBATIONS), st.integers(1, 3)
+)
+def test_flips_and_distances_are_those_of_the_published_code(
+    seed: int, videos: int, frames: int, name: str, difficulty: int
+) -> None:
+    generator = np.random.default_rng(seed)
+    top5 = generator.random((videos, frames, 8)).argsort(axis=-1)[..., :5]
+    noise = "noise" in name
+    found, suffix = measured({"a": {name: top5}}, difficulty), SUFFIXES["as_published"] if noise else ""
+    expected = published(top5[..., 0], np.not_equal, noise, difficulty)
+    assert found["a", "fp" + suffix, name].value == pytest.approx(expected)
+    expected = published(top5, top5_distance, noise, difficulty)
+    assert found["a", "t5d" + suffix, name].value == pytest.approx(expected)
+
+
+def by_full_ranks(reference: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> int:
+    """T5D by its definition, of logits of all classes."""
+    first = rankdata(-reference, method="ordinal").astype(int)
+    second = rankdata(-other, method="ordinal").astype(int)
+    sigma = second[np.argsort(first)]
+    return sum(
+        1
+        for i in range(1, 6)
+        for j in range(min(i, sigma[i - 1]) + 1, max(i, sigma[i - 1]) + 1)
+        if 1 <= j - 1 <= 5
+    )  # fmt: skip
+
+
+def test_two_lists_of_five_give_the_distance_of_the_full_ranks() -> None:
+    generator = np.random.default_rng(11)
+    for number in range(1000):
+        one = generator.random(12 if number % 2 else 1000)
+        other = one + generator.random(len(one)) * generator.choice([0.005, 0.1, 2])
+        lists = [np.argsort(-each, kind="stable")[:5] for each in (one, other)]
+        assert int(top5_distance(*lists)) == by_full_ranks(one, other)
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        ([0, 1, 2, 3, 4], 0),
+        ([1, 0, 2, 3, 4], 2),
+        ([0, 1, 2, 3, 5], 1),
+        ([5, 1, 2, 3, 4], 5),
+        ([999, 1, 2, 3, 4], 5),
+        ([4, 3, 2, 1, 0], 12),
+        ([5, 6, 7, 8, 9], 15),
+        ([3, 4, 7, 8, 9], 18),
+    ],
+)
+def test_golden_top5_distances(other: list[int], expected: int) -> None:
+    assert int(top5_distance(np.array(TOP), np.array(other))) == expected
+
+
+def test_the_distance_depends_on_which_list_is_the_references() -> None:
+    one, other = np.array(TOP), np.array([9, 0, 1, 2, 3])
+    assert (int(top5_distance(one, other)), int(top5_distance(other, one))) == (5, 9)
+
+
+@examples(300)
+@given(st.permutations(range(10)))
+def test_no_distance_is_above_the_maximum(order: list[int]) -> None:
+    assert 0 <= int(top5_distance(np.array(TOP), np.array(order[:5]))) <= MAX_TOP5_DISTANCE
+
+
+def test_distances_by_image() -> None:
+    swapped, gone = [1, 0, 2, 3, 4], [5, 6, 7, 8, 9]
+    top5 = np.array([[TOP, swapped, TOP], [TOP, TOP, gone]])
+    assert top5_distances(top5, pairs("snow", 3)).tolist() == [4, 15]
+    assert top5_distances(top5, pairs("gaussian_noise", 3, "as_published")).tolist() == [2, 15]
+    assert measured({"a": {"snow": top5}})["a", "t5d", "snow"].value == 19 / 4
+
+
+def flipping(count: int, images: int = 25, frames: int = 5) -> Ints:
+    """Lists with this number of flips between consecutive frames, each to five other classes."""
+    flips = np.zeros(images * (frames - 1), np.int64)
+    flips[:count] = 1
+    steps = flips.reshape(images, frames - 1).cumsum(axis=1)
+    return lists(np.concatenate([np.zeros((images, 1), np.int64), steps], axis=1).tolist())
+
+
+def test_means_and_ratios_are_over_the_ten_test_perturbations() -> None:
+    """Of 100 comparisons; a list of five other classes has a T5D of 15."""
+    own = {name: flipping(place + 10) for place, name in enumerate(PERTURBATIONS)} | {"shear": flipping(99)}
+    reference = {name: flipping(20 + 2 * place) for place, name in enumerate(PERTURBATIONS)} | {"shear": flipping(50)}
+    found = measured({"a": own, "b": reference}, reference="b")
+    assert found["a", "mean_fp", ""].value == pytest.approx(0.145)
+    assert found["a", "mean_t5d", ""].value == pytest.approx(15 * 0.145)
+    assert found["b", "mean_fp", ""].value == pytest.approx(0.29)
+    assert found["a", "fr", "shear"].value == pytest.approx(99 / 50)
+    for name in PERTURBATIONS:
+        assert found["a", "fr", name].value == pytest.approx(0.5)
+    assert found["a", "mfr", ""].value == found["a", "mt5d", ""].value == pytest.approx(0.5)
+    other = measured({"a": own | {"tilt": flipping(36)}, "b": reference}, reference="b")
+    assert other["a", "mfr", ""].value == other["a", "mt5d", ""].value == pytest.approx((9 * 0.5 + 1) / 10)
+
+
+def test_ratios_of_noise_as_published() -> None:
+    """Each frame against the first: four flips of the model's predictions, two of the reference's."""
+    steady = dict.fromkeys(PERTURBATIONS, flipping(50))
+    own = steady | {"shot_noise": lists([[0, 1, 1, 1, 1]] * 25)}
+    reference = steady | {"shot_noise": lists([[0, 1, 1, 0, 0]] * 25)}
+    found = measured({"a": own, "b": reference}, reference="b")
+    assert found["a", "fr", "shot_noise"].value == pytest.approx(1 / 2)
+    assert found["a", "fr_as_published", "shot_noise"].value == pytest.approx(2)
+    assert found["a", "mfr", ""].value == found["a", "mt5d", ""].value == pytest.approx(0.95)
+    assert found["a", "mfr_as_published", ""].value == pytest.approx(1.1)
+    assert found["a", "mt5d_as_published", ""].value == pytest.approx(1.1)
+    assert ("a", "fr_as_published", "snow") not in found
+
+
+def test_a_ratio_needs_ten_flips_of_the_reference() -> None:
+    own = dict.fromkeys(PERTURBATIONS, flipping(30))
+    found = measured({"a": own, "b": own | {"tilt": flipping(9), "snow": flipping(10)}}, reference="b")
+    assert np.isnan(found["a", "fr", "tilt"].value)
+    assert found["a", "fr", "tilt"].problem == "the reference's predictions flip too rarely"
+    assert found["a", "fr", "snow"].value == pytest.approx(3)
+    assert np.isnan(found["a", "mfr", ""].value)
+    assert found["a", "mfr", ""].problem == "1 of 10 perturbations have no ratio: tilt"
+    # nine flips are a distance of 135
+    assert found["a", "mt5d", ""].value == pytest.approx((8 + 3 + 30 / 9) / 10)
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    with pytest.raises(CleansetError, match="snow: found 2 frames; expected 3 or more at difficulty 2"):
+        pairs("snow", 2, difficulty=2)
+    with pytest.raises(CleansetError, match="snow: found difficulty 0; expected 1 or more"):
+        pairs("snow", 5, difficulty=0)
+    with pytest.raises(CleansetError, match="flips: found definition 'text'; expected as_written or as_published"):
+        pairs("snow", 5, "text")  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from PIL import Image
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, Sources
+from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, Sources, Study
 from cleanset.studies.robustness.scenarios.params import Scenarios
 from cleanset.studies.robustness.scenarios.scenes import (
     generated_files,
@@ -20,7 +20,6 @@ from cleanset.studies.robustness.scenarios.scenes import (
     photograph_paths,
     scene_images,
 )
-from cleanset.studies.robustness.study import Study
 from cleanset.tables import INDEX, write_table
 from simulation import index_of
 from tests.studies.robustness.drawn import drawn

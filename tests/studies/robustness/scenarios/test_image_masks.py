@@ -20,7 +20,7 @@ from cleanset.studies.robustness.scenarios.image_masks import (
     read_base_regions,
     unsuitable_counts,
 )
-from cleanset.studies.robustness.scenarios.mask_formats import imagenet_s_wnids
+from cleanset.studies.robustness.scenarios.masks import imagenet_s_wnids
 from cleanset.tables import read_table, write_table
 
 ID = "ILSVRC2012_val_00000001"

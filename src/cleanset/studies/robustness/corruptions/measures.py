@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanset.statistics.bootstrap import Resamples
-from cleanset.studies.robustness.sampled import Sampled, constant, ratio_to, undefined_names
+from cleanset.studies.robustness.results import Sampled, constant, ratio_to, undefined_names
 
 Floats = npt.NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field, field_validator, model_validator
 
-from cleanset.studies.robustness.sampled import check_names, expand_groups
+from cleanset.studies.robustness.results import check_names, expand_groups
 from cleanset.validation import Section
 
 CORRUPTION_GROUPS: dict[str, tuple[str, ...]] = {

@@ -32,18 +32,23 @@ from cleanset.studies.robustness.corruptions.params import (
     corruptions_of,
 )
 from cleanset.studies.robustness.results import (
+    CLEAN,
+    UNCHANGED,
     Chosen,
     MeasureDifference,
     MeasureLine,
+    Sampled,
     SampledMeasure,
     SeenAnswers,
     StudiedImages,
     cube,
+    mean_of,
     over_all_images,
+    sampled_means,
     shares,
     undefined_measure,
+    undefined_names,
 )
-from cleanset.studies.robustness.sampled import CLEAN, UNCHANGED, Sampled, mean_of, sampled_means, undefined_names
 
 Misclassified = npt.NDArray[np.bool_]
 

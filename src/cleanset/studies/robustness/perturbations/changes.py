@@ -20,8 +20,7 @@ from scipy.ndimage import convolve1d
 from cleanset.images.preprocessing import BASE_SIZE, central
 from cleanset.statistics.seeds import change_seed
 from cleanset.studies.robustness.changed_images import StudyFile, wide_pixels
-from cleanset.studies.robustness.exact import with_hsv
-from cleanset.studies.robustness.kernels import gaussian, motion_blur
+from cleanset.studies.robustness.exact import gaussian, motion_blur, with_hsv
 from cleanset.studies.robustness.perturbations.params import ALL_PERTURBATIONS, LEVELS, NOISE_PERTURBATIONS, frame_count
 from cleanset.validation import check_known
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from cleanset.studies.robustness.sampled import check_names, expand_groups
+from cleanset.studies.robustness.results import check_names, expand_groups
 from cleanset.validation import Section, check_known
 
 PERTURBATION_GROUPS: dict[str, tuple[str, ...]] = {

@@ -12,10 +12,9 @@ from cleanset.studies.robustness.changed_images import StudyFile
 from cleanset.studies.robustness.family import Changing, Family, FamilyStudy, PagesData, ReferencedModel, SheetLayout
 from cleanset.studies.robustness.images import Sources
 from cleanset.studies.robustness.params import CommonParams
-from cleanset.studies.robustness.results import SeenAnswers, StudiedImages
-from cleanset.studies.robustness.sampled import UNCHANGED
+from cleanset.studies.robustness.results import UNCHANGED, SeenAnswers, StudiedImages
 from cleanset.studies.robustness.scenarios.image_masks import has_scenarios
-from cleanset.studies.robustness.scenarios.mask_formats import FORMATS
+from cleanset.studies.robustness.scenarios.masks import FORMATS
 from cleanset.studies.robustness.scenarios.params import MATTES, Baselines, ScenarioMeasures, Scenarios
 from cleanset.validation import check_known
 
@@ -127,7 +126,7 @@ def _by_origin(table: pd.DataFrame | None) -> dict[tuple[str, str, str], float]:
 
 def _score_parts(table: pd.DataFrame) -> dict[tuple[str, str, str], str]:
     """Squared deviations in percent by model, part and level; level "" has their variance."""
-    from cleanset.studies.robustness.scenarios.measures import spread
+    from cleanset.studies.robustness.scenarios.results import spread
 
     rows = zip(table["model"], table["part"], table["level"].astype(str), table["squared_deviation"], strict=True)
     found = {tuple(key): value for *key, value in rows}

@@ -17,14 +17,10 @@ from cleanset.sets.folder import read_regular_file
 from cleanset.studies.robustness.changed_images import SetImages, StudyFile
 from cleanset.studies.robustness.images import MASKS
 from cleanset.studies.robustness.params import CommonParams
-from cleanset.studies.robustness.scenarios.mask_formats import (
+from cleanset.studies.robustness.scenarios.masks import (
     FORMATS,
     IMAGENET_S,
     SUFFIXES,
-    read_regions,
-    segmented_classes,
-)
-from cleanset.studies.robustness.scenarios.masks import (
     Mask,
     Regions,
     base_regions,
@@ -32,6 +28,8 @@ from cleanset.studies.robustness.scenarios.masks import (
     check_mask,
     cropped_mask,
     intersection_over_union,
+    read_regions,
+    segmented_classes,
     unsuitable,
 )
 from cleanset.studies.robustness.scenarios.params import GENERATED, Scenarios

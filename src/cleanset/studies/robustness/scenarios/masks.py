@@ -1,19 +1,30 @@
-"""Masks of objects: checking, cropping, resizing with the image, and comparing them.
+"""Masks of objects: reading their files, checking, cropping, resizing with the image, and comparing them.
 
-A mask is in the stored pixels of the original image, as crop boxes are; no EXIF orientation is applied.
+A mask is in the stored pixels of the original image, as crop boxes are; no EXIF orientation is applied. Files are PNG,
+COCO's run lengths, labelme's polygons, and ImageNet-S.
+
+ImageNet-S (Gao et al., 2022) has objects of ImageNet's validation images, drawn by people: a PNG of the image's size
+and name, whose red + 256 x green is a number: 0 for other things, 1 to 919 for a class, by the order of their wnids,
+and 1000 for pixels that are ignored.
 """
 
 from collections.abc import Collection, Iterable
-from typing import Literal, NamedTuple, TypeVar
+from functools import cache
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 from scipy import ndimage
+from skimage.draw import polygon2mask
 
+from cleanset.dataset.ilsvrc import wnids
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box, check_box
+from cleanset.images.codec import MAX_AREA, decode
 from cleanset.images.preprocessing import base_image
+from cleanset.parsing import parse_json
+from cleanset.validation import check_known, shown
 
 Mask = NDArray[np.bool_]
 """True where the object is; bool of shape (height, width)."""
@@ -120,3 +131,217 @@ def unsuitable(mask: Mask) -> Unsuitable | None:
     if mask[[0, -1]].any() or mask[:, [0, -1]].any():
         return "cut_off"
     return None
+
+
+_PNG_MODES = ("1", "L", "P", "I", "I;16", "RGB")
+
+OTHER, IGNORED = 0, 1000
+
+CLASSES = 919
+
+WITHOUT_MASKS = frozenset([
+    "n02699494", "n02776631", "n02777292", "n02788148", "n02791270", "n02807133", "n02825657", "n02837789",
+    "n02871525", "n02877765", "n02894605", "n02927161", "n02966193", "n02974003", "n02977058", "n02988304",
+    "n03000247", "n03032252", "n03042490", "n03065424", "n03085013", "n03089624", "n03160309", "n03180011",
+    "n03208938", "n03216828", "n03218198", "n03220513", "n03290653", "n03388043", "n03457902", "n03459775",
+    "n03461385", "n03529860", "n03637318", "n03642806", "n03661043", "n03697007", "n03710637", "n03710721",
+    "n03733281", "n03871628", "n03887697", "n03899768", "n03967562", "n04008634", "n04081281", "n04111531",
+    "n04152593", "n04200800", "n04239074", "n04251144", "n04264628", "n04296562", "n04356056", "n04357314",
+    "n04372370", "n04392985", "n04443257", "n04462240", "n04493381", "n04501370", "n04523525", "n04592741",
+    "n04599235", "n06359193", "n06785654", "n07248320", "n07590611", "n07836838", "n07892512", "n07920052",
+    "n09193705", "n09288635", "n09332890", "n09399592", "n09421951", "n09428293", "n09468604", "n09472597",
+    "n10148035",
+])  # fmt: skip
+"""The 81 classes of ILSVRC2012 that ImageNet-S leaves out: places, parts and others that cannot be drawn around."""
+
+
+def png_mask(data: bytes, where: str) -> Mask:
+    """The mask in a PNG: background where the value, palette index or all of red, green and blue are 0.
+
+    Raises CleansetError, naming `where`, for no PNG, one with an alpha channel, and an empty or full mask.
+    """
+    image = read_png(data, where)
+    if image.mode not in _PNG_MODES:
+        raise CleansetError(f"{where}: PNG of mode {image.mode}; expected one value a pixel, 0 for background")
+    pixels = np.asarray(image)
+    values = pixels.reshape(image.height, image.width, -1)
+    return with_both(np.asarray(values.any(axis=-1)), where)
+
+
+def read_png(data: bytes, where: str) -> Image.Image:
+    """The decoded PNG. Raises CleansetError, naming `where`."""
+    try:
+        return decode(data, ("PNG",))
+    except ValueError as error:
+        raise CleansetError(f"{where}: cannot be read ({error}); expected a mask as PNG") from None
+
+
+def rle_mask(text: str | bytes, where: str) -> Mask:
+    """The mask in a COCO run-length encoding: JSON `{"size": [height, width], "counts": …}`.
+
+    `counts` are the lengths of the runs of background and object in turn, down the columns, as a list or as COCO's
+    text. Raises CleansetError, naming `where`, for anything else, and for an empty or full mask.
+    """
+    expected = 'COCO\'s {"size": [height, width], "counts": list or text}'
+    rle = parse_json(text, where, expected)
+    if not isinstance(rle, dict) or not _is_size(rle.get("size")):
+        raise CleansetError(f"{where}: {shown(rle)}; expected {expected}")
+    height, width = rle["size"]
+    counts = rle.get("counts")
+    try:
+        runs = _runs(counts) if isinstance(counts, str) else counts
+    except ValueError as error:
+        raise CleansetError(f"{where}: counts {shown(counts)}: {error}; expected {expected}") from None
+    if not isinstance(runs, list) or not all(_is_whole(run) and run >= 0 for run in runs):
+        raise CleansetError(
+            f"{where}: counts {shown(counts)}; expected a list of lengths, none negative, or COCO's text"
+        )
+    if sum(runs) != height * width:
+        raise CleansetError(f"{where}: runs of {sum(runs):,} pixels in all; expected {height} x {width}")
+    # every second run is object; the first, background, may have length 0
+    values = np.repeat(np.arange(len(runs)) % 2 == 1, runs)
+    return with_both(np.ascontiguousarray(values.reshape(width, height).T), where)
+
+
+def _runs(text: str) -> list[int]:
+    """The lengths in COCO's text: groups of five bits from 48 on, the lowest first, and from the fourth length on
+    the difference to the one two before."""
+    runs: list[int] = []
+    value = shift = 0
+    for character in text:
+        group = ord(character) - 48
+        if not 0 <= group < 64 or shift > 60:
+            raise ValueError(f"{shown(character)} cannot stand there")
+        # five bits of the value; the sixth, 32, says that more follow
+        value |= (group & 31) << shift
+        shift += 5
+        if not group & 32:
+            # the sign bit of the last group
+            if group & 16:
+                value -= 1 << shift
+            runs.append(value + runs[-2] if len(runs) > 2 else value)
+            value = shift = 0
+    if shift:
+        raise ValueError("it ends within a number")
+    return runs
+
+
+def labelme_mask(text: str | bytes, where: str) -> Mask:
+    """The mask in a LabelMe file: all pixels whose centre is in one of its polygons.
+
+    Raises CleansetError, naming `where`, for another shape than a polygon, one with fewer than three points, anything
+    else that is not a LabelMe file, and an empty or full mask.
+    """
+    expected = "a LabelMe file with imageHeight, imageWidth and shapes"
+    labelled = parse_json(text, where, expected)
+    if not isinstance(labelled, dict) or not isinstance(labelled.get("shapes"), list):
+        raise CleansetError(f"{where}: {shown(labelled)}; expected {expected}")
+    size = [labelled.get("imageHeight"), labelled.get("imageWidth")]
+    if not _is_size(size):
+        raise CleansetError(f"{where}: imageHeight and imageWidth {shown(size)}; expected whole numbers above 0")
+    height, width = int(str(size[0])), int(str(size[1]))
+    mask = np.zeros((height, width), np.bool_)
+    for number, shape in enumerate(labelled["shapes"], 1):
+        mask |= _filled(_polygon(shape, f"{where}, shape {number}"), height, width)
+    return with_both(mask, where)
+
+
+def _polygon(shape: object, where: str) -> NDArray[np.float64]:
+    """The corners of a polygon as x and y, pixels being unit squares; float64 of shape (corners, 2)."""
+    kind = shape.get("shape_type", "polygon") if isinstance(shape, dict) else shape
+    if not isinstance(shape, dict) or kind != "polygon":
+        raise CleansetError(f"{where}: {shown(kind)}; expected a polygon")
+    points = shape.get("points")
+    if not isinstance(points, list) or not all(_is_point(point) for point in points):
+        raise CleansetError(f"{where}: points {shown(points)}; expected a list of [x, y]")
+    if len(points) < 3:
+        raise CleansetError(f"{where}: a polygon with {len(points)} points; expected at least 3")
+    return np.array(points, np.float64)
+
+
+def _filled(polygon: NDArray[np.float64], height: int, width: int) -> Mask:
+    """The pixels whose centre is inside; skimage counts rows first, and has centres at whole numbers."""
+    inside: Mask = polygon2mask((height, width), polygon[:, ::-1] - 0.5)  # type: ignore[no-untyped-call]
+    return inside
+
+
+def _is_point(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(_is_number(each) for each in value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_AREA
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_size(value: Any) -> bool:
+    """Whether a value can be the height and width of an image."""
+    if not isinstance(value, list) or len(value) != 2 or not all(_is_whole(each) and each > 0 for each in value):
+        return False
+    return bool(value[0] * value[1] <= MAX_AREA)
+
+
+@cache
+def imagenet_s_wnids() -> tuple[str, ...]:
+    """The wnids of the 919 classes; class 1 comes first."""
+    return tuple(wnid for wnid in wnids() if wnid not in WITHOUT_MASKS)
+
+
+def segmented_classes(data: bytes, where: str) -> tuple[str, ...]:
+    """The wnids of the classes in a file of ImageNet-S, sorted. Raises CleansetError, naming `where`."""
+    return _names(_numbers(data, where))
+
+
+def imagenet_s_regions(data: bytes, wnid: str, where: str) -> Regions:
+    """The object of one class, and the background; ignored pixels are in neither, other classes in the background.
+
+    Raises CleansetError, naming `where`, for a file in which that class is not, and for another file.
+    """
+    numbers = _numbers(data, where)
+    number = {name: number for number, name in enumerate(imagenet_s_wnids(), 1)}.get(wnid)
+    if number is None or not (numbers == number).any():
+        found = ", ".join(_names(numbers)) or "no class"
+        raise CleansetError(f"{where}: has {found}; expected {shown(wnid)}, the class of the image in its set")
+    return regions_of(numbers == number, numbers == IGNORED)
+
+
+def _numbers(data: bytes, where: str) -> NDArray[np.int64]:
+    """The number of each pixel's class, int64 of shape (height, width)."""
+    image = read_png(data, where)
+    if image.mode != "RGB":
+        raise CleansetError(f"{where}: PNG of mode {image.mode}; expected RGB, as ImageNet-S stores class numbers")
+    pixels = np.asarray(image).astype(np.int64)
+    numbers: NDArray[np.int64] = pixels[..., 0] + 256 * pixels[..., 1]
+    wrong = numbers[(numbers > CLASSES) & (numbers != IGNORED)]
+    if wrong.size:
+        raise CleansetError(f"{where}: class number {wrong[0]}; expected 0 to {CLASSES}, or {IGNORED} for ignored")
+    return numbers
+
+
+def _names(numbers: NDArray[np.int64]) -> tuple[str, ...]:
+    found = sorted({int(number) for number in np.unique(numbers)} - {OTHER, IGNORED})
+    return tuple(imagenet_s_wnids()[number - 1] for number in found)
+
+
+_READERS = {"png": png_mask, "coco": rle_mask, "labelme": labelme_mask}
+
+IMAGENET_S = "imagenet_s"
+
+FORMATS: tuple[str, ...] = (*_READERS, IMAGENET_S)
+
+SUFFIXES: dict[str, str] = {"png": ".png", "coco": ".json", "labelme": ".json", IMAGENET_S: ".png"}
+"""The suffix of the files of each format."""
+
+
+def read_regions(data: bytes, mask_format: str, wnid: str, where: str) -> Regions:
+    """Object and background in a mask file; `wnid` is the image's class, which ImageNet-S needs.
+
+    Raises CleansetError, naming `where`, for an unknown format, and as the format's reader does.
+    """
+    check_known("mask format", mask_format, FORMATS)
+    if mask_format == IMAGENET_S:
+        return imagenet_s_regions(data, wnid, where)
+    return regions_of(_READERS[mask_format](data, where))

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from cleanset.studies.robustness.sampled import CLEAN, UNCHANGED, check_names, expand_groups
+from cleanset.studies.robustness.results import CLEAN, UNCHANGED, check_names, expand_groups
 from cleanset.validation import Section, shown
 
 SCENARIO_GROUPS: dict[str, tuple[str, ...]] = {

@@ -27,8 +27,8 @@ from cleanset.images.boxes import Box, box_of
 from cleanset.parsing import parse_json
 from cleanset.progress import tracked
 from cleanset.scoring.checkpoints import read_tensors
-from cleanset.studies.robustness.changed_images import SetImages, files_of
-from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
+from cleanset.studies.robustness.changed_images import SetImages
+from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, files_of
 from cleanset.studies.robustness.params import MaskFolder
 from cleanset.studies.robustness.scenarios.masks import Mask
 from cleanset.studies.training.params import Run, read_training_params

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from cleanset.errors import CleansetError
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.scenarios.changes import PLACING, Placing, scenario_image
-from cleanset.studies.robustness.scenarios.mask_formats import FORMATS, SUFFIXES, read_png, read_regions
-from cleanset.studies.robustness.scenarios.masks import Regions
+from cleanset.studies.robustness.scenarios.masks import FORMATS, SUFFIXES, Regions, read_png, read_regions
 from cleanset.studies.robustness.scenarios.params import GENERATED, RANDOM, ScenarioDefinition
 from cleanset.studies.training.images import generated_file, read_image
 from cleanset.studies.training.params import ORIGINAL
