@@ -25,9 +25,9 @@ from cleanset.studies.attacks.study import AttackParams
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.robustness.answers import PREDICTIONS
 from cleanset.studies.robustness.digests import DIGESTS
+from cleanset.studies.robustness.families import StudyParams
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
 from cleanset.studies.robustness.measure_files import MEASURE_COLUMNS, MEASURE_FILES
-from cleanset.studies.robustness.families import StudyParams
 from cleanset.studies.training.params import TrainingParams
 from cleanset.tables import Table
 
