@@ -1,4 +1,4 @@
-"""What imagecorruptions 1.1.5 computes, value for value: faster, and with the same digits on every processor.
+"""Functions of imagecorruptions 1.1.5, value for value: faster, and with the same digits on every processor.
 
 zoom_blur, brightness and saturate, 60 % of the library's time for the 15 corruptions, are compiled by numba. Every sum
 and product is in the library's order and precision, and numba contracts none of them, so that no value differs.
