@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.sets.description import manifest_sha256_of
+from cleanset.sets.description import manifest_sha256_of, notices_of
 from cleanset.sets.fetching.repository import is_address, published_set
-from cleanset.sets.folder import CHECKSUMS, CROISSANT, manifest_text, read_checksums, read_regular_file
+from cleanset.sets.folder import CHECKSUMS, CROISSANT, manifest_text, read_checksums, read_regular_file, read_release
 from cleanset.sets.image_set import ImageSet
 from cleanset.sets.manifest import MANIFEST, Entry, check_set, read_manifest
 from cleanset.sets.published.lists import PUBLISHED_MODEL, PUBLISHED_SET, PublishedChoice
@@ -51,7 +51,7 @@ def load(
         at = _published(
             model, Path(images), PublishedChoice(role, unreviewed, tuple(map(Path, reviews))), digests, force
         )
-        return _image_set()(at, _entries(*_checked_manifest(at), role), transform)
+        return _loaded(at, role, transform)
     if is_address(edition):
         # imported here, because only an address needs it
         from cleanset.sets.fetching.fetch import fetch
@@ -59,7 +59,12 @@ def load(
         at = fetch(published_set(str(edition), rev, folder, model), update, force).folder
     else:
         at = _local(model, Path(edition), rev, folder, update or force)
-    return _image_set()(at, _entries(*_checked_manifest(at), model), transform)
+    return _loaded(at, model, transform)
+
+
+def _loaded(folder: Path, model: str, transform: Callable[[Any], Any] | None) -> ImageSet:
+    entries = _entries(*_checked_manifest(folder), model)
+    return _image_set()(folder, entries, transform, notices_of(entries, read_release(folder)))
 
 
 def _published(name: str, images: Path, choice: PublishedChoice, digests: str | Path | None, force: bool) -> Path:

@@ -190,10 +190,8 @@ def test_the_first_blocks_of_the_readme(repository: Path, pristine: Checkout, tm
     written, left_out, _, verified, loaded, *cited = done.stdout.splitlines()
     page = (repository / "docs" / "published_set.md").read_text()
     assert f"{written}\n{left_out}\n{verified}\n" in page
-    assert loaded == (
-        "ImageSet(norm_robust: 2,857 images of 989 classes, 'scooter') RGB 0 ILSVRC2012_val_00024327 "
-        f"{tmp_path}/packages/cleanset/__init__.py"
-    )
+    assert loaded.startswith("ImageSet(norm_robust: 2,857 images of 989 classes, 'scooter') Made from an archive with ")
+    assert loaded.endswith(f" RGB 0 ILSVRC2012_val_00024327 {tmp_path}/packages/cleanset/__init__.py")
     (bibtex,) = blocks(repository, "bibtex", "README.md")
     assert bibtex in "\n".join([*cited, ""])
 
@@ -211,9 +209,11 @@ def test_using_a_published_set(repository: Path, published: Checkout, tmp_path: 
     }  # fmt: skip
     done = shell(published, f"{lines}python - <<'END'\n{load}{shown}END\n", tmp_path, **variables)
     assert done.returncode == 0, done.stderr
-    fetched, verified, loaded = done.stdout.splitlines()
+    fetched, trial, verified, again, loaded = done.stdout.splitlines()
     assert fetched.startswith("standard: 34 images of model standard at commit ")
     assert verified == "standard: 34 of 34 images are good"
+    assert trial == again
+    assert trial.endswith("which is not ImageNet's official one: a trial, not for a study.")
     assert loaded == f"34 RGB 1 1 {tmp_path}/packages/cleanset/__init__.py"
 
 
@@ -293,6 +293,8 @@ def test_using_a_set(repository: Path, checkout: Checkout) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (
         0,
         "data/export/standard: 34 of 34 images are good\n"
+        "Made from an archive with the MD5 8ec2729c842175415c46dd71ada3505a, which is not ImageNet's official one: a "
+        "trial, not for a study.\n"
         "build/rebuilt: 34 images; source, file and pixels of each are those of the manifest\n"
         "build/shards: 34 images in shards: 1\n",
         "",

@@ -1,6 +1,7 @@
 """An export that the stages really made: six of the ten images, in three classes."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -91,6 +92,15 @@ def export_folder(edition: Edition) -> Path:
 def copy(export_folder: Path, tmp_path: Path) -> Path:
     """A copy of the export."""
     return Path(shutil.copytree(export_folder, tmp_path / "copy"))
+
+
+def trial(folder: Path) -> str:
+    """The line of a set that was not made from ImageNet's official archive."""
+    found = re.search(r"urn:md5:(\w{32})", (folder / "croissant.json").read_text())
+    assert found
+    return (
+        f"Made from an archive with the MD5 {found[1]}, which is not ImageNet's official one: a trial, not for a study."
+    )
 
 
 Edit = Callable[[Path, str, str], None]

@@ -22,7 +22,7 @@ from torchvision.datasets import ImageFolder
 import cleanset
 from cleanset.edition.paths import Edition
 from tests.checkouts import Checkout
-from tests.sets.conftest import FILES
+from tests.sets.conftest import FILES, trial
 from tests.sets.test_verify import describe_anew, rewrite, rows
 
 pytestmark = pytest.mark.slow
@@ -69,7 +69,8 @@ def test_as_torchvision_names_it(edition: Edition) -> None:
     assert [images.class_names[label] for label in images.targets] == [
         record["class_name"] for _, _, record in images
     ] == ["tench", "tench", "kit fox", "kit fox", "kit fox", "tabby"]  # fmt: skip
-    assert repr(images) == f"ImageSet(standard: 6 images of 3 classes, {str(edition.export('standard'))!r})"
+    export = edition.export("standard")
+    assert repr(images) == f"ImageSet(standard: 6 images of 3 classes, {str(export)!r}) {trial(export)}"
     other = cleanset.load("standard", edition.folder, transform=len)
     assert repr(other).endswith(", transform=<built-in function len>)")
 
@@ -303,7 +304,7 @@ def test_a_set_that_verify_would_not_pass(copy: Path) -> None:
 
         before = {name: (copy / name).read_text() for name in ("manifest.csv", "metadata.csv", "croissant.json")}
         before["checksums.sha256"] = (copy / "checksums.sha256").read_text()
-        rewrite(copy, 3, pixels_sha256=rows(copy)[0]["pixels_sha256"])
+        rewrite(copy, 3, pixels_sha256=rows(copy)[0]["pixels_sha256"], source_check="none")
         assert message() == (
             f"{copy}/manifest.csv: twice        {FILES[1]}: the same image as {FILES[0]}; expected one place for each; "
             "export or fetch the set again"

@@ -22,7 +22,7 @@ from cleanset.sets import archive, publish, rebuild, verify
 from cleanset.sets.description import Release, release_of
 from tests.measure.compare.command import cleanset, says
 from tests.properties import examples
-from tests.sets.conftest import FILES, edit
+from tests.sets.conftest import FILES, edit, trial
 from tests.small_disks import small_disk_at
 from tests.ten_images import TAR, id_of
 
@@ -161,16 +161,24 @@ def test_signed(published: Path, keys: Path, tmp_path: Path, what: str) -> None:
     ).stdout.split()[1]
     signed = f"{what}: 6 of 6 images are good; signed: standard 1.2.3 of 2026-01-31, by "
     done = cleanset("verify", what, "--signature", str(keys / "alice.pub"), cwd=published)
-    assert says(done) == (0, f"{signed}ED25519 key {fingerprint}\n", "")
+    assert says(done) == (0, f"{signed}ED25519 key {fingerprint}\n{trial(published / NAME)}\n", "")
     allowed = tmp_path / "allowed_signers"
     allowed.write_text(
         f"# who may\nbob@example.org {(keys / 'mallory.pub').read_text()}"
         f'alice@example.org namespaces="cleanset" {(keys / "alice.pub").read_text()}'
     )
     done = cleanset("verify", what, "--signature", str(allowed), cwd=published)
-    assert says(done) == (0, f"{signed}alice@example.org, ED25519 key {fingerprint}\n", "")
+    assert says(done) == (
+        0,
+        f"{signed}alice@example.org, ED25519 key {fingerprint}\n{trial(published / NAME)}\n",
+        "",
+    )
     done = cleanset("verify", what, cwd=published)
-    assert says(done) == (0, f"{what}: 6 of 6 images are good; signature not checked (--signature)\n", "")
+    assert says(done) == (
+        0,
+        f"{what}: 6 of 6 images are good; signature not checked (--signature)\n{trial(published / NAME)}\n",
+        "",
+    )
 
 
 def test_openssh_alone_checks_the_signature(published: Path, keys: Path, tmp_path: Path) -> None:
@@ -202,7 +210,7 @@ def test_signatures_that_do_not_hold(published: Path, keys: Path, tmp_path: Path
     (problem,) = signature_problems(copy, alice)
     assert problem.startswith("signature    checksums.sha256.sig: not valid (")
     printed = verify.render(verify.run(copy, decode=False, signers=alice), as_json=False)
-    assert printed.endswith("6 of 6 images are good; problems: 1; signature not valid")
+    assert "6 of 6 images are good; problems: 1; signature not valid\n" in printed
     (copy / "checksums.sha256.sig").unlink()
     command = ["ssh-keygen", "-q", "-Y", "sign", "-f", str(keys / "mallory"), "-n", "cleanset", "checksums.sha256"]
     subprocess.run(command, cwd=copy, check=True)

@@ -20,7 +20,7 @@ from cleanset.sets import verify
 from cleanset.sets.description import Release
 from cleanset.sets.folder import write_descriptions
 from tests.measure.compare.command import cleanset, says
-from tests.sets.conftest import FILES, edit
+from tests.sets.conftest import FILES, edit, trial
 
 ONE, TWO, THREE, FOUR, FIVE, SIX = FILES
 OTHER = "f" * 64
@@ -64,8 +64,9 @@ def describe_anew(folder: Path, before: str) -> None:
 
 
 def problems(folder: Path, decode: bool = False) -> list[str]:
-    """The printed lines, without the last."""
-    return verify.render(verify.run(folder, decode), False).splitlines()[:-1]
+    """The printed lines, without the summary and the notices."""
+    found = verify.run(folder, decode)
+    return verify.render(found, False).splitlines()[: len(found.problems)]
 
 
 def test_the_manifest_matches_the_files(export_folder: Path) -> None:
@@ -80,7 +81,7 @@ def test_the_manifest_matches_the_files(export_folder: Path) -> None:
 @pytest.mark.parametrize("arguments", [(), ("--decode",)])
 def test_a_good_set(export_folder: Path, arguments: tuple[str, ...]) -> None:
     done = cleanset("verify", "standard", *arguments, cwd=export_folder.parent)
-    assert says(done) == (0, "standard: 6 of 6 images are good\n", "")
+    assert says(done) == (0, f"standard: 6 of 6 images are good\n{trial(export_folder)}\n", "")
 
 
 def test_every_problem_has_its_line(copy: Path) -> None:
@@ -104,7 +105,7 @@ def test_every_problem_has_its_line(copy: Path) -> None:
         f"misplaced    n02606052/ILSVRC2012_val_00000006.JPEG: here; expected {SIX}\n"
         "surplus      n01440764/notes.txt: a file; expected nothing\n"
         "surplus      n02123045/: an empty folder; expected nothing\n"
-        "copy: 1 of 6 images are good; problems: 7\n",
+        f"copy: 1 of 6 images are good; problems: 7\n{trial(copy)}\n",
         "",
     )
 
@@ -126,6 +127,7 @@ def test_json(copy: Path) -> None:
         "signer": None,
         "decoded": False,
         "card": True,
+        "notices": [trial(copy)],
         "problems": [
             {"what": "missing", "file": SIX, "found": "nothing", "expected": before, "line": 7},
             {"what": "surplus", "file": "n02123045/", "found": "an empty folder", "expected": "nothing", "line": None},
@@ -181,7 +183,7 @@ def test_one_image_in_two_classes(copy: Path) -> None:
     """Under another id; and one id of two images."""
     first = rows(copy)[0]
     shared = {name: first[name] for name in ("source_sha256", "file_sha256", "pixels_sha256")}
-    rewrite(copy, 7, **shared)
+    rewrite(copy, 7, **shared, source_check="none")
     shutil.copy(copy / ONE, copy / SIX)
     assert problems(copy) == [f"twice        {SIX}: the same image as {ONE}; expected one place for each"]
     file = "n02123045/ILSVRC2012_val_00000001.JPEG"
@@ -191,6 +193,39 @@ def test_one_image_in_two_classes(copy: Path) -> None:
         "manifest     manifest.csv, line 7: ILSVRC2012_val_00000001 as in line 2; expected each image once",
         f"twice        {file}: the same image as {ONE}; expected one place for each",
     ]
+
+
+def test_images_that_imagenet_has_twice(copy: Path) -> None:
+    """Where the source's bytes are verified, equal pixels are no fault of the set: `load` takes it, and says so."""
+    rewrite(copy, 7, pixels_sha256=rows(copy)[0]["pixels_sha256"])
+    found = verify.run(copy, decode=False)
+    twins = f"Images with the bytes or pixels of another one: 1, the first is {SIX}, as {ONE}."
+    assert (found.problems, found.notices) == ([], [trial(copy), twins])
+    images = cleanset_package.load("standard", copy)
+    assert (len(images), images.notices) == (6, (trial(copy), twins))
+    rewrite(copy, 2, source_check="none")
+    rewrite(copy, 7, source_check="none")
+    assert len(problems(copy)) == 1
+    not_verified = "Not verified: no digest of single images is known."
+    assert verify.run(copy, decode=False).notices == [not_verified, trial(copy), twins]
+
+
+REVIEWS = "an image that nobody has reviewed is left out"
+UNREVIEWED = "Images that nobody has reviewed were taken for clean: a first look, not for a study."
+
+
+def test_images_that_nobody_has_reviewed(copy: Path) -> None:
+    """As the review policy in the description says; without a description, as the manifest's numbers do."""
+    assert UNREVIEWED not in verify.run(copy, decode=False).notices
+    described = (copy / "croissant.json").read_text()
+    (copy / "croissant.json").write_text(described.replace(REVIEWS, REVIEWS.replace("is left out", "counts as clean")))
+    describe_anew(copy, sha(copy / "manifest.csv"))
+    found = verify.run(copy, decode=False)
+    assert (found.problems, found.notices) == ([], [UNREVIEWED, trial(copy)])
+    assert cleanset_package.load("standard", copy).notices == (UNREVIEWED, trial(copy))
+    (copy / "croissant.json").write_text("{}")
+    unseen = sum(row["reviewers"] == "0" for row in rows(copy))
+    assert verify.run(copy, decode=False).notices == [f"Images that no reviewer is known to have judged: {unseen}."]
 
 
 METADATA_OF_MANIFEST = "expected what is made from manifest.csv"
@@ -290,7 +325,9 @@ def test_without_a_data_card(copy: Path) -> None:
     describe_anew(copy, sha(copy / "manifest.csv"))
     verification = verify.run(copy, decode=False)
     assert (verification.problems, verification.card) == ([], False)
-    assert verify.render(verification, False) == f"{copy}: 6 of 6 images are good; no data card (README.md)"
+    assert verify.render(verification, False) == (
+        f"{copy}: 6 of 6 images are good; no data card (README.md)\n{trial(copy)}"
+    )
     (copy / "README.md").write_text("# Mine\n")
     assert problems(copy) == ["surplus      README.md: a file; expected nothing, for checksums.sha256 does not list it"]
 
@@ -336,6 +373,15 @@ def test_links_as_dvc_makes_them_and_hidden_files(copy: Path, export_folder: Pat
     (copy / ONE).symlink_to("nowhere")
     assert problems(copy)[1:] == [f"surplus      {ONE}: not a regular file; expected nothing"]
     assert problems(copy)[0].startswith(f"missing      {ONE}: nothing; ")
+
+
+def test_other_hidden_files_are_surplus(copy: Path) -> None:
+    (copy / ".payload").touch()
+    (copy / "n01440764" / ".gitignore").touch()
+    (copy / "n01440764" / ".1.npy").touch()
+    assert [line.split(": ")[0].split()[1] for line in problems(copy)] == [
+        ".payload", "n01440764/.1.npy", "n01440764/.gitignore",
+    ]  # fmt: skip
 
 
 def test_what_a_program_might_take_for_images_of_the_set(copy: Path, export_folder: Path) -> None:

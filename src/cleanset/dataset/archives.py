@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 import pandas as pd
 
-from cleanset.dataset.ilsvrc import class_indices, parse_image_name
+from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, class_indices, parse_image_name
 from cleanset.errors import CleansetError, reason
 from cleanset.files import BLOCK_BYTES, blocks_of, check_regular, md5, open_file, read_text, sha256
 from cleanset.progress import tracked
@@ -25,9 +25,6 @@ SOURCES = {
     "ILSVRC2012_img_val.tar": "image-net.org, after signing up: ILSVRC2012, Validation images (all tasks), 6.3 GB",
     "ILSVRC2012_devkit_t12.tar.gz": "image-net.org, after signing up: ILSVRC2012, Development kit (Task 1 & 2), 2.5 MB",
 }
-OFFICIAL_IMAGES_MD5 = "29b22e2961454d5413ddabcf34fc5622"
-"""MD5 of ILSVRC2012_img_val.tar, as image-net.org gives it."""
-
 _LINE = re.compile(r"([0-9a-f]{32}) [ *](.+)")
 
 

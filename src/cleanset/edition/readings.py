@@ -18,6 +18,10 @@ _PROTOCOLS = {
 }
 
 
+COUNTS_AS_CLEAN = "an image that nobody has reviewed counts as clean"
+"""The end of the sentence on the policy of a set with images that nobody has reviewed."""
+
+
 def readings(params: Params) -> list[str]:
     """A sentence for each reading, the protocol with what differs from it first."""
     used = {
@@ -61,8 +65,8 @@ def review_policy(review: ReviewPolicy) -> str:
         "majority": f"At least {review.min_reviewers} must have reviewed an image, and more than half of them agree",
         "unanimous": f"At least {review.min_reviewers} must have reviewed an image, and all of them agree",
     }[review.policy]
-    unreviewed = "counts as clean" if review.unreviewed_are_clean else "is left out"
-    return f"{policy}; the board overrules; an image that nobody has reviewed {unreviewed}."
+    unreviewed = COUNTS_AS_CLEAN if review.unreviewed_are_clean else "an image that nobody has reviewed is left out"
+    return f"{policy}; the board overrules; {unreviewed}."
 
 
 def _protocol(params: Params) -> str:

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, label_names, wnids
+from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, VALIDATION_IMAGES, label_names, wnids
+from cleanset.edition.readings import COUNTS_AS_CLEAN
 from cleanset.errors import CleansetError
 from cleanset.files import md5, sha256
 from cleanset.parsing import csv_text
+from cleanset.sets.manifest import twins
 from cleanset.vocabulary import TIERS, SourceCheck
 
 if TYPE_CHECKING:
@@ -36,7 +38,8 @@ _MD5 = re.compile(r"urn:md5:([0-9a-f]{32})")
 class Release:
     """`version` is MAJOR.MINOR.PATCH, `date` ISO 8601 or empty, `archive` the name of the tar or folder of the images.
 
-    `archive_md5` is empty for a folder. `review` says in a sentence how the reviewers' verdicts became one;
+    `archive_md5` is empty for a folder, unless the table that its images were compared with is of another archive than
+    ImageNet's. `review` says in a sentence how the reviewers' verdicts became one;
     `reviewers` are the names of their folders, sorted.
     """
 
@@ -216,6 +219,40 @@ NOT_VERIFIED = "not verified: no digest of single images is known"
 def unverified_notice(source_check: SourceCheck) -> list[str]:
     """A warning where nothing from outside fixes the bytes of the images, else none."""
     return [f"{NOT_VERIFIED.capitalize()}."] if source_check == "none" else []
+
+
+def trial_notice(archive_md5: str) -> list[str]:
+    """A warning for a set from another archive than ImageNet's, else none; the MD5 of a folder is empty."""
+    if archive_md5 in ("", OFFICIAL_IMAGES_MD5):
+        return []
+    return [
+        f"Made from an archive with the MD5 {archive_md5}, which is not ImageNet's official one: a trial, not for a "
+        "study."
+    ]
+
+
+def twins_notice(entries: "Iterable[Entry]") -> list[str]:
+    """A notice where images of the set have the same pixels, as some of ImageNet's have, else none."""
+    found = twins(entries)
+    if not found:
+        return []
+    later, first = (entry.file for entry in found[0])
+    return [f"Images with the bytes or pixels of another one: {len(found):,}, the first is {later}, as {first}."]
+
+
+def notices_of(entries: "Sequence[Entry]", release: Release) -> list[str]:
+    """The notices of a set that its manifest and its Croissant description give; the same wherever it is read.
+
+    Without a description, the manifest alone tells which images no reviewer but perhaps the board has judged.
+    """
+    unseen = sum(entry.reviewers == 0 for entry in entries)
+    return [
+        *unreviewed_notice(COUNTS_AS_CLEAN in release.review),
+        *([f"Images that no reviewer is known to have judged: {unseen:,}."] if unseen and not release.review else []),
+        *(unverified_notice("none") if any(entry.source_check == "none" for entry in entries) else []),
+        *trial_notice(release.archive_md5),
+        *twins_notice(entries),
+    ]
 
 
 REJECTED_COLUMNS = ("wnid", "class_index", "class_name", "image_id", "tier", "rank", "reason")

@@ -10,7 +10,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import open_descriptor, sha256, write_text
 from cleanset.review.store import GUIDELINES
 from cleanset.sets.catalogues import croissant_json
-from cleanset.sets.description import Release
+from cleanset.sets.description import Release, release_of
 from cleanset.sets.manifest import MANIFEST, Entry, manifest_csv, read_manifest
 
 METADATA = "metadata.csv"
@@ -102,6 +102,14 @@ def check_outside(out: Path, folder: Path) -> None:
 def read_entries(path: Path) -> list[Entry]:
     """The entries of an export. Raises CleansetError for the first problem of its manifest."""
     return read_manifest(*manifest_text(path))
+
+
+def read_release(folder: Path) -> Release:
+    """The release in the Croissant description of a set; Release() where there is none that can be read."""
+    try:
+        return release_of(read_regular_file(folder / CROISSANT))
+    except (OSError, CleansetError):
+        return Release()
 
 
 def read_checksums(folder: Path) -> tuple[str, dict[str, str]]:

@@ -25,11 +25,19 @@ class ImageSet:
 
     As with torchvision's `ImageFolder`, `classes` are the 1,000 wnids in the order of the class indices,
     `class_to_idx` is the class index by wnid, and `targets` are the class indices of the images. `class_names` are
-    the names of the classes, in the same order.
+    the names of the classes, in the same order. `notices` says in sentences what limits the set, such as that nobody
+    has reviewed its images; the set prints with them.
     """
 
-    def __init__(self, folder: Path, entries: Sequence[Entry], transform: Callable[[Any], Any] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        entries: Sequence[Entry],
+        transform: Callable[[Any], Any] | None = None,
+        notices: Sequence[str] = (),
+    ) -> None:
         self.folder = folder
+        self.notices = tuple(notices)
         self.entries = list(entries)
         self.transform = transform
         self.classes = list(wnids())
@@ -41,7 +49,7 @@ class ImageSet:
         model = self.entries[0].model if self.entries else "no model"
         counts = f"{len(self):,} images of {len(set(self.targets)):,} classes"
         transform = "" if self.transform is None else f", transform={self.transform!r}"
-        return f"ImageSet({model}: {counts}, {str(self.folder)!r}{transform})"
+        return " ".join([f"ImageSet({model}: {counts}, {str(self.folder)!r}{transform})", *self.notices])
 
     def __len__(self) -> int:
         return len(self.entries)

@@ -284,18 +284,28 @@ def check_set(entries: Mapping[int, Entry]) -> list[Problem]:
 
 
 def duplicates(entries: Mapping[int, Entry]) -> list[Problem]:
-    """A problem for each image that has another id but the source bytes or pixels of an earlier one, by line."""
+    """A problem for each image with another id but the source bytes or pixels of an earlier one, by line.
+
+    Not where the source's bytes are known to be ImageNet's, which has some images twice: see `twins`.
+    """
+    line_of = {entry.file: number for number, entry in entries.items()}
+    return [
+        Problem("twice", entry.file, f"the same image as {first.file}", "one place for each", line_of[entry.file])
+        for entry, first in twins(entries.values())
+        if entry.source_check == "none"
+    ]
+
+
+def twins(entries: Iterable[Entry]) -> list[tuple[Entry, Entry]]:
+    """Each entry with another id but the source bytes or pixels of an earlier one, and that one."""
     seen: dict[tuple[str, str], Entry] = {}
-    problems = []
-    for number, entry in entries.items():
+    found = []
+    for entry in entries:
         keys = [("source", entry.source_sha256), ("pixels", entry.pixels_sha256)]
-        first = next((seen[key] for key in keys if key in seen), None)
-        if first is not None:
-            found = f"the same image as {first.file}"
-            problems.append(Problem("twice", entry.file, found, "one place for each", number))
+        found += [(entry, seen[key]) for key in keys if key in seen][:1]
         for key in keys:
             seen.setdefault(key, entry)
-    return problems
+    return found
 
 
 def _rows(text: str, where: str) -> list[list[str]]:

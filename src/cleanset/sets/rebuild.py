@@ -15,8 +15,8 @@ from cleanset.images.codec import decode, decoder, pixels_sha256
 from cleanset.progress import available_cores, tracked
 from cleanset.sets.card import USES, cited, front_matter, loading, terms
 from cleanset.sets.delivered import image_file
-from cleanset.sets.description import UNPUBLISHED, Release, name_of, release_of, unverified_notice
-from cleanset.sets.folder import CARD, CROISSANT, manifest_text, read_regular_file, write_descriptions
+from cleanset.sets.description import UNPUBLISHED, Release, name_of, notices_of
+from cleanset.sets.folder import CARD, manifest_text, read_release, write_descriptions
 from cleanset.sets.manifest import Entry, Problem, check_manifest, check_set
 
 
@@ -31,8 +31,7 @@ def rebuilt_card(entries: Sequence[Entry], release: Release) -> str:
     parts = (
         front_matter(model, len(entries), reviewed, with_images=True),
         f"# {name_of(model)}",
-        # of all images or of none: a set is made from one source
-        *(f"**{notice}**" for notice in unverified_notice(entries[0].source_check)),
+        *(f"**{notice}**" for notice in notices_of(entries, release)),
         _summary(entries, release),
         loading(model),
         USES,
@@ -87,7 +86,8 @@ def run(manifest: Path, images: Path, out: Path) -> RebuildResult:
                 if problems:
                     # out of the block, so that new_folder removes what was written
                     raise _IncompleteError
-                entries, release = list(checked.entries.values()), _release(manifest)
+                entries = list(checked.entries.values())
+                release = read_release(manifest if manifest.is_dir() else manifest.parent)
                 write_descriptions(folder, entries, release, {CARD: rebuilt_card(entries, release)})
         except _IncompleteError:
             pass
@@ -104,15 +104,6 @@ def render(result: RebuildResult) -> str:
     else:
         summary = f"{result.images:,} images; source, file and pixels of each are those of the manifest"
     return "\n".join([*map(str, result.problems), f"{result.out}: {summary}"])
-
-
-def _release(manifest: Path) -> Release:
-    """The release in the Croissant description beside the manifest, if there is one."""
-    folder = manifest if manifest.is_dir() else manifest.parent
-    try:
-        return release_of(read_regular_file(folder / CROISSANT))
-    except OSError:
-        return Release()
 
 
 def _write_images(folder: Path, entries: Mapping[int, Entry], locations: dict[str, Location]) -> list[Problem]:

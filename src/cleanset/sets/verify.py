@@ -13,7 +13,7 @@ from cleanset.files import sha256
 from cleanset.progress import available_cores
 from cleanset.sets.archive import SignatureError, signer, unpack
 from cleanset.sets.catalogues import croissant_json, zenodo_json
-from cleanset.sets.description import UNPUBLISHED, Release, name_of, release_of
+from cleanset.sets.description import UNPUBLISHED, Release, name_of, notices_of, release_of
 from cleanset.sets.folder import (
     CARD,
     CHECKSUMS,
@@ -36,7 +36,6 @@ BATCH_FILES = 32
 
 _RELEASE = re.compile(r"[a-z][a-z0-9_]*@[0-9]+\.[0-9]+\.[0-9]+")
 _PUBLISHED_NAME = re.compile(r"cleanset-[a-z][a-z0-9_]*-[0-9]+\.[0-9]+\.[0-9]+")
-_IMAGE_ENDINGS = (".jpeg", ".jpg", ".png")
 
 _WITNESSES = {MANIFEST: CROISSANT, METADATA: MANIFEST}
 """By file, another that it must agree with: where that one has its SHA-256 in CHECKSUMS, CHECKSUMS is at fault."""
@@ -48,7 +47,8 @@ class Verification:
 
     `model` is that of the manifest, `version` and `date` those of the Croissant description, empty where it has none.
     `card`: whether it has a data card. `with_images`: false where it was published without its images. `signed`:
-    whether it has a signature; `signer`: whose, if it was checked and holds.
+    whether it has a signature; `signer`: whose, if it was checked and holds. `notices`: what limits the set, in
+    sentences.
     """
 
     folder: str
@@ -62,6 +62,7 @@ class Verification:
     with_images: bool
     signed: bool
     signer: str | None
+    notices: list[str]
     problems: list[Problem]
 
 
@@ -151,6 +152,7 @@ def _verify(folder: Path, decode: bool, signers: Path | None) -> Verification:
         with_images=with_images,
         signed=SIGNATURE in files,
         signer=whose if isinstance(whose, str) else None,
+        notices=notices_of(list(manifest.entries.values()), release),
         problems=problems,
     )
 
@@ -174,14 +176,13 @@ def render(verification: Verification, as_json: bool) -> str:
         summary += (
             "; signature not valid" if _has_bad_signature(verification) else "; signature not checked (--signature)"
         )
-    return "\n".join([*map(str, verification.problems), summary])
+    return "\n".join([*map(str, verification.problems), summary, *verification.notices])
 
 
 def _contents(folder: Path, prefix: str = "") -> tuple[set[str], set[str], set[str]]:
     """Paths of the files, of the empty folders, and of pipes, devices and links that lead to no file.
 
-    Relative to `folder`. Hidden files such as .DS_Store are left out, but for ZENODO and what a program might take for
-    an image.
+    Relative to `folder`. Left out is what Finder puts into any folder, and git and the Hub into that of a repository.
     """
     files, empty, others = set(), set(), set()
     with os.scandir(folder) as there:
@@ -193,7 +194,7 @@ def _contents(folder: Path, prefix: str = "") -> tuple[set[str], set[str], set[s
                 files |= inside[0]
                 empty |= inside[1] if any(inside) else {f"{name}/"}
                 others |= inside[2]
-            elif not entry.name.startswith(".") or name == ZENODO or name.lower().endswith(_IMAGE_ENDINGS):
+            elif entry.name != ".DS_Store" and name not in (".gitattributes", ".gitignore"):
                 (files if entry.is_file() else others).add(name)
     return files, empty, others
 

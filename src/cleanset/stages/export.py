@@ -37,11 +37,12 @@ from cleanset.sets.description import (
     input_digests,
     rejected_csv,
     sample_notice,
+    twins_notice,
     unreviewed_notice,
     unverified_notice,
 )
 from cleanset.sets.folder import CARD, REJECTED_CSV, write_descriptions
-from cleanset.sets.manifest import Entry
+from cleanset.sets.manifest import Entry, duplicates
 from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, VOTES, read_table, text_of_table
 from cleanset.validation import first_problem
 from cleanset.vocabulary import SourceCheck
@@ -69,28 +70,34 @@ def run(edition: Edition, role: str) -> None:
     # preprocess has compared a tar with raw.md5; a folder is in no such list
     source_check: SourceCheck = "archive_md5" if released.archive_md5 else "none"
     audit = read_audit_json(edition.audit(role))
-    provenance = Provenance(
-        model=role,
-        release=released,
-        classes=classes,
-        images_per_class=per_class,
-        images=scored.images,
-        notices=[
-            *unreviewed_notice(params.review.unreviewed_are_clean),
-            *unverified_notice(source_check),
-            *sample_notice(scored.images),
-        ],
-        readings=readings(params),
-        scored=scored,
-        params=determining_params(params),
-        inputs=input_digests(edition.folder, inputs(edition, role, audited=audit is not None)),
-    )
     is_list = isinstance(scored, ListRecord)
     known = with_known_confidences(selection, scored.beyond if isinstance(scored, ListRecord) else ())
     rows = described(edition, role, known, index, reviewer_counts(votes), is_list).assign(source_check=source_check)
     read = verified_images(edition, params.dataset.images, index).read
     with replacing(edition.export(role)) as folder:
         entries = write_images(folder, role, rows, read)
+        for problem in duplicates(dict(enumerate(entries))):
+            raise CleansetError(
+                f"export {role}: {problem}: reject one as duplicate, or give the tar (dataset.images), whose MD5 shows "
+                "that both are ImageNet's"
+            )
+        provenance = Provenance(
+            model=role,
+            release=released,
+            classes=classes,
+            images_per_class=per_class,
+            images=scored.images,
+            notices=[
+                *unreviewed_notice(params.review.unreviewed_are_clean),
+                *unverified_notice(source_check),
+                *sample_notice(scored.images),
+                *twins_notice(entries),
+            ],
+            readings=readings(params),
+            scored=scored,
+            params=determining_params(params),
+            inputs=input_digests(edition.folder, inputs(edition, role, audited=audit is not None)),
+        )
         texts = {CARD: card(provenance, selection, rejected, votes, audit), REJECTED_CSV: rejected_csv(rejected)}
         guidelines = text_of_table(edition.votes(role), GUIDELINES)
         if guidelines:

@@ -14,7 +14,7 @@ import pytest
 import cleanset
 from cleanset.sets.fetching.fetch import STALE_SECONDS
 from tests.checkouts import files
-from tests.sets.conftest import FILES
+from tests.sets.conftest import FILES, trial
 from tests.sets.fetching.publisher import Publisher, Web
 
 pytestmark = pytest.mark.server
@@ -55,7 +55,7 @@ def test_a_set_is_fetched_checked_and_copied(
 ) -> None:
     done = fetch(publisher.url, "standard", "--out", str(tmp_path / "out"))
     assert (done.stdout, done.stderr) == (
-        f"{tmp_path}/out: 6 images of model standard at commit {commit[:12]}, checked\n", "",
+        f"{tmp_path}/out: 6 images of model standard at commit {commit[:12]}, checked\n{trial(tmp_path / 'out')}\n", "",
     )  # fmt: skip
     assert files(tmp_path / "out") == files(cache(tmp_path)) == files(export)
     assert len(server.asked) == FILES_OF_SET + 1  # and the list of them
@@ -65,7 +65,7 @@ def test_a_set_is_fetched_checked_and_copied(
         f"{tmp_path}/out: there is something already; expected a new or empty folder"
     )
     path = fetch(str(publisher.repository), "standard")  # a folder on this machine will do, too
-    assert path.stdout.endswith(f"standard: 6 images of model standard at commit {commit[:12]}, checked\n")
+    assert f"standard: 6 images of model standard at commit {commit[:12]}, checked\n" in path.stdout
 
 
 def test_a_folder_in_the_way_is_seen_before_anything_is_fetched(
@@ -199,6 +199,32 @@ def test_what_only_looks_unchanged_is_repaired_by_force(
     assert not (tmp_path / "out").exists()
     assert len(list(cleanset.load("standard", publisher.url, force=True))) == 6
     assert files(cache(tmp_path)) == files(export)
+
+
+def test_surplus_files_are_removed(
+    publisher: Publisher, server: Web, commit: str, export: Path, tmp_path: Path
+) -> None:
+    """In the cache, hidden ones too; nothing is fetched again."""
+    cleanset.load("standard", publisher.url)
+    server.asked.clear()
+    (cache(tmp_path) / "n01440764" / ".more.npy").touch()
+    (cache(tmp_path) / ".hidden").mkdir()
+    (cache(tmp_path) / ".hidden" / "1.JPEG").touch()
+    (cache(tmp_path) / "link").symlink_to("/etc")
+    cleanset.load("standard", publisher.url)
+    assert files(cache(tmp_path)) == files(export)
+    assert not (cache(tmp_path) / "link").is_symlink()
+    assert server.asked == []
+
+
+def test_a_hidden_file_in_a_published_set(publisher: Publisher, server: Web, export: Path, tmp_path: Path) -> None:
+    changed = Path(shutil.copytree(export, tmp_path / "changed"))
+    (changed / ".payload").write_text("mine")
+    publisher.push(changed, server.url)
+    assert refused(publisher.url, "standard") == (
+        f"{publisher.url}: the set was published with problems: 1, the first: surplus      .payload: a file; expected "
+        "nothing; tell its publisher"
+    )
 
 
 def test_stale_parts_are_removed(publisher: Publisher, server: Web, commit: str, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from PIL import Image
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.dataset.labels import read_original_labels, timm_reassessed
 from cleanset.errors import CleansetError
+from cleanset.loading import load
 from cleanset.sets import description, publish, verify
 from cleanset.sets.description import Release
 from cleanset.sets.folder import read_entries
@@ -261,6 +262,24 @@ def test_folders_that_are_not_the_originals(drawn: Drawn, tmp_path: Path) -> Non
     for path in images.iterdir():
         Image.new("RGB", (64, 64), (int(path.stem[-8:]) % 256, 0, 0)).save(path)
     assert "2,857 of 2,857 images have a short side of 64 pixels: resized; expected" in refused(drawn, images)
+
+
+def test_two_images_that_imagenet_has_twice(tmp_path: Path) -> None:
+    """Of two kept images with equal pixels, both are in the set: what is written can be verified and loaded."""
+    kept = select_images(PublishedChoice()).filled.selection
+    kept = kept[~kept["box_unknown"]]
+    first, second = sorted(kept["image_id"])[:2]
+    archive = draw_archive(tmp_path / "val.tar", kept["image_id"], {second: first})
+    digests.run(archive, tmp_path / "digests.csv")
+    written = image_set.run(PublishedChoice(), archive, tmp_path / "out", tmp_path / "digests.csv")
+    files = {entry.image_id: entry.file for entry in read_entries(tmp_path / "out")}
+    later, earlier = sorted((files[first], files[second]), reverse=True)
+    notice = f"Images with the bytes or pixels of another one: 1, the first is {later}, as {earlier}."
+    assert written.notices[-1] == notice
+    assert f"**{notice}**" in (tmp_path / "out" / "README.md").read_text()
+    found = verify.run(tmp_path / "out", decode=False)
+    assert (found.problems, found.notices[-1]) == ([], notice)
+    assert len(load("norm_robust", tmp_path / "out")) == 2857
 
 
 def test_an_image_in_the_folder_of_another_class(drawn: Drawn, tmp_path: Path) -> None:

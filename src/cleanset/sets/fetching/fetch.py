@@ -15,10 +15,10 @@ import fcntl
 import json
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import blocks_of, check_new, md5, new_folder, remove_abandoned, sha256, workspace_for, write_text
 from cleanset.progress import cache_folder, tracked
 from cleanset.sets import verify
+from cleanset.sets.description import notices_of
 from cleanset.sets.fetching.repository import (
     COMMIT,
     PublishedSet,
@@ -40,6 +41,7 @@ from cleanset.sets.fetching.repository import (
     snapshot,
 )
 from cleanset.sets.fetching.stores import MissingError, Store, UnreachableError, store_of
+from cleanset.sets.folder import read_entries, read_release
 from cleanset.sets.manifest import MANIFEST
 
 STALE_SECONDS = 7 * 24 * 3600
@@ -168,15 +170,19 @@ class KeptSet:
                 write_text(self.home / _CHECKED, json.dumps(now) + "\n")
         return faulty
 
+    def is_whole(self, files: Mapping[str, str]) -> bool:
+        """Whether the set is here: every file, and no other."""
+        return self.whole.is_dir() and not self.faulty(self.whole, files) and not _surplus(self.whole, files)
+
     def remove_surplus(self, folder: Path, files: Mapping[str, str]) -> None:
         """Remove everything that the set does not list, such as what a killed process left."""
+        for path in _surplus(folder, files):
+            path.unlink()
         # backwards, so that what a folder holds is removed before the folder
         for path in sorted(folder.rglob("*"), reverse=True):
             if path.is_dir() and not path.is_symlink():
                 with suppress(OSError):  # not empty
                     path.rmdir()
-            elif path.relative_to(folder).as_posix() not in files:
-                path.unlink()
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -196,6 +202,12 @@ class KeptSet:
                     # without waiting: a part that another process is filling is not abandoned
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     shutil.rmtree(part, ignore_errors=True)
+
+
+def _surplus(folder: Path, files: Mapping[str, str]) -> list[Path]:
+    """The files and links below a folder that a set does not list."""
+    there = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return [path for path in there if path.relative_to(folder).as_posix() not in files]
 
 
 def _state(path: Path) -> list[int]:
@@ -232,12 +244,13 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class FetchedSet:
-    """A set that is on this machine, whole and checked."""
+    """A set that is on this machine, whole and checked; `notices`: what limits it, in sentences."""
 
     folder: Path
     model: str
     commit: str
     images: int
+    notices: Sequence[str]
 
 
 def run(
@@ -257,7 +270,7 @@ def run(
         _copy(fetched.folder, copy)
         if problems := verify.run(copy, decode=False).problems:
             raise CleansetError(f"{fetched.folder}: {problems[0]}; expected the set that was fetched: add --force")
-    return FetchedSet(out, fetched.model, fetched.commit, fetched.images)
+    return replace(fetched, folder=out)
 
 
 def _copy(folder: Path, out: Path) -> None:
@@ -269,10 +282,9 @@ def _copy(folder: Path, out: Path) -> None:
 
 
 def render(fetched: FetchedSet) -> str:
-    """The line that the command prints."""
-    return (
-        f"{fetched.folder}: {fetched.images:,} images of model {fetched.model} at commit {fetched.commit[:12]}, checked"
-    )
+    """The lines that the command prints."""
+    images = f"{fetched.images:,} images of model {fetched.model}"
+    return "\n".join([f"{fetched.folder}: {images} at commit {fetched.commit[:12]}, checked", *fetched.notices])
 
 
 @writing()
@@ -281,8 +293,8 @@ def fetch(published: PublishedSet, update: bool = False, force: bool = False) ->
     located = _located(published, update)
     kept = KeptSet(published, located)
     # without the lock, because a whole set is only read
-    if not force and (files := kept.listing()) and kept.whole.is_dir() and not kept.faulty(kept.whole, files):
-        return _fetched(published, located, kept, files)
+    if not force and (files := kept.listing()) and kept.is_whole(files):
+        return _fetched(located, kept)
     with kept.locked():
         source = _Source(published, located, kept)
         files = source.listing()
@@ -290,7 +302,7 @@ def fetch(published: PublishedSet, update: bool = False, force: bool = False) ->
         folder = kept.whole if kept.whole.is_dir() else kept.part
         missing = kept.faulty(folder, files, afresh=force)
         source.download(folder, missing, files)
-        if folder == kept.part or missing or force:
+        if folder == kept.part or missing or force or _surplus(folder, files):
             kept.remove_surplus(folder, files)
             _verify(published, folder)
         if folder == kept.part:
@@ -301,7 +313,7 @@ def fetch(published: PublishedSet, update: bool = False, force: bool = False) ->
     with suppress(OSError):
         # the set is there, whether or not old parts can be removed
         kept.remove_stale_parts()
-    return _fetched(published, located, kept, files)
+    return _fetched(located, kept)
 
 
 @writing()
@@ -468,6 +480,7 @@ def _verify(published: PublishedSet, folder: Path) -> None:
         )
 
 
-def _fetched(published: PublishedSet, located: SetLocation, kept: KeptSet, files: Mapping[str, str]) -> FetchedSet:
-    images = sum("/" in file for file in files)
-    return FetchedSet(kept.whole, published.model, located.commit, images)
+def _fetched(located: SetLocation, kept: KeptSet) -> FetchedSet:
+    entries = read_entries(kept.whole)
+    notices = notices_of(entries, read_release(kept.whole))
+    return FetchedSet(kept.whole, kept.model, located.commit, len(entries), notices)

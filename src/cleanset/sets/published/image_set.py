@@ -15,7 +15,7 @@ import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -42,9 +42,9 @@ from cleanset.sets.description import (
     Provenance,
     Release,
     determining_params,
+    notices_of,
     rejected_csv,
-    unreviewed_notice,
-    unverified_notice,
+    twins_notice,
 )
 from cleanset.sets.folder import CARD, REJECTED_CSV, read_entries, write_descriptions
 from cleanset.sets.manifest import COLUMNS, MANIFEST, Entry, duplicates
@@ -170,19 +170,16 @@ def write_set(folder: Path, chosen: SelectedImages, source: SourceImages, out: s
             raise
         if source.is_archive:
             check_md5(source.images, md5_of_archive(), source.expected_md5)
-    notices = [
-        *unreviewed_notice(chosen.params.review.unreviewed_are_clean),
-        *unverified_notice(source.check),
-        *_trial_notice(source),
-    ]
     release = Release(
         version=VERSION,
-        date="" if notices or chosen.choice.reviews else DATE,
         archive=source.images.resolve().name,
-        archive_md5=source.expected_md5 if source.is_archive else "",
+        archive_md5=source.expected_md5 if source.is_archive or not source.is_official else "",
         review=review_policy(chosen.params.review),
         reviewers=tuple(verdicts_by_reviewer(votes)),
     )
+    notices = notices_of(entries, release)
+    if notices == twins_notice(entries) and not chosen.choice.reviews:
+        release = replace(release, date=DATE)
     provenance = Provenance(
         model=model,
         release=release,
@@ -270,16 +267,6 @@ def _check_further_reviews(chosen: SelectedImages, source: SourceImages) -> None
     index = pd.DataFrame(rows, columns=["image_id", "real_classes", "sha256", "width", "height"])
     # an id names the image here whatever was verified; where nothing was, card and manifest say so
     check_reviews(votes, index, chosen.params.review.min_crop_pixels, official_images=True)
-
-
-def _trial_notice(source: SourceImages) -> list[str]:
-    """A warning for a set from another archive than ImageNet's, declared by a table of digests."""
-    if source.is_official:
-        return []
-    return [
-        f"Made from an archive with the MD5 {source.expected_md5}, which is not ImageNet's official one: a trial, not "
-        "for a study."
-    ]
 
 
 _CHECKS: dict[SourceCheck, str] = {

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from cleanset.dataset.archives import OFFICIAL_IMAGES_MD5, SOURCES, Location, locate
-from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, parse_image_name, wnids
+from cleanset.dataset.archives import SOURCES, Location, locate
+from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, VALIDATION_IMAGES, parse_image_name, wnids
 from cleanset.errors import CleansetError
 from cleanset.files import check_regular, md5, open_file, read_bytes, read_text, sha256, write_text
 from cleanset.images.codec import Facts, inspect
