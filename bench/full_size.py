@@ -18,8 +18,7 @@ from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 
-from cleanset.dataset.archives import OFFICIAL_IMAGES_MD5
-from cleanset.dataset.ilsvrc import image_id
+from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, image_id
 from cleanset.files import blocks_of, md5
 from measuring import BIN, PROJECT, print_machine, print_table, scratch, share
 from process_trees import StageUse, TreeRun, run_tree

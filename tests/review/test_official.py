@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cleanset.dataset.archives import OFFICIAL_IMAGES_MD5, are_official
+from cleanset.dataset.archives import are_official
+from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
