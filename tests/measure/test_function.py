@@ -89,9 +89,71 @@ def raising(_: Any) -> Any:
     raise KeyError("no such\nkey")
 
 
+def test_a_network_whose_answers_depend_on_the_batch_is_named(folder: Path) -> None:
+    """Batch normalisation with the statistics of the batch, as in a network that was left in training."""
+
+    def normalised(pixels: Tensor) -> Tensor:
+        logits = by_colour(pixels)
+        return logits - logits.mean(dim=0)
+
+    assert cleanset.evaluate(normalised, folder, to_tensor).is_deterministic is False
+    assert cleanset.evaluate(normalised, folder, to_tensor, batch_size=1).is_deterministic is True
+
+
+@pytest.mark.parametrize("convert", [Tensor.bfloat16, Tensor.half, Tensor.double, Tensor.numpy])
+def test_answers_of_any_real_type(convert: Any, folder: Path) -> None:
+    found = cleanset.evaluate(lambda pixels: convert(by_colour(pixels)), folder, to_tensor, batch_size=np.int64(2))  # type: ignore[arg-type]
+    assert (found.accuracy, found.is_deterministic) == (2 / 3, True)
+
+
+def test_predictions_as_tensors(folder: Path) -> None:
+    probabilities = nn.functional.one_hot(torch.tensor([0, 1, 1]), 1000)
+    for dtype in (torch.bfloat16, torch.float32):
+        assert cleanset.evaluate(probabilities.to(dtype), folder).accuracy == 1
+    assert cleanset.evaluate(np.ma.array([0, 1, 1], mask=False), folder).accuracy == 1
+
+
+@pytest.mark.parametrize(
+    ("predictions", "message"),
+    [
+        (np.ma.array([0, 1, 1], mask=[True] * 3), r"int64 \(3,\), some of them masked; expected real numbers"),
+        (torch.ones(3, 1000).to_sparse(), r"torch.float32 \(3, 1000\) that cannot be read .*; expected a dense array"),
+        (torch.ones(3, 1000, device="meta"), r"torch.float32 \(3, 1000\) that cannot be read"),
+        (np.array([None, 1, 1]), r"object \(3,\); expected real numbers"),
+        (torch.zeros(3, 1000, dtype=torch.complex64), r"torch.complex64 \(3, 1000\); expected real numbers"),
+        (nn.Linear(1, 1).state_dict(), "a value of type OrderedDict; expected a callable on batches"),
+    ],
+)
+def test_predictions_without_numbers(predictions: Any, message: str, folder: Path) -> None:
+    with pytest.raises(CleansetError, match=message) as raised:
+        cleanset.evaluate(predictions, folder)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("batch_size", [0, 2.0, "2", None, True])
+def test_a_batch_size_is_a_whole_number(batch_size: Any, folder: Path) -> None:
+    with pytest.raises(CleansetError, match=f"batch_size {batch_size!r}; expected a whole number, at least 1"):
+        cleanset.evaluate(by_colour, folder, to_tensor, batch_size=batch_size)
+
+
 @pytest.mark.parametrize(
     ("model", "transform", "message"),
     [
+        (lambda pixels: by_colour(pixels).to(torch.cfloat), to_tensor, r"complex64 \(3, 1000\); expected real numbers"),
+        (lambda pixels: by_colour(pixels).to_sparse(), to_tensor, "gives torch.float32 .* that cannot be read"),
+        (lambda pixels: by_colour(pixels).to("meta"), to_tensor, "gives torch.float32 .* that cannot be read"),
+        (
+            lambda pixels: by_colour(pixels).numpy().astype(object),
+            to_tensor,
+            r"gives object \(3, 1000\); expected real",
+        ),
+        (
+            lambda pixels: np.ma.array(by_colour(pixels).numpy(), mask=True),
+            to_tensor,
+            r"gives float32 \(3, 1000\), some of them masked; expected real numbers",
+        ),
+        (nn.LazyLinear(1000), to_tensor, "LazyLinear: weight has no values yet; expected a network with its weights"),
+        (nn.Linear(4, 1000, device="meta"), to_tensor, "Linear: weight has no values yet"),
         (
             lambda pixels: by_colour(pixels)[:, :999],
             to_tensor,

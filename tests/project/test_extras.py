@@ -64,7 +64,7 @@ def project(repository: Path) -> dict[str, list[str]]:
             "sets.published.image_set sets.published.source_images "
             "measure.command measure.terminal measure.function",
         ),
-        ("evaluate", "cli measure.run measure.batches measure.page measure.function"),
+        ("evaluate", "cli measure.run measure.page measure.function"),
         ("torch", "loading sets.torch_dataset"),
         ("study", "cli studies.realness.analysing studies.realness.mixed"),
         (

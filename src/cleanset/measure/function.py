@@ -1,26 +1,40 @@
-"""`cleanset.evaluate`: the measures of a model, or of its predictions, on a set."""
+"""`cleanset.evaluate`: the measures of any callable, run over the batches of a set, or of its predictions.
 
-from collections.abc import Callable
+torch is imported when a callable is run: predictions do without it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from PIL import Image
 from rich.console import Console
 
+from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
-from cleanset.errors import CleansetError
+from cleanset.errors import CleansetError, reason
 from cleanset.measure.command import MeasuredModel, as_json, content, measured
 from cleanset.measure.measures import Answers, Pair, pairs_of
 from cleanset.measure.prediction_files import ENDINGS, read_predictions
-from cleanset.measure.prediction_tables import checked_array, checked_table
+from cleanset.measure.prediction_tables import checked_array, checked_table, scored_table
 from cleanset.measure.sets import EvaluationSet, open_set
+from cleanset.progress import available_cores, tracked
+from cleanset.scoring.logits import top5
 from cleanset.sets.image_set import ImageSet
 from cleanset.validation import shown
 
 WIDTH = 80
 """Columns of the printed results."""
+SUM_TOLERANCE = 1e-3
+"""Rows of values from 0 to 1 whose sums are this close to 1 are probabilities, not logits."""
+BATCH_TOLERANCE = 0.01
+"""Share of the range of the logits by which they may differ in another batch: what bfloat16 rounds off."""
 EXPECTED = (
     "expected a callable on batches with transform=, a file that ends in .csv or .parquet, a table with the column "
     "image, or an array in the order of the set"
@@ -136,8 +150,6 @@ def evaluate(
     if transform is None:
         raise CleansetError(f"{named}: no transform; expected one from a PIL image to a tensor, such as timm's")
 
-    from cleanset.measure.batches import predict
-
     predictions, deterministic = predict(model, opened, transform, named, batch_size)
     return Results(opened, measured(named, predictions, {"deterministic": deterministic}), predictions)
 
@@ -176,6 +188,130 @@ def _checked(given: Any, name: str, images: EvaluationSet) -> tuple[pd.DataFrame
     if isinstance(given, pd.DataFrame) and not all(isinstance(each, int) for each in given.columns):
         columns = {str(column): given[column].tolist() for column in given.columns}
         return checked_table(columns, name, lambda row: f"row {row + 1}", images), None
-    # a tensor may be on a device, and need gradients
-    array = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
-    return checked_array(array, name, images), None
+    return checked_array(_array(given, f"{name}:"), name, images), None
+
+
+def _array(given: Any, name: str) -> NDArray[Any]:
+    """A tensor or array of real numbers as an array. Raises CleansetError, naming the model, for any other values."""
+    kind = f"{getattr(given, 'dtype', type(given).__name__)} {tuple(getattr(given, 'shape', ()))}"
+    try:
+        if hasattr(given, "detach"):  # a tensor may be on a device, need gradients, and have a type unknown to NumPy
+            given = given.detach().cpu()
+            given = given.double() if given.is_floating_point() else given
+        array = np.asarray(given)
+    except (TypeError, ValueError, RuntimeError, NotImplementedError) as error:  # sparse, nested, or without values
+        raise CleansetError(f"{name} {kind} that cannot be read ({reason(error)}); expected a dense array") from None
+    if array.dtype.kind not in "biuf" or np.ma.is_masked(given):
+        masked = ", some of them masked" if np.ma.is_masked(given) else ""
+        raise CleansetError(f"{name} {kind}{masked}; expected real numbers")
+    return array
+
+
+def predict(
+    model: Callable[[Any], Any], images: EvaluationSet, transform: Callable[[Any], Any], name: str, batch_size: int
+) -> tuple[pd.DataFrame, bool]:
+    """The predictions of a model, and whether its first batch gives the same logits again, and among other images.
+
+    Logits are ranked in float64 as `cleanset evaluate` ranks them. Raises CleansetError, naming the model, for what the
+    model or the transform raises, and for a model that does not give 1,000 finite logits for each image.
+    """
+    import torch
+
+    if not isinstance(batch_size, int | np.integer) or isinstance(batch_size, bool) or batch_size < 1:
+        raise CleansetError(f"batch_size {shown(batch_size)}; expected a whole number, at least 1")
+    files = [item.file for item in images.items]
+    columns: dict[str, list[Any]] = {}
+    deterministic = True
+    with ThreadPoolExecutor(available_cores()) as pool, _evaluating(model, name) as device, torch.inference_mode():
+
+        def logits_of(batch: Sequence[str]) -> NDArray[np.float64]:
+            return _logits(model, _inputs(batch, images, transform, name, pool), batch, name, device)
+
+        batches = [files[start : start + batch_size] for start in range(0, len(files), batch_size)]
+        for number, batch in enumerate(tracked(batches, len(batches), f"evaluate {name}")):
+            found = logits_of(batch)
+            if number == 0:
+                # the transform may be random, too
+                deterministic = np.array_equal(found, logits_of(batch)) and _is_independent(found, logits_of, batch)
+            for column, values in top5(found).items():
+                columns.setdefault(column, []).extend(values)
+    return scored_table(images.items, pd.DataFrame({"image_id": files, **columns})), deterministic
+
+
+def _is_independent(
+    found: NDArray[np.float64], logits_of: Callable[[Sequence[str]], NDArray[np.float64]], batch: Sequence[str]
+) -> bool:
+    """Whether the first image of a batch gets the same logits among copies of itself, up to rounding."""
+    copies = logits_of([batch[0]] * len(batch))
+    return bool((np.abs(copies - found[0]) <= BATCH_TOLERANCE * np.ptp(found[0])).all())
+
+
+@contextmanager
+def _evaluating(model: object, name: str) -> Iterator[Any]:
+    """Set a network to evaluation, as it was before at the end; the device of its first parameter."""
+    from torch import nn
+
+    if not isinstance(model, nn.Module):
+        yield None
+        return
+    for weight, value in model.named_parameters():
+        if nn.parameter.is_lazy(value) or value.is_meta:
+            raise CleansetError(f"{name}: {weight} has no values yet; expected a network with its weights")
+    training = [part for part in model.modules() if part.training]
+    model.eval()
+    try:
+        yield next((parameter.device for parameter in model.parameters()), None)
+    finally:
+        for part in training:
+            part.training = True
+
+
+def _inputs(
+    files: Sequence[str], images: EvaluationSet, transform: Callable[[Any], Any], name: str, pool: ThreadPoolExecutor
+) -> Any:
+    """A batch of transformed images, put together as torch's DataLoader does."""
+    from torch.utils.data import default_collate
+
+    def transformed(file: str) -> Any:
+        image = cast(Image.Image, images.read(file))  # a set in a folder is decoded when it is read
+        try:
+            return transform(image.convert("RGB"))
+        except (Exception, SystemExit) as error:  # whatever its code raises
+            raise CleansetError(f"{name}: the transform raises {_shown(error)} for {file}") from None
+
+    parts = list(pool.map(transformed, files))
+    try:
+        return default_collate(parts)
+    except (TypeError, RuntimeError) as error:
+        raise CleansetError(
+            f"{name}: the transform gives values of type {type(parts[0]).__name__} that make no batch "
+            f"({reason(error)}); expected tensors of one shape: torchvision's ToTensor makes one of an image"
+        ) from None
+
+
+def _logits(
+    model: Callable[[Any], Any], batch: Any, files: Sequence[str], name: str, device: Any
+) -> NDArray[np.float64]:
+    """The logits of a batch, of shape (n, 1000), in float64."""
+    try:
+        output = model(batch.to(device) if device is not None and hasattr(batch, "to") else batch)
+    except (Exception, SystemExit) as error:  # whatever its code raises
+        raise CleansetError(f"{name}: the model raises {_shown(error)} for a batch of {len(files)} images") from None
+    expected = f"expected logits of shape {(len(files), CLASSES)}"
+    if not hasattr(output, "__array__"):
+        raise CleansetError(f"{name}: the model gives a value of type {type(output).__name__}; {expected}")
+    if tuple(output.shape) != (len(files), CLASSES):
+        raise CleansetError(f"{name}: the model gives {output.dtype} {tuple(output.shape)}; {expected}")
+    logits = _array(output, f"{name}: the model gives").astype(np.float64)
+    finite = np.isfinite(logits).all(axis=1)
+    if not finite.all():
+        raise CleansetError(
+            f"{name}, {files[int(np.argmin(finite))]}: a logit is NaN or infinite; expected finite ones"
+        )
+    if (logits >= 0).all() and (np.abs(logits.sum(axis=1) - 1) < SUM_TOLERANCE).all():
+        raise CleansetError(f"{name}: the model gives probabilities; {expected}: leave out its softmax")
+    return logits
+
+
+def _shown(error: BaseException) -> str:
+    return f"{type(error).__name__} ({reason(error)})"
