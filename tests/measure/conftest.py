@@ -64,6 +64,18 @@ def whole_numbers(): return Changed(lambda logits: logits.long()), small
 def several(): return Changed(lambda logits: (logits, logits)), small
 def single_precision(): return Changed(lambda logits: logits @ torch.eye(1000)), small
 def random(): return Changed(lambda logits: logits + torch.rand_like(logits)), small
+def batch_normalised(): return Changed(lambda logits: logits - logits.mean(dim=0)), small
+def sparse(): return Changed(lambda logits: logits.to_sparse()), small
+def complex(): return Changed(lambda logits: logits + 0j), small
+def lazy(): return torch.nn.LazyLinear(1000), small
+def meta(): return Colours().to("meta"), small
+def state_dict(): return Colours().state_dict(), small
+
+def locked():
+    network = Colours()
+    network.lock = open(__file__)
+    return network, small
+
 def random_preprocessing(): return Colours(), noisy
 def leaving(): return Changed(lambda logits: sys.exit("bye")), small
 def leaving_at_once(): sys.exit("bye")

@@ -13,14 +13,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cleanset.errors import CleansetError
-from cleanset.files import remove_abandoned, sha256
+from cleanset.errors import CleansetError, reason
+from cleanset.files import remove_abandoned, sha256, write_text
 from cleanset.images.codec import decode, pixels_sha256
 from cleanset.images.preprocessing import Preprocessing
-from cleanset.measure.command_model import check_command, load_command
 from cleanset.measure.comparability import images_digest
 from cleanset.measure.prediction_tables import scored_table
-from cleanset.measure.predictions import NAMED_SCORES, PREDICTIONS, write_predictions
 from cleanset.measure.sets import EvaluationSet, Item
 from cleanset.measure.specs import CommandModel, ModuleModel, Spec, ZooModel, file_stems
 from cleanset.measure.user_model import (
@@ -28,7 +26,9 @@ from cleanset.measure.user_model import (
     NetworkError,
     among_classes,
     callable_of,
+    check_command,
     classes_digest,
+    load_command,
     load_module,
     random_image,
 )
@@ -39,12 +39,47 @@ from cleanset.scoring.models import LoadedModel, load_model, preprocessing_of, w
 from cleanset.scoring.scorer import Scorer, arithmetic
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, below_float64, code_of, library_versions, read_finished
-from cleanset.tables import read_table
+from cleanset.tables import (
+    CLASS,
+    FILE,
+    FLAG,
+    LOG_ODDS,
+    PROBABILITY,
+    SCORES,
+    SHA256,
+    TIER,
+    TOP5_CLASSES,
+    TOP5_PROBABILITIES,
+    Table,
+    nullable,
+    read_table,
+    write_table,
+)
 
 TRIED = 2
 """Images of random pixels that a network of a module is tried with."""
 REPEATED = 32
-"""Images at most, one batch, that go through a model twice to see whether it is deterministic."""
+"""Images at most, one batch, that go through a model three times to see whether it is deterministic."""
+ROUNDING = 1e-3
+"""Difference between the log-odds of an image in two batches, absolute and relative, that rounding may make."""
+
+
+PREDICTIONS = Table(
+    key=("file",),
+    file=FILE,  # within the set
+    class_index=CLASS,  # of the set
+    tier=nullable(TIER),
+    sha256=SHA256,  # of the bytes of the file
+    prediction=CLASS,  # the top-1 class
+    confidence=PROBABILITY,  # its softmax probability
+    correct=FLAG,
+    top5_class=TOP5_CLASSES,
+    top5_probability=TOP5_PROBABILITIES,
+    log_odds=LOG_ODDS,  # of the top-1 class
+)
+_SCORES: dict[str, Any] = SCORES.columns | {"image_id": FILE}
+NAMED_SCORES = Table(**_SCORES)
+"""SCORES of images that have any names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +144,13 @@ def _tried(name: str, loaded: LoadedModel, settings: Settings) -> str:
     with arithmetic(settings.precision):
         try:
             (scored,) = Scorer(loaded, settings.devices[0], settings.precision)([batch])
-        except (RuntimeError, TypeError) as error:  # a network that cannot be copied, or moved
-            raise CleansetError(f"{name}: cannot be copied to {settings.devices[0]} ({error})") from None
+        except CleansetError:
+            raise
+        except Exception as error:  # copying runs the network's own code, too
+            raise CleansetError(
+                f"{name}: cannot be copied to {settings.devices[0]} ({reason(error)}); expected a network that "
+                "copy.deepcopy copies"
+            ) from None
     # the weights alone do not tell two versions of the code apart
     digest = hashlib.sha256(loaded.preprocessing(random_image()).tobytes())
     for array in scored.columns.values():
@@ -207,16 +247,31 @@ def _finished(path: Path, made_from: MadeFrom) -> tuple[pd.DataFrame, dict[str, 
         return None
 
 
+def write_predictions(path: Path, table: pd.DataFrame, record: dict[str, Any]) -> None:
+    """Write predictions, and beside them as JSON what they were computed with and their SHA-256."""
+    write_table(path, table, PREDICTIONS)
+    content = record | {"predictions_sha256": sha256(path.read_bytes())}
+    write_text(path.with_suffix(".json"), json.dumps(content, indent=2) + "\n")
+
+
 def is_deterministic(model: NamedModel, images: EvaluationSet, settings: Settings) -> bool:
-    """Whether the first images get the same scores twice, in float64 or float32, where nothing else differs."""
+    """Whether the first images get the same scores twice, and the first one the same among copies of itself.
+
+    Computed in float64 or float32, where nothing else differs. Batch normalisation that was left in training, for
+    example, gives an image other scores among others.
+    """
     files = [item.file for item in images.items[: min(settings.batch_size, REPEATED)]]
     precision = settings.precision if settings.precision in ("float64", "float32") else "float32"
     settings = replace(settings, precision=precision, batch_size=len(files))
-    # two equal batches of one run: on a GPU worker processes start once
-    scores = score_few(model.loaded, images.read, settings, files * 2)
-    first, second = scores[: len(files)], scores[len(files) :]
-    columns = (name for name in scores if name != "image_id")
-    return all(np.array_equal(np.stack(first[name].tolist()), np.stack(second[name].tolist())) for name in columns)
+    # equal batches of one run: on a GPU worker processes start once
+    scores = score_few(model.loaded, images.read, settings, [*files * 2, *files[:1] * len(files)])
+    columns = [np.stack(scores[name].tolist()) for name in scores if name != "image_id"]
+    first, second, copies = (slice(len(files) * part, len(files) * (part + 1)) for part in range(3))
+    odds = scores["log_odds"].to_numpy()
+    # another place in the batch may round otherwise
+    return all(np.array_equal(each[first], each[second]) for each in columns) and np.allclose(
+        odds[copies], odds[0], rtol=ROUNDING, atol=ROUNDING
+    )
 
 
 def _against_float64(

@@ -41,7 +41,8 @@ def as_text(images: EvaluationSet, rows: Sequence[MeasuredModel], most: int) -> 
 def notes_of(rows: Sequence[MeasuredModel]) -> list[str]:
     """Notes on single models, for readers of their measures."""
     return [
-        f"{row.name} is not deterministic: the same images got other scores in a second run, so its numbers vary"
+        f"{row.name} is not deterministic: the same images got other scores in a second run or another batch, so its "
+        "numbers vary"
         for row in rows
         if row.is_deterministic is False
     ]

@@ -1,9 +1,4 @@
-"""Predictions among the classes of the images alone, for sets of natural shifts that have fewer than 1,000.
-
-ImageNet-R and ImageNet-A have images of 200 classes, and are measured so: D. Hendrycks and others, "The Many Faces of
-Robustness" (ICCV 2021) and "Natural Adversarial Examples" (CVPR 2021).
-
-A model of one's own: a callable of a Python module, and the contract that it has to keep.
+"""Custom models: a callable of a Python module or a command, and the contract that each has to keep.
 
 `MODULE:CALLABLE` names a callable without arguments that returns a network and its preprocessing:
 
@@ -14,13 +9,24 @@ A model of one's own: a callable of a Python module, and the contract that it ha
   as timm-bicubic-235-224), or a callable that maps a PIL image in mode RGB to pixels, uint8 of shape (3, size, size),
   red first; the size is the same for all images. On a GPU it is called in other processes: a function of a module, not
   a lambda.
+
+`command:PROGRAM ARGUMENT…` names a command, as a shell reads it. The path of a folder, whose PNGs are 224 x 224 pixels,
+is its last argument; it prints a line `file, wnid` for each of them, in any order. An answer becomes logits of 1 for
+the class and 0 for the others: its confidences tell nothing, and it has no gradient.
+
+Any network can be restricted to predictions among the classes of the images alone. ImageNet-R and ImageNet-A, which
+have images of 200 classes, are measured so: D. Hendrycks and others, "The Many Faces of Robustness" (ICCV 2021) and
+"Natural Adversarial Examples" (CVPR 2021).
 """
 
 import hashlib
 import importlib
 import re
+import shutil
+import subprocess
 import sys
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -31,11 +37,14 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
 
-from cleanset.dataset.ilsvrc import CLASSES
+from cleanset.dataset.ilsvrc import CLASSES, class_indices
 from cleanset.errors import CleansetError, reason
 from cleanset.files import sha256
+from cleanset.images import codec
 from cleanset.images.preprocessing import KERAS256, RES256CROP224, Preprocessing, ResizeAndCrop
-from cleanset.measure.specs import ModuleModel
+from cleanset.measure.prediction_files import printed_answers
+from cleanset.measure.specs import CommandModel, ModuleModel
+from cleanset.scoring.checkpoints import unusable_kind
 from cleanset.scoring.models import LoadedModel
 from cleanset.validation import shown
 
@@ -108,7 +117,12 @@ class CheckedNetwork(nn.Module):
                 f"{tuple(pixels.shape)}; expected logits: {remedy}"
             ) from None
         expected = (len(pixels), CLASSES)
-        if not isinstance(logits, Tensor) or logits.shape != expected or not logits.is_floating_point():
+        if (
+            not isinstance(logits, Tensor)
+            or logits.shape != expected
+            or not logits.is_floating_point()
+            or unusable_kind(logits)
+        ):
             raise NetworkError(f"{self._name}: the network gives {_kind(logits)}; expected logits, float {expected}")
         return logits
 
@@ -144,6 +158,9 @@ def load_module(spec: ModuleModel) -> LoadedModel:
     if not isinstance(network, nn.Module):
         raise CleansetError(f"{spec.text}: returns {_kind(network)} as its network; expected a torch.nn.Module")
     checked = CheckedNetwork(spec.text, network).eval().requires_grad_(False)
+    for key, tensor in network.state_dict(keep_vars=True).items():
+        if kind := unusable_kind(tensor):
+            raise CleansetError(f"{spec.text}: {key} of its network is {kind}; expected a network with its weights")
     # the engine only asks for the size and calls it
     chosen = cast(ResizeAndCrop, named(preprocessing, spec.text))
     return LoadedModel(checked, chosen, tensors_sha256(network))
@@ -241,7 +258,65 @@ def tensors_sha256(network: nn.Module) -> str:
 def _kind(value: object) -> str:
     """The kind of a value, for people."""
     if isinstance(value, Tensor):
-        return f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}"
+        return unusable_kind(value) or f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}"
     if isinstance(value, tuple):
         return f"a tuple of {len(value)}"
     return f"a value of type {type(value).__name__}"
+
+
+class CommandNetwork(nn.Module):
+    """The answers of a command to 8-bit copies of pixels: logits (n, 1000), without a gradient."""
+
+    def __init__(self, name: str, command: tuple[str, ...]) -> None:
+        super().__init__()
+        self._name, self._command = name, command
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Logits of shape (n, 1000). Raises CleansetError, naming the model, for a command that does not answer."""
+        levels = torch.round(pixels.detach().cpu().double() * 255).clamp(0, 255).to(torch.uint8)
+        # numbers tell the command nothing about the images
+        names = [f"{number:05d}.png" for number in range(len(levels))]
+        with tempfile.TemporaryDirectory() as folder:
+            for name, image in zip(names, levels.permute(0, 2, 3, 1).numpy(), strict=True):
+                Path(folder, name).write_bytes(codec.png(Image.fromarray(np.ascontiguousarray(image))))
+            classes = answered(self._output(folder), names, self._name)
+        found = torch.tensor([classes[name] for name in names], dtype=torch.int64, device=pixels.device)
+        return nn.functional.one_hot(found, CLASSES).to(pixels.dtype)
+
+    def _output(self, folder: str) -> str:
+        try:
+            done = subprocess.run([*self._command, folder], capture_output=True, stdin=subprocess.DEVNULL, check=False)
+        except OSError as error:
+            raise CleansetError(f"{self._name}: does not start ({reason(error)}); expected a program") from None
+        if done.returncode != 0:
+            said = done.stderr[-2000:].decode(errors="replace").strip().rpartition("\n")[2]
+            raise CleansetError(f"{self._name}: ends with exit code {done.returncode} ({shown(said)}); expected 0")
+        return done.stdout.decode(errors="replace")
+
+
+def answered(text: str, files: Collection[str], name: str) -> dict[str, int]:
+    """The class index of each file, from lines `file, wnid`.
+
+    Raises CleansetError, naming the model, for another line, and for a file without an answer or with two.
+    """
+    found = printed_answers(
+        text, files, name, class_indices().__contains__, kind="a wnid", expected="a wnid such as n01443537"
+    )
+    missing = sorted(set(files) - set(found))
+    if missing:
+        raise CleansetError(
+            f"{name}: no answer to {len(missing)} of {len(files)} images, {missing[0]} among them; expected a line "
+            "`file, wnid` for each"
+        )
+    return {file: class_indices()[wnid] for file, wnid in found.items()}
+
+
+def check_command(spec: CommandModel) -> None:
+    """Raise CleansetError unless the program of a command is there."""
+    if shutil.which(spec.command[0]) is None:
+        raise CleansetError(f"--model {spec.text}: no program {shown(spec.command[0])} here or on the PATH")
+
+
+def load_command(spec: CommandModel) -> LoadedModel:
+    """The command as a model; its digest is that of the line, since what the program is made of is not known."""
+    return LoadedModel(CommandNetwork(spec.text, spec.command).eval(), RES256CROP224, sha256(spec.text.encode()))

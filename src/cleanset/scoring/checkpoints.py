@@ -44,7 +44,10 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         shown = cut(repr(key), MAX_NAME)
         if not isinstance(key, str):
             raise CleansetError(f"{path}: a tensor under the key {shown}; expected keys that are text")
-        if kind := _unusable_kind(value, path.stat().st_size):
+        kind, size = unusable_kind(value), path.stat().st_size
+        if kind is None and value.numel() > size:  # one value, repeated by a stride of 0
+            kind = f"a tensor of {value.numel():,} values in a file of {size:,} bytes"
+        if kind is not None:
             raise CleansetError(f"{path}: {shown} is {kind}; expected dense tensors: save them as such")
     return table
 
@@ -138,18 +141,18 @@ def _is_table(content: object) -> bool:
     return isinstance(content, dict) and bool(content) and all(isinstance(value, Tensor) for value in content.values())
 
 
-def _unusable_kind(tensor: Tensor, file_size: int) -> str | None:
-    """The reason why a tensor cannot be a weight, such as a sparse tensor; None for an ordinary one."""
-    if tensor.is_nested:
-        return "a nested tensor"
-    if tensor.is_meta:
-        return "a meta tensor, which has no values"
-    if tensor.is_quantized:
-        return "a quantized tensor"
-    if tensor.layout is not torch.strided:
-        return "a sparse tensor"
-    if tensor.numel() > file_size:  # one value, repeated by a stride of 0
-        return f"a tensor of {tensor.numel():,} values in a file of {file_size:,} bytes"
+def unusable_kind(tensor: Tensor) -> str | None:
+    """The reason why a tensor has no values to compute with, such as a sparse tensor; None for an ordinary one."""
+    if nn.parameter.is_lazy(tensor):
+        return "a parameter without values yet"
+    for kind, is_so in (
+        ("a nested tensor", tensor.is_nested),
+        ("a meta tensor, which has no values", tensor.is_meta),
+        ("a quantized tensor", tensor.is_quantized),
+        ("a sparse tensor", tensor.layout is not torch.strided),
+    ):
+        if is_so:
+            return kind
     return None
 
 

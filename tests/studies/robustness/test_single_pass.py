@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.measure.predictions import NAMED_SCORES
+from cleanset.measure.run import NAMED_SCORES
 from cleanset.scoring.engine import Settings, score_shards
 from cleanset.scoring.logits import top5
 from cleanset.scoring.models import LoadedModel
