@@ -12,7 +12,7 @@ from cleanset.studies.training.study import TrainingStudy
 
 COLOURS = {"n01443537": (220, 90, 30), "n02165456": (200, 30, 60), "n07753592": (230, 210, 60)}
 """By wnid: goldfish, ladybug, banana."""
-PER_CLASS = 8
+PER_CLASS = 10
 RUN: dict[str, Any] = {
     "network": {"source": "timm", "name": "test_efficientnet"},
     "size": 32, "batch": 8, "epochs": 3, "rate": 0.003, "folds": 1, "test": ["original", "image_grey"],

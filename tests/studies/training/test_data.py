@@ -38,7 +38,7 @@ def test_the_tables(study: TrainingStudy) -> None:
     data.run(study)
     images = read_table(study.images, TRAINING_IMAGES)
     assert len(images) == len(COLOURS) * PER_CLASS
-    row = images.iloc[9]
+    row = images.iloc[PER_CLASS + 1]
     path = study.folder / "images" / "n02165456" / "01.jpg"
     assert (row["file"], row["class_index"], row["mask"]) == ("n02165456/01.jpg", 301, "n02165456/01.png")
     assert row["sha256"] == sha256(path.read_bytes())
@@ -46,7 +46,7 @@ def test_the_tables(study: TrainingStudy) -> None:
     assert images["left_out"].isna().all()
     folds = pd.read_csv(study.folds)
     assert folds.columns.tolist() == ["file", "class_index", "split", "fold"]
-    assert folds.groupby(["class_index", "fold"]).size().between(2, 3).all()
+    assert folds.groupby(["class_index", "fold"]).size().between(3, 4).all()
     assert folds.groupby("class_index")["split"].value_counts().unstack()["test"].tolist() == [2, 2, 2]
     before = study.images.read_bytes(), study.folds.read_bytes()
     data.run(study)
@@ -83,6 +83,21 @@ def test_a_crop_in_a_set_of_the_edition_is_refused(study: TrainingStudy) -> None
     path = study.edition.export("standard") / entry.file
     (study.folder / "images" / "n01443537" / "mine.png").write_bytes(path.read_bytes())
     refused(study, f"its bytes are those of {entry.image_id}, in the set of standard")
+
+
+@pytest.mark.parametrize("wnid", ["n01443537", "n02165456"])
+@pytest.mark.parametrize("suffix", ["png", "jpg"])
+def test_an_image_that_is_there_twice_is_refused(study: TrainingStudy, wnid: str, suffix: str) -> None:
+    """In one class or in two, with the same bytes or as another file of the same pixels."""
+    one, other = (study.folder / "images" / each for each in ("n01443537/00.jpg", f"{wnid}/again.{suffix}"))
+    if suffix == "jpg":
+        other.write_bytes(one.read_bytes())
+    else:
+        Image.open(one).save(other)
+    why = "what is trained on would be tested on" if wnid == "n01443537" else "an image has one class"
+    refused(
+        study, rf"{wnid}/again.{suffix}: its pixels are those of n01443537/00.jpg; expected each .*, since {why}: r"
+    )
 
 
 def test_an_unknown_folder_and_a_damaged_image(study: TrainingStudy) -> None:

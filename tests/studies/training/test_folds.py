@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
-from cleanset.studies.training.folds import fold_numbers, folds_table, rows_of_fold, split_names
+from cleanset.studies.training.folds import fold_numbers, folds_table, rows_of_fold, set_aside, split_names
 from tests.properties import examples
 
 CLASSES = [1, 1, 1, 1, 1, 301, 301, 301, 301, 301, 301]
@@ -61,3 +61,32 @@ def test_rows() -> None:
     assert sorted([*training, *left_out]) == list(range(11))
     assert rows_of_fold(table, 1, "fold_01")[1].tolist() == [4, 5]
     assert [len(rows) for rows in rows_of_fold(table, 0, "all")] == [11, 0]
+
+
+def table_of(sizes: list[int]) -> pd.DataFrame:
+    return pd.DataFrame({"class_index": [index for index, size in enumerate(sizes) for _ in range(size)]})
+
+
+@examples(50)
+@given(st.lists(st.integers(2, 60), min_size=1, max_size=5), st.integers(0, 99))
+def test_a_tenth_of_each_class_is_set_aside(sizes: list[int], seed: int) -> None:
+    images = table_of(sizes).assign(file=lambda table: table.index)
+    training, validation = set_aside(images, seed, "fold_01")
+    assert sorted([*training["file"], *validation["file"]]) == list(range(sum(sizes)))
+    counts = validation.groupby("class_index").size()
+    assert counts.tolist() == [max(1, round(0.1 * size)) for size in sizes]
+    assert validation.equals(set_aside(images, seed, "fold_01")[1])
+
+
+def test_folds_set_aside_other_images() -> None:
+    images = table_of([40, 40]).assign(file=lambda table: table.index)
+    one, other = (set_aside(images, 0, fold)[1]["file"].tolist() for fold in ("fold_01", "fold_02"))
+    assert one != other
+    assert one != set_aside(images, 1, "fold_01")[1]["file"].tolist()
+
+
+def test_a_class_of_which_nothing_would_be_left_is_named() -> None:
+    with pytest.raises(
+        CleansetError, match=r"^n01440764: one image to train on in fold_02; expected at least two, one"
+    ):
+        set_aside(table_of([1, 5]), 0, "fold_02")

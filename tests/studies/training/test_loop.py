@@ -46,6 +46,28 @@ def test_nothing_validated_never_stops_early() -> None:
     assert not stops_early([], 1)
 
 
+def test_an_epoch_before_the_attack_is_never_chosen() -> None:
+    """Clean losses fall in the warm-up and rise under attack; the loss under attack alone counts."""
+    rows = history(1.0, 0.1, 2.0, 3.0, 4.0)
+    for row, robust in zip(rows[2:], (9.0, 8.0, 8.5), strict=True):
+        row["validation_robust_loss"] = robust
+    assert [best_epoch(rows[:count], "robust_loss") for count in range(1, 6)] == [1, 2, 3, 4, 4]
+    assert [stops_early(rows[:count], 1, "robust_loss") for count in range(1, 6)] == [False] * 4 + [True]
+    assert best_epoch(rows) == 2
+
+
+def test_training_keeps_the_epoch_that_is_best_under_attack(tmp_path: Path) -> None:
+    class Attacked(ToyTask):
+        chosen_by = "robust_loss"
+
+        def validate(self, epoch: int) -> dict[str, float]:
+            return {"loss": float(epoch), **({"robust_loss": abs(epoch - 4.0)} if epoch > 2 else {})}
+
+    found = trained(Attacked(), tmp_path, epochs=6, early_stopping=1)
+    assert found.epoch == 4
+    assert len(found.history) == 5
+
+
 def test_training_stops_and_keeps_the_best_epoch(tmp_path: Path) -> None:
     losses = [3.0, 1.0, 2.0, 2.0, 0.5, 0.1]
     found = trained(ToyTask(losses), tmp_path / "a", epochs=6, early_stopping=2)
@@ -97,10 +119,10 @@ def test_an_interrupted_training_ends_with_the_same_weights(tmp_path: Path, keep
         pass
 
     class Stopping(ToyTask):
-        def validate(self) -> dict[str, float]:
-            if self.begun[-1] == 3:
+        def validate(self, epoch: int) -> dict[str, float]:
+            if epoch == 3:
                 raise StoppedError
-            return dict(super().validate())
+            return dict(super().validate(epoch))
 
     with pytest.raises(StoppedError):
         trained(Stopping(losses), tmp_path / "b", keep=keep)
@@ -143,19 +165,33 @@ def test_inner_settings_are_named() -> None:
     assert state_module._first_difference(folder._settings, other) == ("network.name", "a", "b")
 
 
-def test_a_damaged_state_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", [0, 70, 0.3, 0.5, 0.9, -1])
+def test_a_damaged_state_is_refused(tmp_path: Path, place: float) -> None:
+    """A flipped bit of a weight leaves a file that torch reads; it is named, and nothing is trained from it."""
     trained(ToyTask(), tmp_path)
-    (tmp_path / "state.pt").write_bytes(b"PK\x03\x04")
-    with pytest.raises(CleansetError, match=r"state.pt: not the state of a training; remove the folder"):
+    content = bytearray((tmp_path / "state.pt").read_bytes())
+    content[int(place * len(content)) if isinstance(place, float) else place] ^= 4
+    (tmp_path / "state.pt").write_bytes(content)
+    with pytest.raises(CleansetError, match=r"state.pt: damaged, or not the state of a training; .* remove the folder"):
         trained(ToyTask(), tmp_path)
+    assert (tmp_path / "state.pt").read_bytes() == content
+
+
+def test_a_state_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+    trained(ToyTask(), tmp_path)
+    path = tmp_path / "state.pt"
+    for content in (b"", b"PK\x03\x04", path.read_bytes()[:-1], path.read_bytes().partition(b"\n")[2]):
+        path.write_bytes(content)
+        with pytest.raises(CleansetError, match=r"state.pt: damaged, or not the state of a training"):
+            trained(ToyTask(), tmp_path)
 
 
 def test_a_full_disk_leaves_the_state_before(tmp_path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     class Filling(ToyTask):
-        def validate(self) -> dict[str, float]:
-            if self.begun[-1] == 3:
+        def validate(self, epoch: int) -> dict[str, float]:
+            if epoch == 3:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
             return {}
 

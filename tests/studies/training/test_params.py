@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import yaml
 from pydantic import ValidationError
-from torchvision.transforms import v2
 
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS
@@ -15,6 +14,7 @@ from cleanset.studies.training.params import (
     ALL_AUGMIX_OPERATIONS,
     AMOUNTS_TO,
     AUGMIX_OPERATIONS,
+    Adversarial,
     Run,
     SegmentationMeasures,
     TrainingParams,
@@ -71,13 +71,31 @@ def test_a_key_goes_before_the_protocol() -> None:
         ),
         ({"adversarial": {"eps": "4/255", "step": "8/255"}}, "step 0.0313725 is larger than eps 0.0156863; expected"),
         ({"recipe": "noise"}, "gaussian noise amounts to the test corruptions gaussian_noise, shot_noise"),
-        ({"recipe": "augmix", "augmix": {"all_ops": True}}, "Brightness amounts to the test corruption brightness"),
+        ({"recipe": "augmix", "augmix": {"all_ops": True}}, "Color amounts to the test corruption saturate"),
         ({"scenario": "image_brightness"}, "image_brightness amounts to the test corruption brightness"),
         ({"scenario": "indoors"}, "'indoors'; expected one of original, blur_background.*, generated_background$"),
         ({"steps": 5}, "expected epochs or steps, and not both"),
         ({"epoch": 5}, "unknown key 'epoch'; expected optimizer"),
         ({"folds": 13}, "runs.one.folds: 13; expected at most folds, 12"),
         ({"trained_on": ["fogg"]}, "unknown corruption 'fogg'"),
+        ({"warm_up_epochs": 50}, "warm_up_epochs 50 of 2 epochs; expected fewer than are trained: set fewer"),
+        ({"folds": 0, "early_stopping": 5}, "folds 0 leaves no images out for early_stopping 5; expected 1 or more"),
+        ({"folds": 0, "keep": "best"}, "folds 0 leaves no images out for keep 'best'; expected 1 or more folds"),
+        ({"folds": 0, "test": ["image_r"]}, r"folds 0 leaves no images out for test \['image_r'\]"),
+        ({"folds": 0, "max_tested": 3}, "folds 0 leaves no images out for max_tested 3"),
+        ({"folds": 0, "validation": "as_written"}, "folds 0 leaves no images out for validation 'as_written'"),
+        ({"recipe": "adversarial", "adversarial": {"eps": 4}}, "adversarial.eps 4 in Linf; expected less than 0.5, w"),
+        ({"recipe": "adversarial", "adversarial": {"eps": 0.5}}, "adversarial.eps 0.5 in Linf; expected less than 0"),
+        ({"recipe": "adversarial", "adversarial": {"eps": 200, "norm": "L2"}}, "eps 200 in L2; expected less than 194"),
+        ({"recipe": "adversarial", "adversarial": {"warm_up_epochs": 2}}, "adversarial.warm_up_epochs 2 of 2 epochs"),
+        ({"adversarial": {"eps": 0.1}}, "adversarial: settings of adversarial for recipe standard; expected none"),
+        ({"recipe": "adversarial", "augmix": {}}, "augmix: settings of augmix or augmix_mixing for recipe adversarial"),
+        ({"noise": {"largest": 0.1}}, "noise: settings of noise for recipe standard"),
+        ({"classes": ["n01443537", "n01443537"]}, "runs.one.classes: 'n01443537' twice; expected each once"),
+        ({"classes": ["n01443537", "n00000000"]}, "unknown class 'n00000000'; expected a wnid of ILSVRC2012"),
+        ({"test": ["original", "original"]}, "runs.one.test: 'original' twice; expected each once"),
+        ({"test": []}, "runs.one.test"),
+        ({"devices": 4, "batch": 2}, "devices 4 share batches of 2; expected at least one image each"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, keys: dict[str, Any], message: str) -> None:
@@ -97,14 +115,32 @@ def test_folds_have_names() -> None:
 
 
 def test_the_length_of_a_step() -> None:
-    assert run(adversarial={"eps": 0.1, "steps": 5}).adversarial.length == pytest.approx(0.05)
-    assert run(adversarial={"eps": 0.1, "steps": 1}).adversarial.length == pytest.approx(0.1)
-    assert run(adversarial={"eps": 0.1, "step": 0.02}).adversarial.length == pytest.approx(0.02)
+    assert Adversarial(eps=0.1, steps=5).length == pytest.approx(0.05)
+    assert Adversarial(eps=0.1, steps=1).length == pytest.approx(0.1)
+    assert Adversarial(eps=0.1, step=0.02).length == pytest.approx(0.02)
 
 
-def test_the_operations_are_those_of_torchvision() -> None:
-    assert set(AUGMIX_OPERATIONS) == set(v2.AugMix._PARTIAL_AUGMENTATION_SPACE)
-    assert set(ALL_AUGMIX_OPERATIONS) == set(v2.AugMix._AUGMENTATION_SPACE)
+def test_what_is_kept_is_said() -> None:
+    attacked = {"recipe": "adversarial", "adversarial": {"warm_up_epochs": 1}}
+    assert run().kept == "the smallest loss on images set aside"
+    assert run(keep="last").kept == "the last epoch"
+    assert (
+        run(**attacked).kept == "the smallest loss under attack on images set aside, of the epochs after 1 of warm-up"
+    )
+    assert run(recipe="adversarial").kept == "the smallest loss under attack on images set aside"
+    assert run(validation="as_written").kept == "the smallest loss on the images that are tested on"
+
+
+@pytest.mark.parametrize("protocol", ["own", "as_written", "as_coded"])
+def test_without_folds_the_last_epoch_is_kept(protocol: str) -> None:
+    found = run(folds=0, protocol=protocol)
+    assert (found.keep, found.early_stopping, found.test, found.kept) == ("last", None, None, "the last epoch")
+
+
+def test_nothing_is_chosen_by_what_is_reported_but_as_source_002_does() -> None:
+    assert run().validation == "set_aside"
+    assert run(protocol="as_written").validation == run(protocol="as_coded").validation == "as_written"
+    assert run(protocol="as_written", validation="set_aside").validation == "set_aside"
 
 
 def test_every_operation_has_its_corruptions() -> None:

@@ -179,16 +179,17 @@ def test_augmix_has_the_image_and_two_mixtures() -> None:
     batch = levels()
     views = AugmixTraining().views(batch)
     assert views.shape == (4, 3, 3, SIDE, SIDE)
-    assert views.dtype == torch.uint8
-    assert torch.equal(views[:, 0], batch)
+    assert torch.equal(views[:, 0], batch.float())
     assert not torch.equal(views[:, 1], views[:, 2])
     assert AugmixTraining(consistency=None).views(batch).shape == (4, 1, 3, SIDE, SIDE)
+    torch.manual_seed(5)
+    assert torch.equal(AugmixTraining().views(batch), views)
 
 
 def test_augmix_loss_is_cross_entropy_and_consistency() -> None:
     network, labels = convolutional().eval(), torch.arange(4) % 3
     torch.manual_seed(5)
-    views = AugmixTraining().views(levels()).float() / 255
+    views = AugmixTraining().views(levels()) / 255
     logits = [network(views[:, place]) for place in range(3)]
     wanted = functional.cross_entropy(logits[0], labels) + 12 * jensen_shannon([each.softmax(1) for each in logits])
     learnt = AugmixTraining()(network, views, labels, generator())
@@ -196,14 +197,3 @@ def test_augmix_loss_is_cross_entropy_and_consistency() -> None:
     assert torch.allclose(learnt.logits, logits[0], atol=1e-5)
     mixing = AugmixTraining(consistency=None)(network, views[:, 1:2], labels, generator())
     assert float(mixing.loss.detach()) == pytest.approx(float(functional.cross_entropy(logits[1], labels).detach()))
-
-
-def test_images_of_a_group_share_their_operations() -> None:
-    """Two equal images in one group differ only by their weights; with severity 1 and one chain hardly at all."""
-    torch.manual_seed(7)
-    batch = levels(1).repeat(2, 1, 1, 1)
-    alone = AugmixTraining(width=1, alpha=1e6, consistency=None, group=1).views(batch)[:, 0].int()
-    torch.manual_seed(7)
-    grouped = AugmixTraining(width=1, alpha=1e6, consistency=None, group=2).views(batch)[:, 0].int()
-    assert (grouped[0] - grouped[1]).abs().max() <= 2
-    assert (alone[0] - alone[1]).abs().max() > 20

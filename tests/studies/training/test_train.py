@@ -17,6 +17,8 @@ from safetensors.torch import load_file
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.studies.training import data, train
+from cleanset.studies.training.folds import read_fold
+from cleanset.studies.training.params import read_training_params
 from cleanset.studies.training.study import TrainingStudy
 from tests.checkouts import Checkout
 from tests.studies.training.coloured_study import coloured_study, write_params
@@ -49,13 +51,13 @@ def test_the_files_of_a_run(study: TrainingStudy) -> None:
     assert history.columns.tolist() == [
         "epoch", "step", "train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "rate",
     ]  # fmt: skip
-    # 18 images to train on, in batches of 8
+    # 21 images to train on, in batches of 8
     assert history["step"].tolist() == [2, 4, 6]
     record = json.loads(files.record.read_text())
     assert record["weights_sha256"] == sha256(first)
     assert record["data_sha256"] == sha256(study.images.read_bytes())
     assert record["settings"]["network"]["name"] == "test_efficientnet"
-    assert (record["training_images"], record["device"]) == (18, "cpu")
+    assert (record["training_images"], record["device"]) == (21, "cpu")
     tests = pd.read_csv(files.test)
     assert tests.columns.tolist() == ["scenario", "class_index", "images", "correct", "loss"]
     assert tests.groupby("scenario")["images"].sum().to_dict() == {"original": 6, "image_grey": 6}
@@ -96,6 +98,46 @@ def test_random_crops_with_workers(study: TrainingStudy) -> None:
     alone = weights(study)
     write_params(study, {"workers": 2}, one={"augmentation": "random_resized_crop"})
     assert weights(study) == alone
+
+
+ATTACKED: dict[str, Any] = {
+    "recipe": "adversarial",
+    "adversarial": {"eps": "4/255", "steps": 1, "warm_up_epochs": 2},
+    "epochs": 4,
+    "test": ["original"],
+}
+
+
+def test_an_epoch_that_never_saw_an_attack_is_not_kept(study: TrainingStudy) -> None:
+    """The loss under attack is measured from the first attack on, and decides."""
+    write_params(study, one=ATTACKED)
+    train.run(study, "one")
+    files = study.fold("one", FOLD)
+    history, record = pd.read_csv(files.history), json.loads(files.record.read_text())
+    under_attack = history["validation_robust_loss"]
+    assert under_attack.isna().tolist() == [True, True, False, False]
+    assert record["epoch"] == history["epoch"][under_attack.idxmin()]
+    assert record["kept"] == "the smallest loss under attack on images set aside, of the epochs after 2 of warm-up"
+    assert (under_attack >= history["validation_loss"])[2:].all()
+    assert (history["validation_robust_accuracy"] <= history["validation_accuracy"])[2:].all()
+
+
+@pytest.mark.parametrize(("validation", "counts"), [("set_aside", (21, 3, 6)), ("as_written", (24, 6, 6))])
+def test_what_is_validated_on(study: TrainingStudy, validation: str, counts: tuple[int, ...]) -> None:
+    """Two of ten images of each class are tested on; one of the others is set aside, or none as source 002 does."""
+    write_params(study, one={"validation": validation})
+    data = read_fold(study, read_training_params(study.params_yaml), "one", FOLD, torch.device("cpu"))
+    training, validated, tested = (set(each["file"]) for each in (data.training, data.validation, data.left_out))
+    assert (len(training), len(validated), len(tested)) == counts
+    assert not training & (validated | tested)
+    assert (validated == tested) is (validation == "as_written")
+    assert (data.settings()["training_images"], data.settings()["validation_images"]) == counts[:2]
+
+
+def test_steps_that_end_within_the_warm_up(study: TrainingStudy) -> None:
+    write_params(study, one=ATTACKED | {"epochs": None, "steps": 2})
+    with pytest.raises(CleansetError, match=r"^one, fold_01: adversarial.warm_up_epochs 2 of 2 epochs; expected fewer"):
+        train.run(study, "one")
 
 
 def killed_after_an_epoch(study: TrainingStudy) -> None:

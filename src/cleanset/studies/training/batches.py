@@ -27,7 +27,7 @@ SHIFT_SHARE = 12
 
 
 class Batch(NamedTuple):
-    """Views of images, uint8 (n, views, 3, size, size), their labels (n), and the seed of what is drawn for them."""
+    """Views of images in 0..255, (n, views, 3, size, size); their labels (n); the seed of what is drawn for them."""
 
     views: Tensor
     labels: Tensor
@@ -140,14 +140,14 @@ def _all_pixels(pixels: TrainingPixels, workers: int) -> Tensor:
     return found
 
 
-def pixel_batches(pixels: TrainingPixels, workers: int) -> Iterable[Tensor]:
-    """The pixels of each image in order, decoded ahead by worker processes if there are any."""
-    return _loader(_Images(pixels), workers)
+def pixel_batches(pixels: TrainingPixels, workers: int, size: int | None = None) -> Iterable[Tensor]:
+    """The pixels in order, decoded ahead by worker processes if there are any: `size` images at a time, or each."""
+    return _loader(_Images(pixels), workers, size)
 
 
-def _loader(dataset: Dataset[Any], workers: int) -> Iterable[Any]:
+def _loader(dataset: Dataset[Any], workers: int, size: int | None = None) -> Iterable[Any]:
     options: dict[str, Any] = {"prefetch_factor": 4, "worker_init_fn": _in_worker} if workers else {}
-    return DataLoader(dataset, batch_size=None, shuffle=False, num_workers=workers, **options)
+    return DataLoader(dataset, batch_size=size, shuffle=False, num_workers=workers, **options)
 
 
 def _in_worker(_: int) -> None:

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional
 
 from cleanset.edition.params import Model
@@ -19,7 +19,7 @@ from cleanset.studies.robustness.trained_models import normalised
 from cleanset.studies.training.batches import Batch, TrainingBatches, pixel_batches
 from cleanset.studies.training.folds import FoldData
 from cleanset.studies.training.images import TrainingPixels, in_scenario, pixels_of
-from cleanset.studies.training.loop import LOSS, Outcome
+from cleanset.studies.training.loop import LOSS, ROBUST_LOSS, Outcome
 from cleanset.studies.training.params import Network, Run
 from cleanset.studies.training.recipes import AdversarialTraining, AugmixTraining, GaussianNoise, Recipe, Standard
 
@@ -74,20 +74,18 @@ def recipe_of(run: Run) -> Recipe:
     if run.recipe in ("augmix", "augmix_mixing"):
         mixing = run.augmix
         consistency = mixing.consistency if run.recipe == "augmix" else None
-        return AugmixTraining(
-            mixing.width, mixing.depth, mixing.alpha, mixing.severity, consistency, mixing.all_ops, mixing.group
-        )
+        return AugmixTraining(mixing.width, mixing.depth, mixing.alpha, mixing.severity, consistency, mixing.all_ops)
     return GaussianNoise(run.noise.largest) if run.recipe == "noise" else Standard()
 
 
 @dataclass(eq=False)
 class Classification:
-    """A network that learns the classes of images; `left_out` are those that it is validated on, with `labels`."""
+    """A network that learns the classes of images; `validated` are those that it is validated on, with `labels`."""
 
     data: FoldData
     network: nn.Module
     training: TrainingBatches
-    left_out: TrainingPixels | None
+    validated: TrainingPixels | None
     labels: NDArray[np.int64]
 
     @classmethod
@@ -108,13 +106,13 @@ class Classification:
             data.params.workers,
             data.share,
         )
-        left_out, pixels = data.left_out, None
-        if len(left_out):
-            left_out = in_scenario(left_out, run.scenario)
-            pixels = pixels_of(*sources, left_out, size, run.scenario, data.params.seed)
+        validated, pixels = data.validation, None
+        if len(validated):
+            validated = in_scenario(validated, run.scenario)
+            pixels = pixels_of(*sources, validated, size, run.scenario, data.params.seed)
         # weights in the order of channels last: half as long again on a CPU otherwise
         network = network.to(data.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-        return cls(data, network, batches, pixels, data.labels(left_out))
+        return cls(data, network, batches, pixels, data.labels(validated))
 
     @property
     def name(self) -> str:
@@ -139,12 +137,21 @@ class Classification:
         accuracy = (learnt.logits.argmax(dim=1) == labels).float().mean()
         return Outcome(learnt.loss, len(labels), {"accuracy": accuracy})
 
-    def validate(self) -> Mapping[str, float]:
-        """Mean loss and accuracy on the images left out."""
-        if self.left_out is None:
+    @property
+    def chosen_by(self) -> str:
+        """The measure of validation by which an epoch is chosen."""
+        return ROBUST_LOSS if self.data.run.is_attacked else LOSS
+
+    def validate(self, epoch: int) -> Mapping[str, float]:
+        """Mean loss and accuracy on the images to validate on; from the first attack on, those under attack, too."""
+        if self.validated is None:
             return {}
-        losses, correct = self.answers(self.left_out, self.labels)
-        return {LOSS: float(losses.mean()), "accuracy": float(correct.mean())}
+        losses, correct = self.answers(self.validated, self.labels)
+        found = {LOSS: float(losses.mean()), "accuracy": float(correct.mean())}
+        if self.data.run.is_attacked and epoch > self.data.run.adversarial.warm_up_epochs:
+            losses, correct = self.answers(self.validated, self.labels, is_attacked=True)
+            found |= {ROBUST_LOSS: float(losses.mean()), "robust_accuracy": float(correct.mean())}
+        return found
 
     inner_name = "1"
     """The name of the library's network in its weights, behind the normalisation."""
@@ -163,29 +170,26 @@ class Classification:
             found.append(test_rows(scenario, images["class_index"].tolist(), losses, correct))
         return pd.concat(found[1:] or found, ignore_index=True)
 
-    def answers(self, pixels: TrainingPixels, labels: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Cross-entropy (float64) and correctness of each image, in evaluation mode."""
+    def answers(
+        self, pixels: TrainingPixels, labels: NDArray[np.int64], *, is_attacked: bool = False
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Cross-entropy (float64) and correctness of each image, in evaluation mode; under the attack if asked for."""
         self.network.eval()
         losses, correct, first = [], [], 0
-        for group in _groups(pixel_batches(pixels, self.training.workers), TESTED_AT_A_TIME):
+        # the same starts at every epoch, so that epochs can be compared
+        generator = torch.Generator(self.data.device).manual_seed(self.data.run.seed)
+        for group in pixel_batches(pixels, self.training.workers, TESTED_AT_A_TIME):
             wanted = torch.from_numpy(labels[first : first + len(group)])
+            images = group.to(self.data.device).float() / 255
+            if is_attacked:
+                recipe = cast(AdversarialTraining, self.training.recipe)
+                images = recipe.ascent(self.network, images, wanted.to(self.data.device), generator)
             with torch.no_grad():
-                logits = self.network(group.to(self.data.device).float() / 255).cpu().double()
+                logits = self.network(images).cpu().double()
             losses.append(functional.cross_entropy(logits, wanted, reduction="none"))
             correct.append(logits.argmax(dim=1) == wanted)
             first += len(group)
         return torch.cat(losses).numpy(), torch.cat(correct).numpy()
-
-
-def _groups(images: Any, size: int) -> Iterator[Tensor]:
-    group: list[Tensor] = []
-    for image in images:
-        group.append(image)
-        if len(group) == size:
-            yield torch.stack(group)
-            group = []
-    if group:
-        yield torch.stack(group)
 
 
 def test_rows(

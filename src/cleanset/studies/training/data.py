@@ -52,8 +52,8 @@ class Folders:
 def run(study: TrainingStudy) -> None:
     """Read every training image and its mask; write data/images.parquet and data/folds.csv.
 
-    Raises CleansetError for an image of the edition, one that cannot be read, a mask that does not fit, a mask that is
-    missing where a run segments, and a class with fewer images than folds.
+    Raises CleansetError for an image of the edition, one that cannot be read, one that is there twice, a mask that does
+    not fit, a mask that is missing where a run segments, and a class with fewer images than folds.
     """
     params = read_training_params(study.params_yaml)
     check_known("mask format", params.data.mask_format, LABEL_FORMATS)
@@ -63,6 +63,7 @@ def run(study: TrainingStudy) -> None:
     folders = Folders(*places, params.data.mask_format, len({wnid for _, wnid in found}))
     images = training_images(found, folders)
     held_out.check(zip(images["file"], images["sha256"], images["pixels_sha256"], strict=True))
+    check_duplicates(images)
     check_masks(images, params, folders)
     folds = folds_table(images["file"].tolist(), images["class_index"].tolist(), params.folds, params.seed)
     write_table(study.images, images, TRAINING_IMAGES)
@@ -115,6 +116,21 @@ def facts(folders: Folders, image: tuple[str, str]) -> Facts:
     masked = MaskedImage(file, file, wnid, decoded.size, None)
     row = mask_table([masked], {file: MaskFile(folders.masks / name, name, source)}, is_placed=False).iloc[0]
     return (file, *digests, name, row["mask_sha256"], row["left_out"])
+
+
+def check_duplicates(images: pd.DataFrame) -> None:
+    """Raise CleansetError for images of the same pixels: of two folds or of two classes, whatever their bytes."""
+    twice = images[images.duplicated("pixels_sha256", keep=False)]
+    if twice.empty:
+        return
+    one, other = twice[twice["pixels_sha256"] == twice["pixels_sha256"].iloc[0]].iloc[:2].to_dict("records")
+    is_of_one_class = one["class_index"] == other["class_index"]
+    why = "what is trained on would be tested on" if is_of_one_class else "an image has one class"
+    count = len(twice) - twice["pixels_sha256"].nunique()
+    raise CleansetError(
+        f"{other['file']}: its pixels are those of {one['file']}; expected each image once, since {why}: remove one of "
+        f"them ({count:,} image{'s' * (count > 1)} in all are there again)"
+    )
 
 
 def check_masks(images: pd.DataFrame, params: TrainingParams, folders: Folders) -> None:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 TRAIN, TEST = "train", "test"
 TEST_SHARE = 0.2
 """Share of each class that the single split tests on, rounded to whole images."""
+VALIDATION_SHARE = 0.1
+"""Share of each class of a fold's other images that it is validated on, rounded to whole images."""
 
 
 def fold_numbers(classes: Sequence[int], folds: int, seed: int) -> NDArray[np.int64]:
@@ -89,6 +91,22 @@ def rows_of_fold(table: pd.DataFrame, count: int, name: str) -> tuple[NDArray[np
     return np.flatnonzero(~left_out), np.flatnonzero(left_out)
 
 
+def set_aside(images: pd.DataFrame, seed: int, fold: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows to train on, and those to validate on: of each class VALIDATION_SHARE, at least one.
+
+    Raises CleansetError for a class with fewer than two images.
+    """
+    aside = np.zeros(len(images), np.bool_)
+    for class_index, rows in _shuffled(images["class_index"].tolist(), seed, f"validation of {fold}"):
+        if len(rows) < 2:
+            raise CleansetError(
+                f"{wnids()[class_index]}: one image to train on in {fold}; expected at least two, one of them to "
+                "validate on: add images"
+            )
+        aside[rows[: max(1, round(VALIDATION_SHARE * len(rows)))]] = True
+    return images[~aside].reset_index(drop=True), images[aside].reset_index(drop=True)
+
+
 @dataclass(frozen=True)
 class Share:
     """The part of each batch that this process gets, of `processes` in all: `rank` from 0."""
@@ -103,9 +121,10 @@ ALONE = Share()
 
 @dataclass(frozen=True, eq=False)
 class FoldData:
-    """A fold of a run: rows of TRAINING_IMAGES to train on, and those left out; `classes` are their class indices.
+    """A fold of a run: rows of TRAINING_IMAGES to train on, to validate on, and those left out, which it is tested on.
 
-    The network's class k is `classes[k]`. `share`: of each batch, where several processes train.
+    `classes` are their class indices; the network's class k is `classes[k]`. `share`: of each batch, where several
+    processes train.
     """
 
     study: TrainingStudy
@@ -113,6 +132,7 @@ class FoldData:
     run_name: str
     fold: str
     training: pd.DataFrame
+    validation: pd.DataFrame
     left_out: pd.DataFrame
     classes: list[int]
     device: "torch.device"
@@ -143,6 +163,7 @@ class FoldData:
             "threads": self.params.threads,
             "classes": [wnids()[class_index] for class_index in self.classes],
             "training_images": len(self.training),
+            "validation_images": len(self.validation),
             "data_sha256": sha256(self.study.images.read_bytes()),
             "folds_sha256": sha256(self.study.folds.read_bytes()),
         }
@@ -162,14 +183,20 @@ def read_fold(
             f"{study.folds}: of other images than {study.images.name}; expected the same: run dvc repro"
         )
     training, left_out = (_of_classes(images.iloc[rows], run) for rows in rows_of_fold(folds, run.folds, fold))
-    if run.max_tested is not None:
-        left_out = left_out.groupby("class_index").head(run.max_tested).reset_index(drop=True)
+    validation = left_out
+    if run.folds and run.validation == "set_aside":
+        training, validation = set_aside(training, params.seed, fold)
+    validation, left_out = (_at_most(rows, run.max_tested) for rows in (validation, left_out))
     classes = sorted(set(training["class_index"].tolist()))
     wanted = {class_indices()[wnid] for wnid in run.classes or []} - set(classes)
     if wanted:
         missing = ", ".join(wnids()[class_index] for class_index in sorted(wanted))
         raise CleansetError(f"runs.{name}.classes: no training images of {missing}; expected classes that have some")
-    return FoldData(study, params, name, fold, training, left_out, classes, device, share)
+    if len(classes) < 2:
+        raise CleansetError(
+            f"runs.{name}: training images of {len(classes)} class; expected at least two classes to tell apart"
+        )
+    return FoldData(study, params, name, fold, training, validation, left_out, classes, device, share)
 
 
 def _of_classes(images: pd.DataFrame, run: Run) -> pd.DataFrame:
@@ -177,3 +204,8 @@ def _of_classes(images: pd.DataFrame, run: Run) -> pd.DataFrame:
         return images.reset_index(drop=True)
     wanted = [class_indices()[wnid] for wnid in run.classes]
     return images[images["class_index"].isin(wanted)].reset_index(drop=True)
+
+
+def _at_most(images: pd.DataFrame, count: int | None) -> pd.DataFrame:
+    """The first images of each class."""
+    return images if count is None else images.groupby("class_index").head(count).reset_index(drop=True)

@@ -16,13 +16,15 @@ from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from cleanset.errors import CleansetError
-from cleanset.files import remove_abandoned, replacing
+from cleanset.files import remove_abandoned, replacing, sha256
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.training.folds import ALONE, Share
 from cleanset.studies.training.params import Optimization
 from cleanset.validation import shown
 
 LOSS = "loss"
+ROBUST_LOSS = "robust_loss"
+"""The loss under the attack that a network is trained against."""
 Batch = TypeVar("Batch")
 Row = dict[str, float]
 """A line of the history: epoch, step, train_*, validation_*, rate."""
@@ -41,7 +43,7 @@ _STATE_REMEDY = "remove the folder to begin again"
 
 
 class StateFolder:
-    """A folder with the state after the last finished epoch.
+    """A folder with the state after the last finished epoch: a line with a SHA-256, and the bytes that it is of.
 
     `settings`: everything that the result depends on, of JSON's types; a state of other settings is refused.
     """
@@ -57,11 +59,15 @@ class StateFolder:
         path = self.folder / STATE_FILE
         if not path.is_file():
             return None
-        try:
-            content = torch.load(path, map_location="cpu", weights_only=True)
-            settings, state = content["settings"], content["state"]
-        except Exception:  # torch.load raises whatever the bytes lead it to
-            raise CleansetError(f"{path}: not the state of a training; {_STATE_REMEDY}") from None
+        # torch itself reads a weight with a flipped bit as another weight
+        digest, _, content = path.read_bytes().partition(b"\n")
+        if digest != sha256(content).encode():
+            raise CleansetError(
+                f"{path}: damaged, or not the state of a training; expected the bytes whose SHA-256 it begins with: "
+                f"{_STATE_REMEDY}"
+            )
+        found = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        settings, state = found["settings"], found["state"]
         if (key := _first_difference(settings, self._settings)) is not None:
             name, found, wanted = key
             raise CleansetError(
@@ -76,8 +82,9 @@ class StateFolder:
         # into memory first: torch's own writer reports a full disk as an error of its own
         buffer = io.BytesIO()
         torch.save({"settings": self._settings, "state": dict(state)}, buffer)
+        content = buffer.getvalue()
         with replacing(self.folder / STATE_FILE) as partial:
-            partial.write_bytes(buffer.getbuffer())
+            partial.write_bytes(b"%b\n%b" % (sha256(content).encode(), content))
 
 
 def _first_difference(one: Any, other: Any, name: str = "settings") -> tuple[str, Any, Any] | None:
@@ -119,8 +126,15 @@ class Task(Protocol[Batch]):
     def loss(self, network: nn.Module, batch: Batch, epoch: int) -> Outcome:
         """The loss; `network` is the task's own, or what shares its gradients with other processes."""
 
-    def validate(self) -> Mapping[str, float]:
-        """Measures in evaluation mode on the images left out, LOSS among them; empty if there are none."""
+    @property
+    def chosen_by(self) -> str:
+        """The measure of validation whose smallest value says which epoch is kept, and when training ends early."""
+
+    def validate(self, epoch: int) -> Mapping[str, float]:
+        """Measures after an epoch, in evaluation mode on the images to validate on; empty if there are none.
+
+        An epoch without the measure `chosen_by` is never chosen.
+        """
 
 
 class Progress(NamedTuple):
@@ -177,13 +191,13 @@ def train(
     stepping = _Stepping(task, settings, network, optimizer, scheduler, steps, step)
     start = perf_counter() - trained.seconds
     for epoch in range(first, math.ceil(steps / per_epoch) + 1):
-        if settings.early_stopping is not None and stops_early(trained.history, settings.early_stopping):
+        if settings.early_stopping and stops_early(trained.history, settings.early_stopping, task.chosen_by):
             break
         means = stepping.epoch(epoch, trained, start, report)
-        validation = _from_first(task.validate() if share.rank == 0 else {}, share)
+        validation = _from_first(task.validate(epoch) if share.rank == 0 else {}, share)
         row = {"epoch": epoch, "step": stepping.step, **means, **{f"validation_{k}": v for k, v in validation.items()}}
         trained.history.append({**row, "rate": float(optimizer.param_groups[0]["lr"])})
-        if settings.keep == "last" or epoch == best_epoch(trained.history):
+        if settings.keep == "last" or epoch == best_epoch(trained.history, task.chosen_by):
             trained.weights, trained.epoch = _copy(task.network.state_dict()), epoch
         trained.seconds = perf_counter() - start
         if share.rank == 0:
@@ -254,17 +268,16 @@ def epoch_seed(seed: int, epoch: int) -> int:
     return change_seed(image_seed(seed, "training"), "epoch", "order", epoch)
 
 
-def best_epoch(history: Sequence[Row]) -> int:
-    """The first epoch with the smallest validation loss; the last one if nothing was validated."""
-    key = f"validation_{LOSS}"
-    if not history or key not in history[0]:
-        return int(history[-1]["epoch"]) if history else 0
-    return int(min(history, key=lambda row: row[key])["epoch"])
+def best_epoch(history: Sequence[Row], measure: str = LOSS) -> int:
+    """The first epoch with the smallest measure of validation; the last one as long as none has the measure."""
+    key = f"validation_{measure}"
+    chosen = min((row for row in history if key in row), key=lambda row: row[key], default=None)
+    return int((chosen or history[-1])["epoch"])
 
 
-def stops_early(history: Sequence[Row], patience: int) -> bool:
-    """Whether the last `patience` epochs brought no smaller validation loss."""
-    return bool(history) and history[-1]["epoch"] - best_epoch(history) >= patience
+def stops_early(history: Sequence[Row], patience: int, measure: str = LOSS) -> bool:
+    """Whether the last `patience` epochs brought no smaller measure of validation."""
+    return bool(history) and history[-1]["epoch"] - best_epoch(history, measure) >= patience
 
 
 def _scheduler(optimizer: torch.optim.Optimizer, settings: Optimization, steps: int, per_epoch: int) -> Any:

@@ -10,9 +10,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
+from cleanset.dataset.ilsvrc import class_indices
 from cleanset.errors import CleansetError
 from cleanset.parsing import read_yaml
-from cleanset.studies.attacks.base import Fraction, Norm
+from cleanset.studies.attacks.base import EachOnce, Fraction, Norm
 from cleanset.studies.robustness.corruptions.params import corruptions_of
 from cleanset.studies.robustness.results import check_names
 from cleanset.studies.robustness.scenarios.params import GENERATED, SCENARIOS, Baselines
@@ -56,12 +57,14 @@ TRANSFORMERS = ("vit", "swin", "deit", "beit", "dpt", "test_vit")
 AS_WRITTEN: dict[str, Any] = {"optimizer": "sgd", "rate": 0.01, "momentum": 0.9, "epochs": 100, "batch": 16}
 AS_WRITTEN_TRANSFORMER: dict[str, Any] = {"optimizer": "adam", "rate": 1e-4, "epochs": 200, "batch": 16}
 AS_CODED: dict[str, Any] = {"optimizer": "adam", "rate": 1e-3, "epochs": 200, "batch": 128, "folds": 1}
-OF_SOURCE_002: dict[str, Any] = {"size": 224, "schedule": "constant", "augmentation": "none", "keep": "best"}
+OF_SOURCE_002: dict[str, Any] = {
+    "size": 224, "schedule": "constant", "augmentation": "none", "keep": "best", "validation": "as_written",
+}  # fmt: skip
 
 # the text has the crop, the batch and the length; the rest is that of MMSegmentation's schedule of 40,000 iterations
 AS_WRITTEN_SEGMENTATION: dict[str, Any] = {
     "size": 256, "batch": 4, "steps": 40_000, "schedule": "poly", "augmentation": "none", "keep": "last", "folds": 1,
-    "test": NAMED_TESTS["table_6"],
+    "validation": "as_written", "test": NAMED_TESTS["table_6"],
 }  # fmt: skip
 SEGMENTATION_CHOICES = {
     "recipe": ("standard",),
@@ -78,7 +81,18 @@ def _known_scenario(name: str) -> str:
     return name
 
 
+def _known_wnid(name: str) -> str:
+    if name not in class_indices():
+        raise ValueError(f"unknown class {shown(name)}; expected a wnid of ILSVRC2012, such as n01440764")
+    return name
+
+
 Scenario = Annotated[str, AfterValidator(_known_scenario)]
+Wnid = Annotated[str, AfterValidator(_known_wnid)]
+OF_LEFT_OUT = ("early_stopping", "keep", "validation", "test", "max_tested")
+"""Keys about images that are left out of training."""
+RECIPES_OF_SECTIONS = {"adversarial": ("adversarial",), "augmix": ("augmix", "augmix_mixing"), "noise": ("noise",)}
+"""The recipes that a section of settings is of."""
 
 
 class Data(Section):
@@ -139,8 +153,8 @@ class Augmix(Section):
     """AugMix: `width` chains of `depth` operations (null: 1 to 3), mixed with weights of Dirichlet and Beta `alpha`.
 
     `consistency`: the weight of the Jensen-Shannon divergence between the predictions of an image and two mixtures of
-    it. `all_ops`: also the operations that amount to test corruptions. `group`: images that share their operations; 1
-    as published.
+    it. `all_ops`: also the operations that amount to test corruptions. `severity`: 10 draws from all magnitudes; its
+    authors' scripts have 3 for CIFAR and 1 for ImageNet.
     """
 
     width: Annotated[int, Field(ge=1, le=10)] = 3
@@ -149,7 +163,6 @@ class Augmix(Section):
     severity: Annotated[int, Field(ge=1, le=10)] = 3
     consistency: NotNegative = 12.0
     all_ops: bool = False
-    group: Annotated[int, Field(ge=1, le=65_536)] = 1
 
 
 class Noise(Section):
@@ -163,8 +176,8 @@ class Optimization(Section):
 
     `momentum`: of sgd only. `epochs` or `steps`, not both. `early_stopping`: the number of epochs without a smaller
     validation loss after which training ends; null: never. `keep`: the weights of the epoch with the smallest
-    validation loss, or of the last one. `precision`: bfloat16 is torch's autocast. `devices`: GPUs, or processes on
-    the CPU, that share each batch.
+    validation loss (under attack, where that is trained against), or of the last one. `precision`: bfloat16 is torch's
+    autocast. `devices`: GPUs, or processes on the CPU, that share each batch.
     """
 
     optimizer: Literal["sgd", "adam", "adamw"] = "adamw"
@@ -186,18 +199,39 @@ class Optimization(Section):
     def _one_length(self) -> "Optimization":
         if (self.epochs is None) == (self.steps is None):
             raise ValueError("expected epochs or steps, and not both")
+        if self.devices > self.batch:
+            raise ValueError(f"devices {self.devices} share batches of {self.batch}; expected at least one image each")
         return self
+
+    @model_validator(mode="after")
+    def _warm_up_ends(self) -> "Optimization":
+        if self.epochs is not None:
+            self.check_warm_up(self.epochs)
+        return self
+
+    def warm_ups(self) -> dict[str, int]:
+        """The epochs of each warm-up, by key."""
+        return {"warm_up_epochs": self.warm_up_epochs}
+
+    def check_warm_up(self, epochs: int) -> None:
+        """Raise ValueError for a warm-up as long as the training, of that number of epochs."""
+        for key, warm_up in self.warm_ups().items():
+            if warm_up >= epochs:
+                raise ValueError(f"{key} {warm_up} of {epochs} epochs; expected fewer than are trained: set fewer")
 
 
 class Run(Optimization):
     """A training run: recipe, network, data, and how weights are sought.
 
     `protocol` gives the keys that a run leaves out: own (the defaults), or those of source 002, as its text says
-    (as_written) or as its published script does (as_coded). `folds`: 0 trains on all images and validates on none; 1
-    trains on 80 and validates on 20 of 100; n trains n times, each time without one fold. `classes`: wnids,
+    (as_written) or as its published script does (as_coded). `folds`: 0 trains on all images, tests on none and keeps
+    the last epoch; 1 leaves 20 of 100 out to test on; n trains n times, each time without one fold. `classes`: wnids,
     or ximagenet_12, the paper's; null: all of the data. `test`: scenarios that the kept weights are tested on, on the
     images left out, or those of the paper's table_2 or table_6; null: that of the run.
-    `max_tested`: of the images left out, the most of each class that are validated and tested on; null: all.
+    `validation`: set_aside validates on a tenth of each class of the images that are not tested on, and does not train
+    on them; as_written validates on the images that are tested on, as source 002 does, so that its results are of
+    epochs that were chosen by them. `max_tested`: the most images of each class that are validated and tested on; null:
+    all.
     `trained_on`: the corruptions that the run's operations amount to, which its model is then not tested on as unseen.
     """
 
@@ -208,19 +242,25 @@ class Run(Optimization):
     noise: Noise = Noise()
     network: Network
     scenario: Scenario = ORIGINAL
-    test: list[Scenario] | None = None
+    test: Annotated[list[Scenario], Field(min_length=1), EachOnce] | None = None
     protocol: Protocol = "own"
     size: Annotated[int, Field(ge=16, le=2048)] = 224
     augmentation: Literal["none", "shift_and_mirror", "random_resized_crop"] = "shift_and_mirror"
-    classes: Annotated[list[str], Field(min_length=2)] | None = None
+    classes: Annotated[list[Wnid], Field(min_length=2), EachOnce] | None = None
     folds: Annotated[int, Field(ge=0, le=100)] = 1
+    validation: Literal["set_aside", "as_written"] = "set_aside"
     max_tested: Count | None = None
     trained_on: Annotated[list[str], Field(default_factory=list)]
 
     @model_validator(mode="before")
     @classmethod
     def _by_protocol(cls, content: object) -> object:
-        return content if not isinstance(content, Mapping) else _of_protocol(content) | dict(content)
+        if not isinstance(content, Mapping):
+            return content
+        given = _of_protocol(content)
+        if content.get("folds") == 0:
+            given = {key: value for key, value in given.items() if key not in OF_LEFT_OUT} | {"keep": "last"}
+        return given | dict(content)
 
     @field_validator("classes", mode="before")
     @classmethod
@@ -249,6 +289,55 @@ class Run(Optimization):
                 if getattr(self, key) not in allowed:
                     raise ValueError(f"{key} {getattr(self, key)}; expected {' or '.join(allowed)} for segmentation")
         return self
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> "Run":
+        for key in () if self.folds else OF_LEFT_OUT:
+            if key in self.model_fields_set and getattr(self, key) not in (None, "last"):
+                raise ValueError(
+                    f"folds 0 leaves no images out for {key} {shown(getattr(self, key))}; expected 1 or more folds: "
+                    f"set folds, or leave {key} out"
+                )
+        for section, recipes in RECIPES_OF_SECTIONS.items():
+            if section in self.model_fields_set and self.recipe not in recipes:
+                raise ValueError(
+                    f"{section}: settings of {' or '.join(recipes)} for recipe {self.recipe}; expected none: set the "
+                    f"recipe, or leave {section} out"
+                )
+        if self.is_attacked:
+            self._check_attack()
+        return self
+
+    def _check_attack(self) -> None:
+        """Raise ValueError for an attack from which nothing can be learnt."""
+        how = self.adversarial
+        grey = 0.5 if how.norm == "Linf" else 0.5 * (3 * self.size**2) ** 0.5
+        if how.eps >= grey:
+            raise ValueError(
+                f"adversarial.eps {how.eps:g} in {how.norm}; expected less than {grey:.4g}, where every image may "
+                "become the same grey one: pixels are in 0..1, so write 4/255 for 4 of 255 levels"
+            )
+
+    def warm_ups(self) -> dict[str, int]:
+        """The epochs of each warm-up, by key: of the rate, and before the attack begins."""
+        before_attack = {"adversarial.warm_up_epochs": self.adversarial.warm_up_epochs} if self.is_attacked else {}
+        return super().warm_ups() | before_attack
+
+    @property
+    def is_attacked(self) -> bool:
+        """Whether the run is trained on, and its epoch chosen by, images under attack."""
+        return self.recipe == "adversarial"
+
+    @property
+    def kept(self) -> str:
+        """Which epoch's weights are kept, and why."""
+        if self.keep == "last":
+            return "the last epoch"
+        where = "images set aside" if self.validation == "set_aside" else "the images that are tested on"
+        if not self.is_attacked:
+            return f"the smallest loss on {where}"
+        begun = self.adversarial.warm_up_epochs
+        return f"the smallest loss under attack on {where}" + f", of the epochs after {begun} of warm-up" * (begun > 0)
 
     @model_validator(mode="after")
     def _operations_named(self) -> "Run":
@@ -377,7 +466,7 @@ def read_training_params(path: Path) -> TrainingParams:
 _BLURS = ("defocus_blur", "gaussian_blur")
 
 AMOUNTS_TO: Mapping[str, tuple[str, ...]] = {
-    # of torchvision's AugMix; its authors leave out those that overlap with ImageNet-C
+    # of AugMix; its authors leave out those that overlap with ImageNet-C
     "ShearX": (),
     "ShearY": (),
     "TranslateX": (),
@@ -412,9 +501,9 @@ AMOUNTS_TO: Mapping[str, tuple[str, ...]] = {
 """By operation, the corruptions of ImageNet-C that it amounts to."""
 
 AUGMIX_OPERATIONS = (
-    "ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate", "Posterize", "Solarize", "AutoContrast", "Equalize",
+    "AutoContrast", "Equalize", "Posterize", "Rotate", "Solarize", "ShearX", "ShearY", "TranslateX", "TranslateY",
 )  # fmt: skip
-ALL_AUGMIX_OPERATIONS = (*AUGMIX_OPERATIONS, "Brightness", "Color", "Contrast", "Sharpness")
+ALL_AUGMIX_OPERATIONS = (*AUGMIX_OPERATIONS, "Color", "Contrast", "Brightness", "Sharpness")
 
 
 def operations_of(recipe: str, augmentation: str, scenario: str | None, *, all_ops: bool = False) -> list[str]:

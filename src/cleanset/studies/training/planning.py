@@ -129,6 +129,7 @@ class _Timed:
     def __init__(self, task: Any, device: "torch.device") -> None:
         self._task, self._device = task, device
         self.network, self.name, self.steps_per_epoch = task.network, task.name, task.steps_per_epoch
+        self.chosen_by: str = task.chosen_by
         self._ends: list[float] = []
         self._validations: list[float] = []
         self._pauses: dict[int, float] = {}
@@ -144,9 +145,9 @@ class _Timed:
         self._wait()
         self._ends.append(perf_counter())
 
-    def validate(self) -> Mapping[str, float]:
+    def validate(self, epoch: int) -> Mapping[str, float]:
         begin = self._wait()
-        found: Mapping[str, float] = self._task.validate()
+        found: Mapping[str, float] = self._task.validate(epoch)
         self._validations.append(self._wait() - begin)
         self._pauses[len(self._ends)] = perf_counter() - self._ends[-1]
         return found

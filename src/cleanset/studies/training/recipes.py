@@ -9,22 +9,25 @@ sought as studies/attacks does, without its 8 bits: what is trained on is never 
 
 AugMix: D. Hendrycks et al., "AugMix: A Simple Data Processing Method to Improve Robustness and Uncertainty" (2020).
 
-The mixtures are torchvision's; with consistency, the divergence between the predictions of an image and two mixtures
-of it is learnt, too.
+Operations, magnitudes and mixtures are those of its authors' code; with consistency, the divergence between the
+predictions of an image and two mixtures of it is learnt, too.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+import numpy as np
 import torch
+from numpy.random import Generator
+from PIL import Image, ImageEnhance, ImageOps
 from torch import Tensor, nn
 from torch.nn import functional
-from torchvision.transforms import v2
 
 from cleanset.studies.attacks.base import Norm
 from cleanset.studies.attacks.gradient_attacks import gradient, lengths, projected, steepest
+from cleanset.studies.training.params import ALL_AUGMIX_OPERATIONS, AUGMIX_OPERATIONS
 
 
 class Learnt(NamedTuple):
@@ -38,8 +41,9 @@ class Recipe(Protocol):
     """A way of learning classes from a batch."""
 
     def views(self, images: Tensor) -> Tensor:
-        """The views of images, uint8 (n, 3, size, size), as uint8 of shape (n, views, 3, size, size).
+        """The views of images, uint8 (n, 3, size, size), of shape (n, views, 3, size, size), in 0..255.
 
+        Mixtures are float32, other views uint8.
         It draws from torch's global generator, which is seeded for each batch.
         """
 
@@ -165,18 +169,30 @@ class AugmixTraining:
     severity: int = 3
     consistency: float | None = 12.0
     all_ops: bool = False
-    group: int = 1
 
     def views(self, images: Tensor) -> Tensor:
-        """The image and two mixtures of it, or one mixture alone; images of a group share their operations."""
-        augmix = v2.AugMix(self.severity, self.width, self.depth or -1, self.alpha, self.all_ops)
+        """The image and two mixtures of it, or one mixture alone, float32."""
+        generator = np.random.default_rng(int(torch.randint(2**62, ())))
+        count = 1 if self.consistency is None else MIXTURES
+        found = []
+        for image in images:
+            mixtures = [self.mixture(image, generator) for _ in range(count)]
+            found.append(torch.stack(mixtures if self.consistency is None else [image.float(), *mixtures]))
+        return torch.stack(found)
 
-        def mixed() -> Tensor:
-            return torch.cat([augmix(group) for group in torch.split(images, self.group)])
-
-        if self.consistency is None:
-            return mixed()[:, None]
-        return torch.stack([images, *(mixed() for _ in range(MIXTURES))], dim=1)
+    def mixture(self, image: Tensor, generator: Generator) -> Tensor:
+        """A mixture of an image, uint8 (3, size, size), with `width` chains of operations: float32 in 0..255."""
+        shares = generator.dirichlet([self.alpha] * self.width).astype(np.float32)
+        share = np.float32(generator.beta(self.alpha, self.alpha))
+        names = ALL_AUGMIX_OPERATIONS if self.all_ops else AUGMIX_OPERATIONS
+        original, magnitudes = image.permute(1, 2, 0).numpy(), Magnitudes(self.severity, generator)
+        mixed = np.zeros(original.shape, np.float32)
+        for each in shares:
+            changed = Image.fromarray(original)
+            for _ in range(self.depth or generator.integers(1, 4)):
+                changed = OPERATIONS[generator.choice(names)](changed, magnitudes)
+            mixed += each * np.asarray(changed, np.float32)
+        return torch.from_numpy((1 - share) * original.astype(np.float32) + share * mixed).permute(2, 0, 1)
 
     def __call__(
         self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator, epoch: int = 1
@@ -188,6 +204,44 @@ class AugmixTraining:
         if self.consistency is not None:
             loss = loss + self.consistency * jensen_shannon(logits.softmax(dim=-1).unbind())
         return Learnt(loss, logits[0])
+
+
+class Magnitudes(NamedTuple):
+    """What the magnitudes of AugMix's operations are drawn with; 10 is the largest severity."""
+
+    severity: int
+    generator: Generator
+
+    def drawn(self, largest: float) -> float:
+        """A magnitude up to `largest` times the severity's share."""
+        return float(self.generator.uniform(0.1, self.severity)) * largest / 10
+
+    def signed(self, value: float) -> float:
+        """The value, or as likely its negative."""
+        return -value if self.generator.uniform() > 0.5 else value
+
+
+def moved(image: Image.Image, *matrix: float) -> Image.Image:
+    """The image under an affine map of its pixels; what comes from beyond its edges is black."""
+    return image.transform(image.size, Image.Transform.AFFINE, matrix, Image.Resampling.BILINEAR)
+
+
+OPERATIONS: Mapping[str, Callable[[Image.Image, Magnitudes], Image.Image]] = {
+    "AutoContrast": lambda image, _: ImageOps.autocontrast(image),
+    "Equalize": lambda image, _: ImageOps.equalize(image),
+    "Posterize": lambda image, given: ImageOps.posterize(image, 4 - int(given.drawn(4))),
+    "Solarize": lambda image, given: ImageOps.solarize(image, 256 - int(given.drawn(256))),
+    "Rotate": lambda image, given: image.rotate(given.signed(int(given.drawn(30))), Image.Resampling.BILINEAR),
+    "ShearX": lambda image, given: moved(image, 1, given.signed(given.drawn(0.3)), 0, 0, 1, 0),
+    "ShearY": lambda image, given: moved(image, 1, 0, 0, given.signed(given.drawn(0.3)), 1, 0),
+    "TranslateX": lambda image, given: moved(image, 1, 0, given.signed(int(given.drawn(image.width / 3))), 0, 1, 0),
+    "TranslateY": lambda image, given: moved(image, 1, 0, 0, 0, 1, given.signed(int(given.drawn(image.height / 3)))),
+    "Brightness": lambda image, given: ImageEnhance.Brightness(image).enhance(given.drawn(1.8) + 0.1),
+    "Color": lambda image, given: ImageEnhance.Color(image).enhance(given.drawn(1.8) + 0.1),
+    "Contrast": lambda image, given: ImageEnhance.Contrast(image).enhance(given.drawn(1.8) + 0.1),
+    "Sharpness": lambda image, given: ImageEnhance.Sharpness(image).enhance(given.drawn(1.8) + 0.1),
+}
+"""AugMix's operations with the magnitudes of its authors' code."""
 
 
 def jensen_shannon(distributions: Sequence[Tensor]) -> Tensor:

@@ -1,6 +1,7 @@
 """Stage train: the weights, history, record and tests of every fold of a run."""
 
 import json
+import math
 import os
 import resource
 import shutil
@@ -116,6 +117,7 @@ def train_fold(device: torch.device, share: Share, study: TrainingStudy, name: s
         keep_freed_memory()
     with deterministic(params.threads):
         task = task_of(data)
+        check_length(data.run, task.steps_per_epoch, data.name)
         with training_bar(data.name, share.rank == 0) as move:
             trained = train(
                 task,
@@ -132,7 +134,7 @@ def train_fold(device: torch.device, share: Share, study: TrainingStudy, name: s
     write_weights(files.weights, trained.weights, task.inner_name)
     write_text(files.history, history_csv(trained.history))
     write_text(files.test, tests.to_csv(index=False, lineterminator="\n", float_format="%.9g"))
-    write_record(files.record, settings, trained, files.weights, parameters)
+    write_record(files.record, settings | {"kept": data.run.kept}, trained, files.weights, parameters)
     write_costs(study.cost(name, fold), data.run, trained, device, parameters)
 
 
@@ -142,6 +144,14 @@ def device_of(name: str) -> torch.device:
         return choose_devices(name)[0]
     except CleansetError as error:
         raise CleansetError(str(error).replace("score.device", "params.yaml: device")) from None
+
+
+def check_length(run: Run, steps_per_epoch: int, name: str) -> None:
+    """Raise CleansetError for steps that end within a warm-up; their images say how many epochs they are."""
+    try:
+        run.check_warm_up(math.ceil(run.steps / steps_per_epoch) if run.steps else run.epochs or 0)
+    except ValueError as error:
+        raise CleansetError(f"{name}: {error}, or more steps") from None
 
 
 class FoldTask(Task[Any], Protocol):

@@ -44,7 +44,7 @@ def task_in(folder: Path, per_class: int = 6, size: int = 32, batch: int = 4, **
         [each for each in files if each.file[-5] != "0"],
         [each for each in files if each.file[-5] == "0"],
     )
-    return Segmentation("fpn, fold_01", network, READ, training, left_out, size, batch, 7, **options)  # type: ignore[arg-type]
+    return Segmentation("fpn, fold_01", network, READ, training, left_out, left_out, size, batch, 7, **options)  # type: ignore[arg-type]
 
 
 def test_cross_entropy_is_the_mean_over_pixels_that_are_seen() -> None:
@@ -83,9 +83,9 @@ def test_crops_show_objects_with_their_labels(tmp_path: Path) -> None:
 
 def test_training_learns_what_the_colors_tell(tmp_path: Path) -> None:
     task = task_in(tmp_path / "data")
-    before = task.validate()
+    before = task.validate(1)
     trained = train(task, SETTINGS, StateFolder(tmp_path / "state", {}))
-    after = task.validate()
+    after = task.validate(1)
     assert set(after) == {"loss", "accuracy", "mean_iou"}
     assert after["loss"] < before["loss"]
     assert after["mean_iou"] > 0.95
@@ -101,8 +101,8 @@ def test_the_test_writes_counts_and_sheets(tmp_path: Path) -> None:
 
 def test_without_images_left_out_nothing_is_tested(tmp_path: Path) -> None:
     task = task_in(tmp_path / "data", scenarios=("original",))
-    task.left_out = []
-    assert task.validate() == {}
+    task.validated = task.left_out = []
+    assert task.validate(1) == {}
     task.scenarios = []
     assert task.test_table(tmp_path / "sheets").empty
     assert not (tmp_path / "sheets").exists()

@@ -46,14 +46,16 @@ from cleanset.tables import read_table
 class Segmentation:
     """A network that learns label maps; a Task of the loop.
 
-    `size`: the side of crops, a multiple of 32. `mirrored`: half of the crops are mirrored. `left_out` are validated
-    on at their own size, and tested in the `scenarios`. `share`: of each batch, where several processes train.
+    `size`: the side of crops, a multiple of 32. `mirrored`: half of the crops are mirrored. `validated` are validated
+    on at their own size, and `left_out` tested in the `scenarios`. `share`: of each batch, where several processes
+    train.
     """
 
     name: str
     network: nn.Module
     reader: ExampleReader
     training: Sequence[SegmentedFile]
+    validated: Sequence[SegmentedFile]
     left_out: Sequence[SegmentedFile]
     size: int
     batch: int
@@ -85,6 +87,7 @@ class Segmentation:
             build_network(run.network, len(data.classes), study.edition.folder, run.seed).to(data.device),
             ExampleReader(params.data.mask_format, tuple(data.classes), all_classes),
             segmented_files(study, params.data, data.training),
+            segmented_files(study, params.data, data.validation),
             left_out,
             run.size,
             run.batch,
@@ -133,19 +136,22 @@ class Segmentation:
         logits = network(batch.images.to(self.device))
         return Outcome(cross_entropy(logits, labels), len(labels), {"accuracy": pixel_accuracy(logits, labels)})
 
-    def validate(self) -> Mapping[str, float]:
-        """Loss, pixel accuracy and mean IoU on the images left out; empty if there are none."""
-        if not self.left_out:
+    chosen_by: ClassVar = LOSS
+    """The measure of validation by which an epoch is chosen."""
+
+    def validate(self, epoch: int) -> Mapping[str, float]:
+        """Loss, pixel accuracy and mean IoU on the images to validate on; empty if there are none."""
+        if not self.validated:
             return {}
         counts, loss = np.zeros((self.reader.labels, len(COUNTS)), np.int64), 0.0
-        for file in self.left_out:
+        for file in self.validated:
             image, truth = self.reader(file)
             logits = image_logits(self.network, image)
             loss += float(cross_entropy(logits, torch.from_numpy(truth.astype(np.int64))[None].to(logits.device)))
             counts += label_counts(truth, predicted_labels(logits), self.reader.labels, with_boundaries=False)
         pixels, intersection = counts[:, 0].sum(), counts[:, 1].sum()
         return {
-            LOSS: loss / len(self.left_out),
+            LOSS: loss / len(self.validated),
             "accuracy": float(intersection / pixels),
             "mean_iou": float(np.nanmean(intersection_over_unions(counts))),
         }
