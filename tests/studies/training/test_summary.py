@@ -16,7 +16,7 @@ from cleanset.studies.training.params import Run
 from cleanset.studies.training.planning import duration
 from cleanset.studies.training.study import TrainingStudy
 from tests.report.pages import opened, soup, tables, violations
-from tests.studies.training.finished_study import finished_study
+from tests.studies.training.finished_study import PARAMS, finished_study, write_fold
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +72,9 @@ def test_pages(study: TrainingStudy) -> None:
         "ex1", "ex2_blur", "ex2_random", "adversarial", "ex3_fpn", "ex3_upernet",
     ]  # fmt: skip
     assert runs[2][-1].startswith("80.0 ")
+    assert runs[1][-2] == "4 4 4: the smallest loss on images set aside"
+    assert "A miniature: no run is trained on more than 54 images." in index.get_text()
+    assert "so not tested here" not in index.get_text()
     (recipes,) = tables(index, "recipes")
     assert [row[-5] for row in recipes[1:]] == ["standard", "adversarial"]
     (final,) = tables(index, "final")
@@ -222,3 +225,19 @@ def test_the_pages_can_be_read_by_everybody(study: TrainingStudy, browser: Brows
         assert violations(page) == [], path.name
         page.set_viewport_size({"width": 390, "height": 844})
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path.name
+
+
+def test_the_page_says_what_its_numbers_are_of(tmp_path: Path) -> None:
+    """A run on all images, one that is chosen as source 002 does, and enough images for more than a miniature."""
+    whole = {"network": {"name": "test_vit"}, "epochs": 4, "folds": 0}
+    made = finished_study(tmp_path, PARAMS | {"runs": {"ex1": PARAMS["runs"]["ex1"] | {"validation": "as_written"}}})
+    params = yaml.safe_load(made.params_yaml.read_text())
+    made.params_yaml.write_text(yaml.safe_dump({**params, "runs": {**params["runs"], "whole": whole}}))
+    write_fold(made, "whole", "all", 4, [])
+    record = made.fold("whole", "all").record
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"training_images": 20_000}))
+    stage.run(made)
+    text = soup(made.report / "index.html").get_text()
+    assert "Trained on all images, and so not tested here: whole." in text
+    assert "chosen by the images that they are tested on, as XIMAGENET-12 does, which flatters" in text
+    assert "miniature" not in text

@@ -311,7 +311,10 @@ def _run_row(each: FinishedRun) -> dict[str, Any]:
         "protocol": run.protocol,
         "size": run.size,
         "folds": len(records),
+        "training_images": max(record.get("training_images", 0) for record in records),
         "epochs": round(float(np.mean([record["epochs"] for record in records])), 1),
+        "kept_epochs": " ".join(str(int(record["epoch"])) for record in records),
+        "kept": records[0].get("kept", "trained by an earlier version"),
         "trained_on": " ".join(run.trained_on or []),
     }
 

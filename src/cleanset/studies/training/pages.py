@@ -108,8 +108,10 @@ PAGES = {
     "segmentation.html": "EX3: segmentation",
 }
 """The pages by file name, with their titles."""
-SHARES = ("accuracy", "mean_iou")
+SHARES = ("accuracy", "robust_accuracy", "mean_iou")
 """Measures between 0 and 1, whose charts end at 1."""
+MINIATURE = 10_000
+"""Images; a study whose runs train on fewer is called a miniature."""
 RUNS_IN_A_CHART = 6
 """Runs in one chart by scenario, as many as there are kinds of lines; more of them get charts of their own."""
 
@@ -190,7 +192,7 @@ def _scenario_charts(scenario: str, runs: Sequence[FinishedRun]) -> list[Chart]:
 def _measures(histories: Sequence[History]) -> list[str]:
     """The measures that any of the histories has, losses last."""
     names = dict.fromkeys(name for each in histories for name in each.measures)
-    return sorted(names, key=lambda name: name == "loss")
+    return sorted(names, key=lambda name: name.endswith("loss"))
 
 
 def _highest(measure: str) -> float | None:
@@ -339,8 +341,13 @@ def _index(runs: Sequence[FinishedRun], missing: Sequence[str], summary: Summary
         if row["task"] == "classification" and row["scenario"] == ORIGINAL:
             key = tuple(str(row[name]) for name in ("network", "protocol", "size", "folds"))
             by_network.setdefault(key, []).append(row)
+    chosen_by_tests = [each.name for each in runs if each.run.keep == "best" and each.run.validation == "as_written"]
+    most = max(row["training_images"] for row in _records(summary, "runs"))
     return {
         "missing": join_names(missing),
+        "untested": join_names([each.name for each in runs if not each.run.folds]),
+        "chosen_by_tests": join_names(chosen_by_tests),
+        "miniature": most if most < MINIATURE else None,
         "rows": _records(summary, "runs"),
         "cells": cells,
         "recipes": {key: rows for key, rows in by_network.items() if len({row["recipe"] for row in rows}) > 1},
