@@ -57,6 +57,12 @@ def test_as_coded() -> None:
     assert (found.folds, found.keep, found.network.pretrained) == (1, "best", False)
 
 
+@pytest.mark.parametrize("keys", [{}, {"folds": 0}, {"protocol": "as_written"}, {"recipe": "augmix_mixing"}])
+def test_all_settings_of_a_run_are_a_run(keys: dict[str, Any]) -> None:
+    found = run(**keys)
+    assert Run.model_validate(found.model_dump()) == found
+
+
 def test_a_key_goes_before_the_protocol() -> None:
     found = Run.model_validate({"network": NETWORK, "protocol": "as_coded", "steps": 10, "batch": 8})
     assert (found.steps, found.epochs, found.batch) == (10, None, 8)
@@ -89,7 +95,10 @@ def test_a_key_goes_before_the_protocol() -> None:
         ({"recipe": "adversarial", "adversarial": {"eps": 200, "norm": "L2"}}, "eps 200 in L2; expected less than 194"),
         ({"recipe": "adversarial", "adversarial": {"warm_up_epochs": 2}}, "adversarial.warm_up_epochs 2 of 2 epochs"),
         ({"adversarial": {"eps": 0.1}}, "adversarial: settings of adversarial for recipe standard; expected none"),
-        ({"recipe": "adversarial", "augmix": {}}, "augmix: settings of augmix or augmix_mixing for recipe adversarial"),
+        (
+            {"recipe": "adversarial", "augmix": {"width": 2}},
+            "augmix: settings of augmix or augmix_mixing for recipe adversarial",
+        ),
         ({"noise": {"largest": 0.1}}, "noise: settings of noise for recipe standard"),
         ({"classes": ["n01443537", "n01443537"]}, "runs.one.classes: 'n01443537' twice; expected each once"),
         ({"classes": ["n01443537", "n00000000"]}, "unknown class 'n00000000'; expected a wnid of ILSVRC2012"),

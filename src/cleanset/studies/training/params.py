@@ -293,13 +293,13 @@ class Run(Optimization):
     @model_validator(mode="after")
     def _makes_sense(self) -> "Run":
         for key in () if self.folds else OF_LEFT_OUT:
-            if key in self.model_fields_set and getattr(self, key) not in (None, "last"):
+            if getattr(self, key) not in (None, "last", "set_aside"):
                 raise ValueError(
                     f"folds 0 leaves no images out for {key} {shown(getattr(self, key))}; expected 1 or more folds: "
                     f"set folds, or leave {key} out"
                 )
         for section, recipes in RECIPES_OF_SECTIONS.items():
-            if section in self.model_fields_set and self.recipe not in recipes:
+            if self.recipe not in recipes and getattr(self, section) != Run.model_fields[section].default:
                 raise ValueError(
                     f"{section}: settings of {' or '.join(recipes)} for recipe {self.recipe}; expected none: set the "
                     f"recipe, or leave {section} out"

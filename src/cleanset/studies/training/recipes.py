@@ -207,7 +207,7 @@ class AugmixTraining:
 
 
 class Magnitudes(NamedTuple):
-    """What the magnitudes of AugMix's operations are drawn with; 10 is the largest severity."""
+    """The severity, of 10, and the generator by which the magnitudes of AugMix's operations are drawn."""
 
     severity: int
     generator: Generator
