@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cleanset.review.audit import ALARM, evidence_of_misses
+from cleanset.review.gold import ALARM, evidence_of_misses
 from cleanset.statistics.finite import Draws, at_least, fixed_bound, lower_limit, open_bound
 from measuring import PROJECT, print_machine, print_table
 

@@ -15,7 +15,7 @@ import yaml
 from dvc.dirs import site_cache_dir
 
 from cleanset.edition.params import Model, ReviewPolicy
-from cleanset.review.queue import assigned_share
+from cleanset.review.page.library import assigned_share
 from cleanset.review.verdicts import parse_reviews
 from cleanset.sets.manifest import COLUMNS
 from cleanset.sets.published import source_images as digests

@@ -69,7 +69,7 @@ def project(repository: Path) -> dict[str, list[str]]:
         ("study", "cli studies.realness.analysing studies.realness.mixed"),
         (
             "review",
-            "cli studies.contest.judge_page.server review.page.server review.page.page review.status "
+            "cli studies.contest.judge_page.server review.page.server review.status "
             "review.reports review.hints.background review.hints.hints studies.realness.serving",
         ),
         (

@@ -24,7 +24,7 @@ from cleanset.review.agreement import (
     verdict_counts,
     without_board,
 )
-from cleanset.review.consensus import consensus
+from cleanset.review.queue import consensus
 from cleanset.review.reports import AgreementReport, agreement_as_json, agreement_table
 from cleanset.review.store import Votes
 from cleanset.review.verdicts import Review, Vote

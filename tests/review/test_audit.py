@@ -25,9 +25,10 @@ from cleanset.review.audit import (
     least_sensitivity,
     new_plan,
     percent,
+    read_audit_json,
+    read_plan,
     sentences,
 )
-from cleanset.review.audit_files import read_audit_json, read_plan
 from cleanset.review.store import read_reviews
 from cleanset.review.verdicts import Review, Vote
 from cleanset.stages import count, review_apply

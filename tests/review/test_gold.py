@@ -12,11 +12,12 @@ from PIL import Image
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.review.audit import calibrations, evidence_of_misses
 from cleanset.review.gold import (
     GoldAnswer,
     GoldItem,
+    calibrations,
     chosen_golds,
+    evidence_of_misses,
     gold_answers,
     gold_key_text,
     number_of_golds,

@@ -10,15 +10,14 @@ import pytest
 
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
-from cleanset.review.audit_files import audited_roles, read_audit_votes, read_plan
+from cleanset.review.audit import audited_roles, read_audit_votes, read_plan
 from cleanset.review.gold import read_gold_key
-from cleanset.review.guidelines import own_guidelines, write_guidelines
 from cleanset.review.page.library import _seen_by
-from cleanset.review.page.on_disk import CropScores, ReviewCache
+from cleanset.review.page.session import CropScores, ReviewCache
 from cleanset.review.queue import decisions
 from cleanset.review.save import save
 from cleanset.review.status import read_decisions
-from cleanset.review.store import check_reviews, checked_reviews, read_reviews
+from cleanset.review.store import check_reviews, checked_reviews, own_guidelines, read_reviews, write_guidelines
 from cleanset.review.verdicts import Review
 from cleanset.selection.fill import Decision
 from tests.review.texts import GOLDFISH, IMAGE, OTHER_SHA, SHA, TENCH, clean, crop, entry

@@ -13,7 +13,7 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.files import ChangedMeanwhileError
-from cleanset.review.page.on_disk import ReviewCache
+from cleanset.review.page.session import ReviewCache
 from cleanset.review.save import save
 from cleanset.review.store import read_reviews
 from cleanset.review.verdicts import Review

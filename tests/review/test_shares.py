@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
 from cleanset.parsing import parse_ranges
-from cleanset.review.queue import Share, assigned_share, common_classes, share_of
+from cleanset.review.page.library import Share, assigned_share, common_classes, share_of
 
 CLASSES = [1, 5, 9, 100, 101, 102, 103, 104, 105, 999]
 

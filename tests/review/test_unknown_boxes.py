@@ -7,8 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.edition.params import ReviewPolicy
-from cleanset.review.consensus import Policy, consensus
-from cleanset.review.queue import Decisions, class_status, decide_all, for_reviewer, open_images, questions
+from cleanset.review.queue import (
+    Decisions,
+    Policy,
+    class_status,
+    consensus,
+    decide_all,
+    for_reviewer,
+    open_images,
+    questions,
+)
 from cleanset.review.store import BOARD, Votes
 from cleanset.review.verdicts import Review, Vote
 from cleanset.selection.fill import CONFLICT, TO_BE_CROPPED, UNREVIEWED, Decision

@@ -148,7 +148,7 @@ def guidelines(edition: Folder = HERE) -> None:
 
     The review page shows them (h), and finished sets have a copy of the file.
     """
-    from cleanset.review.guidelines import write_guidelines
+    from cleanset.review.store import write_guidelines
 
     typer.echo(f"{write_guidelines(Edition(edition).reviews)}: edit it; the review page shows it with h")
 

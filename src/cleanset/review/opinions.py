@@ -1,13 +1,15 @@
-"""Second opinions: what studies of labels found on images, from files in `review.opinions`.
+"""What studies found on images, to be shown on the page. It never counts as a verdict, and changes nothing in a set.
 
-The page shows them as questions. They never count as verdicts, and change nothing in a set.
+Second opinions on labels, from the files in `review.opinions`; and images to look at again, from the look_again.csv
+that `cleanset study analyse --plan` writes for a realness study.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from cleanset.dataset.ilsvrc import class_indices
 from cleanset.errors import CleansetError
 from cleanset.files import read_text
 from cleanset.parsing import parse_csv
@@ -61,3 +63,29 @@ def _words(text: str, where: str) -> str:
     if not words or len(words) > MAX_LETTERS or not words.isprintable():
         raise CleansetError(f"{where}: {shown(text)}; expected 1 to {MAX_LETTERS} letters in one line")
     return words
+
+
+LOOK_AGAIN_COLUMNS = ("image_type", "image_id", "wnid", "ratings", "negative", "share", "low", "high", "mean")
+"""Columns of look_again.csv, one row for each rated image."""
+
+LookAgain = Mapping[int, Mapping[str, str]]
+"""By class index and image id, a line on how people rated the image."""
+
+
+def read_look_again(path: Path, known: Mapping[int, Collection[str]]) -> LookAgain:
+    """Read look_again.csv. `known`: the edition's candidates by class index.
+
+    Raises CleansetError for a file in another format, and for an image that is not a candidate of its class.
+    """
+    found: dict[int, dict[str, str]] = {}
+    for number, row in parse_csv(read_text(path, "expected look_again.csv"), LOOK_AGAIN_COLUMNS, str(path)):
+        names = _ID.findall(row["image_id"])
+        class_index = class_indices().get(row["wnid"])
+        if class_index is None or not names or names[-1] not in known.get(class_index, ()):
+            raise CleansetError(
+                f"{path}, line {number}: {shown(row['image_id'])} of class {shown(row['wnid'])}; expected a candidate "
+                "of this edition: analyse the ratings with --plan of a plan of its sets"
+            )
+        share = f"{row['negative']} of {row['ratings']}"
+        found.setdefault(class_index, {})[names[-1]] = f"{share} people took it for modified"
+    return found

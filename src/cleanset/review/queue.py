@@ -1,32 +1,126 @@
-"""The images still to be reviewed, class by class, for all models together, in the order of asking.
+"""The decision on each image from the verdicts of several reviewers, and the images still to be reviewed.
 
-Always reviewing the first question asks for no more images than any other order would. For one model, let L
-be the last image that it keeps in the end. Every image that would go before L if it were clean
-has to be reviewed, because it might replace L; no other has to. Where the class is not
-filled in the end, every candidate has to be reviewed. The first question is always such an image
-for one of the models at least: all that could go before it are decided.
-
-The decisions that follow from votes under a review policy, as they count for each model.
-
-Splitting the work: the classes that each reviewer is asked for, and those that all of them are asked for.
+Images are asked for class by class, for all models together. Always reviewing the first question asks for no more
+images than any other order would. For one model, let L be the last image that it keeps in the end. Every image that
+would go before L if it were clean has to be reviewed, because it might replace L; no other has to. Where the class is
+not filled in the end, every candidate has to be reviewed. The first question is always such an image for one of the
+models at least: all that could go before it are decided.
 """
 
-import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import pandas as pd
 
-from cleanset.errors import CleansetError
-from cleanset.parsing import parse_ranges
-from cleanset.review.consensus import Policy, asking_for_box, consensus
+from cleanset.images.boxes import Box
 from cleanset.review.store import BOARD, Votes, accepted_votes, is_accepted
 from cleanset.review.verdicts import Review, Vote
 from cleanset.selection.crop_check import Predictions, after_crop
-from cleanset.selection.fill import UNREVIEWED, Decision
-from cleanset.validation import shown
+from cleanset.selection.fill import CONFLICT, TO_BE_CROPPED, UNREVIEWED, Decision
 from cleanset.vocabulary import BASES, BOX_UNKNOWN, TIERS
+
+Policy = Literal["single", "majority", "unanimous"]
+
+
+def consensus(
+    votes: Sequence[Review], board: Review | None, policy: Policy, min_reviewers: int, box_tolerance: float = 0.0
+) -> Decision:
+    """One decision from the votes of different reviewers on one image; their order does not matter.
+
+    The board's verdict, where there is one, overrules. `single`: what all reviewers agree on, else a conflict.
+    `majority`: the verdict of more than half, else a conflict. `unanimous`: one unsure rejects; else as `single`.
+    A decision needs `min_reviewers` votes.
+
+    Reasons may differ, the most frequent is kept. A crop agrees with another vote's box that keeps no less, if no
+    edge of the two is further apart than `box_tolerance` times the shorter side of the box that keeps less; this one
+    is then the box of the decision. A crop whose box is not known agrees with any other, whose box is taken.
+    """
+    if board is not None:
+        return _of_board(board, [vote for vote in votes if vote.box is not None], box_tolerance)
+    if not votes:
+        return UNREVIEWED
+    if len(votes) < min_reviewers:
+        return Decision("undecided", "too_few_reviewers")
+    if policy == "unanimous" and any(vote.verdict == "unsure" for vote in votes):
+        return Decision("reject", "unsure")
+    candidates = _with_known_boxes(votes)
+    # of equally many votes, the box that keeps least: others may agree with it, not it with them
+    best = min(
+        candidates, key=lambda vote: (-len(_agreeing(votes, vote, box_tolerance)), _kept(vote.box), vote.verdict)
+    )
+    agreeing = _agreeing(votes, best, box_tolerance)
+    needed = len(votes) // 2 + 1 if policy == "majority" else len(votes)
+    if len(agreeing) < needed:
+        return CONFLICT
+    if any(vote.box_unknown for vote in votes):  # they may make a majority for either of two boxes
+        others = [vote for vote in candidates if vote.box is not None and vote not in agreeing]
+        if any(len(_agreeing(votes, vote, box_tolerance)) >= needed for vote in others):
+            return CONFLICT
+    return _decision(agreeing, best.box)
+
+
+def _of_board(board: Review, drawn: Sequence[Review], box_tolerance: float) -> Decision:
+    """The board's decision. A box that it does not know is taken from the reviewers who drew it and agree."""
+    if not board.box_unknown or not drawn:
+        return _decision([board], board.box)
+    # single: a box that not all who drew one agree on is a conflict, whatever the policy
+    found = consensus(drawn, None, "single", 1, box_tolerance)
+    return found if found == CONFLICT else _decision([board], found.crop)
+
+
+def _with_known_boxes(votes: Sequence[Review]) -> Sequence[Review]:
+    """The votes without crops of unknown box, unless nobody has drawn a box."""
+    if all(vote.box is None for vote in votes):
+        return votes
+    return [vote for vote in votes if not vote.box_unknown]
+
+
+def _agreeing(votes: Sequence[Review], with_vote: Review, box_tolerance: float) -> list[Review]:
+    """The votes of the same verdict; for a crop, those whose box is the same, slightly larger, or unknown."""
+    same = [vote for vote in votes if vote.verdict == with_vote.verdict]
+    box = with_vote.box
+    if box is None:
+        return same
+    left, top, right, bottom = box
+    limit = box_tolerance * min(right - left, bottom - top)
+    return [
+        vote
+        for vote in same
+        if vote.box is None
+        or (_kept(vote.box) >= _kept(box) and max(abs(a - b) for a, b in zip(vote.box, box, strict=True)) <= limit)
+    ]
+
+
+def _kept(box: Box | None) -> tuple[int, ...]:
+    """Sort key of boxes: by area, then by edges; no box comes first."""
+    if box is None:
+        return ()
+    left, top, right, bottom = box
+    return ((right - left) * (bottom - top), *box)
+
+
+def _decision(agreeing: Sequence[Review], box: Box | None) -> Decision:
+    verdict = agreeing[0].verdict
+    if verdict == "unsure":
+        return Decision("reject", "unsure")
+    if verdict == "clean":
+        return Decision("clean")
+    unknown = verdict == "crop" and box is None
+    return Decision(verdict, _most_frequent(vote.reason for vote in agreeing), box, unknown)
+
+
+def asking_for_box(decision: Decision) -> Decision:
+    """The decision, but undecided for a crop until its box is drawn."""
+    return TO_BE_CROPPED if decision.box_unknown else decision
+
+
+def _most_frequent(reasons: Iterable[str | None]) -> str | None:
+    """The most frequent reason; ties go to the first by name, so that the order of reviewers does not matter."""
+    counts = Counter(reasons)
+    return min(counts, key=lambda reason: (-counts[reason], reason or ""))
+
 
 State = Literal["settled", "open", "short", "conflict"]
 """The state of a class, for one model.
@@ -322,54 +416,3 @@ def decisions_under(policy: ReviewRules, votes: Votes) -> dict[tuple[int, str], 
     """The decision on each image that has a vote which counts under a policy, by class index and image id."""
     counted = decisions(accepted_votes(votes, policy.accept), policy.policy, policy.min_reviewers, policy.box_tolerance)
     return {key: asking_for_box(each) for key, each in counted.items()} if policy.boxes_asked else dict(counted)
-
-
-MAX_PARTS = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """The class indices that one reviewer is asked for; in those of `common`, whatever others have found.
-
-    Agreement is measured on the classes of `common`, which every reviewer has.
-    """
-
-    classes: frozenset[int]
-    common: frozenset[int]
-
-
-def common_classes(classes: Sequence[int], overlap: float) -> frozenset[int]:
-    """The share `overlap` of the classes, evenly spread and rounded down."""
-    # of each position: whether the number of common classes so far grows here
-    return frozenset(
-        class_index
-        for position, class_index in enumerate(classes)
-        if int((position + 1) * overlap + 1e-9) > int(position * overlap + 1e-9)
-    )
-
-
-def share_of(classes: Sequence[int], text: str, overlap: float) -> Share:
-    """The share K/N of `classes`, such as 1/3: the common ones, and every N-th of the others from the K-th on."""
-    numbers = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
-    part, parts = (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
-    if not 1 <= part <= parts <= MAX_PARTS:
-        raise CleansetError(f"--share {shown(text)}: expected K/N with 1 <= K <= N <= {MAX_PARTS:,}, such as 1/3")
-    common = common_classes(classes, overlap)
-    others = [class_index for class_index in classes if class_index not in common]
-    return Share(common.union(others[part - 1 :: parts]), common)
-
-
-def assigned_share(classes: Sequence[int], reviewer: str, assign: Mapping[str, str], overlap: float) -> Share | None:
-    """The share that `review.assign` gives a reviewer; None for the board, and where nothing is assigned.
-
-    Raises CleansetError for a reviewer who is not named there.
-    """
-    if not assign or reviewer == BOARD:
-        return None
-    if reviewer not in assign:
-        raise CleansetError(
-            f"reviewer {reviewer!r}: not in review.assign of params.yaml; expected one of {', '.join(sorted(assign))}: "
-            "correct the name, or add a line"
-        )
-    common = common_classes(classes, overlap)
-    return Share(parse_ranges(assign[reviewer]).intersection(classes) | common, common)

@@ -30,29 +30,22 @@ from cleanset.review.agreement import (
     without_board,
 )
 from cleanset.review.audit import (
-    ACCEPTABLE_MISSES,
-    ALARM,
-    MANY_MISSES,
     AuditPlan,
     AuditResult,
-    Calibration,
     Kind,
-    Share,
-    calibrations,
-    continued,
-    new_plan,
-    percent,
-    sentences,
-)
-from cleanset.review.audit_files import (
     all_gold_answers,
     audited_roles,
+    continued,
     draws_of_auditor,
+    new_plan,
+    percent,
     read_audit,
     read_plan,
+    sentences,
     set_images,
     write_plan,
 )
+from cleanset.review.gold import ACCEPTABLE_MISSES, ALARM, MANY_MISSES, Calibration, Share, calibrations
 from cleanset.review.queue import decisions_under
 from cleanset.review.store import checked_reviews
 from cleanset.review.verdicts import Review

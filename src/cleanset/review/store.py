@@ -1,4 +1,4 @@
-"""The folder `reviews/`: one folder per reviewer, in it one YAML file per class.
+"""The folder `reviews/`: one folder per reviewer, in it one YAML file per class; and the guidelines, GUIDELINES.md.
 
 The table of the votes that decided a model's set, so that an export depends on these and not on all reviews.
 """
@@ -6,6 +6,7 @@ The table of the votes that decided a model's set, so that an export depends on 
 import re
 from collections import defaultdict
 from collections.abc import Collection
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from cleanset.dataset.ilsvrc import class_indices
 from cleanset.errors import CleansetError, cut
-from cleanset.files import read_text
+from cleanset.files import is_there, read_text, write_text
 from cleanset.images.boxes import Crop, check_crop
 from cleanset.review.gold import GOLD_KEY, read_gold_key, without_golds
 from cleanset.review.verdicts import OFFICIAL, Review, Vote, parse_reviews
@@ -261,3 +262,37 @@ def reviewer_counts(table: pd.DataFrame) -> dict[str, int]:
         str(name): int(count)
         for name, count in table.loc[table["reviewer"] != BOARD, "image_id"].value_counts().items()
     }
+
+
+MAX_GUIDELINES_BYTES = 200_000
+"""Size limit of the text, which goes into every set."""
+
+
+def usual_guidelines() -> str:
+    """The text for editions that have none of their own."""
+    return (files("cleanset.review") / "guidelines.md").read_text("utf-8")
+
+
+def own_guidelines(reviews: Path) -> str | None:
+    """The text of an edition; None if it has none. Raises CleansetError for a file that is too long or not UTF-8."""
+    path = reviews / GUIDELINES
+    if not is_there(path):
+        return None
+    size = path.stat().st_size
+    if size > MAX_GUIDELINES_BYTES:
+        raise CleansetError(f"{path}: {size:,} bytes; expected at most {MAX_GUIDELINES_BYTES:,}: shorten it")
+    text = read_text(path, "save it as UTF-8")
+    if not text.strip():
+        raise CleansetError(f"{path}: empty; expected the rules of the reviews: write them, or remove the file")
+    return text
+
+
+def write_guidelines(reviews: Path) -> Path:
+    """Write the usual guidelines into an edition, to be edited. Raises CleansetError if it has its own."""
+    path = reviews / GUIDELINES
+    if is_there(path):
+        raise CleansetError(f"{path}: there already; expected no such file: edit it, or move it away")
+    if not reviews.is_dir():
+        raise CleansetError(f"{reviews}: missing; make the folder, empty if nobody has reviewed yet")
+    write_text(path, usual_guidelines())
+    return path

@@ -19,7 +19,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import replacing
 from cleanset.images.codec import Read
 from cleanset.progress import available_cores, tracked
-from cleanset.review.audit_files import read_audit_json
+from cleanset.review.audit import read_audit_json
 from cleanset.review.store import GUIDELINES, reviewer_counts, verdicts_by_reviewer
 from cleanset.scoring.record import ListRecord, read_record
 from cleanset.sets.card import card

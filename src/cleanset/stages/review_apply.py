@@ -5,10 +5,9 @@ from functools import partial
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.files import write_text
-from cleanset.review.audit_files import audit_json, read_audit
-from cleanset.review.guidelines import own_guidelines
+from cleanset.review.audit import audit_json, read_audit
 from cleanset.review.queue import decide_all
-from cleanset.review.store import GUIDELINES, accepted_votes, checked_reviews, vote_table
+from cleanset.review.store import GUIDELINES, accepted_votes, checked_reviews, own_guidelines, vote_table
 from cleanset.selection.crop_check import check_scored, predictions_of_crops
 from cleanset.selection.fill import fill, with_decisions
 from cleanset.tables import CANDIDATES, CROP_SCORES, INDEX, REJECTED, SELECTION, VOTES, read_table, write_table

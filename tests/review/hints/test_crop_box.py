@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageFilter
 
 from cleanset.images.boxes import Box
-from cleanset.review.hints.crop_box import CropProposal, crop_proposal, largest_box_without
-from cleanset.review.hints.hints import hints_of_image
+from cleanset.review.hints.hints import CropProposal, crop_proposal, hints_of_image, largest_box_without
 from cleanset.review.hints.measures import Measures, measure
 from cleanset.review.hints.text import TextLine
 from tests.properties import examples

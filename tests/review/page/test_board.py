@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from cleanset.edition.paths import Edition
-from cleanset.review.page.board import columns_for, verdict_options
 from cleanset.review.page.library import IndexedImage, open_library
 from cleanset.review.page.server import open_session
+from cleanset.review.page.shown_class import columns_for, verdict_options
 from cleanset.review.page.tab import Tab
 from cleanset.review.page.view import render
 from cleanset.review.save import save

@@ -13,7 +13,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.review import gold_images, reports
 from cleanset.review import status as review_status
-from cleanset.review.audit_files import read_plan
+from cleanset.review.audit import read_plan
 from cleanset.review.gold import read_gold_key
 from cleanset.review.gold_images import PLANTERS
 from cleanset.review.page.gold_session import GoldSession

@@ -21,9 +21,8 @@ from cleanset.review import status as review_status
 from cleanset.review.hints.background import BackgroundHints
 from cleanset.review.page.keys import FILTERS, REASON_KEYS, VERDICTS, Screen
 from cleanset.review.page.library import Library, open_library
-from cleanset.review.page.on_disk import CropScores
 from cleanset.review.page.server import open_session
-from cleanset.review.page.session import Pace, in_words
+from cleanset.review.page.session import CropScores, Pace, in_words
 from cleanset.review.page.tab import Tab
 from cleanset.review.page.view import render
 from cleanset.review.queue import Candidate

@@ -11,8 +11,7 @@ from cleanset.review.hints.background import NO_TEXT
 from cleanset.review.hints.text import TextLine, can_read_text
 from cleanset.review.page.library import Library, open_library
 from cleanset.review.page.server import open_session
-from cleanset.review.page.tab import Tab
-from cleanset.review.page.verdict_keys import BOX_SEEN
+from cleanset.review.page.tab import BOX_SEEN, Tab
 from cleanset.review.page.view import render
 from cleanset.review.save import save
 from cleanset.review.verdicts import Review

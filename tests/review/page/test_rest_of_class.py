@@ -7,11 +7,11 @@ import pytest
 
 from cleanset.edition.paths import Edition
 from cleanset.files import ChangedMeanwhileError
+from cleanset.review.page.drafts import likeliest_reason
 from cleanset.review.page.keys import READ_SECONDS, Notice, Screen, UnreadNotices
 from cleanset.review.page.library import Library
 from cleanset.review.page.server import open_session
 from cleanset.review.page.tab import Tab
-from cleanset.review.page.verdict_keys import likeliest_reason
 from cleanset.review.page.view import cards, render
 from cleanset.review.save import VerdictChange, save, save_all
 from cleanset.review.verdicts import Review

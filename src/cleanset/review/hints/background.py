@@ -25,8 +25,7 @@ from cleanset.progress import cache_folder
 from cleanset.review.hints.text import TextLine, can_read_text, lines_of_jpeg
 
 if TYPE_CHECKING:
-    from cleanset.review.hints.crop_box import CropProposal
-    from cleanset.review.hints.hints import Hint
+    from cleanset.review.hints.hints import CropProposal, Hint
     from cleanset.review.hints.measures import Fingerprint, Measures
 
 
@@ -139,7 +138,7 @@ class BackgroundHints:
         measured = self._measured.get(image_id)
         if measured is None or self.is_measuring(image_id):
             return None
-        from cleanset.review.hints.crop_box import crop_proposal
+        from cleanset.review.hints.hints import crop_proposal
 
         return crop_proposal(measured[0], self._lines.get(image_id, ()), min_side)
 

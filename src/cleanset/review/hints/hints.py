@@ -1,19 +1,24 @@
-"""Hints that an image may have been modified, shown beside it. People decide.
+"""Hints that an image may have been modified, shown beside it, and a proposal for a crop. People decide.
 
 A hint never counts as a verdict, and an image without one may be as flawed as any. No hint finds
 several objects, a wrong class, a drawing, a small object in a large image, text away from the edges or
 written upwards, a wordless watermark that only one image has, or a filter that leaves colours.
+
+A proposal is the largest part of an image without its margins and the lines of text that were added. Nothing here knows
+where the object is, or whether it stays fully visible in the proposal.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cleanset.review.hints.measures import Fingerprint, Measures
-from cleanset.review.hints.text import TextLine, added_line
+from cleanset.images.boxes import Box, has_area
+from cleanset.review.hints.measures import Fingerprint, Measures, reduction, size_of_measured
+from cleanset.review.hints.text import TextLine, added_line, is_added, is_legible
 from cleanset.vocabulary import Reason
 
 Kind = Reason | Literal["few_pixels"]
@@ -157,3 +162,113 @@ def _others(names: Sequence[str], related: NDArray[np.bool_]) -> Iterator[tuple[
 
 def _in_words(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+MIN_KEPT_PERCENT = 60
+"""Share of the image that a proposal keeps at least; with less, the object is rarely whole."""
+
+_WEB_ADDRESS = re.compile(r"©|\(c\)|www\.|\.(com|net|org|info|co|eu|de|fr|it|nl|ru|jp)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class CropProposal:
+    """A crop box for people to take or to change.
+
+    `reason`: the likeliest reason of such a crop; `without`: what the box leaves out, in words; `kept_share`: share of
+    the image's area that is kept.
+    """
+
+    box: Box
+    reason: Reason
+    without: str
+    kept_share: float
+
+
+def crop_proposal(measures: Measures, lines: Sequence[TextLine], min_side: int = 1) -> CropProposal | None:
+    """The proposal for an image with these measures and lines of text, with no side below `min_side` pixels.
+
+    Leaves out plain margins, and the lines that may have been added; where there is neither, all legible lines.
+    None if there is nothing to leave out, or too little would be kept.
+    """
+    width, height = measures.size
+    whole, inside = (0, 0, width, height), _inside_margins(measures)
+    added = [line for line in lines if is_added(line, measures.size)]
+    if not added and inside == whole:
+        # only lettering elsewhere can explain why somebody wants to crop
+        added = [line for line in lines if is_legible(line)]
+    obstacles = [_around(line) for line in added]
+    box = largest_box_without(obstacles, inside, -(-MIN_KEPT_PERCENT * width * height // 100))
+    if box is None or box == whole or min(box[2] - box[0], box[3] - box[1]) < min_side:
+        return None
+    left_out = [line for line, obstacle in zip(added, obstacles, strict=True) if _overlap(obstacle, inside)]
+    reason: Reason = "border"
+    if left_out:
+        reason = "watermark" if any(_WEB_ADDRESS.search(line.text) for line in left_out) else "text"
+    return CropProposal(box, reason, _left_out_in_words(left_out, inside != whole), _area(box) / (width * height))
+
+
+def _left_out_in_words(left_out: Sequence[TextLine], has_margins: bool) -> str:
+    parts = ["the plain margins"] if has_margins else []
+    if left_out:
+        longest = max(left_out, key=lambda line: len(line.text))
+        more = f" and {len(left_out) - 1} more" if len(left_out) > 1 else ""
+        parts.append(f"“{longest.text}”{more}")
+    return ", ".join(parts)
+
+
+def _inside_margins(measures: Measures) -> Box:
+    """The part of the image inside its plain margins, in stored pixels."""
+    width, height = size_of_measured(measures.size)
+    left, top, right, bottom = (
+        round(share * side) for share, side in zip(measures.margins, (width, height) * 2, strict=True)
+    )
+    factor = reduction(measures.size)
+    # the last pixel measured may be of fewer stored ones
+    end, lower_end = ((width - right) * factor, (height - bottom) * factor)
+    return left * factor, top * factor, min(end, measures.size[0]), min(lower_end, measures.size[1])
+
+
+_MIN_ROOM_PIXELS = 2
+"""Room around a line of text at least: JPEG softens edges."""
+
+
+def _around(line: TextLine) -> Box:
+    """The box of a line with room for shadows and for strokes that its own box cuts."""
+    left, top, right, bottom = line.box
+    room = max(_MIN_ROOM_PIXELS, (bottom - top) // 4)
+    return left - room, top - room, right + room, bottom + room
+
+
+def _area(box: Box) -> int:
+    return (box[2] - box[0]) * (box[3] - box[1])
+
+
+def _overlap(one: Box, other: Box) -> bool:
+    return has_area((max(one[0], other[0]), max(one[1], other[1]), min(one[2], other[2]), min(one[3], other[3])))
+
+
+def largest_box_without(obstacles: Iterable[Box], inside: Box, min_area: int = 1) -> Box | None:
+    """The largest box `inside` another that overlaps no obstacle; None if none has `min_area` pixels.
+
+    Of several that are equally large, the leftmost, then the widest, then the uppermost.
+    """
+    left, top, right, bottom = inside
+    if not has_area(inside):
+        return None
+    hit = sorted((each for each in obstacles if _overlap(each, inside)), key=lambda each: each[1])
+    best, largest = None, max(min_area, 1) - 1
+    # each edge of the largest box touches an obstacle or the outside, or it could be moved outwards
+    starts = sorted({left, *(each[2] for each in hit if each[2] < right)})
+    ends = sorted({right, *(each[0] for each in hit if each[0] > left)}, reverse=True)
+    for start in starts:
+        for end in ends:
+            if (end - start) * (bottom - top) <= largest:
+                # the ends that follow are nearer still
+                break
+            free_from = top
+            for _, upper, _, lower in [*(each for each in hit if each[0] < end and each[2] > start), (0, bottom, 0, 0)]:
+                area = (end - start) * (upper - free_from)
+                if area > largest:
+                    best, largest = (start, free_from, end, upper), area
+                free_from = max(free_from, lower)
+    return best

@@ -1,6 +1,10 @@
-"""A verdict in the making, and the verdicts that were made in a tab, which can be undone."""
+"""A verdict in the making, and the verdicts that were made in a tab, which can be undone.
 
-from collections.abc import Mapping
+The likeliest reason to reject an image: what a key that gives no reason rejects it for.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,14 +14,14 @@ from cleanset.errors import CleansetError
 from cleanset.files import ChangedMeanwhileError
 from cleanset.images.boxes import Box, check_crop
 from cleanset.review.page.library import IndexedImage
-from cleanset.review.page.session import Session
+from cleanset.review.page.session import ReviewerClassStatus, Session
 from cleanset.review.save import VerdictChange
 from cleanset.review.verdicts import Review
 from cleanset.validation import first_problem
-from cleanset.vocabulary import Seen
+from cleanset.vocabulary import REASONS, Seen
 
 if TYPE_CHECKING:  # it imports SciPy, which would delay the start
-    from cleanset.review.hints.crop_box import CropProposal
+    from cleanset.review.hints.hints import CropProposal
 
 
 @dataclass
@@ -190,3 +194,53 @@ class History:
         for image_id, note in step.notes_taken_away().items():
             self.session.notes.setdefault((step.class_index, image_id), note)
         return self.steps.pop()
+
+
+ALSO_HINTED = {"text": ("watermark",)}
+"""Further reasons that a kind of hint stands for: a line near an edge is read as text, and may be a watermark."""
+
+
+def likeliest_reason(hinted: Collection[str], in_class: Counter[str], overall: Counter[str]) -> str:
+    """The most frequent of the reasons hinted at, else of those given in the class, else of all given so far.
+
+    `hinted`: kinds of hints at the image; `in_class`, `overall`: how often each reason was given. Ties go to the one
+    that is more frequent overall, then to the first of REASONS.
+    """
+    # few pixels are no reason: in an edition of small images they would hide all others
+    known = {reason for kind in hinted for reason in (kind, *ALSO_HINTED.get(kind, ())) if reason in REASONS}
+    among = known or in_class.keys() or REASONS
+    return min(among, key=lambda reason: (-in_class[reason], -overall[reason], REASONS.index(reason)))
+
+
+class LikeliestReasons:
+    """The likeliest reasons for images, from the hints at them and the rejections of a session's reviewer."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._counted: dict[int, tuple[ReviewerClassStatus, Counter[str]]] = {}
+        self._overall: Counter[str] = Counter()
+
+    def of(self, class_index: int, image_ids: Collection[str]) -> dict[str, str]:
+        """The likeliest reason by image id, for images of a class."""
+        self._count()
+        in_class = self._counted[class_index][1]
+        hints = self._session.hints.of(image_ids)
+        return {
+            image_id: likeliest_reason({hint.kind for hint in hints.get(image_id, ())}, in_class, self._overall)
+            for image_id in image_ids
+        }
+
+    def _count(self) -> None:
+        """Count the reasons anew in the classes that have changed, for this is done at every step."""
+        for index, status in self._session.statuses.items():
+            before = self._counted.get(index)
+            if before is None or before[0] is not status:
+                counts = self._reasons(status)
+                self._overall.subtract(before[1] if before else ())
+                self._overall.update(counts)
+                self._counted[index] = status, counts
+
+    def _reasons(self, status: ReviewerClassStatus) -> Counter[str]:
+        reviewer = self._session.reviewer
+        own = (votes[reviewer].review for votes in status.votes.values() if reviewer in votes)
+        return Counter(str(review.reason) for review in own if review.verdict == "reject")

@@ -19,8 +19,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, sha256
 from cleanset.images.boxes import Box
 from cleanset.images.codec import Read, cropped, decode, png
-from cleanset.review.audit import AuditPlan, SetImage
-from cleanset.review.audit_files import draws_of_auditor, judged_elsewhere
+from cleanset.review.audit import AuditPlan, SetImage, draws_of_auditor, judged_elsewhere
 from cleanset.review.gold import (
     GoldItem,
     GoldKey,

@@ -1,21 +1,228 @@
-"""The state shared by all tabs of a server: the votes on disk, the status of each class, the reviewer's pace."""
+"""The state shared by all tabs of a server: the votes on disk, the status of each class, the reviewer's pace.
+
+Others may change files during a review: the review files, and the scores of crops.
+"""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
 
+import pandas as pd
+
+from cleanset.dataset.ilsvrc import wnids
+from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.files import is_there
+from cleanset.images.boxes import Crop
+from cleanset.review.gold import GoldKey, without_golds
 from cleanset.review.hints.background import BackgroundHints
-from cleanset.review.look_again import LookAgain
-from cleanset.review.opinions import Opinions
-from cleanset.review.page.library import Library
-from cleanset.review.page.on_disk import CropScores, StoredVotes
-from cleanset.review.page.recent import RecentVerdicts
-from cleanset.review.queue import ByRole, Question, Share, State, class_status, combined_state, decide_all, questions
-from cleanset.review.save import VerdictChange
-from cleanset.review.store import Votes, reviews_of_reviewer
-from cleanset.review.verdicts import Review
+from cleanset.review.opinions import LookAgain, Opinions
+from cleanset.review.page.library import Library, Share
+from cleanset.review.queue import ByRole, Question, State, class_status, combined_state, decide_all, questions
+from cleanset.review.save import VerdictChange, save_all
+from cleanset.review.store import (
+    Votes,
+    check_reviews,
+    read_file,
+    refuse_link,
+    review_file,
+    reviewer_folders,
+    reviews_of_reviewer,
+)
+from cleanset.review.verdicts import Review, Vote
+from cleanset.selection.crop_check import Prediction, predictions_of_crops
 from cleanset.selection.fill import UNREVIEWED, Decision
+from cleanset.tables import CROP_SCORES, read_table
+
+_Stamp = tuple[int, int, int]
+"""Modification time in nanoseconds, bytes, inode."""
+
+
+class ReviewCache:
+    """The current content of `reviews/`. The page asks at every step, so a file is read only when it changed."""
+
+    def __init__(self, reviews: Path) -> None:
+        self._reviews = reviews
+        self._read: dict[Path, tuple[_Stamp, list[Vote]]] = {}
+
+    def votes_on_class(self, wnid: str) -> dict[str, dict[str, Vote]]:
+        """The votes by image id and reviewer. Raises CleansetError for an invalid file."""
+        votes: dict[str, dict[str, Vote]] = {}
+        for folder in reviewer_folders(self._reviews):
+            for vote in self._votes(review_file(self._reviews, folder.name, wnid)):
+                votes.setdefault(vote.image_id, {})[folder.name] = vote
+        return votes
+
+    def changed_at(self, reviewer: str, wnid: str) -> int:
+        """Modification time in nanoseconds of a review file as last read; 0 without one."""
+        stamp, _ = self._read.get(review_file(self._reviews, reviewer, wnid), ((0, 0, 0), []))
+        return stamp[0]
+
+    def _votes(self, path: Path) -> list[Vote]:
+        refuse_link(path)
+        try:
+            state = path.stat()  # before reading: a change in between is seen the next time
+            # the inode too: a file replaced within a tick of the clock may have the same time and size
+            stamp = (state.st_mtime_ns, state.st_size, state.st_ino)
+            if path not in self._read or self._read[path][0] != stamp:
+                self._read[path] = stamp, read_file(path)
+        except FileNotFoundError:
+            self._read.pop(path, None)
+            return []
+        return self._read[path][1]
+
+
+class StoredVotes:
+    """The reviews in `folder`, which others may change at any time, and where `reviewer` saves theirs.
+
+    `official_images`: the images are those of the official archive, so that a review may name one by its id alone.
+    `golds`: the gold items; answers to them are left out of the votes unless `mixed`.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        reviewer: str,
+        index: pd.DataFrame,
+        min_crop_pixels: int,
+        official_images: bool = False,
+        golds: GoldKey = MappingProxyType({}),
+    ) -> None:
+        self.folder, self._reviewer, self._min_crop_pixels = folder, reviewer, min_crop_pixels
+        self._official_images, self._golds, self.mixed = official_images, golds, False
+        self._cache = ReviewCache(folder)
+        # by id, for a look-up at every step; the column stays, because check_reviews reads it
+        self._index = index.set_index("image_id", drop=False)
+        self._checked: dict[int, Votes] = {}
+
+    def check(self, classes: Iterable[int]) -> None:
+        """Read and check many classes at once, which is faster. Errors are left for `of_class` to report."""
+        found: dict[int, Votes] = {}
+        for class_index in classes:
+            with suppress(CleansetError, OSError):
+                found[class_index] = self._read(class_index)
+        with suppress(CleansetError):
+            self._check_against_images({key: each for votes in found.values() for key, each in votes.items()})
+            self._checked |= found
+
+    def of_class(self, class_index: int) -> Votes:
+        """The votes on a class; the same object if nothing changed. Raises CleansetError for an invalid one."""
+        votes = self._read(class_index)
+        if votes != self._checked.get(class_index):
+            self._check_against_images(votes)
+            self._checked[class_index] = votes
+        return self._checked[class_index]
+
+    def changed_at(self, class_index: int) -> int:
+        """Modification time in nanoseconds of this reviewer's file of a class, as last read; 0 without one."""
+        return self._cache.changed_at(self._reviewer, wnids()[class_index])
+
+    def save(self, class_index: int, changes: Mapping[str, VerdictChange]) -> None:
+        """Write this reviewer's verdicts on images of a class, by image id; they are on disk on return.
+
+        Raises CleansetError or OSError as `save_all` does.
+        """
+        shown = {image_id: self._over_gold(class_index, image_id, change) for image_id, change in changes.items()}
+        save_all(self.folder, self._reviewer, wnids()[class_index], shown)
+
+    def _over_gold(self, class_index: int, image_id: str, change: VerdictChange) -> VerdictChange:
+        """The change, in place of the answer to a gold item that the file may have, which the caller does not see."""
+        if change.expected is not None or self.mixed or (class_index, image_id) not in self._golds:
+            return change
+        own = self._read_all(class_index).get((class_index, image_id), {}).get(self._reviewer)
+        return replace(change, expected=own.review if own else None)
+
+    def _read(self, class_index: int) -> Votes:
+        votes = self._read_all(class_index)
+        return votes if self.mixed else without_golds(votes, self._golds)
+
+    def _read_all(self, class_index: int) -> Votes:
+        of_class = self._cache.votes_on_class(wnids()[class_index])
+        return {(class_index, image_id): by_reviewer for image_id, by_reviewer in of_class.items()}
+
+    def _check_against_images(self, votes: Votes) -> None:
+        votes = without_golds(votes, self._golds)
+        reviewed = self._index.index.intersection(sorted({image_id for _, image_id in votes}))
+        check_reviews(votes, self._index.loc[reviewed], self._min_crop_pixels, self._official_images)
+
+
+class CropScores:
+    """The tables `data/crop_scores/<role>.parquet` of an edition, read again when they change; they may be missing."""
+
+    def __init__(self, edition: Edition, roles: Sequence[str]) -> None:
+        self._paths = {role: edition.crop_scores(role) for role in roles}
+        self._stamps: dict[str, tuple[int, int] | None] = dict.fromkeys(roles)
+        self._predictions: dict[str, dict[Crop, Prediction]] = {role: {} for role in roles}
+
+    def look(self) -> bool:
+        """Read changed tables; return whether there was one. Raises CleansetError for a table that cannot be read."""
+        changed = False
+        for role, path in self._paths.items():
+            stamp = (path.stat().st_mtime_ns, path.stat().st_size) if is_there(path) else None
+            if stamp != self._stamps[role]:
+                self._predictions[role] = predictions_of_crops(read_table(path, CROP_SCORES)) if stamp else {}
+                self._stamps[role], changed = stamp, True
+        return changed
+
+    def predictions(self, role: str) -> Mapping[Crop, Prediction]:
+        """A model's predictions on the crops that are scored."""
+        return self._predictions[role]
+
+
+ImageKey = tuple[int, str]
+"""Class index and image id."""
+
+
+@dataclass
+class Visit:
+    """The time from opening a class until the last verdict there, in seconds, and the number of verdicts."""
+
+    start: float
+    end: float
+    verdicts: int = 0
+
+
+class RecentVerdicts:
+    """The verdicts of a session, newest last, with the mean time of a verdict in the same visit to the class.
+
+    The mean, because a reviewer may look at all images of a class before giving several verdicts at once: the time
+    between two verdicts then says nothing about either.
+    """
+
+    def __init__(self) -> None:
+        self._visits: dict[int, Visit] = {}
+        self._of_verdict: dict[ImageKey, Visit] = {}
+
+    def open_class(self, class_index: int, now: float) -> None:
+        """Begin a visit to a class, at `now` in seconds."""
+        self._visits[class_index] = Visit(now, now)
+
+    def count_verdict(self, key: ImageKey, now: float) -> None:
+        """Count a verdict, given at `now`."""
+        visit = self._visits.setdefault(key[0], Visit(now, now))
+        # last, although it may have had a verdict before
+        self._of_verdict.pop(key, None)
+        self._of_verdict[key] = visit
+        visit.end, visit.verdicts = now, visit.verdicts + 1
+
+    def forget(self, key: ImageKey) -> None:
+        """Leave out a verdict that was taken back."""
+        self._of_verdict.pop(key, None)
+
+    def newest_first(self, keys: Iterable[ImageKey]) -> list[ImageKey]:
+        """The keys with a verdict in this session, the newest first, then the others in the order given."""
+        wanted = dict.fromkeys(keys)
+        given = [key for key in reversed(self._of_verdict) if key in wanted]
+        return [*given, *(key for key in wanted if key not in self._of_verdict)]
+
+    def seconds(self, key: ImageKey) -> float | None:
+        """Mean seconds of a verdict in the visit in which this one was given; None if it is older than the session."""
+        visit = self._of_verdict.get(key)
+        return (visit.end - visit.start) / visit.verdicts if visit else None
+
 
 MAX_GAP_SECONDS = 90.0
 """Longest time between two verdicts that counts; a longer one is a pause."""

@@ -1,19 +1,88 @@
-"""The class that a tab shows, the draft of a verdict on its image in focus, and the way on once it is written."""
+"""The class that a tab shows, the draft of a verdict on its image in focus, and the way on once it is written.
+
+To the board, the class shows the verdicts that it decides between: each distinct one, with those who gave it.
+"""
 
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Literal
 
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.errors import CleansetError
-from cleanset.review.page.board import VerdictOption, verdict_options
+from cleanset.images.boxes import Box
 from cleanset.review.page.cursor import ClassOrder, Cursor, lacks_box
 from cleanset.review.page.drafts import Draft, History
 from cleanset.review.page.keys import NO_SCREEN, Notice, UnreadNotices
+from cleanset.review.page.library import IndexedImage
 from cleanset.review.page.session import Session, lacking_in_words
 from cleanset.review.store import BOARD
-from cleanset.review.verdicts import Review
+from cleanset.review.verdicts import Review, Vote
+from cleanset.vocabulary import VERDICTS
+
+_ROOM = 1.7
+"""Width over height of the room for the images in a usual window."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictOption:
+    """A verdict that one or more reviewers gave; `number`: the key that takes it; `reviews`: by reviewer, sorted."""
+
+    number: int
+    reviews: Mapping[str, Review]
+
+    @property
+    def review(self) -> Review:
+        """One of the reviews, which differ in their notes only."""
+        return next(iter(self.reviews.values()))
+
+    @property
+    def box(self) -> Box | None:
+        """The crop box, where there is one."""
+        return self.review.box
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """The notes by reviewer."""
+        return {name: review.note for name, review in self.reviews.items() if review.note}
+
+    def kept(self, image: IndexedImage) -> float:
+        """The share of the image that the crop keeps; 1 without a box."""
+        if self.box is None:
+            return 1.0
+        left, top, right, bottom = self.box
+        return (right - left) * (bottom - top) / (image.width * image.height)
+
+
+def verdict_options(votes: Mapping[str, Vote]) -> list[VerdictOption]:
+    """The distinct verdicts on an image, by `votes` of reviewers; the board's own is left out.
+
+    Verdicts are distinct if verdict, reason or box differ. Those of most reviewers come first, then in the order of
+    VERDICTS, of the reasons' names, and of the boxes.
+    """
+    found: dict[tuple[str, str, str], dict[str, Review]] = {}
+    for reviewer, vote in sorted(votes.items()):
+        if reviewer != BOARD:
+            review = vote.review
+            # edges padded, so that they sort as numbers
+            crop = review.crop if isinstance(review.crop, str) else "".join(f"{edge:06d}" for edge in review.crop or ())
+            found.setdefault((review.verdict, review.reason or "", crop), {})[reviewer] = review
+    order = sorted(found, key=lambda key: (-len(found[key]), VERDICTS.index(key[0]), *key[1:]))
+    return [VerdictOption(number, found[key]) for number, key in enumerate(order, start=1)]
+
+
+def columns_for(count: int, image: IndexedImage) -> int:
+    """The number of columns in which `count` copies of an image are shown largest."""
+    ratio = image.width / image.height
+
+    def scale(columns: int) -> float:
+        rows = -(-count // columns)
+        return min(_ROOM / columns / ratio, 1 / rows)
+
+    # of equally large ones, the most columns: captions are read side by side
+    return max(range(1, count + 1), key=lambda columns: (scale(columns), columns))
+
 
 Mode = Literal["class", "reason", "crop", "zoom", "filter", "help", "note", "search", "end", "back", "guidelines"]
 

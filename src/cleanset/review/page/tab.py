@@ -5,17 +5,20 @@ from collections.abc import Callable, Collection
 from cleanset.dataset.ilsvrc import class_indices
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box
-from cleanset.review.guidelines import own_guidelines, usual_guidelines
 from cleanset.review.hints.text import can_read_text
-from cleanset.review.page.guidelines import GuidelinesSection, guidelines_sections
-from cleanset.review.page.keys import FILTERS, NO_SCREEN, VERDICTS, Notice, Screen
-from cleanset.review.page.look_back import LookBack
+from cleanset.review.page.cursor import rest_in_words, rest_of_class
+from cleanset.review.page.drafts import Draft, LikeliestReasons
+from cleanset.review.page.keys import FILTERS, NO_SCREEN, REASON_KEYS, VERDICTS, Notice, Screen
+from cleanset.review.page.overlays import GuidelinesSection, LookBack, guidelines_sections
 from cleanset.review.page.session import Session
-from cleanset.review.page.shown_class import Mode
-from cleanset.review.page.verdict_keys import VerdictKeys
+from cleanset.review.page.shown_class import Mode, NotShownError, ShownClass
+from cleanset.review.store import BOARD, own_guidelines, usual_guidelines
+
+BOX_SEEN = "box"
+"""Stands among the images seen if the box of a crop was on the screen."""
 
 
-class Tab(VerdictKeys):
+class Tab(ShownClass):
     """A tab: the shown class with its verdicts, what lies over it, and the ways to other classes.
 
     Everything that a reviewer does goes through `press`.
@@ -25,6 +28,10 @@ class Tab(VerdictKeys):
         super().__init__(session)
         self.back = LookBack(session)
         self.guidelines: list[GuidelinesSection] = []
+        self.likeliest = LikeliestReasons(session)
+        self._last_guess: tuple[int, str] | None = None
+        self._is_guess_lost = False
+        self._early: set[str] = set()
 
     # Keys
 
@@ -119,6 +126,255 @@ class Tab(VerdictKeys):
         keys = f"{count} keys" if count != "1" else "1 key"
         self.notice = Notice(f"The connection was lost, and {keys} with it: look which verdicts are missing.", True)
 
+    # Verdicts
+
+    def _begin(self, verdict: str, seen: Collection[str]) -> None:
+        if self.cursor.status.broken:
+            raise CleansetError(self.cursor.status.broken)
+        if self.cursor.focus is None:
+            return
+        self._check_seen(seen)
+        if verdict == "clean":
+            self._check_not_meant_before()
+        elif verdict == "unsure":
+            self._check_not_too_early(self.cursor.focus)
+        self.draft = Draft(verdict)
+        if verdict in ("clean", "unsure"):
+            self._save_draft()
+        elif verdict == "reject":
+            self.mode = "reason"
+        else:
+            self._draft_crop()
+
+    def _take_option(self, number: int, seen: Collection[str]) -> None:
+        """Begin the board's verdict with that of an option, unchanged; an unknown box has to be drawn."""
+        if self.cursor.status.broken:
+            raise CleansetError(self.cursor.status.broken)
+        self._check_seen(seen)
+        chosen = next((option for option in self.options() if option.number == number), None)
+        if chosen is None:
+            return
+        notes = "; ".join(chosen.notes.values())
+        self.draft = Draft(chosen.review.verdict, chosen.review.reason, chosen.box, note=notes)
+        if chosen.review.box_unknown:
+            self.mode = "crop"
+        else:
+            self._save_draft()
+
+    def _edit_draft(self, key: str, seen: Collection[str], box: Box | None) -> None:
+        assert self.draft is not None
+        if key == "Escape":
+            self.draft = None
+            self.close()
+        elif key in REASON_KEYS:
+            self.draft.reason = REASON_KEYS[key]
+            if self.mode == "reason":
+                self._save_draft()
+        elif self.mode == "crop" and key == "box":
+            self.draft.change_box(box)
+        elif self.mode == "crop" and key == "v":
+            self.draft.toggle_visible(box, BOX_SEEN in seen)
+        elif self.mode == "crop" and key == "Enter":
+            self._save_crop(box)
+        elif self.mode == "reason" and len(key) == 1:
+            self.notice = Notice(f"{key} is not the key of a reason; Esc leaves the image as it is.")
+
+    def _save_crop(self, box: Box | None) -> None:
+        """Save the crop, or report what is missing; the box stays drawn meanwhile."""
+        draft, image = self.draft, self.cursor.image()
+        assert draft is not None
+        assert image is not None
+        draft.change_box(box)
+        missing = draft.missing(box, image, self.session.library.params.review.min_crop_pixels)
+        if missing:
+            self.notice = Notice(f"Not saved yet: {'; '.join(missing)}.", is_error=True)
+            return
+        draft.box = box
+        self.zoomed = False  # to the cards, where the others can be judged too
+        self._save_draft()
+
+    def _save_draft(self) -> None:
+        """Write the draft as the verdict on the image in focus, and go on; the board must give a note first."""
+        draft, image, own = self.draft, self.cursor.image(), self.cursor.own()
+        assert draft is not None
+        assert image is not None
+        left = self.cursor.class_index
+        written = self.session.notes.get((left, image.image_id))
+        # the note of an earlier decision gives the reason for that one
+        if self.session.reviewer == BOARD and not (written or "").strip():
+            self.mode = "note"
+            self.notice = Notice("A verdict of the board needs a note that gives the reason.")
+            return
+        note = written or (own.note if own else None)
+        self._write({image.image_id: draft.review(image, note, self.history.seen(left, image.image_id))})
+        self.session.notes.pop((left, image.image_id), None)
+        if self.cursor.class_index == left and self.cursor.focus == image.image_id:
+            self.cursor.focus_next()
+            self._ask_for_box()
+
+    def _reject_by_guess(self, card: str | None, seen: Collection[str]) -> None:
+        """Reject an image for its likeliest reason, which its card shows; the next key can change the reason."""
+        if self.ended or self.cursor.status.broken:
+            raise CleansetError(self.cursor.status.broken or "nothing is shown here")
+        self._is_guess_lost = True
+        self._check_class()
+        self._check_not_too_early(card)
+        if card not in self.cursor.images():
+            raise NotShownError
+        before = self.cursor.focus
+        self.cursor.focus_card(card)
+        assert self.cursor.focus is not None
+        self._check_seen(seen)
+        self._is_guess_lost = False
+        left, focus = self.cursor.class_index, self.cursor.focus
+        reason = self._screen.reason or self.likeliest.of(left, [focus])[focus]
+        self.draft = Draft("reject", reason)
+        self._save_draft()
+        if self.cursor.class_index == left and self.mode == "class" and before in self.cursor.asked():
+            self.cursor.focus = before  # a replacement would be scrolled to
+        if self.mode != "note":
+            self._last_guess = left, focus
+            said = f"{self.notice.text} " if self.notice else ""
+            self.notice = Notice(f"{said}Rejected last: {_words(reason)}; Shift and a reason's key changes it.")
+
+    def _check_not_too_early(self, image_id: str | None) -> None:
+        """Raise NotShownError for a verdict as soon as the last one has brought another class, and remember the image.
+
+        It is not clean for the reviewer, so that the next key for all the rest leaves it.
+        """
+        try:
+            self._check_not_meant_before()
+        except NotShownError:
+            self._early.update([image_id] if image_id else [])
+            raise
+
+    def _reject_for_reason(
+        self, last_guess: tuple[int, str] | None, was_guess_lost: bool, seen: Collection[str]
+    ) -> None:
+        """Change the reason of the guess that the key before made, or else reject the image in focus for a reason.
+
+        Nothing is rejected if that guess was lost: the reason was meant for its image.
+        """
+        reason = REASON_KEYS.get(self._screen.reason or "")
+        if reason is None:
+            raise CleansetError("not the key of a reason: ? shows them")
+        own = self.session.own(*last_guess) if last_guess else None
+        if last_guess is not None and own is not None and own.verdict == "reject":
+            self._last_guess = last_guess
+            class_index, image_id = last_guess
+            self.history.shown[image_id] = own  # the last notice told it
+            self.history.write(class_index, {image_id: own.model_copy(update={"reason": reason})})
+            self.notice = Notice(f"{self.session.library.names[class_index].name}: rejected last: {_words(reason)}.")
+        elif was_guess_lost:
+            raise NotShownError
+        elif not self.ended:
+            self._check_not_too_early(self.cursor.focus)
+            self._begin("reject", seen)
+            if self.draft is not None:
+                self.draft.reason = reason
+                self._save_draft()
+
+    def _take_rest(self, seen: Collection[str]) -> None:
+        """Take as clean, at once, all images of the queue that are on the screen and that nobody has rejected."""
+        if self.ended or self.cursor.status.broken:
+            raise CleansetError(self.cursor.status.broken or "nothing is shown here")
+        self._check_class()
+        self._check_shown()
+        if self.session.reviewer == BOARD:
+            raise CleansetError("A verdict of the board needs a note: decide on each image by itself.")
+        if self.zoomed:
+            self.notice = Notice("a takes the images that are side by side: Esc goes back to them.")
+            return
+        if not self.cursor.status.questions:
+            self._leave_settled()  # somebody else, or another tab, has settled it
+            return
+        left, shown = self.cursor.class_index, self.cursor.images()
+        min_seconds = self.session.library.params.review.seconds_per_image
+        rest = rest_of_class(self.cursor, self._screen.seconds, min_seconds, seen, self._early)
+        self._early.clear()  # this notice names them
+        if rest.clean:
+            images, notes = self.session.library.images, self.session.notes
+            self._write(
+                {
+                    image_id: Draft("clean").review(
+                        images[image_id], notes.get((left, image_id)), self.history.seen(left, image_id) or "grid"
+                    )
+                    for image_id in rest.clean
+                }
+            )
+            for image_id in rest.clean:
+                notes.pop((left, image_id), None)
+        settled = f" {self.notice.text}" if self.notice else ""
+        self.notice = Notice(rest_in_words(rest, shown) + settled, is_error=not rest.clean)
+        to_look_at = rest.early + rest.unseen + rest.late
+        if self.cursor.class_index == left and to_look_at:
+            self.cursor.focus, self.scrolled_at = to_look_at[0], self.pressed
+        elif self.cursor.class_index == left and self.cursor.focus in rest.clean:
+            self.cursor.focus_next()
+            self._ask_for_box()
+
+    def _take_back(self, seen: Collection[str]) -> None:
+        if self.cursor.own() is not None and not self.ended:
+            assert self.cursor.focus is not None
+            self._check_seen(seen)
+            self._write({self.cursor.focus: None})
+            self.notice = Notice("Taken back.")
+
+    def _undo(self) -> None:
+        is_replaced = self.history.is_last_replaced()
+        step = self.history.undo()
+        if step is None:
+            self.notice = Notice("Nothing to undo in this tab; d takes a verdict back.")
+            return
+        self.open(step.class_index, step.image_id)
+        if is_replaced:
+            own = self.cursor.own()
+            stays = f"{own.verdict} stays" if own else "no verdict is left"
+            self.notice = Notice(f"Nothing to undo: {step.in_words} was replaced elsewhere meanwhile; {stays}.")
+        else:
+            self.notice = Notice(f"Undone: {step.in_words}.")
+
+    def note(self) -> tuple[str, str]:
+        """The title of the note's dialog, and the note so far."""
+        own, focus = self.cursor.own(), self.cursor.focus
+        title = "Why the board overrules" if self.draft and self.session.reviewer == BOARD else "A note"
+        kept = self.session.notes.get((self.cursor.class_index, focus or ""))
+        taken = self.draft.note if self.draft else ""
+        number = self.cursor.images().index(focus) + 1 if focus in self.cursor.images() else 0
+        return f"{title}, on card {number} ({focus})", kept or taken or (own.note if own else None) or ""
+
+    def leave_note(self, text: str | None) -> None:
+        """Keep a note on the image in focus (None: discard it), and save it if there is a verdict already."""
+        if self.mode != "note" or self.cursor.focus is None:
+            return
+        self.notice, draft, self.draft = None, self.draft, None
+        self.unread.begin(None)  # what was told before the dialog could be read in it
+        self.close()
+        if text is None:
+            return
+        key = self.cursor.class_index, self.cursor.focus
+        self.session.notes[key] = text.strip()
+        with self._reporting_errors():
+            own = self.cursor.own()
+            if draft is not None:
+                self._save_with_note(draft, text.strip())
+            elif own is not None and (own.note or "") != text.strip():
+                self._write({self.cursor.focus: own.model_copy(update={"note": text.strip() or None})})
+                self.session.notes.pop(key, None)
+            elif own is None and text.strip():
+                self.notice = Notice("The note is not saved yet: it is saved with a verdict.")
+            else:
+                self.session.notes.pop(key, None)
+
+    def _save_with_note(self, draft: Draft, text: str) -> None:
+        """Save the verdict for which the board was asked to give a note."""
+        if not text:
+            self.session.notes.pop((self.cursor.class_index, self.cursor.focus or ""), None)
+            self.notice = Notice("Not saved: a verdict of the board needs a note.", is_error=True)
+            return
+        self.draft = draft
+        self._save_draft()
+
     # Over the class: guidelines, and one's own verdicts
 
     def _show_guidelines(self) -> None:
@@ -201,3 +457,7 @@ class Tab(VerdictKeys):
             self.open(class_index)
         elif self.mode == "search":
             self.close()
+
+
+def _words(reason: str) -> str:
+    return reason.replace("_", " ")

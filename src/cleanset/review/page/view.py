@@ -10,12 +10,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from cleanset.images.boxes import Crop
 from cleanset.review.opinions import Opinion
-from cleanset.review.page.board import columns_for
 from cleanset.review.page.cursor import MIN_PIXELS, Cursor
 from cleanset.review.page.keys import FILTERS, HELP, REASON_KEYS
 from cleanset.review.page.library import IndexedImage, Library
 from cleanset.review.page.session import Session, in_words, lacking_in_words
-from cleanset.review.page.shown_class import MIN_SHOWN_SECONDS
+from cleanset.review.page.shown_class import MIN_SHOWN_SECONDS, columns_for
 from cleanset.review.page.tab import Tab
 from cleanset.review.queue import Candidate
 from cleanset.review.store import BOARD

@@ -43,8 +43,8 @@ import numpy.typing as npt
 from scipy.stats import norm, t
 
 from cleanset.errors import CleansetError, install_command
-from cleanset.review import look_again
 from cleanset.review.agreement import Agreement, Counts, overall
+from cleanset.review.opinions import LOOK_AGAIN_COLUMNS
 from cleanset.statistics.paired import wilson
 from cleanset.studies.realness.mixed import Degrees, Effect, MixedFit, RandomTerms, Variances, fit
 from cleanset.studies.realness.ratings import (
@@ -460,7 +460,7 @@ def images_csv(images: Iterable[ImageRatings], key: Iterable[Stimulus] = ()) -> 
     wnids = {(each.kind, each.image): each.wnid for each in key}
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(look_again.COLUMNS)
+    writer.writerow(LOOK_AGAIN_COLUMNS)
     for each in images:
         numbers = (each.share, *each.interval, each.mean)
         counted = (each.kind, each.image, wnids.get((each.kind, each.image), ""), each.ratings, each.negative)
