@@ -1,4 +1,4 @@
-"""What studies found on images, to be shown on the page. It never counts as a verdict, and changes nothing in a set.
+"""Findings of studies on images, shown on the page. They never count as verdicts, and change nothing in a set.
 
 Second opinions on labels, from the files in `review.opinions`; and images to look at again, from the look_again.csv
 that `cleanset study analyse --plan` writes for a realness study.

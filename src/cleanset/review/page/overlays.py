@@ -1,4 +1,4 @@
-"""What lies over a class: a reviewer's own last verdicts, and the guidelines with an example of each reason."""
+"""The overlays of a class: a reviewer's own last verdicts, and the guidelines with an example of each reason."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
