@@ -293,8 +293,10 @@ def _logits(
     model: Callable[[Any], Any], batch: Any, files: Sequence[str], name: str, device: Any
 ) -> NDArray[np.float64]:
     """The logits of a batch, of shape (n, 1000), in float64."""
+    from cleanset.scoring.scorer import to_device
+
     try:
-        output = model(batch.to(device) if device is not None and hasattr(batch, "to") else batch)
+        output = model(to_device(batch, device) if device is not None and hasattr(batch, "to") else batch)
     except (Exception, SystemExit) as error:  # whatever its code raises
         raise CleansetError(f"{name}: the model raises {_shown(error)} for a batch of {len(files)} images") from None
     expected = f"expected logits of shape {(len(files), CLASSES)}"

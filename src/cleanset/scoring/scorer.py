@@ -66,6 +66,11 @@ def choose_devices(device: str) -> list[torch.device]:
     return [chosen]
 
 
+def to_device(images: Tensor, device: torch.device) -> Tensor:
+    """Images, or their labels, on a device; a GPU copies them from page-locked memory, while the processor goes on."""
+    return images.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else images.to(device)
+
+
 @contextmanager
 def arithmetic(precision: Precision) -> Iterator[None]:
     """Set torch's global switches for a precision, and restore them at the end.

@@ -219,7 +219,9 @@ def to_unit(images: Sequence[Pixels], network: "PixelNetwork") -> "Tensor":
     """Pixels in 0..1 on the network's device, in its dtype: shape (n, 3, size, size)."""
     import torch
 
-    return torch.from_numpy(np.stack(images)).to(network.device).to(network.dtype) / LEVELS
+    from cleanset.scoring.scorer import to_device
+
+    return to_device(torch.from_numpy(np.stack(images)), network.device).to(network.dtype) / LEVELS
 
 
 def to_levels(pixels: "Tensor") -> NDArray[np.float64]:

@@ -137,8 +137,10 @@ class SpatialGrid:
     def _worst(self, network: "PixelNetwork", subject: Subject) -> Result:
         import torch
 
+        from cleanset.scoring.scorer import to_device
+
         start = scaled_on_black(subject.pixels, self.scale)
-        image = torch.from_numpy(start).to(network.device, network.dtype)
+        image = to_device(torch.from_numpy(start), network.device).to(network.dtype)
         factor = subject.pixels.shape[-1] / BASE_SIZE
         changes = _grid(self.translations, self.angles, factor).to(network.device)
         queries, best, found = network.queries, -np.inf, image

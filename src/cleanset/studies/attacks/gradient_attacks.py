@@ -101,6 +101,7 @@ class Pgd:
         import torch
 
         from cleanset.scoring.differentiable import EightBit
+        from cleanset.scoring.scorer import to_device
 
         norm, eps = self.ball.norm, self.ball.eps
         padded = [*group, *[group[-1]] * (self.group_size - len(group))]
@@ -110,7 +111,9 @@ class Pgd:
         found = images
         if self.random_start:
             drawn = np.stack([self._start(subject) for subject in padded])
-            found = projected(images + torch.from_numpy(drawn).to(images), images, norm, eps)
+            found = projected(
+                images + to_device(torch.from_numpy(drawn), network.device).to(images.dtype), images, norm, eps
+            )
         best, largest = found, torch.full((len(padded),), -torch.inf, device=network.device, dtype=images.dtype)
         for step in range(self.steps + 1):
             # the last place is only judged, so it needs no gradient

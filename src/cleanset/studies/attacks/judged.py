@@ -23,7 +23,7 @@ from cleanset.images import codec
 from cleanset.scoring.checkpoints import load_checkpoint
 from cleanset.scoring.differentiable import pixel_network
 from cleanset.scoring.models import LoadedModel
-from cleanset.scoring.scorer import Precision, arithmetic
+from cleanset.scoring.scorer import Precision, arithmetic, to_device
 from cleanset.studies.attacks.base import LEVELS, Ball, Pixels, Result, Subject, globally_seeded, to_unit
 
 Logits = NDArray[np.float64]
@@ -205,7 +205,7 @@ class Lpips:
                 f"lpips: an image of {image.shape[2]} x {image.shape[1]} pixels; expected at least {MIN_SIDE} "
                 "a side, as AlexNet needs: set lpips: null in studies/attacks/params.yaml"
             )
-        pair = torch.from_numpy(np.stack((image, other))).to(self._device).double() / LEVELS
+        pair = to_device(torch.from_numpy(np.stack((image, other))), self._device).double() / LEVELS
         with arithmetic("float64"), torch.inference_mode():
             # normalize: the library expects pixels in -1..1, these are in 0..1
             return float(self._metric(pair[:1], pair[1:], normalize=True))

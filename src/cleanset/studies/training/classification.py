@@ -15,6 +15,7 @@ from torch.nn import functional
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError, reason
 from cleanset.scoring.models import weights_at_hand
+from cleanset.scoring.scorer import to_device
 from cleanset.studies.robustness.trained_models import normalised
 from cleanset.studies.training.batches import Batch, TrainingBatches, pixel_batches
 from cleanset.studies.training.folds import FoldData
@@ -130,8 +131,8 @@ class Classification:
 
     def loss(self, network: nn.Module, batch: Batch, epoch: int) -> Outcome:
         """The recipe's loss, and the accuracy on what it has learnt from."""
-        images = batch.views.to(self.data.device, non_blocking=True).float() / 255
-        labels = batch.labels.to(self.data.device)
+        images = to_device(batch.views, self.data.device).float() / 255
+        labels = to_device(batch.labels, self.data.device)
         generator = torch.Generator(self.data.device).manual_seed(batch.seed)
         learnt = self.training.recipe(network, images, labels, generator, epoch)
         accuracy = (learnt.logits.argmax(dim=1) == labels).float().mean()
@@ -180,7 +181,7 @@ class Classification:
         generator = torch.Generator(self.data.device).manual_seed(self.data.run.seed)
         for group in pixel_batches(pixels, self.training.workers, TESTED_AT_A_TIME):
             wanted = torch.from_numpy(labels[first : first + len(group)])
-            images = group.to(self.data.device).float() / 255
+            images = to_device(group, self.data.device).float() / 255
             if is_attacked:
                 recipe = cast(AdversarialTraining, self.training.recipe)
                 images = recipe.ascent(self.network, images, wanted.to(self.data.device), generator)

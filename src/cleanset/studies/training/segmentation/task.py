@@ -15,6 +15,7 @@ from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.scoring.models import weights_at_hand
+from cleanset.scoring.scorer import to_device
 from cleanset.studies.robustness.scenarios.params import GENERATED
 from cleanset.studies.robustness.scenarios.scenes import decode_photograph
 from cleanset.studies.training.folds import ALONE, FoldData, Share
@@ -132,8 +133,8 @@ class Segmentation:
 
     def loss(self, network: nn.Module, batch: Batch, epoch: int) -> Outcome:
         """The mean cross-entropy of all pixels that are not ignored, and the share predicted correctly."""
-        labels = batch.labels.to(self.device)
-        logits = network(batch.images.to(self.device))
+        labels = to_device(batch.labels, self.device)
+        logits = network(to_device(batch.images, self.device))
         return Outcome(cross_entropy(logits, labels), len(labels), {"accuracy": pixel_accuracy(logits, labels)})
 
     chosen_by: ClassVar = LOSS
@@ -221,7 +222,7 @@ def image_logits(network: nn.Module, image: Pixels) -> Tensor:
     """The logits of one image at its own size, float of shape (1, labels, height, width), in evaluation mode."""
     device = next(network.parameters()).device
     with torch.inference_mode():
-        logits: Tensor = network.eval()(image_tensor(image)[None].to(device))
+        logits: Tensor = network.eval()(to_device(image_tensor(image)[None], device))
     return logits
 
 

@@ -1,0 +1,163 @@
+"""What runs on a GPU, run on one that is not there: the same values, and nothing on the wrong device.
+
+See tests/gpu.py for what such a GPU refuses.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+from cleanset.edition.params import Score
+from cleanset.measure.function import predict
+from cleanset.measure.sets import EvaluationSet, Item
+from cleanset.scoring.differentiable import PixelNetwork, Uninteresting, searching
+from cleanset.scoring.engine import score_few, settings_for
+from cleanset.studies.attacks.base import Ball, Other, Search, globally_seeded
+from cleanset.studies.attacks.changes import CommonCorruptions, SpatialGrid
+from cleanset.studies.attacks.gradient_attacks import Pgd, Spsa, Transfer
+from cleanset.studies.attacks.judged import Judge
+from cleanset.studies.attacks.library_attacks import AutoAttack, Boundary, Square
+from cleanset.studies.attacks.targets import ResizedPixels
+from cleanset.studies.attacks.warnings import probe
+from cleanset.studies.training import data, train
+from cleanset.studies.training.study import TrainingStudy
+from tests.checkouts import Checkout
+from tests.gpu import GPU, Gpu, gpu
+from tests.scoring.networks import linear, many
+from tests.studies.attacks.networks import CPU, correct_subjects, drawn, loaded, random_network
+from tests.studies.training.coloured_study import coloured_study, write_params
+
+__all__ = ["gpu"]  # a fixture
+pytestmark = pytest.mark.slow
+EPS = 16 / 255
+PGD = Pgd(Ball("Linf", EPS), 4, EPS / 4, True, 3, 4, draws=2)
+
+
+def network() -> nn.Module:
+    return random_network(4, seed=3).double().eval()
+
+
+def test_a_gpu_that_is_not_there_refuses_what_a_real_one_refuses(gpu: Gpu) -> None:
+    """And gives the values and gradients of the CPU."""
+    pixels, label = torch.ones(2, 3, 12, 12, dtype=torch.float64), torch.tensor([0, 1])
+    on_cpu, on_gpu = network(), network().to(GPU)
+    for network_on_one, pixels_on_another in ((on_cpu, pixels.to(GPU)), (on_gpu, pixels)):
+        with pytest.raises(RuntimeError, match="on the same device"):
+            network_on_one(pixels_on_another)
+    with pytest.raises(RuntimeError, match="type"):
+        on_gpu(pixels.to(GPU).float())
+    with pytest.raises(TypeError, match="numpy"):
+        pixels.to(GPU).numpy()
+    with pytest.raises(RuntimeError, match="generator"):
+        torch.rand(3, device=GPU, generator=torch.Generator().manual_seed(1))
+    later = pixels.pin_memory().to(GPU).to("cpu", non_blocking=True)
+    assert not torch.equal(later, pixels)
+    torch.cuda.synchronize()
+    assert torch.equal(later, pixels)
+    gradients = []
+    for asked, device in ((on_cpu, CPU), (on_gpu, GPU)):
+        leaf = pixels.to(device).requires_grad_()
+        loss = nn.functional.cross_entropy(asked(leaf), label.to(device))
+        gradients += [found := torch.autograd.grad(loss, leaf)[0]]
+        assert found.device == device
+    assert torch.equal(gradients[0], gradients[1].cpu())
+
+
+def test_scores(gpu: Gpu) -> None:
+    images = many(21)
+    model, found = linear(), {}
+    for device in ("cpu", "cuda"):
+        settings = replace(settings_for(Score(device=device, batch_size=4)), workers=1)
+        found[device] = score_few(model, images.__getitem__, settings, list(images))
+    assert (gpu.transfers, gpu.slow) == (6, 0)
+    assert found["cpu"].equals(found["cuda"])
+
+
+SOURCE = random_network(4, seed=8).double().eval()
+ATTACKS: dict[str, Callable[[torch.device], Search]] = {
+    "pgd": lambda _: PGD,
+    "pgd_l2": lambda _: Pgd(Ball("L2", 1.0), 4, 0.3, True, 3, 4),
+    "transfer": lambda device: Transfer(PGD, {"other": asked(nn.Sequential(ResizedPixels(40), SOURCE), device)}),
+    "spsa": lambda _: Spsa(EPS, 4, 8, 0.01, 0.01, 5, 3),
+    "square": lambda _: Square(Ball("Linf", EPS), 20, 3, 4),
+    "autoattack": lambda _: AutoAttack(Ball("Linf", EPS), ("apgd-ce", "apgd-t", "fab-t", "square"), 3, 10, 3, 4),
+    "boundary": lambda _: Boundary(3.0, 10, 3, 4, {"other": Other(9, lambda: drawn(70, 32))}),
+    "spatial_grid": lambda _: SpatialGrid(0.9, (-20, 0), (0, 10)),
+    "common_corruptions": lambda _: CommonCorruptions(("brightness", "contrast"), 3),
+}
+
+
+def asked(network: nn.Module, device: torch.device) -> PixelNetwork:
+    return PixelNetwork(network, device, "float64", 3)
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_attacks(gpu: Gpu, name: str) -> None:
+    """SPSA draws on the GPU, where a real one draws other numbers."""
+    group, results = correct_subjects(network(), 4, side=32, least=60, most=200), []
+    for device in (CPU, GPU):
+        with searching("float64"), globally_seeded(1, device):
+            results.append(ATTACKS[name](device)(asked(network(), device), group))
+    assert gpu.transfers
+    assert not gpu.slow
+    for one, other in zip(*results, strict=True):
+        assert np.array_equal(one.candidate, other.candidate)
+        assert one.queries == other.queries
+
+
+def test_verdicts_and_signs(gpu: Gpu) -> None:
+    group = correct_subjects(network(), 6, least=60, most=200)
+    wrapped = Uninteresting(network())
+    judged = [Judge(loaded(wrapped), device).logits([one.pixels for one in group], range(6)) for device in (CPU, GPU)]
+    assert np.array_equal(judged[0], judged[1])
+    spsa = Spsa(EPS, 2, 8, 0.01, 0.01, 5, 3)
+    found = [probe(asked(network(), each), group, PGD, [spsa], {"a": asked(SOURCE, each)}) for each in (CPU, GPU)]
+    assert found[0] == found[1]
+
+
+@pytest.fixture
+def study(small: Checkout, tmp_path: Path) -> TrainingStudy:
+    found = coloured_study(small.folder, tmp_path)
+    data.run(found)
+    return found
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        {}, {"recipe": "adversarial"}, {"recipe": "augmix"},
+        {"recipe": "noise", "trained_on": ["noise", "speckle_noise"]},
+        {"task": "segmentation", "network": {"source": "smp", "name": "fpn", "encoder": "test_efficientnet"}},
+    ],
+    ids=lambda run: run.get("recipe", run.get("task", "standard")),
+)  # fmt: skip
+def test_training(study: TrainingStudy, gpu: Gpu, run: dict[str, Any]) -> None:
+    weights = []
+    for device in ("cpu", "cuda"):
+        write_params(study, {"device": device}, one={"epochs": 1, "test": ["original"]} | run)
+        train.run(study, "one")
+        weights.append(study.fold("one", "fold_01").weights.read_bytes())
+    assert gpu.transfers
+    assert not gpu.slow
+    assert weights[0] == weights[1]
+
+
+def test_a_custom_network_is_evaluated_on_its_own_device(gpu: Gpu) -> None:
+    def read(file: str) -> Image.Image:
+        return Image.fromarray(drawn(int(file[0]), 8).transpose(1, 2, 0))
+
+    def transform(image: Image.Image) -> Tensor:
+        return torch.from_numpy(np.array(image)).permute(2, 0, 1).float() / 255
+
+    items = [Item(f"{number}.png", 0, None, "0" * 64) for number in range(5)]
+    images = EvaluationSet("five", "folder", items, read, None)
+    model = linear().network
+    predictions = [predict(model.to(device), images, transform, "own", 2) for device in (CPU, GPU)]
+    assert predictions[0][0].equals(predictions[1][0])
