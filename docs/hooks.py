@@ -81,7 +81,7 @@ def commands() -> str:
         return f"* [`{name}`](#cleanset-{name.replace(' ', '-')}): {' '.join(summaries[name].split())}\n"
 
     hidden = set(hidden_commands(get_command(app), ()))
-    groups = [(found.start(), found[1]) for found in re.finditer(r"(?m)^## `cleanset (.+)`$", text)]
+    groups = [(found.start(), found[1]) for found in re.finditer(r"(?m)^##+ `cleanset (.+)`$", text)]
     text = re.sub(r"(?m)^\* `([a-z][\w-]*)`: .*\n", whole, text)
     parts = re.split(r"(?m)^(?=##+ `cleanset )", text)
     return "".join(part for part in parts if part.partition("`cleanset ")[2].partition("`")[0] not in hidden)

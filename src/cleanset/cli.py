@@ -660,7 +660,7 @@ def pipelines(
 
 
 app.add_typer(review_cli.app, name="review", rich_help_panel=TOOLS)
-robustness_cli.app.add_typer(attacks_cli.app)
+robustness_cli.stages.add_typer(attacks_cli.app)
 app.add_typer(robustness_cli.app, name="robustness", rich_help_panel=TOOLS)
 app.add_typer(attacks_cli.tools, name="attacks", rich_help_panel=TOOLS)
 app.add_typer(contest_cli.app, name="contest", rich_help_panel=TOOLS)

@@ -281,7 +281,18 @@ def test_another_score_stops_the_stage(studied: Checkout, tmp_path: Path) -> Non
     weights.unlink()
     weights.mkdir()
     (weights / "standard.parquet").write_bytes(scores)
-    done = clone.run("cleanset", "robustness", "corruptions", "--model", "standard", cwd=STUDY, check=False)
+    done = clone.run(
+        "cleanset",
+        "robustness",
+        "stage",
+        "answers",
+        "--model",
+        "standard",
+        "--family",
+        "corruptions",
+        cwd=STUDY,
+        check=False,
+    )
     assert done.returncode != 0
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert "expected the same bits: run dvc repro --force score@standard in the edition" in line
@@ -363,7 +374,7 @@ def test_a_published_top1_stands_beside_score(studied: Checkout, tmp_path: Path)
     (clone.folder / STUDY / "data").symlink_to(studied.folder / STUDY / "data")
     params = clone.folder / "params.yaml"
     params.write_text(params.read_text().replace("published_top1: {}", "published_top1: {norm_robust: 64.02}"))
-    clone.run("cleanset", "robustness", "pages", cwd=STUDY)
+    clone.run("cleanset", "robustness", "stage", "pages", cwd=STUDY)
     rows = tables(soup(clone.folder / STUDY / "report" / "scenarios.html"), "score")[0]
     assert ["top-1 on ImageNet, published", "–", "64.02", "–", "–", "–", "–"] in rows
 

@@ -1,4 +1,4 @@
-"""The stages of studies/attacks, as commands of `cleanset robustness`, and `cleanset attacks evaluate`.
+"""The stages of studies/attacks, as commands of `cleanset robustness stage`, and `cleanset attacks evaluate`.
 
 Each imports what it needs only when it runs.
 """
@@ -30,7 +30,7 @@ def _study(folder: Path) -> "AttackStudy":
     return study
 
 
-@app.command()
+@app.command(hidden=True)
 def attacks(
     model: Role,
     attack: Annotated[str, typer.Option("--attack", help="Name of the attack in params.yaml, or guess.")],
@@ -42,7 +42,7 @@ def attacks(
     run_attack(_study(study), model, attack)
 
 
-@app.command("attack-results")
+@app.command("attack-results", hidden=True)
 def attack_results(study: StudyFolder = HERE) -> None:
     """Measure all attacks on all models."""
     from cleanset.studies.attacks.reporting import write_measures
@@ -50,7 +50,7 @@ def attack_results(study: StudyFolder = HERE) -> None:
     write_measures(_study(study))
 
 
-@app.command("attack-warnings")
+@app.command("attack-warnings", hidden=True)
 def attack_warnings(model: Role, study: StudyFolder = HERE) -> None:
     """Look for signs that a model only looks strong."""
     from cleanset.studies.attacks.attacking import run_warnings
@@ -58,7 +58,7 @@ def attack_warnings(model: Role, study: StudyFolder = HERE) -> None:
     run_warnings(_study(study), model)
 
 
-@app.command("attack-pages")
+@app.command("attack-pages", hidden=True)
 def attack_pages(study: StudyFolder = HERE) -> None:
     """Make the page on the attacks."""
     from cleanset.studies.attacks.reporting import write_report

@@ -262,13 +262,15 @@ def run(study: Study, role: str, family: str | None = None) -> None:
     """Read images and the model's weights, write data/<family>/<role>.parquet and .json; None: of every family.
 
     The model is one of the edition, or a further one of the study, whose clean answers are compared with nothing.
-    Other models of the study that lack answers are shown the same images; their stages then find finished shards, as
-    stage digests does. Raises CleansetError for neither, and as `predict` and `change_plan` do.
+    Other models of the study that lack answers are shown the same images; their stages then find finished shards in
+    the cache, as stage digests does. Raises CleansetError for neither, and as `predict` and `change_plan` do.
     """
-    models = StudyModels(study)
-    target, sources = models.load(role), Sources.read(study)
-    for each in FAMILIES if family is None else [family_named(family)]:
-        plan = change_plan(each, sources, models.wanted)
+    families = FAMILIES if family is None else [family_named(family)]
+    models, sources = StudyModels(study), Sources.read(study)
+    # all plans first: a photograph or a file that is missing shows before hours of work
+    plans = [change_plan(each, sources, models.wanted) for each in families]
+    target = models.load(role)
+    for plan in plans:
         digest_run = DigestRun(plan, sources, models.wanted, available_cores())
         digests = TakenDigests(digest_run.shards(study.partial_digests(plan.name)))
         predict(
@@ -279,7 +281,7 @@ def run(study: Study, role: str, family: str | None = None) -> None:
             digests,
             partial(models.lacking, plan, role),
         )
-        digests.remove_known(known_digests(study, each))
+        digests.remove_known(known_digests(study, plan.family))
 
 
 class StudyModels:
@@ -326,14 +328,12 @@ class StudyModels:
         files = self._study.answers
         expected = facts_of_every_model(self.settings, self.wanted, plan_for(plan, self.wanted, role))
         try:
-            stored = json.loads(files.record(plan.name, role).read_bytes())
-            # through JSON, where tuples become lists
-            is_same = {**stored, **json.loads(json.dumps(expected))} == stored
+            differences = MadeFrom(expected).differences(json.loads(files.record(plan.name, role).read_bytes()))
             # an earlier version's answers may lack a column
             columns = parquet.read_schema(files.predictions(plan.name, role)).names
-        except (OSError, TypeError, ValueError):  # ValueError: what is no JSON, and no Parquet file
+        except (OSError, ValueError):  # ValueError: what is no JSON, and no Parquet file
             return False
-        return is_same and bool(columns == predictions_table(plan.family).names)
+        return not differences and bool(columns == predictions_table(plan.family).names)
 
 
 def known_digests(study: Study, family: Family) -> dict[str, str]:

@@ -1,20 +1,56 @@
-"""The commands `cleanset robustness …`: the stages of a study. Each imports what it needs only when it runs."""
+"""The commands `cleanset robustness …`: measuring any models, and the stages of a study, which DVC runs.
+
+Each imports what it needs only when it runs.
+"""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cleanset.edition.paths import HERE, StudyFolder
+from cleanset.errors import CleansetError
 
 if TYPE_CHECKING:
     from cleanset.studies.robustness.images import Study
 
-app = typer.Typer(
-    no_args_is_help=True, help="Measure robustness on finished sets: the stages of a study, and what is run by hand."
-)
+MOVED = {
+    "corruptions": "answers --family corruptions",
+    "perturbations": "answers --family perturbations",
+    "scenarios": "answers --family scenarios",
+    "further": "answers",
+    **{name: name for name in ("images", "digests", "measure", "pages")},
+    **{name: name for name in ("attacks", "attack-results", "attack-warnings", "attack-pages")},
+}
+"""Stages that were commands of their own, and their names among `stage` today."""
+MOVED_OPTIONS = {
+    ("table", "--out"): "add > FILE in its place",
+    ("masks", "--format"): "write FORMAT:FOLDER, such as coco:masks/drawn",
+    ("masks", "--other-format"): "write FORMAT:FOLDER, such as coco:masks/drawn",
+}
+"""Options that are no more, and what takes their place."""
 
-ModelRole = Annotated[str, typer.Option("--model", help="Role of the model in the edition's params.yaml.")]
+
+class _Commands(typer.core.TyperGroup):
+    """The commands; one that has moved answers with its name today, an option with what took its place."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the arguments name. Raises CleansetError for one that has moved, or an option that has."""
+        for word in args[1:]:
+            if today := MOVED_OPTIONS.get((args[0], word.partition("=")[0])):
+                raise CleansetError(f"robustness {args[0]} {word}: no such option today: {today}")
+        if args and args[0] in MOVED:
+            raise CleansetError(
+                f"robustness {args[0]}: a stage, which dvc repro runs; by hand: robustness stage {MOVED[args[0]]}"
+            )
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(
+    cls=_Commands, no_args_is_help=True, help="Measure robustness on finished sets; studies/robustness runs by DVC."
+)
+stages = typer.Typer(no_args_is_help=True, help="Run one stage of a study, as DVC does.")
+app.add_typer(stages, name="stage", hidden=True)
 
 
 def _study(folder: Path) -> "Study":
@@ -27,22 +63,7 @@ def _study(folder: Path) -> "Study":
     return Study(folder)
 
 
-def _study_with_backgrounds(folder: Path) -> "Study":
-    """The study, whose photographs are looked at before anything that takes seconds to import."""
-    from cleanset.edition.params import read_params
-    from cleanset.studies.robustness.families import read_study_params
-    from cleanset.studies.robustness.scenarios.params import RANDOM, Scenarios
-    from cleanset.studies.robustness.scenarios.scenes import photograph_paths
-
-    study = _study(folder)
-    roles = list(read_params(study.edition.folder).models)
-    wanted = read_study_params(study.params_yaml, roles).section(Scenarios)
-    if wanted.published is None and RANDOM in wanted.expanded():
-        photograph_paths(study.backgrounds)
-    return study
-
-
-@app.command()
+@stages.command(hidden=True)
 def images(study: StudyFolder = HERE) -> None:
     """Join the images of all finished sets."""
     from cleanset.studies.robustness import image_sets as stage
@@ -50,50 +71,27 @@ def images(study: StudyFolder = HERE) -> None:
     stage.run(_study(study))
 
 
-@app.command()
+@stages.command(hidden=True)
 def digests(study: StudyFolder = HERE) -> None:
     """Store the SHA-256 of every changed image."""
     from cleanset.studies.robustness import digests as stage
 
-    stage.run(_study_with_backgrounds(study))
+    stage.run(_study(study))
 
 
-@app.command()
-def corruptions(model: ModelRole, study: StudyFolder = HERE) -> None:
-    """Store one model's answers to the corrupted images."""
-    from cleanset.studies.robustness import answering as stage
-
-    stage.run(_study(study), model, "corruptions")
-
-
-@app.command()
-def perturbations(model: ModelRole, study: StudyFolder = HERE) -> None:
-    """Store one model's answers to the frames of perturbation sequences."""
-    from cleanset.studies.robustness import answering as stage
-
-    stage.run(_study(study), model, "perturbations")
-
-
-@app.command()
-def scenarios(model: ModelRole, study: StudyFolder = HERE) -> None:
-    """Store one model's answers to images with another background or object."""
-    from cleanset.studies.robustness import answering as stage
-
-    stage.run(_study_with_backgrounds(study), model, "scenarios")
-
-
-@app.command()
-def further(
-    model: Annotated[str, typer.Option("--model", help="Role of the model in further_models of the study.")],
+@stages.command(hidden=True)
+def answers(
+    model: Annotated[str, typer.Option("--model", help="Role in params.yaml of the edition or of the study.")],
+    family: Annotated[str | None, typer.Option(help="corruptions, perturbations or scenarios.")] = None,
     study: StudyFolder = HERE,
 ) -> None:
-    """Store the answers of a model that is not one of the edition's."""
+    """Store one model's answers to the changed images of a family; of all without --family."""
     from cleanset.studies.robustness import answering as stage
 
-    stage.run(_study_with_backgrounds(study), model)
+    stage.run(_study(study), model, family)
 
 
-@app.command()
+@stages.command(hidden=True)
 def measure(study: StudyFolder = HERE) -> None:
     """Measure all models from their answers."""
     from cleanset.studies.robustness import measuring as stage
@@ -101,7 +99,7 @@ def measure(study: StudyFolder = HERE) -> None:
     stage.run(_study(study))
 
 
-@app.command()
+@stages.command(hidden=True)
 def pages(study: StudyFolder = HERE) -> None:
     """Make the study's pages."""
     from cleanset.studies.robustness import pages as stage
@@ -133,7 +131,7 @@ def verify(study: StudyFolder = HERE) -> None:
     """
     from cleanset.studies.robustness.digests import verify as tool
 
-    found = tool(_study_with_backgrounds(study))
+    found = tool(_study(study))
     for line in found.lines():
         typer.echo(line)
     raise typer.Exit(1 if found.different else 0)
@@ -214,7 +212,6 @@ def table(
         str | None, typer.Option(help="union, own, common or all.", show_default="the first one")
     ] = None,
     form: Annotated[str, typer.Option("--format", help="latex or csv.")] = "latex",
-    out: Annotated[Path | None, typer.Option(help="Write the table to this file instead of the terminal.")] = None,
 ) -> None:
     """Print measures with their intervals as a table for a paper.
 
@@ -223,34 +220,25 @@ def table(
     """
     from cleanset.studies.robustness.measure_files import formatted, paper_table
 
-    text = formatted(paper_table(folder, family, measure, selection), form)
-    if out is None:
-        typer.echo(text, nl=False)
-    else:
-        from cleanset.files import write_text
-
-        write_text(out, text)
+    typer.echo(formatted(paper_table(folder, family, measure, selection), form), nl=False)
 
 
 @app.command()
 def masks(
-    one: Annotated[Path, typer.Argument(help="Folder of masks, named by image id.")],
-    other: Annotated[Path, typer.Argument(help="Folder of masks to compare with.")],
-    mask_format: Annotated[
-        str, typer.Option("--format", help="Format of the first folder: png, coco, labelme or imagenet_s.")
-    ] = "png",
-    other_format: Annotated[
-        str, typer.Option(help="Format of the other folder: png, coco, labelme or imagenet_s.")
-    ] = "png",
+    one: Annotated[str, typer.Argument(help="Folder of masks, named by image id; FORMAT:FOLDER unless they are PNG.")],
+    other: Annotated[str, typer.Argument(help="Folder of masks to compare with.")],
     out: Annotated[Path | None, typer.Option(help="Write the IoU of each image to this CSV file.")] = None,
     study: StudyFolder = HERE,
 ) -> None:
-    """Compare two folders of masks by intersection over union."""
+    """Compare two folders of masks by intersection over union.
+
+    FORMAT is png, coco, labelme or imagenet_s.
+    """
     from cleanset.studies.robustness.image_sets import wnids_of
     from cleanset.studies.robustness.images import Study
     from cleanset.studies.robustness.scenarios.image_masks import ComparedMasks, agreement
 
-    found = agreement(ComparedMasks(one, mask_format), ComparedMasks(other, other_format), wnids_of(Study(study)))
+    found = agreement(ComparedMasks.parsed(one), ComparedMasks.parsed(other), wnids_of(Study(study)))
     if out is not None:
         from cleanset.files import write_text
 

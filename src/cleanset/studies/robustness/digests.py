@@ -226,8 +226,7 @@ def run(study: Study) -> None:
     wanted = read_study_params(study.params_yaml, list(read_params(study.edition.folder).models))
     sources, tables = Sources.read(study), dict[str, pd.DataFrame]()
     finished: list[Shards] = []
-    for family in FAMILIES:
-        plan = change_plan(family, sources, wanted)
+    for plan in [change_plan(family, sources, wanted) for family in FAMILIES]:
         digest_run = DigestRun(plan, sources, wanted, available_cores())
         # the stages of models have taken them, unless these ran elsewhere
         shards = digest_run.shards(study.partial_digests(plan.name))

@@ -31,8 +31,7 @@ from cleanset.measure.comparability import (
 from cleanset.measure.compare.model_index import write_hub
 from cleanset.measure.compare.result_files import RESULTS, parse_results
 from cleanset.measure.specs import Spec, ZooModel, file_stems
-from cleanset.progress import print_notice
-from cleanset.scoring.validity import MadeFrom
+from cleanset.scoring.validity import read_finished
 from cleanset.statistics.bootstrap import LEVEL, Bootstrap
 from cleanset.studies.robustness.answers import StoredScores, installed_versions
 from cleanset.studies.robustness.changed_images import ChangeName, StudyFile
@@ -216,7 +215,8 @@ class _LoadedAnswering:
     def is_finished(self, plan: ChangePlan) -> bool:
         """Whether answers of this record are stored, and have not been modified since."""
         target = self.target
-        return _is_finished(target.answers.predictions(plan.name, target.stem), target.made_from(self.params, plan))
+        path = target.answers.predictions(plan.name, target.stem)
+        return read_finished(path.with_suffix(".json"), target.made_from(self.params, plan), path) is not None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -266,18 +266,6 @@ class _Answering:
 
 def _roles(edition: Edition) -> list[str]:
     return list(read_params(edition.folder).models) if edition.params_yaml.is_file() else []
-
-
-def _is_finished(path: Path, made_from: MadeFrom) -> bool:
-    """Whether stored answers were made from the same and have not been modified since; prints what differs."""
-    try:
-        stored = json.loads(path.with_suffix(".json").read_bytes())
-        if differences := made_from.differences(stored):
-            print_notice(f"{path}: computed again: {'; '.join(differences)}")
-            return False
-        return bool(stored["predictions_sha256"] == sha256(path.read_bytes()))
-    except (OSError, LookupError, TypeError, ValueError):
-        return False
 
 
 WITHOUT_INTERVAL = ("clean", "unchanged")

@@ -23,7 +23,7 @@ from cleanset.studies.robustness.params import CommonParams, TrainedModel
 from cleanset.studies.robustness.perturbations.family import PERTURBATION_FAMILY
 from cleanset.studies.robustness.results import UNCHANGED
 from cleanset.studies.robustness.scenarios.family import SCENARIO_FAMILY
-from cleanset.validation import Section, first_problem, shown
+from cleanset.validation import Section, check_known, first_problem, shown
 
 FAMILIES: tuple[Family, ...] = (CORRUPTION_FAMILY, PERTURBATION_FAMILY, SCENARIO_FAMILY)
 """All families; each is a stage, a folder of answers, a section of the params and a page."""
@@ -35,7 +35,8 @@ def families_in(params: CommonParams) -> list[Family]:
 
 
 def family_named(name: str) -> Family:
-    """The family of that name."""
+    """The family of that name. Raises CleansetError for an unknown one."""
+    check_known("family", name, [family.name for family in FAMILIES])
     return next(family for family in FAMILIES if family.name == name)
 
 

@@ -19,9 +19,14 @@ from cleanset.tables import BOX, CLASS, FILE, IMAGE_ID, INDEX, NAME, NAMES, SHA2
 
 @dataclass(frozen=True, slots=True)
 class AnswerFiles:
-    """The files with the answers of models, in a folder with one for each family."""
+    """The files with the answers of models, in a folder with one for each family.
+
+    `cache`: the folder of finished shards, also of models whose own run is still to come; without it they lie beside
+    the answers.
+    """
 
     folder: Path
+    cache: Path | None = None
 
     def predictions(self, family: str, name: str) -> Path:
         """The answers of a model to a family."""
@@ -33,7 +38,7 @@ class AnswerFiles:
 
     def partial(self, family: str, name: str) -> Path:
         """Finished shards of answers that are being computed."""
-        return self.folder / family / f"{name}.partial-shards"
+        return (self.cache or self.folder) / family / f"{name}.partial-shards"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +59,13 @@ class Study:
     @property
     def answers(self) -> AnswerFiles:
         """The answers of all models."""
-        return AnswerFiles(self.folder / "data")
+        # DVC's folder of what may be lost: a stage writes into data what dvc.yaml names, and nothing else
+        return AnswerFiles(self.folder / "data", self.folder / ".dvc/tmp/answers")
 
     digests = PathBelow("data/digests")
     """The SHA-256 of every changed image, a table for each family, and the versions that made them."""
 
-    partial_digests = PathOfName("data/{}.digests.partial-shards")
+    partial_digests = PathOfName(".dvc/tmp/answers/{}.digests.partial-shards")
     """Finished shards of the digests of a family, before stage digests has run."""
 
     measures = PathBelow("data/measures")

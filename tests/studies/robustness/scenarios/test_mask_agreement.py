@@ -77,7 +77,7 @@ def test_other_sizes(folders: tuple[ComparedMasks, ComparedMasks]) -> None:
 def test_the_command(folders: tuple[ComparedMasks, ComparedMasks], tmp_path: Path) -> None:
     one, other = (str(each.folder) for each in folders)
     out = tmp_path / "iou.csv"
-    arguments = ["masks", one, other, "--format", "png", "--other-format", "labelme", "--out", str(out)]
+    arguments = ["masks", one, f"labelme:{other}", "--out", str(out)]
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.output
     assert done.output == "2 images: mean IoU 0.667, smallest 0.333 (ILSVRC2012_val_00000003)\n"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -199,6 +199,12 @@ class ComparedMasks(NamedTuple):
 
     folder: Path
     format: str
+
+    @classmethod
+    def parsed(cls, text: str) -> Self:
+        """The folder of `FORMAT:FOLDER`, or of `FOLDER` with PNG files."""
+        form, colon, folder = text.partition(":")
+        return cls(Path(folder), form) if colon else cls(Path(text), "png")
 
 
 def agreement(one: ComparedMasks, other: ComparedMasks, wnids: Mapping[str, str]) -> pd.DataFrame:

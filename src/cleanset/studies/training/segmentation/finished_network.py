@@ -192,7 +192,7 @@ def unmasked_images(study: TrainingStudy) -> list[UnmaskedImage]:
     robustness = study.robustness
     if not robustness.masks_table.is_file():
         raise CleansetError(
-            f"{robustness.masks_table}: missing; expected what cleanset robustness images writes: run it in "
+            f"{robustness.masks_table}: missing; expected what cleanset robustness stage images writes: run it in "
             f"{robustness.folder.name}"
         )
     images, masks = read_table(robustness.images, STUDY_IMAGES), read_table(robustness.masks_table, MASKS)
