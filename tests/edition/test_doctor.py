@@ -183,8 +183,38 @@ class TestLocks:
         assert repair_locks(edition) == []
         assert copy.read_bytes() == (edition / "dvc.lock").read_bytes()
         copy.write_bytes(content)
-        (edition / "dvc.lock").write_bytes(content)
+        (edition / "dvc.lock").write_bytes(b"")
         assert repair_locks(edition) == [f"{edition / 'dvc.lock'}: empty or cut off, put back from git"]
+
+    def test_a_newer_lock_that_was_cut_is_kept_beside(self, edition: Path) -> None:
+        lock = edition / "dvc.lock"
+        repair_locks(edition)
+        older = lock.read_text()
+        (edition / "given").write_text("other\n")
+        run(edition, "dvc", "repro")
+        newer = lock.read_text()
+        at = newer.index("  one:\n") - 40
+        lock.write_text(newer[:at])
+        (done,) = repair_locks(edition)
+        assert done.startswith(f"{lock}: empty or cut off, put back from ")
+        assert done.endswith("; what was there, perhaps newer, is in dvc.lock.damaged")
+        assert (lock.read_text(), (edition / "dvc.lock.damaged").read_text()) == (older, newer[:at])
+        assert repair_locks(edition) == []
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [("md5: ", "md5; "), ("path: given", "path: given\n    - {"), ("stages:", "stages"), ("size: ", "siz\udcff: ")],
+    )
+    def test_a_damaged_newer_lock_is_left_alone(self, edition: Path, old: str, new: str) -> None:
+        lock = edition / "dvc.lock"
+        repair_locks(edition)
+        (edition / "given").write_text("other\n")
+        run(edition, "dvc", "repro")
+        damaged = lock.read_text().replace(old, new, 1).encode("utf-8", "surrogateescape")
+        lock.write_bytes(damaged)
+        with pytest.raises(CleansetError, match=r"dvc\.lock: damaged, and not the beginning of .*; correct it, or put"):
+            repair_locks(edition)
+        assert lock.read_bytes() == damaged
 
     @pytest.mark.parametrize(
         "content", ["", '{"write": {"/some/wh', "null", "[" * 200_000, '{"read": 1}', '{"write": {"/x": {"pid": "a"}}}']

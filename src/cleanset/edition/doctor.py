@@ -33,8 +33,9 @@ def repair_locks(edition: Path) -> list[str]:
     """Put back what DVC cannot read any more; return a line for each file that was put back or removed.
 
     A dvc.lock comes from git's HEAD or from the copy that is kept here whenever the file is whole, whichever is newer.
-    What that lacks, `dvc repro` takes from its run cache. Raises CleansetError while a DVC process is at work, if there
-    is nothing to put back, and for a merge conflict, whose two sides are for the user to choose from.
+    What that lacks, `dvc repro` takes from its run cache. A cut dvc.lock that is the beginning of neither is kept
+    beside. Raises CleansetError while a DVC process is at work, if there is nothing to put back, for a dvc.lock that
+    is damaged in another way, and for a merge conflict, whose two sides are for the user to choose from.
     """
     tmp = edition / ".dvc" / "tmp"
     check_idle(tmp)
@@ -69,9 +70,24 @@ def _repair(lock: Path, copy: Path) -> list[str]:
             f"{lock}: empty or cut off, and neither git nor {copy} has a whole one: remove it; dvc repro then takes "
             "from its cache what it has run before"
         )
-    text, origin = versions[0]
-    write_text(lock, text)
-    return [f"{lock}: empty or cut off, put back from {origin}"]
+    newest, origin = versions[0]
+    is_known = any(other.startswith(text) for other in others)
+    if not (is_known or _is_cut(text)):
+        raise CleansetError(
+            f"{lock}: damaged, and not the beginning of that of {origin}: it may be newer, and is left as it is; correct "
+            "it, or put the other one in its place: dvc repro then takes from its cache what it has run since"
+        )
+    kept = ""
+    if not is_known:
+        lock.with_name(f"{lock.name}.damaged").write_text(text, encoding="utf-8")
+        kept = f"; what was there, perhaps newer, is in {lock.name}.damaged"
+    write_text(lock, newest)
+    return [f"{lock}: empty or cut off, put back from {origin}{kept}"]
+
+
+def _is_cut(text: str) -> bool:
+    """Whether a dvc.lock is the beginning of a whole one: all is in order but for the stage at its end."""
+    return is_whole("".join(re.split(r"(?m)^(?=  \S)", text)[:-1]))
 
 
 def _whole_versions(lock: Path, copy: Path) -> list[tuple[str, str]]:
