@@ -74,7 +74,7 @@ def _repair(lock: Path, copy: Path) -> list[str]:
     is_known = any(other.startswith(text) for other in others)
     if not (is_known or _is_cut(text)):
         raise CleansetError(
-            f"{lock}: damaged, and not the beginning of that of {origin}: it may be newer, and is left as it is; correct "
+            f"{lock}: damaged, and not the beginning of that of {origin}: it may be newer, and is left as is; correct "
             "it, or put the other one in its place: dvc repro then takes from its cache what it has run since"
         )
     kept = ""
