@@ -1,5 +1,6 @@
 """The command line: one command per stage and tool. Each imports its libraries only when it runs."""
 
+import io
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -649,12 +650,13 @@ def pipelines(
     """
     from cleanset.edition.dependencies import projects_of, update_dependencies
     from cleanset.edition.dependencies import relock as relocked
+    from cleanset.files import is_there
 
     projects = projects_of([repository, repository / "imagenet", repository / "imagenet-published"])
     changed = update_dependencies(projects, app, write=not check)
     for path in changed:
         typer.echo(f"{path}: {'out of date; run cleanset pipelines' if check else 'written'}")
-    for project in (each for each in projects if relock and not check and (each / "dvc.lock").is_file()):
+    for project in (each for each in projects if relock and not check and is_there(each / "dvc.lock")):
         typer.echo(f"{project / 'dvc.lock'}: {len(relocked(project))} stages changed")
     raise typer.Exit(1 if check and changed else 0)
 
@@ -690,6 +692,10 @@ def extra_of(module: str, command: str = "") -> str:
 
 def main() -> None:
     """Run the command line; a problem that a user can fix becomes one line and exit code 1."""
+    for stream in (sys.stdout, sys.stderr):
+        # a name of a file may hold what the terminal's encoding lacks, or bytes that are no text
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except ModuleNotFoundError as error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
+from cleanset.files import is_there, sha256
 from cleanset.sets.description import manifest_sha256_of, notices_of
 from cleanset.sets.fetching.repository import is_address, published_set
 from cleanset.sets.folder import CHECKSUMS, CROISSANT, manifest_text, read_checksums, read_regular_file, read_release
@@ -125,10 +125,10 @@ def _local(model: str, edition: Path, rev: str | None, folder: str, of_repositor
             f'cleanset.load("{PUBLISHED_SET}", images="ILSVRC2012_img_val.tar")'
         )
     edition = edition / folder
-    if (edition / MANIFEST).is_file():
+    if is_there(edition / MANIFEST):
         return edition
     export = Edition(edition).export(model)
-    if (export / MANIFEST).is_file():
+    if is_there(export / MANIFEST):
         return export
     if (edition / "params.yaml").is_file():
         from cleanset.edition.params import read_params

@@ -1,5 +1,6 @@
 """Entering code into dvc.lock: DVC agrees, outputs keep their digests, and nothing is guessed."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,22 @@ def test_a_stage_that_never_ran_is_refused(pristine: Checkout, tmp_path: Path) -
     path.write_text(yaml.safe_dump(lock))
     with pytest.raises(CleansetError, match="no stage intersect; expected one that has run: dvc repro intersect"):
         relock(clone.folder)
+
+
+@pytest.mark.parametrize("content", [b"", b"schema: '2.0'\nstages:\n  a:\n    cm", b"{", b"a: 1\n", b"\xff"])
+def test_a_damaged_lock_is_left_alone(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "dvc.lock").write_bytes(content)
+    with pytest.raises(
+        CleansetError, match=r"dvc\.lock: (empty, cut off or damaged|not UTF-8 .*); run cleanset doctor"
+    ):
+        relock(tmp_path)
+    assert (tmp_path / "dvc.lock").read_bytes() == content
+
+
+def test_outside_of_a_repository(repository: Path, tmp_path: Path) -> None:
+    shutil.copy(repository / "dvc.lock", tmp_path)
+    with pytest.raises(CleansetError, match=r"DVC cannot read it \(.*\); expected a checkout"):
+        relock(tmp_path)
 
 
 def test_an_unknown_digest_is_refused(pristine: Checkout, tmp_path: Path) -> None:

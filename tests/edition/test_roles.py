@@ -2,14 +2,16 @@
 
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from cleanset.edition.params import read_params
-from cleanset.edition.paths import Edition
-from cleanset.edition.pipeline import JOINT_STAGES, check_roles
+from cleanset.edition.paths import Edition, images_are_official
+from cleanset.edition.pipeline import JOINT_STAGES, check_params_named, check_roles, check_versions
 from cleanset.errors import CleansetError
+from cleanset.loading import load
 from tests.ten_images import Made
 
 ROLES = ("standard", "norm_robust", "corruption_robust")
@@ -66,3 +68,20 @@ def test_preprocess_says_it_before_anything_is_read(made: Made, repository: Path
         "dvc.yaml: the deps of intersect name data/scores/corruption_robust.parquet, of a model that params.yaml "
         "lacks: remove it"
     )
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda folder: check_roles(Edition(folder), ROLES),
+        lambda folder: check_params_named(Edition(folder)),
+        lambda folder: check_versions(Edition(folder), ".", "score"),
+        lambda folder: images_are_official(Edition(folder), "images.tar"),
+        lambda folder: load("standard", folder),
+    ],
+)
+def test_a_broken_link_does_not_count_as_absent(read: Callable[[Path], object], tmp_path: Path) -> None:
+    for name in ("dvc.yaml", "raw.md5", "requirements.txt", "manifest.csv"):
+        (tmp_path / name).symlink_to("nowhere")
+    with pytest.raises(CleansetError, match="a link to nowhere, where nothing is; restore that, or remove the link"):
+        read(tmp_path)

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -405,6 +406,17 @@ def test_line_ends_and_digits_are_those_that_were_written(copy: Path) -> None:
 def test_names_that_do_not_print(copy: Path) -> None:
     (copy / "n01440764" / "a\nb\udcff.JPEG").touch()
     assert problems(copy) == ["surplus      n01440764/a\\nb\\udcff.JPEG: a file; expected nothing"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8:strict", "ascii:strict"])
+def test_a_folder_whose_name_is_no_text(copy: Path, encoding: str) -> None:
+    folder = copy.rename(copy.with_name("a\nb\udcff"))
+    program = "from cleanset.cli import main; main()"
+    command = [sys.executable, "-c", program, "verify", folder.name]
+    environment = os.environ | {"PYTHONIOENCODING": encoding}
+    done = subprocess.run(command, cwd=folder.parent, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("a\nb\\udcff: 6 of 6 images are good\n")
 
 
 def test_an_empty_set(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from cleanset.dataset.ilsvrc import (
     timm_info,
 )
 from cleanset.errors import CleansetError, reason
-from cleanset.files import read_text
+from cleanset.files import is_there, read_text
 from cleanset.parsing import parse_csv, parse_json
 from cleanset.validation import shown
 
@@ -61,7 +61,7 @@ def kaggle_labels_beside(images: Path) -> Path | None:
     roots = [images]
     if images.parts[-len(KAGGLE_IMAGES.parts) :] == KAGGLE_IMAGES.parts:
         roots.append(images.parents[len(KAGGLE_IMAGES.parts) - 1])
-    return next((root / KAGGLE_LABELS for root in roots if (root / KAGGLE_LABELS).is_file()), None)
+    return next((root / KAGGLE_LABELS for root in roots if is_there(root / KAGGLE_LABELS)), None)
 
 
 def read_ground_truth(text: str, where: str) -> list[int]:

@@ -20,7 +20,7 @@ import typer
 
 from cleanset.edition.pipeline import load_yaml
 from cleanset.edition.yaml_edit import LayoutError, edited_text
-from cleanset.errors import CleansetError
+from cleanset.errors import CleansetError, reason
 from cleanset.files import read_text, write_text
 from cleanset.parsing import parse_yaml
 
@@ -302,16 +302,25 @@ def relock(project: Path) -> list[str]:
 
     Raises CleansetError for a stage that the lock lacks, and for a dependency whose digest it does not know.
     """
+    from dvc.exceptions import DvcException
     from dvc.repo import Repo
     from dvc.utils.serialize import dump_yaml
 
+    from cleanset.edition.doctor import is_whole
+
     lock = project / "dvc.lock"
-    before: dict[str, Any] = load_yaml(lock.read_text("utf-8"))
+    text = read_text(lock, "run cleanset doctor --quick")
+    if not is_whole(text):
+        raise CleansetError(f"{lock}: empty, cut off or damaged; run cleanset doctor --quick, which restores it")
+    before: dict[str, Any] = load_yaml(text)
     known = {each["path"]: each for entry in before["stages"].values() for each in entry.get("outs", ())}
-    with Repo(str(project)) as repo:
-        path = str((project / "dvc.yaml").resolve())
-        stages = {stage.name: stage for stage in repo.index.stages if stage.path == path}
-        found = {name: _entry(stage, before["stages"], known, lock) for name, stage in stages.items()}
+    try:
+        with Repo(str(project)) as repo:
+            path = str((project / "dvc.yaml").resolve())
+            stages = {stage.name: stage for stage in repo.index.stages if stage.path == path}
+            found = {name: _entry(stage, before["stages"], known, lock) for name, stage in stages.items()}
+    except DvcException as error:  # no project of DVC, no git, a file that it cannot read
+        raise CleansetError(f"{project}: DVC cannot read it ({reason(error)}); expected a checkout") from None
     ordered = {name: found[name] for name in [*before["stages"], *sorted(found)] if name in found}
     dump_yaml(lock, {**before, "stages": ordered})
     return [name for name, entry in ordered.items() if before["stages"][name] != entry]

@@ -21,7 +21,7 @@ from cleanset.edition.params import Model, Params, checked_params, read_params
 from cleanset.edition.pipeline import with_roles
 from cleanset.edition.yaml_edit import InBraces, LayoutError, edited_text
 from cleanset.errors import CleansetError
-from cleanset.files import read_bytes, read_text, sha256
+from cleanset.files import is_there, read_bytes, read_text, sha256
 from cleanset.parsing import parse_csv, parse_yaml
 from cleanset.validation import first_problem, join_names, shown
 
@@ -76,7 +76,7 @@ def check_list(folder: Path, role: str, model: Model) -> None:
 def _check_file(folder: Path, role: str, model: Model, key: str) -> None:
     """Raise CleansetError if a file of a list is missing, or has another SHA-256 than `key` of params.yaml says."""
     path, expected = list_files(folder, model)[key], getattr(model, key)
-    if not path.is_file():
+    if not is_there(path):
         named = "file" if key == "sha256" else "beyond"
         raise CleansetError(f"{path}: missing; expected the list that models.{role}.{named} of params.yaml names")
     found = sha256(read_bytes(path))
@@ -217,7 +217,7 @@ def set_models(edition: Path, models: Models) -> None:
     texts = {}
     for name, change in (("params.yaml", with_models), ("dvc.yaml", with_files_of)):
         path = edition / name
-        if name == "params.yaml" or path.is_file():
+        if name == "params.yaml" or is_there(path):
             before = read_text(path, "save it as UTF-8")
             after = change(before, models)
             if after != before:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cleanset.files import PathBelow, PathOfName, remove_abandoned
+from cleanset.files import PathBelow, PathOfName, is_there, remove_abandoned
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,7 +79,7 @@ def images_are_official(edition: Edition, images: str) -> bool:
     """
     from cleanset.dataset.archives import are_official, read_md5_list
 
-    if not edition.raw_md5.is_file() or edition.path(images).is_dir():
+    if not is_there(edition.raw_md5) or edition.path(images).is_dir():
         return False
     return are_official(images, read_md5_list(edition.raw_md5))
 

@@ -15,7 +15,7 @@ import yaml
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import read_text
+from cleanset.files import is_there, read_text
 from cleanset.parsing import read_yaml
 from cleanset.validation import join_names, shown
 
@@ -99,7 +99,7 @@ def check_params_named(edition: Edition) -> None:
 
     Without dvc.yaml there is nothing to check.
     """
-    if not edition.dvc_yaml.is_file():
+    if not is_there(edition.dvc_yaml):
         return
     content = read_yaml(
         edition.params_yaml, "expected the folder of an edition, with params.yaml in UTF-8 (see README)"
@@ -157,7 +157,7 @@ def check_roles(edition: Edition, roles: Iterable[str]) -> None:
     first missing or surplus file. No dvc.yaml, or no such stage in it: no check.
     """
     path, roles = edition.dvc_yaml, list(roles)
-    if not path.is_file():
+    if not is_there(path):
         return
     for stage, deps in joint_deps(read_yaml(path, "expected the pipeline of an edition, in UTF-8")):
         named = {dep for dep in deps if _kind(dep) is not None}
@@ -229,7 +229,7 @@ def check_versions(edition: Edition, root: str, stage: str, libraries: Iterable[
     compared.
     """
     lock = edition.path(root) / "requirements.txt"
-    if not lock.is_file():
+    if not is_there(lock):
         return
     wanted = DECISIVE[stage] if libraries is None else tuple(libraries)
     locked = locked_versions(read_text(lock, "expected what make lock writes"), wanted)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cleanset.errors import CleansetError
-from cleanset.files import new_folder, sha256
+from cleanset.files import is_there, new_folder, sha256
 from cleanset.review.store import GUIDELINES
 from cleanset.sets import verify
 from cleanset.sets.archive import sign, write_tar
@@ -95,7 +95,7 @@ def _publishable(export: Path) -> tuple[list[Entry], Release]:
         )
     entries, release = read_entries(export), release_of(read_regular_file(export / CROISSANT))
     for name, what in ((CARD, "data card"), (REJECTED_CSV, "table of rejected candidates")):
-        if not (export / name).is_file():
+        if not is_there(export / name):
             raise CleansetError(
                 f"{export}: no {what} ({name}); expected a set that stage export has written, not a rebuilt one"
             )
@@ -112,7 +112,7 @@ def _publishable(export: Path) -> tuple[list[Entry], Release]:
 def _texts(export: Path, entries: Sequence[Entry], release: Release, with_images: bool) -> dict[str, bytes]:
     """The files that describe the set, by name."""
     names = (CARD, CROISSANT, GUIDELINES, MANIFEST, *((METADATA,) if with_images else ()), REJECTED_CSV)
-    texts = {name: read_regular_file(export / name) for name in names if (export / name).is_file()}
+    texts = {name: read_regular_file(export / name) for name in names if is_there(export / name)}
     texts[ZENODO] = zenodo_json(entries, release, with_images).encode()
     texts[LICENCE] = licence_text(release.reviewers).encode()
     if not with_images:

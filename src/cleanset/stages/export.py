@@ -16,7 +16,7 @@ from cleanset.edition.paths import Edition, verified_images
 from cleanset.edition.pipeline import check_versions
 from cleanset.edition.readings import readings, review_policy
 from cleanset.errors import CleansetError
-from cleanset.files import replacing
+from cleanset.files import is_there, replacing
 from cleanset.images.codec import Read
 from cleanset.progress import available_cores, tracked
 from cleanset.review.audit import read_audit_json
@@ -122,7 +122,7 @@ def inputs(edition: Edition, role: str, audited: bool = False) -> list[Path]:
 def release(edition: Edition, params: Params, votes: pd.DataFrame) -> Release:
     """The facts about a set that card and Croissant state beside its images."""
     images = params.dataset.images
-    digests = read_md5_list(edition.raw_md5) if edition.raw_md5.is_file() else {}
+    digests = read_md5_list(edition.raw_md5) if is_there(edition.raw_md5) else {}
     return Release(
         version=params.export.version,
         date=params.export.date,
