@@ -22,9 +22,10 @@ from cleanset.errors import CleansetError, install_command
 CLASSES = 1000
 
 VALIDATION_IMAGES = 50_000
+"""Number of images in ILSVRC2012's validation set."""
+
 OFFICIAL_IMAGES_MD5 = "29b22e2961454d5413ddabcf34fc5622"
 """MD5 of ILSVRC2012_img_val.tar, as image-net.org gives it."""
-"""Number of images in ILSVRC2012's validation set."""
 
 _IMAGE_NAME = re.compile(r"(ILSVRC2012_val_([0-9]{8}))(?:_(n[0-9]{8}))?\.JPEG")
 
