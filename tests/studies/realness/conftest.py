@@ -51,7 +51,7 @@ def rscript() -> str:
     return program
 
 
-SIZES = ("--people", "8", "--real", "4", "--modified", "4", "--attention", "2", "--pairs", "2", "--seed", "3")
+SIZES = ("--people", "8", "--settings", "real=4,modified=4,attention=2,pairs=2", "--seed", "3")
 
 
 @pytest.fixture(scope="session")

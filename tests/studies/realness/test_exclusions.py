@@ -123,10 +123,12 @@ def test_all_excluded_is_said_as_that() -> None:
 
 def test_published_people_who_give_one_rating(repository: Path) -> None:
     """Without a rule all 50 people of advpp are analysed, as published."""
-    text = command("analyse", path_of(repository, "advpp"), "--random", "intercepts")
+    text = command("analyse", path_of(repository, "advpp"), "--settings", "random=intercepts")
     assert "50 people" in text
     assert "nobody excluded" in text
-    text = command("analyse", path_of(repository, "advpp"), "--random", "intercepts", "--max-same", "0.6")
+    text = command(
+        "analyse", path_of(repository, "advpp"), "--settings", "random=intercepts", "--exclude", "max_same=0.6"
+    )
     assert "48 people, 1,937 images, 4,800 ratings" in text
     assert "straight_lining 2; of 50 people" in text
 
@@ -145,13 +147,13 @@ def test_rules_by_the_command(planned: Path, tmp_path: Path) -> None:
         if trial["list"] == "1" and stimulus["kind"] == "real":
             lines.append(",".join(("zoe", *cells, "2000")))
     (tmp_path / "answers.csv").write_text("\n".join(lines) + "\n")
-    arguments = ("analyse", tmp_path / "answers.csv", "--plan", planned, "--random", "intercepts")
+    arguments = ("analyse", tmp_path / "answers.csv", "--plan", planned, "--settings", "random=intercepts")
     text = command(*arguments)
     assert "9 people" in text
-    assert "no attention check answered by 1: --min-attention excludes them" in text
-    assert "lists answered by several people: 1; see --one-person-a-list" in text
-    options = ("--min-attention", "1", "--min-share", "0.5", "--min-milliseconds", "500", "--one-person-a-list")
-    text = command(*arguments, *options)
+    assert "no attention check answered by 1: --exclude min_attention=1" in text
+    assert "lists answered by several people: 1: --exclude one_person_a_list=yes" in text
+    rules = "min_attention=1,min_share=0.5,min_milliseconds=500,one_person_a_list=yes"
+    text = command(*arguments, "--exclude", rules)
     assert "7 people" in text
     rules = "attention 0, comprehension 0, unchecked 1, incomplete 1, too_fast 1, repeated_list 0; of 9 people"
     assert f"excluded by rule: {rules}" in " ".join(text.split())

@@ -80,7 +80,7 @@ def test_no_ordinal_model(ratings: list[int], modified: list[int], people: str) 
 
 
 def test_by_the_command(repository: Path) -> None:
-    options = (path_of(repository, "advpp"), "--random", "intercepts")
+    options = (path_of(repository, "advpp"), "--settings", "random=intercepts")
     assert "ordinal" not in command("analyse", *options) + command("analyse", *options, "--json")
     text = command("analyse", *options, "--ordinal")
     assert "ordinal model, log-odds: -1.425 (95 % -1.661 to -1.188)" in text

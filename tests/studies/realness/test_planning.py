@@ -133,7 +133,7 @@ def written_answers(planned: Path, folder: Path, careless: tuple[int, ...] = ())
 def test_answers_are_analysed_by_the_key(planned: Path, tmp_path: Path) -> None:
     answers = written_answers(planned, tmp_path / "answers", careless=(2,))
     out = tmp_path / "out"
-    text = command("analyse", *answers, "--plan", planned, "--min-ratings", "3", "--out", out)
+    text = command("analyse", *answers, "--plan", planned, "--settings", "min_ratings=3", "--out", out)
     assert "7 people, 12 images, 56 ratings" in text
     assert "excluded by rule: attention 1, comprehension 1; of 8 people" in text
     assert "not shown to be equivalent" in text
@@ -149,11 +149,13 @@ def test_answers_are_analysed_by_the_key(planned: Path, tmp_path: Path) -> None:
 
 
 def test_a_published_study_and_json(repository: Path) -> None:
-    found = json.loads(command("analyse", path_of(repository, "advpp"), "--random", "intercepts", "--json"))
+    found = json.loads(command("analyse", path_of(repository, "advpp"), "--settings", "random=intercepts", "--json"))
     assert found["ratings"]["real"] == {"ratings": 2500, "mean": 0.5872, "deviation": 1.3819}
     assert found["model"]["modified"]["estimate"] == pytest.approx(-1.1119, abs=1e-3)
     assert found["equivalence"]["p"] == 1.0
-    wide = json.loads(command("analyse", path_of(repository, "advpp"), "--bound", "2", "--degrees", "normal", "--json"))
+    wide = json.loads(
+        command("analyse", path_of(repository, "advpp"), "--settings", "bound=2,degrees=normal", "--json")
+    )
     assert wide["equivalence"]["equivalent"] is True
     assert wide["model"]["modified"]["degrees"] is None
 
@@ -195,7 +197,7 @@ def test_bad_attacked_images(make: object, words: str, export_folder: Path, tmp_
     with pytest.raises(CleansetError, match=words):
         command(
             "plan", "--set", export_folder, "--attacked", tmp_path / "attacked", "--out", tmp_path / "out",
-            "--people", "2", "--real", "1", "--modified", "1",
+            "--people", "2", "--settings", "real=1,modified=1",
         )  # fmt: skip
 
 
@@ -204,9 +206,32 @@ def test_more_than_there_are(export_folder: Path, attacked: Path, tmp_path: Path
     with pytest.raises(CleansetError, match="6 real images; expected at least the 50 of a person"):
         command(*arguments, "--people", "3")
     with pytest.raises(CleansetError, match=r"even 100,000 people .* less than 80 % power"):
-        command(*arguments, "--real", "3", "--modified", "3")
+        command(*arguments, "--settings", "real=3,modified=3")
 
 
 def test_the_source_of_an_attacked_image() -> None:
     assert source_of("images/n01440764/ILSVRC2012_val_00000293.JPEG.png") == "ILSVRC2012_val_00000293"
     assert source_of("7.png") == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("analyse", "a.csv", "--max-attention", "2"), "--max-attention: now a key of --exclude; .* attention=VALUE$"),
+        (("analyse", "a.csv", "--min-share=0.5"), "--min-share: now a key of --exclude; expected --exclude min_share="),
+        (("analyse", "a.csv", "--alpha", "0.1"), "--alpha: now a key of --settings; expected --settings alpha=VALUE"),
+        (("plan", "--pairs", "2"), "--pairs: now a key of --settings; expected --settings pairs=VALUE"),
+        (
+            ("analyse", "a.csv", "--settings", "bounds=1"),
+            "unknown key of --settings 'bounds'; expected one of random, ",
+        ),
+        (("analyse", "a.csv", "--settings", "limits=1"), "unknown key of --settings 'limits'"),
+        (("analyse", "a.csv", "--settings", "bound=x"), "^--settings: bound: expected a number.*; found 'x'"),
+        (("analyse", "a.csv", "--settings", "alpha=0.5"), "^--settings: alpha: expected less than or equal to 0.4999"),
+        (("analyse", "a.csv", "--exclude", "attention"), "^--exclude: attention: expected an integer"),
+        (("analyse", "a.csv", "--exclude", "max_same=0.1"), "^--exclude: max_same: expected greater than or equal to"),
+    ],
+)
+def test_settings_that_are_not_valid(arguments: tuple[str, ...], message: str) -> None:
+    with pytest.raises(CleansetError, match=message):
+        command(*arguments)

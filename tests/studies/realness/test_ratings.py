@@ -117,7 +117,7 @@ def test_several_studies_share_real_images_alone() -> None:
     [
         ("3,1,real,7", "line 2: rating '3'; expected one of -2, -1, 0, 1, 2"),
         ("+1,1,real,7", "line 2: rating '\\+1'"),
-        ("1,,real,7", "line 2: pid ''; expected 1 to 200 characters"),
+        ("1,,real,7", "line 2: pid ''; expected 1 to 200 printable characters"),
         ("1,1,Real,7", "line 2: image_type 'Real'; expected real or modified"),
         ("1,1,real", "line 2: 3 cells"),
         ("1,1,real,7\n2,1,real,7", "person '1' rates the real image '7' twice"),
@@ -165,3 +165,22 @@ def test_a_named_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "ratings.csv")
     with at_most(5), pytest.raises(CleansetError, match=r"ratings\.csv: a named pipe; expected a regular file"):
         texts_of([tmp_path / "ratings.csv"])
+
+
+@pytest.mark.parametrize("again", ["p1 ", " p1", "\u00a0p1", "p1\t"])
+def test_a_name_with_spaces_around_it_is_the_same_name(again: str) -> None:
+    """One person is not counted as two, and an image that they rate twice is found."""
+    found = read_ratings({"a": f"{HEADER}1,p1,real,7\n2,{again},real,8\n"}).ratings
+    assert {each.person for each in found} == {"p1"}
+    with pytest.raises(CleansetError, match="person 'p1' rates the real image '7' twice"):
+        read_ratings({"a": f"{HEADER}1,p1,real,7\n2,{again},real,7\n"})
+    answers = read_ratings({"a": f"{ANSWERS}p1,1,1,aa,2,\n{again},1 , 2,bb,-1,\n"}, parse_key(KEY, "key"))
+    assert {(each.person, each.list_name) for each in answers.trials} == {("p1", "1")}
+
+
+def test_names_that_look_the_same_are_the_same() -> None:
+    """An accent as a letter of its own, as some systems write it; what cannot be seen is refused."""
+    found = read_ratings({"a": f"{HEADER}1,Zoe\u0301 B,real,7\n2,Zo\u00e9  B,real,8\n"}).ratings
+    assert {each.person for each in found} == {"Zo\u00e9 B"}
+    with pytest.raises(CleansetError, match=r"a, line 2: pid '.*'; expected 1 to 200 printable characters"):
+        read_ratings({"a": f"{HEADER}1,p1\u200b,real,7\n"})

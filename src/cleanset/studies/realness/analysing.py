@@ -191,9 +191,9 @@ def _people(analysis: Analysis) -> list[str]:
     rules = ", ".join(f"{rule} {len(people)}" for rule, people in found.by_rule.items())
     lines.append(f"excluded by rule: {rules}; of {analysis.people + len(found.people):,} people")
     if found.without_attention and "unchecked" not in found.by_rule:
-        lines.append(f"no attention check answered by {len(found.without_attention)}: --min-attention excludes them")
+        lines.append(f"no attention check answered by {len(found.without_attention)}: --exclude min_attention=1")
     if found.repeated and "repeated_list" not in found.by_rule:
-        lines.append(f"lists answered by several people: {_some(found.repeated)}; see --one-person-a-list")
+        lines.append(f"lists answered by several people: {_some(found.repeated)}: --exclude one_person_a_list=yes")
     return lines
 
 

@@ -37,9 +37,11 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 from scipy.stats import norm, t
 
 from cleanset.errors import CleansetError, install_command
@@ -63,6 +65,8 @@ from cleanset.studies.realness.ratings import (
 BOUND = 0.2
 """Largest difference that counts as equivalent, in steps of the scale, as published (arXiv 2507.07776)."""
 ALPHA = 0.05
+Bound = Annotated[float, Field(ge=0.001, le=4)]
+Alpha = Annotated[float, Field(ge=0.0001, le=0.4999)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,9 +385,9 @@ class AnalysisSettings:
 
     random: RandomTerms = "slopes"
     degrees: Degrees = "satterthwaite"
-    bound: float = BOUND
-    alpha: float = ALPHA
-    min_ratings: int = MIN_RATINGS
+    bound: Bound = BOUND
+    alpha: Alpha = ALPHA
+    min_ratings: Annotated[int, Field(ge=1)] = MIN_RATINGS
     limits: ExclusionLimits = field(default_factory=ExclusionLimits)
     ordinal: bool = False
 

@@ -1,36 +1,61 @@
 """The commands `cleanset study …`: do people take images for real? Imports are made when a command runs."""
 
-from enum import StrEnum
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperCommand
 
 from cleanset.edition.paths import LOOPBACK, Browser, Host, Port
+from cleanset.errors import CleansetError
 
 app = typer.Typer(no_args_is_help=True, help="Plan and analyse a study in which people rate how real images look.")
 
-Bound = Annotated[
-    float, typer.Option(min=0.001, max=4, help="Largest difference, in steps of the scale, that counts as equivalent.")
-]
-Alpha = Annotated[float, typer.Option(min=0.0001, max=0.4999, help="Level of each of the two one-sided tests.")]
+Settings = TypeVar("Settings")
+EXCLUDING = ("max-attention", "max-comprehension", "min-attention", "min-share", "max-same", "min-milliseconds")
+MOVED = {
+    "plan": dict.fromkeys(("real", "modified", "attention", "pairs", "bound", "alpha", "power", "effect"), "settings"),
+    "analyse": dict.fromkeys(("random", "degrees", "bound", "alpha", "min-ratings"), "settings")
+    | dict.fromkeys((*EXCLUDING, "one-person-a-list"), "exclude"),
+}
+"""By command, the options of earlier versions, and the option that took each of them over."""
 
 
-class RandomEffects(StrEnum):
-    """The random effects of the mixed model."""
+class Bundling(TyperCommand):
+    """A command some of whose earlier options are now keys of one."""
 
-    SLOPES = "slopes"
-    INTERCEPTS = "intercepts"
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments. Raises CleansetError for an option of an earlier version, with the one of today."""
+        for each in args:
+            name = each.partition("=")[0].removeprefix("--")
+            if each.startswith("--") and name in MOVED[str(self.name)]:
+                new = MOVED[str(self.name)][name]
+                key = name.replace("-", "_")
+                key = key.removeprefix("max_") if key in ("max_attention", "max_comprehension") else key
+                raise CleansetError(f"--{name}: now a key of --{new}; expected --{new} {key}=VALUE")
+        return super().parse_args(ctx, args)
 
 
-class DegreesOfFreedom(StrEnum):
-    """The degrees of freedom of the tests."""
+def settings_of(kind: type[Settings], text: str, option: str, **more: Any) -> Settings:
+    """The settings of a text such as `bound=0.1,alpha=0.01`; keys left out have their defaults.
 
-    SATTERTHWAITE = "satterthwaite"
-    NORMAL = "normal"
+    Raises CleansetError for an unknown key and a value that is not valid.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    from cleanset.validation import check_known, first_problem
+
+    given = dict(each.strip().partition("=")[::2] for each in text.split(",") if each.strip())
+    for key in given:
+        check_known(f"key of {option}", key, (each.name for each in fields(kind) if each.name not in more))  # type: ignore[arg-type]
+    try:
+        return TypeAdapter(kind).validate_python(given | more)
+    except ValidationError as error:
+        raise CleansetError(f"{option}: {first_problem(error)}") from None
 
 
-@app.command()
+@app.command(cls=Bundling)
 def plan(
     set_folder: Annotated[Path, typer.Option("--set", help="The folder of a finished set.")],
     attacked: Annotated[Path, typer.Option(help="A folder of attacked images, JPEGs or PNGs at any depth.")],
@@ -41,14 +66,13 @@ def plan(
             min=2, max=10_000, help="Number of people, and of lists.", show_default="as many as the bound needs"
         ),
     ] = None,
-    real: Annotated[int, typer.Option(min=1, help="Real images for each person.")] = 50,
-    modified: Annotated[int, typer.Option(min=1, help="Modified images for each person.")] = 50,
-    attention: Annotated[int, typer.Option(min=0, help="Attention checks for each person.")] = 3,
-    pairs: Annotated[int, typer.Option(min=0, help="Comprehension pairs for each person.")] = 4,
-    bound: Bound = 0.2,
-    alpha: Alpha = 0.05,
-    power: Annotated[float, typer.Option(min=0.01, max=0.999, help="Wanted probability of finding equivalence.")] = 0.8,
-    effect: Annotated[float, typer.Option(help="Assumed true difference, modified minus real.")] = 0.0,
+    settings: Annotated[
+        str,
+        typer.Option(
+            help="Of a list: real, modified, attention, pairs; of the test: bound, alpha, power, effect.",
+            show_default="real=50,modified=50,attention=3,pairs=4,bound=0.2,alpha=0.05,power=0.8,effect=0",
+        ),
+    ] = "",
     pilot: Annotated[
         Path | None,
         typer.Option(
@@ -73,11 +97,8 @@ def plan(
     alone.
     """
     from cleanset.studies.realness import planning
-    from cleanset.studies.realness.analysis import EquivalenceQuestion
 
-    wish = planning.PlanRequest(
-        people, real, modified, attention, pairs, EquivalenceQuestion(bound, alpha, effect), power, side, seed
-    )
+    wish = settings_of(planning.PlanRequest, settings, "--settings", people=people, side=side, seed=seed)
     typer.echo(planning.plan_summary(planning.run(set_folder, attacked, out, wish, pilot), wish, out))
 
 
@@ -98,40 +119,26 @@ def serve(
     serving.run(plan, host, port, browser)
 
 
-@app.command()
+@app.command(cls=Bundling)
 def analyse(
     ratings: Annotated[list[Path], typer.Argument(help="CSV files of ratings, or of the page's answers.")],
     plan: Annotated[Path | None, typer.Option(help="The plan's folder, for the page's answers.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the results into a new or empty folder.")] = None,
-    random: Annotated[RandomEffects, typer.Option(help="Random effects of person and image.")] = RandomEffects.SLOPES,
-    degrees: Annotated[
-        DegreesOfFreedom, typer.Option(help="Degrees of freedom of the tests.")
-    ] = DegreesOfFreedom.SATTERTHWAITE,
-    bound: Bound = 0.2,
-    alpha: Alpha = 0.05,
-    min_ratings: Annotated[int, typer.Option(min=1, help="Minimum ratings of an image for its majority to count.")] = 5,
-    max_attention: Annotated[int, typer.Option(min=0, help="Failed attention checks that a person may have.")] = 1,
-    max_comprehension: Annotated[
-        int, typer.Option(min=0, help="Failed comprehension pairs that a person may have.")
-    ] = 0,
-    min_attention: Annotated[
-        int, typer.Option(min=0, help="Attention checks that a person must have answered; 0: the rule is not applied.")
-    ] = 0,
-    min_share: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of the trials of a list that a person must have answered.")
-    ] = 0.0,
-    max_same: Annotated[
-        float | None,
+    settings: Annotated[
+        str,
         typer.Option(
-            min=0.2, max=1, help="Share of a person's ratings that may be equal.", show_default="any: no rule"
+            help="Of the model: random (or intercepts), degrees (or normal); of the tests: bound, alpha; min_ratings.",
+            show_default="random=slopes,degrees=satterthwaite,bound=0.2,alpha=0.05,min_ratings=5",
         ),
-    ] = None,
-    min_milliseconds: Annotated[
-        float, typer.Option(min=0, help="Least median time of a person for an image; 0: the rule is not applied.")
-    ] = 0.0,
-    one_person_a_list: Annotated[
-        bool, typer.Option("--one-person-a-list", help="Of people with the same list, keep who answered most of it.")
-    ] = False,
+    ] = "",
+    exclude: Annotated[
+        str,
+        typer.Option(
+            help="Limits of the rules by which people are excluded: also min_attention, min_share, max_same, "
+            "min_milliseconds, one_person_a_list=yes.",
+            show_default="attention=1,comprehension=0",
+        ),
+    ] = "",
     ordinal: Annotated[
         bool, typer.Option("--ordinal", help="Fit an ordinal model, too, as a check; needs statsmodels.")
     ] = False,
@@ -148,11 +155,9 @@ def analyse(
     from cleanset.studies.realness.analysis import AnalysisSettings
     from cleanset.studies.realness.ratings import ExclusionLimits
 
-    limits = ExclusionLimits(
-        max_attention, max_comprehension, min_attention, min_share, max_same, min_milliseconds, one_person_a_list
-    )
-    settings = AnalysisSettings(random.value, degrees.value, bound, alpha, min_ratings, limits, ordinal)
-    analysis = analysing.run(ratings, settings, plan, out)
+    limits = settings_of(ExclusionLimits, exclude, "--exclude")
+    wanted = settings_of(AnalysisSettings, settings, "--settings", limits=limits, ordinal=ordinal)
+    analysis = analysing.run(ratings, wanted, plan, out)
     if as_json:
         print(analysing.as_json(analysis))
     else:

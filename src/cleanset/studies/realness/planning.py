@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from PIL import Image, ImageOps
+from pydantic import Field
 
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, sha256, write_text
@@ -22,8 +24,12 @@ from cleanset.sets.folder import read_entries, read_image, read_regular_file
 from cleanset.sets.manifest import Entry
 from cleanset.studies.realness.analysing import texts_of
 from cleanset.studies.realness.analysis import (
+    ALPHA,
+    BOUND,
     POWER,
     PUBLISHED,
+    Alpha,
+    Bound,
     EquivalenceQuestion,
     StudyDesign,
     people_needed,
@@ -172,17 +178,28 @@ STATIC = (
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """The organiser's options; `people` None: as many as the bound needs."""
+    """The organiser's settings: the sizes of a list, and the test whose power is wanted.
 
-    people: int | None
-    real: int
-    modified: int
-    attention: int
-    pairs: int
-    question: EquivalenceQuestion
-    power: float = POWER
+    `people` None: as many as the bound needs. `effect`: the difference, modified minus real, that is assumed to be
+    true.
+    """
+
+    people: int | None = None
+    real: Annotated[int, Field(ge=1)] = 50
+    modified: Annotated[int, Field(ge=1)] = 50
+    attention: Annotated[int, Field(ge=0)] = 3
+    pairs: Annotated[int, Field(ge=0)] = 4
+    bound: Bound = BOUND
+    alpha: Alpha = ALPHA
+    power: Annotated[float, Field(ge=0.01, le=0.999)] = POWER
+    effect: Annotated[float, Field(allow_inf_nan=False)] = 0.0
     side: int | None = None
     seed: int = 0
+
+    @property
+    def question(self) -> EquivalenceQuestion:
+        """The planned test."""
+        return EquivalenceQuestion(self.bound, self.alpha, self.effect)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,12 +221,13 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
     images += [StudyImage("modified", name, source_of(name)) for name in made]
     variances = PUBLISHED if pilot is None else variances_of(pilot)
     design = StudyDesign(len(entries), len(made), wish.real, wish.modified)
-    needed = _needed(design, variances, wish)
-    people = wish.people or needed
-    if people is None:
-        # this raises, and gives the reason
-        people_needed(design, variances, wish.question, wish.power)
-        raise AssertionError("no number of people")
+    try:
+        needed = people_needed(design, variances, wish.question, wish.power)
+    except CleansetError:
+        if wish.people is None:
+            raise
+        needed = None
+    people = wish.people or needed or 0
     plan = make_plan(images, ListSizes(people, wish.real, wish.modified, wish.attention, wish.pairs), wish.seed)
     # the size of the attacked images by default, so that these are not resampled
     size = (wish.side, wish.side) if wish.side else common_size({name: attacked / name for name in made})
@@ -254,13 +272,6 @@ def record(outcome: PlanOutcome, wish: PlanRequest, variances: Variances) -> dic
         "power": round(outcome.power, 4),
         "people_needed": {"power": wish.power, "people": outcome.needed},
     }
-
-
-def _needed(design: StudyDesign, variances: Variances, wish: PlanRequest) -> int | None:
-    try:
-        return people_needed(design, variances, wish.question, wish.power)
-    except CleansetError:
-        return None
 
 
 def plan_summary(outcome: PlanOutcome, wish: PlanRequest, out: Path) -> str:

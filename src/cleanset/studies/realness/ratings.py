@@ -8,11 +8,14 @@ is correct. The first two rules always apply, the others where a limit is given.
 """
 
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from cleanset.errors import CleansetError
 from cleanset.parsing import parse_csv
@@ -31,7 +34,6 @@ TRIALS = (*KINDS, "attention", "pair")
 SIDES = ("left", "right")
 MAX_NAME = 200
 
-_NAME = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
 _NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?")
 
 
@@ -158,7 +160,7 @@ def _answers(
             )
         stimulus = key[row["stimulus"]]
         trial = AnsweredTrial(
-            person, row["list"], row["position"], stimulus.kind, _milliseconds(row["milliseconds"], at)
+            person, row["list"].strip(), row["position"].strip(), stimulus.kind, _milliseconds(row["milliseconds"], at)
         )
         yield trial, _answer(row["answer"], stimulus, person, at)
 
@@ -196,9 +198,11 @@ def _milliseconds(text: str, at: str) -> float | None:
 
 
 def _name(text: str, column: str, at: str) -> str:
-    if not _NAME.fullmatch(text):
-        raise CleansetError(f"{at}: {column} {shown(text)}; expected 1 to {MAX_NAME} characters")
-    return text
+    """The name without what nobody sees: spaces around it, several between words, two ways to write one letter."""
+    name = " ".join(unicodedata.normalize("NFC", text).split())
+    if not name.isprintable() or not 0 < len(name) <= MAX_NAME:
+        raise CleansetError(f"{at}: {column} {shown(text)}; expected 1 to {MAX_NAME} printable characters")
+    return name
 
 
 def _check_once(ratings: Sequence[Rating]) -> None:
@@ -213,6 +217,7 @@ def _check_once(ratings: Sequence[Rating]) -> None:
         seen.add(rated)
 
 
+NotNegative = Annotated[int, Field(ge=0)]
 RULES = {
     "attention": "failed more attention checks than allowed",
     "comprehension": "gave more wrong answers to comprehension pairs than allowed",
@@ -237,12 +242,12 @@ class ExclusionLimits:
     same list, only the one who answered most of it is kept.
     """
 
-    attention: int = 1
-    comprehension: int = 0
-    min_attention: int = 0
-    min_share: float = 0.0
-    max_same: float | None = None
-    min_milliseconds: float = 0.0
+    attention: NotNegative = 1
+    comprehension: NotNegative = 0
+    min_attention: NotNegative = 0
+    min_share: Annotated[float, Field(ge=0, le=1)] = 0.0
+    max_same: Annotated[float, Field(ge=0.2, le=1)] | None = None
+    min_milliseconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     one_person_a_list: bool = False
 
 
@@ -278,8 +283,8 @@ def exclusions(
         limits.min_attention or limits.min_share or limits.min_milliseconds or limits.one_person_a_list
     ):
         raise CleansetError(
-            "the ratings: no lists, times or checks; expected answers of the study's page for --min-attention, "
-            "--min-share, --min-milliseconds and --one-person-a-list"
+            "the ratings: no lists, times or checks; expected answers of the study's page for min_attention, "
+            "min_share, min_milliseconds and one_person_a_list of --exclude"
         )
     by_rule = {rule: _failed(answers, kind, getattr(limits, rule)) for rule, kind in CHECK_RULES.items()}
     if limits.min_attention:
@@ -364,7 +369,9 @@ def _too_fast(answers: StudyAnswers, required: float) -> tuple[str, ...]:
         if each.kind in KINDS and each.milliseconds is not None:
             times[each.person].append(each.milliseconds)
     if not times:
-        raise CleansetError("the answers: no milliseconds; expected some for --min-milliseconds: leave it out")
+        raise CleansetError(
+            "the answers: no milliseconds; expected some for min_milliseconds of --exclude: leave it out"
+        )
     return tuple(sorted(person for person, taken in times.items() if median(taken) < required))
 
 
