@@ -2,10 +2,12 @@
 
 import io
 import sys
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.core
 
 from cleanset.edition.paths import HERE, Edition, Folder
 from cleanset.errors import CleansetError, install_command, system_error
@@ -16,7 +18,23 @@ from cleanset.studies.realness import commands as study_cli
 from cleanset.studies.robustness import commands as robustness_cli
 from cleanset.studies.training import commands as training_cli
 
+STAGES = {
+    "preprocess": False, "score": True, "intersect": False, "select": True, "crops": False, "score_crops": True,
+    "review_apply": True, "export": True, "count": False, "report": False,
+}  # fmt: skip
+"""The stages of an edition's dvc.yaml, in its order, and whether each is of one model."""
+
+
+class _Commands(typer.core.TyperGroup):
+    """The commands; the name of a stage is one, too."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the arguments name, and the arguments that are left for it."""
+        return super().resolve_command(ctx, ["stage", *args] if args and args[0] in STAGES else args)
+
+
 app = typer.Typer(
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -24,16 +42,8 @@ app = typer.Typer(
     "The stages are run by `dvc repro`, in the folder of an edition.",
 )
 
-Role = Annotated[str, typer.Option("--model", help="Role of the model in params.yaml, such as standard.")]
-STAGES = "Stages, in the order of dvc.yaml"
 TOOLS = "Tools"
 DEVELOPMENT = "Development of cleanset itself"
-
-
-def _for_stage(folder: Path) -> Edition:
-    from cleanset.edition.paths import without_abandoned
-
-    return without_abandoned(Edition(folder))
 
 
 def print_version(wanted: bool) -> None:
@@ -54,84 +64,23 @@ def options(
     """Take the options that precede a command."""
 
 
-@app.command(rich_help_panel=STAGES)
-def preprocess(edition: Folder = HERE) -> None:
-    """Check the raw archives, measure every image, join the labels."""
-    from cleanset.stages import preprocess as stage
+@app.command("stage", rich_help_panel=TOOLS)
+def run_stage(
+    name: Annotated[str, typer.Argument(help=f"{', '.join(STAGES)}.")],
+    model: Annotated[str | None, typer.Option(help="Role of the model in params.yaml, such as standard.")] = None,
+    edition: Folder = HERE,
+) -> None:
+    """Run one stage of dvc.yaml, as dvc repro does; cleanset NAME is the same."""
+    from cleanset.edition.paths import without_abandoned
 
-    stage.run(_for_stage(edition))
-
-
-@app.command(rich_help_panel=STAGES)
-def score(model: Role, edition: Folder = HERE) -> None:
-    """Run one model over all images (wants a GPU)."""
-    from cleanset.stages import score as stage
-
-    stage.run(_for_stage(edition), model)
-
-
-@app.command(rich_help_panel=STAGES)
-def intersect(edition: Folder = HERE) -> None:
-    """List the images with one label that all models classify correctly."""
-    from cleanset.stages import intersect as stage
-
-    stage.run(_for_stage(edition))
-
-
-@app.command(rich_help_panel=STAGES)
-def select(model: Role, edition: Folder = HERE) -> None:
-    """Rank the candidates of one model for each class, by tier."""
-    from cleanset.stages import select as stage
-
-    stage.run(_for_stage(edition), model)
-
-
-@app.command(rich_help_panel=STAGES)
-def crops(edition: Folder = HERE) -> None:
-    """List every crop that a reviewer has drawn."""
-    from cleanset.stages import crops as stage
-
-    stage.run(_for_stage(edition))
-
-
-@app.command("score_crops", rich_help_panel=STAGES)
-def score_crops(model: Role, edition: Folder = HERE) -> None:
-    """Run one model over every crop (a few images)."""
-    from cleanset.stages import score_crops as stage
-
-    stage.run(_for_stage(edition), model)
-
-
-@app.command("review_apply", rich_help_panel=STAGES)
-def review_apply(model: Role, edition: Folder = HERE) -> None:
-    """Fill one model's classes from its candidates and the reviews."""
-    from cleanset.stages import review_apply as stage
-
-    stage.run(_for_stage(edition), model)
-
-
-@app.command(rich_help_panel=STAGES)
-def export(model: Role, edition: Folder = HERE) -> None:
-    """Write one model's finished set, its manifest and its data card."""
-    from cleanset.stages import export as stage
-
-    stage.run(_for_stage(edition), model)
-
-
-@app.command(rich_help_panel=STAGES)
-def count(edition: Folder = HERE) -> None:
-    """Write the metrics: images per class, totals, accuracy."""
-    from cleanset.stages import count as stage
-
-    stage.run(_for_stage(edition))
-
-
-@app.command(rich_help_panel=STAGES)
-def report(edition: Folder = HERE) -> None:
-    """Write the report: numbers, charts, contact sheets."""
-    from cleanset.stages import report as stage
-
-    stage.run(_for_stage(edition))
+    if name not in STAGES:
+        raise CleansetError(f"unknown stage {name!r}; expected one of {', '.join(STAGES)}")
+    if STAGES[name] and model is None:
+        raise CleansetError(f"stage {name}: no --model; name the role of one in params.yaml")
+    if not STAGES[name] and model is not None:
+        raise CleansetError(f"stage {name}: --model {model}, but the stage is of all models: leave the option out")
+    stage = import_module(f"cleanset.stages.{name}")
+    stage.run(without_abandoned(Edition(edition)), *([model] if model is not None else []))
 
 
 @app.command("edition", rich_help_panel=TOOLS)

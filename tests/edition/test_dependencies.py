@@ -1,11 +1,15 @@
 """The code deps of dvc.yaml: what the command writes, what it leaves alone, and that they are up to date."""
 
+import re
+from importlib import import_module
+from inspect import signature
 from pathlib import Path
 
 import pytest
 
-from cleanset.cli import app
+from cleanset.cli import STAGES, app
 from cleanset.edition.dependencies import PLUMBING, path_of, projects_of, update_dependencies, with_code
+from cleanset.edition.pipeline import stages_in
 from cleanset.errors import CleansetError
 from tests.checkouts import Checkout
 
@@ -56,6 +60,35 @@ def test_a_second_time_changes_nothing() -> None:
 def test_deps_at_the_end_of_a_file() -> None:
     text = "stages:\n  intersect:\n    cmd: cleanset intersect\n    deps:\n      - data/index.parquet\n"
     assert with_code(text, app, "dvc.yaml").endswith("cleanset/stages/intersect.py\n")
+
+
+def test_a_stage_by_either_name(repository: Path) -> None:
+    """`cleanset stage intersect` runs what `cleanset intersect` runs; every stage of the editions is one."""
+    by_hand = PIPELINE.replace("cleanset intersect", "cleanset stage intersect")
+    assert with_code(by_hand, app, "dvc.yaml") == with_code(PIPELINE, app, "dvc.yaml").replace(
+        "cleanset intersect", "cleanset stage intersect"
+    )
+    assert list(stages_in((repository / "dvc.yaml").read_text())) == list(STAGES)
+    for stage, of_one_model in STAGES.items():
+        run = import_module(f"cleanset.stages.{stage}").run
+        assert len(signature(run).parameters) == 1 + of_one_model
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["score"], "stage score: no --model; name the role of one in params.yaml"),
+        (
+            ["stage", "count", "--model", "a"],
+            "stage count: --model a, but the stage is of all models: leave the option",
+        ),
+        (["stage", "counts"], "unknown stage 'counts'; expected one of preprocess, score, "),
+        (["crops", "--edition", "none"], "none/params.yaml: missing; expected the folder of an edition"),
+    ],
+)
+def test_a_stage_that_cannot_run(arguments: list[str], message: str) -> None:
+    with pytest.raises(CleansetError, match=re.escape(message)):
+        app(arguments, standalone_mode=False)
 
 
 def test_an_unknown_command() -> None:

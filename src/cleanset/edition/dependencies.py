@@ -287,10 +287,17 @@ def _code_of(stage: str, command: str, commands: Mapping[tuple[str, ...], Defini
     """The files below src/ that a stage depends on, sorted."""
     # the words that name a command end at its first option, or at ${item.…}
     words = tuple(re.split(r" -|\$", command)[0].split())
+    # a stage of an edition is the module of its name
+    run = Definition(f"{PACKAGE}.stages.{words[-1]}", "run")
+    if words in ((PACKAGE, words[-1]), (PACKAGE, "stage", words[-1])) and path_of(run.module).is_file():
+        return _code((run,))
     if words[:1] != (PACKAGE,) or words[1:] not in commands:
         raise CleansetError(f"{where}: stage {stage} runs {command!r}; expected a command that cleanset --help lists")
-    root = commands[words[1:]]
-    return [f"{module.replace('.', '/')}.py" for module in reached(used_by(root), PLUMBING)]
+    return _code(used_by(commands[words[1:]]))
+
+
+def _code(roots: Iterable[Definition]) -> list[str]:
+    return [f"{module.replace('.', '/')}.py" for module in reached(roots, PLUMBING)]
 
 
 def relock(project: Path) -> list[str]:
