@@ -34,7 +34,7 @@ from cleanset.measure.specs import Spec, ZooModel, file_stems
 from cleanset.scoring.validity import read_finished
 from cleanset.statistics.bootstrap import LEVEL, Bootstrap
 from cleanset.studies.robustness.answers import StoredScores, installed_versions
-from cleanset.studies.robustness.changed_images import ChangeName, StudyFile
+from cleanset.studies.robustness.changed_images import ChangeName
 from cleanset.studies.robustness.corruptions.measures import ALEXNET_CLEAN_ERROR, ALEXNET_ERRORS
 from cleanset.studies.robustness.digests import ShownPixels
 from cleanset.studies.robustness.families import (
@@ -99,10 +99,8 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
         check(spec)
     answers, settings, stems = AnswerFiles(out), settings_for(asked.score), file_stems([spec.text for spec in specs])
     shown = {each.name: ShownPixels(out / "digests" / f"{each.name}.txt", each, sources, params) for each in plans}
-    answering = [
-        _Answering(spec, stem, images, params, answers, edition) for spec, stem in zip(specs, stems, strict=True)
-    ]
-    of_cards = _answer(answering, plans, settings, shown)
+    of_run = _Run(images, params, answers, edition, settings, plans, shown)
+    of_cards = of_run.answer(dict(zip(stems, specs, strict=True)))
     models = {spec.text: stem for spec, stem in zip(specs, stems, strict=True)}
     studied = Studied(images.images, masks, params, models, images.owners, images.selections, answers)
     notices = {plan.name: notice(plan.family, params, images.images, is_official=plan.is_official) for plan in plans}
@@ -161,111 +159,86 @@ def _remove_abandoned(out: Path) -> None:
         remove_abandoned(folder)
 
 
-def _answer(
-    answering: Sequence["_Answering"],
-    plans: Sequence[ChangePlan],
-    settings: "Settings",
-    shown: Mapping[str, ShownPixels],
-) -> dict[str, CardModel]:
-    """Write the answers that are not there yet, of as many models at a time as memory allows; their parts of the cards.
-
-    Raises CleansetError for a model that cannot be loaded; the answers of those before it are then written.
-    """
-    from cleanset.studies.robustness.single_pass import MAX_PARAMETERS
-
-    cards, waiting, parameters = dict[str, CardModel](), list[_LoadedAnswering](), 0
-    for each in answering:
-        try:
-            loaded = each.load(settings)
-        except CleansetError:
-            _predict(waiting, plans, shown)
-            raise
-        if waiting and parameters + loaded.target.parameters() > MAX_PARAMETERS:
-            _predict(waiting, plans, shown)
-            waiting, parameters = [], 0
-        waiting.append(loaded)
-        parameters += loaded.target.parameters()
-        cards[each.spec.text] = loaded.card
-    _predict(waiting, plans, shown)
-    return cards
-
-
-def _predict(
-    loaded: "Sequence[_LoadedAnswering]", plans: Sequence[ChangePlan], shown: Mapping[str, ShownPixels]
-) -> None:
-    from cleanset.studies.robustness.answering import predict
-
-    for plan in plans:
-        lacking = [each for each in loaded if not each.is_finished(plan)]
-        if lacking:
-            params, files = lacking[0].params, lacking[0].files
-            of_plan = {file: files[file] for file in plan.images["file"]}
-            predict([each.target for each in lacking], params, plan, of_plan, shown[plan.name].taken())
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class _LoadedAnswering:
-    """A loaded model with its part of the cards, and what it is shown."""
+class _Run:
+    """The images, changes and settings of all models; torch is imported when a model is loaded."""
 
-    target: "AnsweringModel"
-    card: CardModel
-    params: StudyParams
-    files: Mapping[str, StudyFile]
-
-    def is_finished(self, plan: ChangePlan) -> bool:
-        """Whether answers of this record are stored, and have not been modified since."""
-        target = self.target
-        path = target.answers.predictions(plan.name, target.stem)
-        return read_finished(path.with_suffix(".json"), target.made_from(self.params, plan), path) is not None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Answering:
-    """One model, and where its answers are kept; torch is imported when it is loaded."""
-
-    spec: Spec
-    stem: str
     images: OpenedImages
     params: StudyParams
     answers: AnswerFiles
     edition: Edition
+    settings: "Settings"
+    plans: Sequence[ChangePlan]
+    shown: Mapping[str, ShownPixels]
 
-    def load(self, settings: "Settings") -> _LoadedAnswering:
-        """The model, loaded. Raises CleansetError if that fails."""
+    def answer(self, models: Mapping[str, Spec]) -> dict[str, CardModel]:
+        """Write the answers that are not there yet, of as many models at a time as memory allows.
+
+        `models`: by the stem of their files. Returns their parts of the cards, by name. Raises CleansetError for a
+        model that cannot be loaded; the answers of those before it are then written.
+        """
+        from cleanset.studies.robustness.single_pass import MAX_PARAMETERS
+
+        cards, waiting = dict[str, CardModel](), list["AnsweringModel"]()
+        for stem, spec in models.items():
+            try:
+                target, cards[spec.text] = self._load(spec, stem)
+            except CleansetError:
+                self._predict(waiting)
+                raise
+            if waiting and sum(each.parameters() for each in [*waiting, target]) > MAX_PARAMETERS:
+                self._predict(waiting)
+                waiting = []
+            waiting.append(target)
+        self._predict(waiting)
+        return cards
+
+    def _predict(self, targets: "Sequence[AnsweringModel]") -> None:
+        from cleanset.studies.robustness.answering import predict
+
+        for plan in self.plans:
+            lacking = [each for each in targets if not self._is_finished(each, plan)]
+            if lacking:
+                files = {file: self.images.files[file] for file in plan.images["file"]}
+                predict(lacking, self.params, plan, files, self.shown[plan.name].taken())
+
+    def _is_finished(self, target: "AnsweringModel", plan: ChangePlan) -> bool:
+        """Whether answers of this record are stored, and have not been modified since."""
+        path = self.answers.predictions(plan.name, target.stem)
+        return read_finished(path.with_suffix(".json"), target.made_from(self.params, plan), path) is not None
+
+    def _load(self, spec: Spec, stem: str) -> "tuple[AnsweringModel, CardModel]":
+        """A model and its part of the cards. Raises CleansetError if it cannot be loaded."""
         from cleanset.measure.run import load, preprocessing_digest
         from cleanset.scoring.validity import library_versions
         from cleanset.studies.robustness.answering import AnsweringModel
 
-        loaded = load(self.spec, settings)
-        check = self._stored() if settings.precision == "float64" else None
-        classes, identity = self.images.classes, loaded.identity
+        found = load(spec, self.settings)
+        model, precision = found.loaded, self.settings.precision
+        check = self._stored(spec) if precision == "float64" else None
         target = AnsweringModel(
-            self.spec.text, loaded.loaded, settings, classes, self.answers, check, identity, self.stem, True
+            spec.text, model, self.settings, self.images.classes, self.answers, check, found.identity, stem, True
         )
-        preprocessing = loaded.loaded.preprocessing
         card = card_model(
             {
-                "weights_sha256": loaded.loaded.weights_sha256,
-                "preprocessing": preprocessing.name,
-                "preprocessing_sha256": preprocessing_digest(preprocessing),
-                "precision": settings.precision,
+                "weights_sha256": model.weights_sha256,
+                "preprocessing": model.preprocessing.name,
+                "preprocessing_sha256": preprocessing_digest(model.preprocessing),
+                "precision": precision,
                 "versions": {**library_versions(), **installed_versions()},
             }
         )
-        return _LoadedAnswering(target, card, self.params, self.images.files)
+        return target, card
 
-    def _stored(self) -> "StoredScores | None":
+    def _stored(self, spec: Spec) -> StoredScores | None:
         """The stored scores of a role on images of its own edition; None if none are stored."""
         edition = self.images.edition
-        is_role = isinstance(self.spec, ZooModel) and self.spec.text in _roles(self.edition)
-        if edition is None or not is_role or edition.folder.resolve() != self.edition.folder.resolve():
+        if edition is None or edition.folder.resolve() != self.edition.folder.resolve():
             return None
-        tables = edition.scores(self.spec.text), edition.crop_scores(self.spec.text)
-        return StoredScores(edition, self.spec.text) if all(path.is_file() for path in tables) else None
-
-
-def _roles(edition: Edition) -> list[str]:
-    return list(read_params(edition.folder).models) if edition.params_yaml.is_file() else []
+        roles = read_params(edition.folder).models if edition.params_yaml.is_file() else ()
+        tables = edition.scores(spec.text), edition.crop_scores(spec.text)
+        is_stored = isinstance(spec, ZooModel) and spec.text in roles and all(path.is_file() for path in tables)
+        return StoredScores(edition, spec.text) if is_stored else None
 
 
 WITHOUT_INTERVAL = ("clean", "unchanged")

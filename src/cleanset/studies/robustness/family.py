@@ -4,7 +4,7 @@ A new family is a folder with a `Family`, and a line in `families.FAMILIES`. Thi
 family; a family imports nothing that goes through all of them.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -14,7 +14,7 @@ import pandas as pd
 from cleanset.studies.robustness.changed_images import Change, StudyFile
 from cleanset.studies.robustness.images import Sources
 from cleanset.studies.robustness.params import CommonParams
-from cleanset.studies.robustness.results import MeasureDifference, MeasureLine, SeenAnswers, StudiedImages
+from cleanset.studies.robustness.results import FamilyStudy, SeenAnswers, StudiedImages
 from cleanset.validation import Section
 
 
@@ -94,25 +94,6 @@ class PagesData:
     origins: Mapping[str, int]
     left_out: Mapping[str, int]
     published_top1: Mapping[str, float]
-
-
-class FamilyStudy(Protocol):
-    """The answers of all models to a family, ready to be measured."""
-
-    @property
-    def images(self) -> StudiedImages: ...
-
-    def lines(self) -> Iterator[MeasureLine]:
-        """Every measure of every model on every selection."""
-        ...
-
-    def differences(self) -> Iterator[MeasureDifference]:
-        """The paired differences between every two models."""
-        ...
-
-    def tables(self) -> dict[str, pd.DataFrame]:
-        """Details by severity, frame or class, by the stem of their CSV file."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -26,10 +26,10 @@ from cleanset.studies.robustness.families import (
     notice,
     read_study_params,
 )
-from cleanset.studies.robustness.family import Family, FamilyStudy
+from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, AnswerFiles, Study, images_sha256, is_seen
 from cleanset.studies.robustness.measure_files import OFFICIAL
-from cleanset.studies.robustness.results import SELECTIONS, MeasureDifference, MeasureLine, StudiedImages
+from cleanset.studies.robustness.results import SELECTIONS, FamilyStudy, MeasureDifference, MeasureLine, StudiedImages
 from cleanset.tables import read_table
 from cleanset.validation import shown
 

@@ -4,11 +4,12 @@ CE is the ratio of two mean errors, mCE a mean of CEs, FR the ratio of two FPs: 
 it is of all images. Models that are compared must be resampled together (one `Resamples` for all of them).
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -317,6 +318,10 @@ class StudiedImages:
         found = np.array([wanted <= set(sets) for sets in self.sets], np.bool_)
         return found & self.of_classes[role] if role in self.of_classes else found
 
+    def of_first(self, role: str) -> Chosen:
+        """Flags of the images that the first selection has for a role; details are of these."""
+        return self.selected(self.selections[0], role)
+
     def lines(self, measured: Measured) -> Iterator[MeasureLine]:
         """Yield every measure of every model on every selection; NaN and the reason below MIN_IMAGES images.
 
@@ -380,6 +385,30 @@ class StudiedImages:
                 common = [key for key in left if key in right]
                 lines += [_difference((selection, *key, one, other), left[key] - right[key]) for key in common]
             yield from _corrected(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyStudy(ABC):
+    """The answers of all models to a family, ready to be measured. `compared`: the measures of differences."""
+
+    images: StudiedImages
+    compared: ClassVar[Sequence[str]]
+
+    @abstractmethod
+    def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[SampledMeasure]:
+        """Every measure of a model on the chosen images."""
+
+    @abstractmethod
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Details by severity, frame or class, by the stem of their CSV file."""
+
+    def lines(self) -> Iterator[MeasureLine]:
+        """Every measure of every model on every selection."""
+        return self.images.lines(self.measured)
+
+    def differences(self) -> Iterator[MeasureDifference]:
+        """The paired differences between every two models."""
+        return self.images.differences(self.measured, self.compared)
 
 
 def _too_few(selection: str, role: str, count: int, names: Iterable[tuple[str, str]]) -> Iterator[MeasureLine]:

@@ -196,7 +196,8 @@ def test_each_model_on_its_own_images_alone() -> None:
     part = {}
     for role, each in whole.answers.items():
         seen = whole.images.selected("own", role)
-        part[role] = CorruptionAnswers(each.corrupted[seen], {k: v[seen] for k, v in each.nulls.items()}).of_all(seen)
+        others = {name: values & seen for name, values in each.nulls.items()}
+        part[role] = CorruptionAnswers(each.corrupted & seen[:, np.newaxis, np.newaxis], others)
     alone = study(answers=part, selections=("own",))
     assert list(alone.lines()) == [each for each in whole.lines() if each.selection == "own"]
     assert list(alone.differences()) == []
@@ -213,25 +214,27 @@ def rows(**changed: object) -> pd.DataFrame:
 
 
 IMAGES = pd.DataFrame({"file": ["x"], "class_index": [1]})
+SEEN = np.array([True])
 
 
 def test_answers_are_read() -> None:
-    found = read_answers(IMAGES, rows(), ["fog"], [1, 2])
-    assert found.corrupted.tolist() == [[[False, True]]]
-    assert (found.nulls[CLEAN].tolist(), found.nulls[UNCHANGED].tolist()) == ([False], [True])
+    """The second of three images; the others count as not misclassified."""
+    found = read_answers(IMAGES, rows(), ["fog"], [1, 2], np.array([False, True, False]))
+    assert found.corrupted.tolist() == [[[False, False]], [[False, True]], [[False, False]]]
+    assert (found.nulls[CLEAN].tolist(), found.nulls[UNCHANGED].tolist()) == ([False] * 3, [False, True, False])
     assert found.confidences is not None
     assert found.losses is not None
-    np.testing.assert_allclose(found.confidences.corrupted, [[[np.exp(-1), np.exp(-2.5)]]])
-    np.testing.assert_allclose([found.confidences.nulls[name][0] for name in (CLEAN, UNCHANGED)], [1, np.exp(-1)])
-    np.testing.assert_allclose(found.losses.corrupted, [[[1, 2.75]]])
-    np.testing.assert_allclose([found.losses.nulls[name][0] for name in (CLEAN, UNCHANGED)], [0, 3])
+    np.testing.assert_allclose(found.confidences.corrupted[1:2], [[[np.exp(-1), np.exp(-2.5)]]])
+    np.testing.assert_allclose([found.confidences.nulls[name][1] for name in (CLEAN, UNCHANGED)], [1, np.exp(-1)])
+    np.testing.assert_allclose(found.losses.corrupted[1:2], [[[1, 2.75]]])
+    np.testing.assert_allclose([found.losses.nulls[name][1] for name in (CLEAN, UNCHANGED)], [0, 3])
 
 
 def test_answers_of_other_images_or_with_a_gap() -> None:
     with pytest.raises(CleansetError, match="found 'y'"):
-        read_answers(IMAGES, rows(file="y"), ["fog"], [1, 2])
+        read_answers(IMAGES, rows(file="y"), ["fog"], [1, 2], SEEN)
     with pytest.raises(CleansetError, match="1 of 2 cells are missing"):
-        read_answers(IMAGES, rows().iloc[:3], ["fog"], [1, 2])
+        read_answers(IMAGES, rows().iloc[:3], ["fog"], [1, 2], SEEN)
 
 
 def test_robust_accuracy_by_class() -> None:

@@ -18,10 +18,10 @@ from cleanset.studies.robustness.corruptions.params import (
     Corruptions,
     corruptions_of,
 )
-from cleanset.studies.robustness.family import Changing, Family, FamilyStudy, PagesData, ReferencedModel, SheetLayout
+from cleanset.studies.robustness.family import Changing, Family, PagesData, ReferencedModel, SheetLayout
 from cleanset.studies.robustness.images import Sources
 from cleanset.studies.robustness.params import CommonParams
-from cleanset.studies.robustness.results import SeenAnswers, StudiedImages
+from cleanset.studies.robustness.results import FamilyStudy, SeenAnswers, StudiedImages
 from cleanset.tables import SEVERITY
 
 SHOWN_CLASSES = 40

@@ -35,8 +35,7 @@ from cleanset.studies.robustness.results import (
     CLEAN,
     UNCHANGED,
     Chosen,
-    MeasureDifference,
-    MeasureLine,
+    FamilyStudy,
     Sampled,
     SampledMeasure,
     SeenAnswers,
@@ -73,11 +72,6 @@ class Certainty:
     corrupted: npt.NDArray[np.float64]
     nulls: Mapping[str, npt.NDArray[np.float64]]
 
-    def of_all(self, seen: Chosen) -> "Certainty":
-        """The values of the seen images as values of all images, 0 for the others."""
-        nulls = {name: over_all_images(each, seen) for name, each in self.nulls.items()}
-        return Certainty(over_all_images(self.corrupted, seen), nulls)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CorruptionAnswers:
@@ -91,38 +85,22 @@ class CorruptionAnswers:
     confidences: Certainty | None = None
     losses: Certainty | None = None
 
-    def of_all(self, seen: Chosen) -> "CorruptionAnswers":
-        """Answers to the seen images as answers to all images; the others count as not misclassified."""
-        return CorruptionAnswers(
-            over_all_images(self.corrupted, seen),
-            {name: over_all_images(each, seen) for name, each in self.nulls.items()},
-            *(None if each is None else each.of_all(seen) for each in (self.confidences, self.losses)),
-        )
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CorruptionStudy:
+@dataclass(frozen=True, eq=False)
+class CorruptionStudy(FamilyStudy):
     """The answers of all models, and the reference that CE is relative to.
 
     `reference`: the published table or a role; `trained_on`: by role, corruptions or groups; `line`: the models that
     effective robustness is relative to.
     """
 
-    images: StudiedImages
+    compared = COMPARED
     corruptions: Sequence[str]
     severities: Sequence[int]
     answers: Mapping[str, CorruptionAnswers]
     reference: str
     trained_on: Mapping[str, Sequence[str]]
     line: Sequence[str] = ()
-
-    def lines(self) -> Iterator[MeasureLine]:
-        """Every measure of every model on every selection."""
-        return self.images.lines(self.measured)
-
-    def differences(self) -> Iterator[MeasureDifference]:
-        """Differences in errors, CEs and mCE between every two models."""
-        return self.images.differences(self.measured, COMPARED)
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """The errors by severity and class."""
@@ -239,18 +217,23 @@ def read_study(
     """The corruptions of the params, with the answers to them."""
     names, severities = corruptions_of(wanted.names), wanted.sorted_severities()
     found = {
-        name: read_answers(seen_images, predictions, names, severities).of_all(seen)
+        name: read_answers(seen_images, predictions, names, severities, seen)
         for name, seen, seen_images, predictions in answers
     }
     return CorruptionStudy(images, names, severities, found, measures.reference, measures.trained_on, measures.line)
 
 
 def read_answers(
-    images: pd.DataFrame, predictions: pd.DataFrame, corruptions: Sequence[str], severities: Sequence[int]
+    images: pd.DataFrame,
+    predictions: pd.DataFrame,
+    corruptions: Sequence[str],
+    severities: Sequence[int],
+    seen: Chosen,
 ) -> CorruptionAnswers:
-    """The misclassified images of a model, from rows of STUDY_IMAGES and of PREDICTIONS.
+    """The misclassified images of a model, from rows of STUDY_IMAGES that it saw and of PREDICTIONS.
 
-    Raises CleansetError if a row is missing, there twice, or of another image.
+    `seen`: which of all images it saw; the others count as not misclassified. Raises CleansetError if a row is missing,
+    there twice, or of another image.
     """
     classes = dict(zip(images["file"], images["class_index"], strict=True))
     # the loss of a float32 that is rounded up may be a little below 0
@@ -264,7 +247,8 @@ def read_answers(
     files = images["file"].tolist()
     axes = {"file": files, "change": list(corruptions), "severity": list(severities)}
     nulls = cube(rows[is_null], {"file": files, "change": [CLEAN, UNCHANGED]}, list(values)).astype(np.float64)
-    found = cube(rows[~is_null], axes, list(values)).astype(np.float64)
+    found = over_all_images(cube(rows[~is_null], axes, list(values)).astype(np.float64), seen)
+    nulls = over_all_images(nulls, seen)
 
     def certainty(place: int) -> Certainty:
         return Certainty(found[..., place], {CLEAN: nulls[:, 0, place], UNCHANGED: nulls[:, 1, place]})
@@ -278,7 +262,7 @@ def by_severity(study: CorruptionStudy) -> pd.DataFrame:
     images, parts = study.images, []
     classes, places = np.unique(images.classes, return_inverse=True)
     for role, answers in study.answers.items():
-        chosen = images.selected(images.selections[0], role)
+        chosen = images.of_first(role)
         errors = np.zeros((len(classes), *answers.corrupted.shape[1:]), np.int64)
         # add.at, since `errors[places] += …` counts a class that comes twice only once
         np.add.at(errors, places[chosen], answers.corrupted[chosen])

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from cleanset.studies.robustness.changed_images import StudyFile
-from cleanset.studies.robustness.family import Changing, Family, FamilyStudy, PagesData, ReferencedModel, SheetLayout
+from cleanset.studies.robustness.family import Changing, Family, PagesData, ReferencedModel, SheetLayout
 from cleanset.studies.robustness.images import Sources, first_images
 from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.perturbations.params import (
@@ -19,7 +19,7 @@ from cleanset.studies.robustness.perturbations.params import (
     frame_count,
     perturbations_of,
 )
-from cleanset.studies.robustness.results import SeenAnswers, StudiedImages
+from cleanset.studies.robustness.results import FamilyStudy, SeenAnswers, StudiedImages
 from cleanset.tables import FRAME
 
 

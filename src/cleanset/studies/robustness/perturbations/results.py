@@ -28,8 +28,7 @@ from cleanset.studies.robustness.results import (
     UNCHANGED,
     Chosen,
     Definition,
-    MeasureDifference,
-    MeasureLine,
+    FamilyStudy,
     Sampled,
     SampledMeasure,
     SeenAnswers,
@@ -137,26 +136,18 @@ SUFFIXES: dict[Definition, str] = {"as_written": "", "as_published": "_as_publis
 
 
 @dataclass(frozen=True, eq=False)
-class PerturbationStudy:
+class PerturbationStudy(FamilyStudy):
     """The answers of all models, and how their frames are compared.
 
     `answers`: by role and perturbation. `difficulty`: the step between compared frames, except for noise.
     `reference`: the role that FR and mT5D are relative to; None: neither is measured.
     """
 
-    images: StudiedImages
+    compared = COMPARED
     perturbations: Sequence[str]
     answers: Mapping[str, Mapping[str, Top5]]
     difficulty: int
     reference: str | None
-
-    def lines(self) -> Iterator[MeasureLine]:
-        """Every measure of every model on every selection."""
-        return self.images.lines(self.measured)
-
-    def differences(self) -> Iterator[MeasureDifference]:
-        """Differences in FP, T5D and their means between every two models."""
-        return self.images.differences(self.measured, COMPARED)
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """The flips by frame."""
@@ -297,7 +288,7 @@ def by_frame(study: PerturbationStudy) -> pd.DataFrame:
     images = study.images
     rows = []
     for role, answers in study.answers.items():
-        chosen = images.selected(images.selections[0], role)
+        chosen = images.of_first(role)
         for name in study.perturbations:
             for definition in DEFINITIONS_IN_ORDER:
                 if definition == "as_published" and name not in NOISE_PERTURBATIONS:

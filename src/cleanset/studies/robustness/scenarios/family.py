@@ -9,10 +9,10 @@ import pandas as pd
 
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.changed_images import StudyFile
-from cleanset.studies.robustness.family import Changing, Family, FamilyStudy, PagesData, ReferencedModel, SheetLayout
+from cleanset.studies.robustness.family import Changing, Family, PagesData, ReferencedModel, SheetLayout
 from cleanset.studies.robustness.images import Sources
 from cleanset.studies.robustness.params import CommonParams
-from cleanset.studies.robustness.results import UNCHANGED, SeenAnswers, StudiedImages
+from cleanset.studies.robustness.results import UNCHANGED, FamilyStudy, SeenAnswers, StudiedImages
 from cleanset.studies.robustness.scenarios.image_masks import has_scenarios
 from cleanset.studies.robustness.scenarios.masks import FORMATS
 from cleanset.studies.robustness.scenarios.params import MATTES, Baselines, ScenarioMeasures, Scenarios

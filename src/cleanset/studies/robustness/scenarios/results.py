@@ -21,8 +21,7 @@ from cleanset.studies.robustness.results import (
     UNCHANGED,
     Chosen,
     Definition,
-    MeasureDifference,
-    MeasureLine,
+    FamilyStudy,
     Sampled,
     SampledMeasure,
     SeenAnswers,
@@ -135,29 +134,21 @@ class ScenarioAnswers:
     unchanged: Correct
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScenarioStudy:
+@dataclass(frozen=True, eq=False)
+class ScenarioStudy(FamilyStudy):
     """The answers of all models in the scenarios; `baselines`: what the regression compares with, None without it.
 
     `inner`: the inner part of Score; `trained`: for it, by model and scenario, accuracies of networks trained on each.
     `origins`: of each image's mask; None for published images.
     """
 
-    images: StudiedImages
+    compared = COMPARED
     scenarios: Sequence[str]
     answers: Mapping[str, ScenarioAnswers]
     baselines: Baselines | None = None
     inner: Inner = "classes"
     trained: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     origins: npt.NDArray[np.object_] | None = None
-
-    def lines(self) -> Iterator[MeasureLine]:
-        """Every measure of every model on every selection."""
-        return self.images.lines(self.measured)
-
-    def differences(self) -> Iterator[MeasureDifference]:
-        """Differences in accuracies and Score between every two models."""
-        return self.images.differences(self.measured, COMPARED)
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """Accuracy by model, scenario and class; the parts of Score; the regression, if it has baselines.
@@ -272,7 +263,7 @@ def _predictions(study: ScenarioStudy, **columns: npt.NDArray[Any] | None) -> pd
     """A row for each model, scenario and image: model, scenario, correct, and the columns, which are by image."""
     images, parts = study.images, []
     for role, answers in study.answers.items():
-        chosen = images.selected(images.selections[0], role)
+        chosen = images.of_first(role)
         given = {name: values[chosen] for name, values in columns.items() if values is not None}
         for place, name in enumerate([UNCHANGED, *study.scenarios]):
             correct = answers.unchanged if name == UNCHANGED else answers.correct[:, place - 1]
@@ -288,7 +279,7 @@ def score_parts(study: ScenarioStudy) -> pd.DataFrame:
     """
     images, rows = study.images, list[tuple[str, str, str, float, float]]()
     for role, answers in study.answers.items():
-        chosen = images.selected(images.selections[0], role)
+        chosen = images.of_first(role)
         correct, classes = answers.correct[chosen], images.classes[chosen]
         mu = float(answers.unchanged[chosen].mean())
         accuracies = [
