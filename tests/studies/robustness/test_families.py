@@ -19,7 +19,7 @@ from cleanset.studies.robustness import families
 from cleanset.studies.robustness.answers import ReadAnswers, predictions_table, with_class_logit, with_keys
 from cleanset.studies.robustness.changed_images import ChangeName, StudyFile, base_pixels
 from cleanset.studies.robustness.families import FAMILIES, change_plan, families_in, notice, with_sections
-from cleanset.studies.robustness.family import Changing, Family, FamilyStudy, SheetLayout
+from cleanset.studies.robustness.family import Changing, Family, SheetLayout
 from cleanset.studies.robustness.images import AnswerFiles, Sources, Study, images_sha256
 from cleanset.studies.robustness.measuring import Studied, measure
 from cleanset.studies.robustness.params import CommonParams
@@ -27,8 +27,7 @@ from cleanset.studies.robustness.results import (
     CLEAN,
     UNCHANGED,
     Chosen,
-    MeasureDifference,
-    MeasureLine,
+    FamilyStudy,
     SampledMeasure,
     SeenAnswers,
     StudiedImages,
@@ -56,19 +55,13 @@ class FadeMeasures(Section):
 
 
 @dataclass(frozen=True)
-class FadeStudy:
+class FadeStudy(FamilyStudy):
     """The answers to one change: whether the top-1 class is the image's, by model."""
 
-    images: StudiedImages
+    compared = ("accuracy",)
     answers: Mapping[str, np.ndarray]
 
-    def lines(self) -> Iterator[MeasureLine]:
-        return self.images.lines(self._measured)
-
-    def differences(self) -> Iterator[MeasureDifference]:
-        return self.images.differences(self._measured, ["accuracy"])
-
-    def _measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[SampledMeasure]:
+    def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[SampledMeasure]:
         yield SampledMeasure(
             "accuracy", "", sampled_means(self.answers[role][chosen][:, None], ["fade"], resamples, role)["fade"]
         )

@@ -84,7 +84,8 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     asked = wanted.models_to_run(edition)
     specs = asked.specs
     params = _params(params_file, [spec.text for spec in specs], asked.roles)
-    _remove_abandoned(out)
+    for folder in (out, *(out / family.name for family in FAMILIES)):
+        remove_abandoned(folder)
     images = open_images(str(wanted.name), edition, asked.roles)
     study = Study((params_file or out / "params.yaml").parent)
     masks = masks_found(images.images, images.files, study.masks, params)
@@ -152,11 +153,6 @@ def _params(path: Path | None, names: Sequence[str], roles: Sequence[str]) -> St
         return StudyParams.model_validate(DEFAULTS)
     # every model sees all images
     return read_study_params(path, names, roles, further=False).model_copy(update={"images": "union"})
-
-
-def _remove_abandoned(out: Path) -> None:
-    for folder in (out, *(out / family.name for family in FAMILIES)):
-        remove_abandoned(folder)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -257,15 +253,12 @@ def as_text(evaluated: Evaluated) -> Group:
         chosen = [line for line in lines if line.selection == images.selections[0] and not line.change]
         if shown_measures(family, chosen):
             parts += [Text(), Text(f"{name}, {chosen[0].images:,} images: {family.unit}"), _table(family, chosen)]
-            parts += map(Text, dict.fromkeys(each.problem for each in chosen if _is_shown_missing(family, each)))
+            missing = [each.problem for each in chosen if each.problem and each.measure in family.summary]
+            parts += map(Text, dict.fromkeys(missing))
         else:  # the means need all changes
             parts += [Text(), Text(f"{name}: no measures over all changes; measures/{name}.csv has those of each")]
         parts += [Text(evaluated.notices[name]), Text(evaluated.cards[name].line)]
     return Group(*parts, Text(), Text(MEANING))
-
-
-def _is_shown_missing(family: Family, line: MeasureLine) -> bool:
-    return bool(line.problem) and line.measure in family.summary
 
 
 def shown_measures(family: Family, lines: Sequence[MeasureLine]) -> dict[str, str]:
@@ -294,7 +287,7 @@ def _table(family: Family, lines: Sequence[MeasureLine]) -> Table:
 def _cell(line: MeasureLine | None, family: Family, *, is_alone: bool) -> str:
     if line is None or not np.isfinite(line.value):
         return "–"
-    factor, digits = (1, 3) if line.measure.startswith(family.not_shares) else (100, 1)
+    factor, digits = family.scale(line.measure)
     value, low, high = (f"{factor * each:.{digits}f}" for each in (line.value, line.low, line.high))
     return value if is_alone or not np.isfinite(line.low) else f"{value} ({low}–{high})"
 

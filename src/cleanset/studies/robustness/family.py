@@ -166,6 +166,10 @@ class Family:
     """Prefixes of measures that are not shares, and so not shown in percent."""
     sheet: SheetLayout
 
+    def scale(self, measure: str) -> tuple[int, int]:
+        """The factor that a measure is shown with, 100 for shares, and its digits after the point."""
+        return (1, 3) if measure.startswith(self.not_shares) else (100, 1)
+
     def section_in(self, params: CommonParams) -> FamilySection:
         """Its section of the params."""
         # by name, since the params of a study are built from the families (settings.with_sections)

@@ -261,7 +261,7 @@ def _rows(
     cells: dict[str, dict[str, Cell]] = {}
     for each in lines.to_dict("records"):
         measure = str(each["measure"])
-        factor, digits = (1, 3) if measure.startswith(family.not_shares) else (100, 1)
+        factor, digits = family.scale(measure)
         value, low, high = (factor * float(each[end]) for end in ("value", "low", "high"))
         cells.setdefault(str(each[label]), {})[str(each[column])] = Cell(value, low, high, digits)
     return [(name, [found.get(each) for each in columns]) for name, found in cells.items()]

@@ -96,7 +96,7 @@ def _measures(data: PagesData, family: Family) -> dict[str, Any]:
         "first": selections[0],
         "not_shares": family.not_shares,
         "differences": [
-            row | {"factor": _factor(row["measure"], family)}
+            row | {"factor": family.scale(row["measure"])[0]}
             for row in differences[differences["measure"].isin(family.shown_differences)].to_dict("records")
         ],
     }
@@ -126,16 +126,11 @@ def _by_key(lines: pd.DataFrame, family: Family) -> dict[tuple[str, str, str, st
     texts = lines.astype({"change": object, "problem": object}).fillna({"change": "", "problem": ""}).to_dict("records")
     found = {}
     for row in texts:
-        factor = _factor(row["measure"], family)
+        factor, _ = family.scale(row["measure"])
         ends = [None if np.isnan(row[end]) else factor * row[end] for end in ("value", "low", "high")]
         key = row["selection"], row["model"], row["measure"], row["change"]
         found[key] = Value(ends[0], ends[1], ends[2], row["problem"])
     return found
-
-
-def _factor(measure: str, family: Family) -> int:
-    """100 for shares, which are shown in percent, else 1."""
-    return 1 if measure.startswith(family.not_shares) else 100
 
 
 def run(study: Study) -> None:

@@ -1,7 +1,6 @@
 """The perturbations: literals, torchvision and OpenCV as oracles, and what must not decide them."""
 
 import math
-import re
 from typing import Any
 
 import cv2
@@ -41,21 +40,8 @@ def test_how_many_frames_there_are() -> None:
 
 
 def test_an_unknown_perturbation_is_refused_with_the_list() -> None:
-    for refused in (frames, frame_count):
-        with pytest.raises(CleansetError, match=r"^unknown perturbation 'fog'; expected one of gaussian_.*, shear$"):
-            refused("fog")
-
-
-@pytest.mark.parametrize(("name", "level"), [("snow", 2), ("gaussian_noise", 4), ("gaussian_noise", 0), ("tilt", 3)])
-def test_another_level_is_refused(name: str, level: int) -> None:
-    with pytest.raises(ValueError, match=f"level {level} of {name}; expected 1, or 2 or 3 of gaussian_noise, "):
-        frames(name, level=level)
-
-
-@pytest.mark.parametrize("array", [WIDE[:63], WIDE[..., :1], WIDE[..., 0], WIDE.astype(np.float32)])
-def test_another_array_is_refused(array: NDArray[Any]) -> None:
-    with pytest.raises(ValueError, match=re.escape(f"array of {array.dtype} and shape {array.shape}; expected uint8")):
-        frames("tilt", array)
+    with pytest.raises(CleansetError, match=r"^unknown perturbation 'fog'; expected one of gaussian_.*, shear$"):
+        frame_count("fog")
 
 
 @pytest.mark.slow

@@ -368,12 +368,3 @@ def test_a_ratio_needs_ten_flips_of_the_reference() -> None:
     assert found["a", "mfr", ""].problem == "1 of 10 perturbations have no ratio: tilt"
     # nine flips are a distance of 135
     assert found["a", "mt5d", ""].value == pytest.approx((8 + 3 + 30 / 9) / 10)
-
-
-def test_what_cannot_be_compared_is_refused() -> None:
-    with pytest.raises(CleansetError, match="snow: found 2 frames; expected 3 or more at difficulty 2"):
-        pairs("snow", 2, difficulty=2)
-    with pytest.raises(CleansetError, match="snow: found difficulty 0; expected 1 or more"):
-        pairs("snow", 5, difficulty=0)
-    with pytest.raises(CleansetError, match="flips: found definition 'text'; expected as_written or as_published"):
-        pairs("snow", 5, "text")  # type: ignore[arg-type]

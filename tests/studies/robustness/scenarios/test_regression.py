@@ -175,7 +175,7 @@ def test_a_thousand_classes_are_fitted_in_closed_form() -> None:
     accuracies = np.random.default_rng(1).random((3, 12, 1000))
     found = regression(frame(accuracies, ("a", "b", "c"), tuple("stuvwxyzklmn")), ["a", "s", 0])
     assert len(found.estimates) == 1 + 2 + 11 + 999
-    assert found.observations == 36_000
+    assert len(found.fitted) == 36_000
     means = accuracies.mean(axis=(1, 2))
     estimates = found.estimates[found.estimates["factor"] == "model"]["estimate"]
     assert estimates.tolist() == pytest.approx((means - means[0])[1:].tolist())
@@ -190,7 +190,7 @@ SMALL = [0.5, 0.75, 0.25, 0.25, 0.5, 0.5, 0.0, 0.75]
 
 def test_the_fitted_values_and_the_baselines() -> None:
     found = regression(small(SMALL), ["b", "s", 1])
-    assert found.baselines == ("b", "s", 1)
+    assert found.fitted.iloc[0, :3].tolist() == ["b", "s", 1]
     assert found.estimates[["factor", "level"]].to_numpy().tolist() == [
         ["intercept", None],
         ["model", "a"],

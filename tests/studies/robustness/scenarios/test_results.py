@@ -174,10 +174,10 @@ def test_cells_and_regression() -> None:
     assert (row["images"], row["correct"]) == (2, given.answers["b"].correct[2:4, 1].sum())
     found = regression_of(given, cells, (None, None, None))
     assert found is not None
-    assert found.baselines == ("a", UNCHANGED, 0)
+    assert found.fitted.iloc[0, :3].tolist() == ["a", UNCHANGED, 0]
     other = regression_of(given, cells, ("b", "image_grey", 9))
     assert other is not None
-    assert other.baselines == ("b", "image_grey", 9)
+    assert other.fitted.iloc[0, :3].tolist() == ["b", "image_grey", 9]
     # another baseline turns the sign of the difference between the models, and nothing else
     ours, theirs = (
         dict(zip(e.estimates["factor"], e.estimates["estimate"], strict=True))["model"] for e in (found, other)
@@ -363,10 +363,3 @@ def test_the_score_of_draws_is_that_of_each() -> None:
         outside = np.sqrt(np.mean((overall[draw] - mu[draw]) ** 2))
         inside = np.sqrt(np.mean((by_class[draw].mean(axis=1) - mu[draw]) ** 2))
         assert found[draw] == pytest.approx(1 - outside - inside)
-
-
-def test_unknown_definitions_and_single_values_are_refused() -> None:
-    with pytest.raises(CleansetError, match="found definition 'text'; expected as_written or as_published"):
-        spread(np.array([0.5, 0.6]), "text")  # type: ignore[arg-type]
-    with pytest.raises(CleansetError, match="found 1 accuracies to take a variance of; expected 2 or more"):
-        spread(np.array([0.5]), "as_written")

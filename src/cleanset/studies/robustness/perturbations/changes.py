@@ -21,8 +21,7 @@ from cleanset.images.preprocessing import BASE_SIZE, central
 from cleanset.statistics.seeds import change_seed
 from cleanset.studies.robustness.changed_images import StudyFile, wide_pixels
 from cleanset.studies.robustness.exact import gaussian, motion_blur, with_hsv
-from cleanset.studies.robustness.perturbations.params import ALL_PERTURBATIONS, LEVELS, NOISE_PERTURBATIONS, frame_count
-from cleanset.validation import check_known
+from cleanset.studies.robustness.perturbations.params import frame_count
 
 Pixels = NDArray[np.uint8]
 """An image, uint8 of shape (height, width, 3), red first."""
@@ -127,17 +126,8 @@ def frames_of(image: Pixels, name: str, seed: int = 0, *, level: int = 1, size: 
     The frames show the central `size` x `size` pixels of `image`, uint8 of shape (height, width, 3), which is not
     changed. Perturbations that move it bring in what lies beside them (`images.base.wide_image`), and black beyond.
     `seed` is the image's (`seeds.image_seed`); what is drawn follows from it, the name, the level and the frame alone.
-    `level` is the difficulty of noise. Raises CleansetError for an unknown perturbation, ValueError for another level,
-    for a level above 1 of a perturbation other than noise, and for another array.
+    `level` is the difficulty of noise, 1 for all others.
     """
-    check_known("perturbation", name, ALL_PERTURBATIONS)
-    if level not in LEVELS or (level > 1 and name not in NOISE_PERTURBATIONS):
-        raise ValueError(f"level {level} of {name}; expected 1, or 2 or 3 of {', '.join(NOISE_PERTURBATIONS)}")
-    if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or min(image.shape[:2]) < size:
-        raise ValueError(
-            f"array of {image.dtype} and shape {image.shape}; "
-            f"expected uint8 of shape (height, width, 3) with sides of at least {size}"
-        )
     base = np.ascontiguousarray(central(image, size))
     if name in _NOISES:
         return _noisy(base, name, seed, level)

@@ -25,12 +25,12 @@ from cleanset.studies.robustness.scenarios.masks import (
     Regions,
     base_regions,
     by_image,
-    check_mask,
     cropped_mask,
     intersection_over_union,
     read_regions,
     segmented_classes,
     unsuitable,
+    with_both,
 )
 from cleanset.studies.robustness.scenarios.params import GENERATED, Scenarios
 from cleanset.validation import check_known
@@ -89,7 +89,7 @@ def find_masks(folder: Path, sources: Iterable[MaskSource]) -> dict[str, MaskFil
                     f"{VALIDATION_IMAGES:08d}: remove it"
                 )
             found.append((path.stem, MaskFile(path, f"{source.folder}/{path.name}", source)))
-    return by_image(found, {image_id for image_id, _ in found})
+    return by_image(found)
 
 
 def _is_image_id(name: str) -> bool:
@@ -133,7 +133,13 @@ def _check_size(regions: Regions, image: MaskedImage, where: str) -> None:
     """Raise CleansetError unless the mask is of the original's size, as far as a cropped image tells it."""
     height, width = regions.object.shape
     if image.crop is None:
-        check_mask(regions.object, *image.size, where)
+        if (width, height) != image.size:
+            wide, high = image.size
+            raise CleansetError(
+                f"{where}: mask of {width} x {height} pixels for an image of {wide} x {high}; expected the size of the "
+                "original, uncropped image"
+            )
+        with_both(regions.object, where)
     elif image.crop[2] > width or image.crop[3] > height:
         raise CleansetError(
             f"{where}: mask of {width} x {height} pixels; expected the size of the original image, in which the crop "

@@ -8,7 +8,7 @@ and name, whose red + 256 x green is a number: 0 for other things, 1 to 919 for 
 and 1000 for pixels that are ignored.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -62,24 +62,12 @@ def with_both(mask: Mask, where: str) -> Mask:
     return mask
 
 
-def check_mask(mask: Mask, width: int, height: int, where: str) -> None:
-    """Raise CleansetError, naming `where`, unless a mask is of the original's size and has object and background."""
-    if mask.shape != (height, width):
-        raise CleansetError(
-            f"{where}: mask of {mask.shape[1]} x {mask.shape[0]} pixels for an image of {width} x {height}; "
-            "expected the size of the original, uncropped image"
-        )
-    with_both(mask, where)
-
-
-def by_image(masks: Iterable[tuple[str, T]], image_ids: Collection[str], what: str = "mask") -> dict[str, T]:
-    """The masks by image id, sorted. Raises CleansetError for an unknown image, and for two masks of one."""
-    known, found = set(image_ids), dict[str, T]()
+def by_image(masks: Iterable[tuple[str, T]]) -> dict[str, T]:
+    """The masks by image id, sorted. Raises CleansetError for two masks of one image."""
+    found = dict[str, T]()
     for image_id, mask in sorted(masks, key=lambda each: each[0]):
-        if image_id not in known:
-            raise CleansetError(f"{image_id}: {what} of an unknown image; expected one of the sets: remove it")
         if image_id in found:
-            raise CleansetError(f"{image_id}: two {what}s; expected one an image: remove one")
+            raise CleansetError(f"{image_id}: two masks; expected one an image: remove one")
         found[image_id] = mask
     return found
 
@@ -109,12 +97,8 @@ def base_regions(regions: Regions) -> Regions:
 
 
 def intersection_over_union(one: Mask, other: Mask) -> float:
-    """Pixels in both masks by pixels in either, 0 to 1. Raises ValueError for other shapes or two empty masks."""
-    if one.shape != other.shape:
-        raise ValueError(f"masks of {one.shape} and {other.shape}; expected one shape")
+    """Pixels in both masks by pixels in either, 0 to 1; both are of one shape, and one of them has an object."""
     union = int(np.count_nonzero(one | other))
-    if not union:
-        raise ValueError("two empty masks; expected an object in one of them")
     return int(np.count_nonzero(one & other)) / union
 
 

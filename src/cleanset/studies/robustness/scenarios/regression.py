@@ -41,12 +41,6 @@ class Regression:
     estimates: pd.DataFrame
     anova: pd.DataFrame
     fitted: pd.DataFrame
-    baselines: tuple[object, object, object]
-
-    @property
-    def observations(self) -> int:
-        """The number of cells."""
-        return len(self.fitted)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,8 +152,7 @@ def _regression(design: Design, fit: Fit, level: float) -> Regression:
     )
     fitted = _table(design).astype(dict.fromkeys(FACTORS, object))
     fitted["fitted"] = _fitted(design, fit.coefficients).ravel()
-    baselines = (design.levels[0][0], design.levels[1][0], design.levels[2][0])
-    return Regression(estimates, _anova(design, fit, 0.0 if exact else fit.residual_ss), fitted, baselines)
+    return Regression(estimates, _anova(design, fit, 0.0 if exact else fit.residual_ss), fitted)
 
 
 def _anova(design: Design, fit: Fit, residual_ss: float) -> pd.DataFrame:

@@ -13,11 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Resamples
 from cleanset.studies.robustness.results import (
     CLEAN,
-    DEFINITIONS,
     UNCHANGED,
     Chosen,
     Definition,
@@ -34,7 +32,6 @@ from cleanset.studies.robustness.results import (
 )
 from cleanset.studies.robustness.scenarios.params import ORIGINAL, Baselines, ScenarioMeasures, Scenarios
 from cleanset.studies.robustness.scenarios.regression import Regression, regression
-from cleanset.validation import shown
 
 Floats = npt.NDArray[np.float64]
 Inner = Literal["classes", "trained"]
@@ -60,15 +57,8 @@ def class_squares(accuracies: Floats, mu: float | Floats) -> Floats:
 
 
 def spread(squares: Floats, definition: Definition) -> Floats:
-    """The spread of squared deviations on the last axis: sqrt(sum / n) `as_written`, sum / (n - 1) `as_published`.
-
-    Raises CleansetError for an unknown definition, and for fewer than two values.
-    """
+    """The spread of squared deviations on the last axis: sqrt(sum / n) `as_written`, sum / (n - 1) `as_published`."""
     n = squares.shape[-1]
-    if definition not in DEFINITIONS:
-        raise CleansetError(f"score: found definition {shown(definition)}; expected {' or '.join(DEFINITIONS)}")
-    if n < 2:
-        raise CleansetError(f"score: found {n} accuracies to take a variance of; expected 2 or more; leave Score out")
     total = squares.sum(axis=-1)
     found: Floats = np.sqrt(total / n) if definition == "as_written" else total / (n - 1)
     return found
