@@ -32,6 +32,8 @@ class Image:
     day: datetime.date
     week: datetime.date
     said: list[str | None] = field(default_factory=list)
+    said_late: list[str | None] = field(default_factory=list)
+    enough_on: datetime.date | None = None
     needed: int = 3
     last_appeal: datetime.date | None = None
     is_appealed: bool = False
@@ -83,9 +85,10 @@ class Days:
                 continue
             yes = [name for name, said in answer.contains.items() if said == "definitely_yes"]
             no = [name for name, said in answer.contains.items() if said == "definitely_no"]
-            image.said.append(yes[0] if len(yes) == len(no) == 1 else None)
+            is_late = image.enough_on is not None and image.enough_on < self.today
+            (image.said_late if is_late else image.said).append(yes[0] if len(yes) == len(no) == 1 else None)
             if image.last_appeal is None and len(image.said) >= image.needed:
-                image.last_appeal = self.today
+                image.last_appeal = image.enough_on = self.today
                 if not image.had_more:
                     image.last_appeal += self.rules.limits.appeal_days * DAY
         self.live_appeals(sha256, image)
@@ -130,8 +133,9 @@ class Days:
         if len(one.members) < self.rules.quorum:
             raise RefusedError
         if one.judges is not None:
-            if image.is_final or one.judges <= len(image.said) or one.judges < 3:
+            if image.is_final or one.judges <= len(image.said) + len(image.said_late) or one.judges < 3:
                 raise RefusedError
+            image.said, image.said_late, image.enough_on = image.said + image.said_late, [], None
             image.needed, image.is_appealed, image.had_more, image.last_appeal = one.judges, False, True, None
             return
         ruled = None if one.verdict == "invalid" else one.verdict

@@ -164,7 +164,6 @@ def test_sides_may_be_as_long_as_the_limit() -> None:
         ([submission("pink", ["x"])], "submissions/pink/2026-11-02-1: unknown team pink"),
         ([submission("red", ["x"], target="gold/moat")], "unknown target gold/moat; expected a defence"),
         ([submission("red", ["x"], "2026-11-01T12:00:00Z")], "gold/wall is staked on 2026-11-02; expected a target"),
-        ([submission("red", ["x"]), submission("blue", ["x"])], "1/x.png: the same image as submissions/blue"),
         ([submission("red", ["x", "x"])], "the same image as submissions/red/2026-11-02-1/x.png"),
         ([submission("red", ["x"]), submission("red", ["y"])], "submissions/red/2026-11-02-1: a second time"),
         ([submission("red", [f"x{n}" for n in range(11)])], "11 images of red on that day; expected at most 10"),
@@ -174,10 +173,21 @@ def test_refused_submissions(submissions: list[Any], message: str) -> None:
     refused(contest(submissions), message)
 
 
-def test_the_same_pixels_in_another_file() -> None:
-    submissions = [submission("red", ["x"]), submission("blue", ["y"])]
+@pytest.mark.parametrize("name", ["x", "y"])
+@pytest.mark.parametrize("at", ["2026-11-02T12:00:01Z", "2026-11-05T00:00:00Z", "2026-11-09T12:00:00Z"])
+def test_what_another_team_submits_again_does_not_count(at: str, name: str) -> None:
+    """Neither the same file nor the same pixels in another one: it keeps nobody from winning, and brings no share."""
+    submissions = [submission("red", ["x"]), submission("blue", [name, "z"], at)]
     object.__setattr__(submissions[1].manifest.images[0], "pixels_sha256", sha("x pixels"))
-    refused(contest(submissions), "x.png: the same image as submissions/blue/2026-11-02-1/y.png")
+    answers = judged({"x": BIRD} | ({name: BIRD, "z": BIRD} if at < SATURDAY else {}))
+    late = [] if at < SATURDAY else [run({"x": "bicycle", name: "bicycle", "z": "abstain"}, date="2026-11-14")]
+    runs = [run({"x": "bicycle"} | ({name: "bicycle", "z": "abstain"} if at < SATURDAY else {})), *late]
+    found = standing(contest(submissions, answers, runs), day("2026-12-20"))
+    assert (found.defences[0].broken_by, found.attackers) == (("red",), {"red": 1})
+    assert list(found.images) == [sha("x"), sha("z")]
+    assert found.notes[-1] == (
+        f"Left out: {submissions[1]}/{name}.png: the same image as {submissions[0]}/x.png, which counts."
+    )
 
 
 def test_ten_images_a_day_in_several_submissions() -> None:

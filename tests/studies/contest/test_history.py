@@ -13,7 +13,10 @@ from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.checking import run
-from tests.studies.contest.made import BIRD, JUDGES, UNSURE, day
+from cleanset.studies.contest.git import open_history
+from cleanset.studies.contest.history import append_log, check_signatures
+from cleanset.studies.contest.reading import read_contest
+from tests.studies.contest.made import BIRD, JUDGES, RULES, UNSURE, day
 from tests.studies.contest.on_disk import FIRST, OnDisk, control_image
 from tests.studies.contest.test_folders import refused
 
@@ -436,8 +439,204 @@ def test_a_commit_with_a_date_outside_the_calendar(date: str, made: OnDisk) -> N
     refused(made, "a commit dated .*; expected a date of this contest")
 
 
-def test_a_repository_of_another_owner(made: OnDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root, to give files to somebody else")
+def test_a_repository_of_another_owner(made: OnDisk) -> None:
+    """Git itself would not read it; here it obeys nothing in it, and what was changed is found as in any other."""
     commit(made, "2026-11-02T12:00:00Z")
-    # git's own switch for its tests
-    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
-    refused(made, "git reads no repository of another owner")
+    made.judge(JUDGES[0], "2026-11-06", {made.sha256: UNSURE | {"date": "2026-11-07"}})
+    for path in (made.edition, made.edition / ".git"):
+        os.chown(path, 12345, 12345)
+    with pytest.raises(subprocess.CalledProcessError):
+        git(made.edition, "status", date=FIRST_NOON)
+    refused(made, "what was committed on 2026-11-02 for 2026-11-07 is changed or removed")
+
+
+FIRST_NOON = "2026-11-02T12:00:00Z"
+
+
+def test_a_broken_repository(made: OnDisk) -> None:
+    """Nobody may take it for a contest without commits."""
+    commit(made, FIRST_NOON)
+    for name, content in (("HEAD", "ref: refs/heads/other\n"), ("HEAD", "nothing"), ("objects", None)):
+        path = made.edition / ".git" / name
+        before = path.read_text() if content else ""
+        path.rename(path.with_suffix(".old")) if content is None else path.write_text(content)
+        refused(made, "a repository without HEAD|git cannot read its repository")
+        if content:
+            path.write_text(before)
+
+
+@pytest.mark.parametrize("name", ["submissions/blue/2026-11-03-1", "judges", "results/runs/gold/fence"])
+def test_a_submodule(name: str, made: OnDisk, tmp_path: Path) -> None:
+    """Its commits are not those of the contest: whatever it has may change at any time."""
+    commit(made, FIRST_NOON)
+    other = tmp_path / "other"
+    other.mkdir()
+    git(other, "init", "-q", date=FIRST_NOON)
+    git(other, "commit", "-qm", "nothing", "--allow-empty", date=FIRST_NOON)
+    if name == "judges":
+        git(made.edition, "rm", "-qr", "--cached", str(made.path(name)), date=FIRST_NOON)
+    path = made.path(name).relative_to(made.edition)
+    head = (other / ".git" / "refs" / "heads").glob("*")
+    link = f"160000,{next(head).read_text().strip()},{path}"
+    git(made.edition, "update-index", "--add", "--cacheinfo", link, date="2026-11-03T12:00:00Z")
+    git(made.edition, "commit", "-qm", "a submodule", date="2026-11-03T12:00:00Z")
+    refused(made, f"{name}: a submodule in commit [0-9a-f]{{12}}; expected the files themselves")
+
+
+def test_what_a_repository_says_is_not_obeyed(made: OnDisk) -> None:
+    """Neither programs that its config names, nor attributes, replaced commits, grafts or a cache of dates."""
+    commit(made, FIRST_NOON)
+    first = subprocess.run(["git", "rev-parse", "HEAD"], cwd=made.edition, capture_output=True, text=True, check=True)
+    made.judge(JUDGES[0], "2026-11-06", {made.sha256: UNSURE | {"date": "2026-11-07"}})
+    made.text(made.path("allowed_signers"), "ada ssh-ed25519 AAAA\n")
+    commit(made, "2026-11-09T12:00:00Z")
+    started, program = made.edition / "started", made.edition / "program"
+    program.write_text(f"#!/bin/sh\ntouch {started}\ncat\n")
+    program.chmod(0o755)
+    for key in (
+        "core.fsmonitor", "gpg.program", "gpg.ssh.program", "gpg.x509.program", "filter.all.clean", "filter.all.smudge",
+        "filter.all.process", "diff.external", "diff.all.textconv", "diff.all.command", "core.pager", "pager.log",
+        "core.alternateRefsCommand", "core.sshCommand", "uploadpack.packObjectsHook",
+    ):  # fmt: skip
+        git(made.edition, "config", key, str(program), date=FIRST_NOON)
+    git(made.edition, "config", "log.showSignature", "true", date=FIRST_NOON)
+    git(made.edition, "config", "diff.ignoreSubmodules", "all", date=FIRST_NOON)
+    git(made.edition, "config", "core.worktree", "/", date=FIRST_NOON)
+    (made.edition / ".gitattributes").write_text("* filter=all diff=all\n")
+    (made.edition / ".git" / "hooks" / "post-index-change").symlink_to(program)
+    # the second commit would be no child of the first
+    (made.edition / ".git" / "info" / "grafts").write_text("")
+    head = (made.edition / ".git" / "refs" / "heads" / "master").read_text().strip()
+    (made.edition / ".git" / "refs" / "replace").mkdir()
+    (made.edition / ".git" / "refs" / "replace" / first.stdout.strip()).write_text(f"{head}\n")
+    refused(made, r"answers/.*: what was committed on 2026-11-02 for 2026-11-07 is changed or removed")
+    assert not started.exists()
+
+
+@pytest.mark.parametrize("clock", ["2026-11-10T12:00:00Z", "2020-01-01T00:00:00Z"])
+def test_a_commit_is_no_older_than_its_parent(clock: str, made: OnDisk) -> None:
+    """It counts as of the day of that one: who sets the clock back after another commit gains nothing."""
+    commit(made, FIRST_NOON)
+    made.text(made.edition / "notes", "of the organizers")
+    commit(made, "2026-11-12T12:00:00Z")
+    decided = {"image": made.sha256, "date": "2026-11-10", "reason": "no bird", "members": ["ada"], "verdict": "bird"}
+    made.yaml("board/decisions.yaml", [decided])
+    commit(made, clock)
+    refused(made, "decisions.yaml: an entry of 2026-11-10, first committed on 2026-11-12")
+
+
+def test_a_clock_that_is_some_minutes_slow_is_no_fault(made: OnDisk) -> None:
+    commit(made, "2026-11-02T12:05:00Z")
+    made.text(made.edition / "notes", "of somebody else")
+    commit(made, "2026-11-02T12:00:00Z")
+    assert run(made.folder, None, None)
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+@pytest.mark.parametrize("name", ["board/stakes.yaml", "board", "answers", "results/runs"])
+def test_what_was_entered_cannot_be_removed(name: str, is_committed: bool, made: OnDisk) -> None:
+    if name.startswith("board"):
+        # a defence is staked, and nothing else has come yet that needs the stake
+        for other in ("submissions", "answers", "results"):
+            shutil.rmtree(made.path(other))
+    commit(made, FIRST_NOON)
+    path = made.path(name)
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    if is_committed:
+        commit(made, "2026-12-20T12:00:00Z")
+    refused(made, "what was committed on 2026-11-02 for .* is changed or removed")
+
+
+def test_the_whole_contest_removed(made: OnDisk) -> None:
+    commit(made, FIRST_NOON)
+    for name in ("submissions", "answers", "board", "results", "defences"):
+        shutil.rmtree(made.path(name))
+    refused(made, "removed or renamed on")
+
+
+def test_lines_of_the_log_stay(made: OnDisk) -> None:
+    commit(made, FIRST_NOON)
+    for date in ("2026-11-07", "2026-11-08"):
+        append_log(made.folder, read_contest(made.folder), day(date))
+    commit(made, "2026-11-08T12:00:00Z")
+    assert run(made.folder, None, None)
+    path = made.path("board/log")
+    lines = path.read_text()
+    for content in (None, "", lines[: lines.index("\n") + 1]):
+        path.unlink() if content is None else path.write_text(content)
+        refused(made, "board/log: lacks lines that were committed on 2026-11-08; expected only added lines")
+    commit(made, "2026-11-09T12:00:00Z")
+    refused(made, "board/log: lacks lines that were committed on 2026-11-08")
+    path.write_text(lines)
+    assert run(made.folder, None, None)
+
+
+@pytest.mark.parametrize(
+    ("changed", "key"),
+    [
+        ({"eligibility": "perfect_at_80"}, "eligibility"),
+        ({"limits": {"appeal_days": 0}}, "limits"),
+        ({"board": RULES["board"] | {"eva": {}}}, "board"),
+        ({"teams": ["gold", "red", "staff", "union"]}, "teams"),
+        ({"teams": [*RULES["teams"], "pink"]}, None),
+    ],
+)
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_the_rules_stay_as_on_the_day_of_the_first_stake(
+    changed: dict[str, object], key: str | None, is_committed: bool, made: OnDisk
+) -> None:
+    made.changed("contest.yaml", eligibility="accuracy_80", limits={"images_a_day": 20})
+    commit(made, "2026-11-01T12:00:00Z")
+    made.yaml("contest.yaml", RULES)
+    commit(made, FIRST_NOON)
+    made.changed("contest.yaml", **changed)
+    if is_committed:
+        commit(made, "2026-11-03T12:00:00Z")
+    if key is None:
+        assert run(made.folder, None, None)
+    else:
+        refused(made, f"contest.yaml: {key} was changed after 2026-11-02, the day of the first stake; expected the rul")
+
+
+def test_rules_that_come_late(made: OnDisk) -> None:
+    rules = made.path("contest.yaml").read_text()
+    made.path("contest.yaml").unlink()
+    commit(made, FIRST_NOON)
+    made.path("contest.yaml").write_text(rules)
+    commit(made, "2026-11-04T12:00:00Z")
+    refused(made, "contest.yaml: first committed on 2026-11-04; expected a commit by 2026-11-03, a day after the first")
+
+
+def test_a_history_is_not_called_made_up_afterwards(made: OnDisk) -> None:
+    """Nothing would be looked for."""
+    commit(made, FIRST_NOON)
+    made.changed("contest.yaml", history="made_up")
+    refused(made, "contest.yaml: history: made_up, but committed on 2026-11-02 without; expected what the contest beg")
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ("ada ssh-ed25519 AAAA\nbob ssh-ed25519 CCCC\n", None),  # of somebody who had none
+        ("# ada\n", "ada"),
+        ("", "ada"),
+        ("ada ssh-ed25519 BBBB\n", "ada"),
+        ("ada ssh-ed25519 AAAA\nada ssh-ed25519 BBBB\n", "ada"),
+    ],
+)
+def test_keys_stay(lines: str, problem: str | None, made: OnDisk) -> None:
+    """Else a key would be replaced by one's own, or taken away, so that nobody has to sign."""
+    path = made.path("allowed_signers")
+    path.write_text("ada ssh-ed25519 AAAA\n")
+    history = "the keys of {} were changed after 2026-11-02, the day of the first stake; expected them as they were fir"
+    git(made.edition, "init", "-q", date=FIRST_NOON)
+    git(made.edition, "add", str(path), date=FIRST_NOON)
+    git(made.edition, "commit", "-qm", "keys", date=FIRST_NOON)
+    path.write_text(lines)
+    with open_history(made.folder) as history_of:
+        if problem is None:
+            assert check_signatures(made.folder, history_of, read_contest(made.folder)) == []
+        else:
+            with pytest.raises(CleansetError, match=history.format(problem)):
+                check_signatures(made.folder, history_of, read_contest(made.folder))

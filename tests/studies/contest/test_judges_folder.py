@@ -12,11 +12,11 @@ import pytest
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest import folders
+from cleanset.studies.contest import reading
 from cleanset.studies.contest.checking import run
 from cleanset.studies.contest.commands import judges
-from cleanset.studies.contest.folders import file_sha256
 from cleanset.studies.contest.judge_page.session import open_session
+from cleanset.studies.contest.reading import file_sha256
 from tests.studies.contest.made import BIRD, JUDGES
 from tests.studies.contest.on_disk import OnDisk, digest, png
 from tests.time_limits import at_most
@@ -66,16 +66,18 @@ def test_the_page_refuses_the_same_examples(made: OnDisk) -> None:
         open_session(made.folder, JUDGES[0], datetime.date(2026, 11, 7))
 
 
-def test_each_file_is_hashed_once(made: OnDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_file_is_hashed_when_masks_are_read_and_when_it_is_checked(
+    made: OnDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hashed: list[str] = []
 
     def counted(path: Path) -> str:
         hashed.append(path.name)
         return file_sha256(path)
 
-    monkeypatch.setattr(folders, "file_sha256", counted)
+    monkeypatch.setattr(reading, "file_sha256", counted)
     run(made.folder, None, None)
-    assert hashed == ["control.png", "example.png"]
+    assert hashed == 2 * ["control.png", "example.png"]
 
 
 OF_CONTROL = f"judges/masks/{digest(CONTROL)}.png"

@@ -16,6 +16,7 @@ from cleanset.studies.contest.checking import run
 from cleanset.studies.contest.images import copied, known_images, lookalikes, problem_beside_pixels
 from tests.studies.contest.made import BIRD, day
 from tests.studies.contest.on_disk import FIRST, OnDisk, digest, png
+from tests.studies.contest.test_history import commit
 
 SIDE = 96
 SECOND = "submissions/blue/2026-11-09-1"
@@ -92,9 +93,8 @@ def test_lookalikes_are_new(name: str, tmp_path: Path) -> None:
     assert bits <= 31
 
 
-def of_the_judges(made: OnDisk) -> None:
+def of_the_judges(made: OnDisk, data: bytes = saved(IMAGE)) -> None:
     """A control image of the judges."""
-    data = saved(IMAGE)
     made.yaml("judges/controls.yaml", {"controls": {digest(data): {"contains": {"bird": True, "bicycle": False}}}})
     made.path("judges/images").mkdir()
     made.path("judges/images/control.png").write_bytes(data)
@@ -147,6 +147,34 @@ def test_a_lookalike_of_the_same_week_is_reported(made: OnDisk) -> None:
     _, *lines, _ = run(made.folder, None, None).splitlines()
     (line,) = lines
     assert line.startswith("for the board: submissions/blue/2026-11-10-1/x.png looks like submissions/red/2026-11-09-1")
+
+
+@pytest.mark.parametrize("change", [0, 1])
+def test_the_first_commit_decides_who_has_copied(change: int, made: OnDisk) -> None:
+    """Not the time in a manifest: one who copies an image, with a pixel changed or none, may write an earlier one."""
+    original, copy = "submissions/red/2026-11-09-1", "submissions/blue/2026-11-09-1"
+    commit(made, "2026-11-02T12:00:00Z")
+    made.submit(original, {"x.png": saved(IMAGE)})
+    commit(made, "2026-11-09T12:00:00Z")
+    made.submit(copy, {"y.png": saved(changed(IMAGE, 90, change))}, submitted="2026-11-09T00:00:00Z")
+    commit(made, "2026-11-09T13:00:00Z")
+    if change:
+        *_, line, _ = run(made.folder, None, day("2026-11-09")).splitlines()
+        assert line.startswith(f"for the board: {copy}/y.png looks like {original}/x.png")
+    else:
+        message = f"{copy}: submitted 2026-11-09T00:00:00Z, but {original} has committed the same image before it; expe"
+        with pytest.raises(CleansetError, match=message):
+            run(made.folder, None, day("2026-11-09"))
+
+
+def test_what_judges_are_shown_later_makes_no_image_a_copy(made: OnDisk) -> None:
+    """Else whoever adds controls would refuse an image that was there before."""
+    commit(made, "2026-11-02T12:00:00Z")
+    made.submit(SECOND, {"x.png": saved(IMAGE)})
+    commit(made, "2026-11-09T12:00:00Z")
+    of_the_judges(made, saved(changed(IMAGE, 90, 1)))
+    commit(made, "2026-11-10T12:00:00Z")
+    assert "looks like" not in run(made.folder, None, day("2026-11-10"))
 
 
 def chunk(kind: bytes, data: bytes) -> bytes:

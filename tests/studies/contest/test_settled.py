@@ -283,6 +283,30 @@ def test_controls_of_a_later_day_take_nothing_back() -> None:
     assert standing(files, day(SATURDAY)).left_out == {}
 
 
+@pytest.mark.parametrize(
+    ("date", "judges", "group"), [(SATURDAY, 4, None), ("2026-11-08", 3, "bird"), (FINAL, 3, "bird")]
+)
+def test_who_answers_when_the_others_have_answered_vetoes_nothing(date: str, judges: int, group: str | None) -> None:
+    """On the day of the third answer, in whichever order, all count; later ones only if the board asks for more."""
+    answers = judged(["x"]) + judged({"x": UNSURE}, JUDGES[3:4], date)
+    state = standing(contest([submission("red", ["x"])], answers), day(LATER)).images[sha("x")]
+    assert (state.stage, state.judges, state.valid_group) == ("final", judges, group)
+
+
+def test_the_board_may_ask_for_more_judges_and_all_answers_count() -> None:
+    answers = judged(["x"]) + judged({"x": UNSURE}, JUDGES[3:4], "2026-11-08") + judged(["x"], JUDGES[4:], "2026-11-12")
+    for asked, found in ((5, ("final", 5, None)), (4, None)):
+        files = contest(
+            [submission("red", ["x"])], answers, decisions=[decision("x", judges=asked, date="2026-11-11")]
+        )  # fmt: skip
+        if found is None:
+            with pytest.raises(CleansetError, match="judges 4; expected at least 5: 4 have answered"):
+                standing(files, day(LATER))
+        else:
+            state = standing(files, day(LATER)).images[sha("x")]
+            assert (state.stage, state.judges, state.valid_group) == found
+
+
 def test_an_appeal_before_the_run_that_justifies_it() -> None:
     """Refused on every day from then on, not only before the run; so that every day's history comes out."""
     first, second = (run({"x": "bird"}, "blue/roof", SATURDAY), run({"x": "bicycle"}, "blue/roof", "2026-11-12"))

@@ -367,14 +367,6 @@ def test_the_board_never_takes_back_a_break() -> None:
         standing(files, day("2026-11-15"))
 
 
-def test_a_judge_who_answers_too_late_changes_nothing() -> None:
-    late, in_time = (
-        contest([submission("red", ["x"])], judged(["x"]) + judged({"x": UNSURE}, JUDGES[3:4], date))
-        for date in ("2026-11-15", FINAL)
-    )
-    assert (on(late, "2026-12-01").status, on(in_time, "2026-12-01").status) == ("broken", "staked")
-
-
 def test_the_order_of_reasons_and_of_images() -> None:
     files = contest(
         [submission("red", ["y"], "2026-11-03T00:00:00Z"), submission("blue", ["x"])],

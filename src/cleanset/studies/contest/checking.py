@@ -1,7 +1,7 @@
 """`cleanset contest check`: a submission, a defence, or everything, on the disk and against the other files."""
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cleanset.edition.paths import Edition
@@ -9,22 +9,25 @@ from cleanset.errors import CleansetError, install_command
 from cleanset.sets.folder import read_entries
 from cleanset.sets.manifest import MANIFEST
 from cleanset.studies.contest.consistency import check_submissions
-from cleanset.studies.contest.files import Board, ContestFiles, Submission, last_day
+from cleanset.studies.contest.files import Board, ContestFiles, Submission, counted, last_day, repeats
 from cleanset.studies.contest.folders import (
     check_defence,
     check_judges_folder,
     check_submission,
     clean_pixels,
 )
+from cleanset.studies.contest.git import History, open_history
 from cleanset.studies.contest.history import (
     check_controls,
     check_entries,
+    check_first,
     check_log,
+    check_log_kept,
     check_none_removed,
+    check_rules,
     check_signatures,
     check_submission_unchanged,
-    is_committed,
-    require_whole_history,
+    first_commits,
 )
 from cleanset.studies.contest.images import KnownImage, can_hash, known_images, lookalikes
 from cleanset.studies.contest.judges import JudgeRecords
@@ -36,7 +39,8 @@ def run(contest: Path, path: Path | None, on: datetime.date | None) -> str:
     """Check, and return a line on what was checked. Raises CleansetError for the first problem."""
     files = read_contest(contest)
     if path is None:
-        return _check_all(contest, files, on)
+        with open_history(contest) as history:
+            return "\n".join(_check_all(contest, files, history, on))
     path = path.resolve()
     name = f"{path.parent.name}/{path.name}"
     if (path / DEFENCE_YAML).is_file() and name in files.defences and path == (contest / "defences" / name).resolve():
@@ -44,94 +48,121 @@ def run(contest: Path, path: Path | None, on: datetime.date | None) -> str:
         return f"{name}: {len(files.defences[name].files)} files as named"
     for submission in files.submissions:
         if path == (contest / str(submission)).resolve():
-            _check_date(submission, on)
             check_submissions(files)
-            clean, known = clean_pixels(_edition(contest)), _Known(contest, files)
-            _check_one(contest, submission, files, clean, known, on)
-            summary = f"{submission}: {len(submission.manifest.images)} images"
-            return "\n".join([summary, *_reported(contest, [submission], known), *_not_asked(contest, files)])
+            for repeat in repeats(files.submissions):
+                if repeat.submission == submission:
+                    raise CleansetError(f"{repeat}; expected a new image")
+            with open_history(contest) as history:
+                lines = _check_images(contest, [submission], files, history, on)
+            return "\n".join([f"{submission}: {len(submission.manifest.images)} images", *lines])
     raise CleansetError(
         f"{path}: neither a submission nor a defence of this contest; expected a folder with {MANIFEST_YAML} or "
         f"{DEFENCE_YAML}"
     )
 
 
-def _edition(contest: Path) -> Edition:
-    return Edition(contest / ".." / "..")
-
-
-def _check_all(contest: Path, files: ContestFiles, on: datetime.date | None) -> str:
-    signed: list[str] = []
-    for submission in sorted(files.submissions, key=str):
+def _check_all(contest: Path, files: ContestFiles, history: History, on: datetime.date | None) -> list[str]:
+    submissions = sorted(files.submissions, key=str)
+    for submission in submissions:
         _check_date(submission, on)
     _check_other_dates(files, on)
     if files.defences or files.submissions:
         # computing the standing checks the files against each other
         standing(files, last_day(files))
-        if files.rules.history == "git":
-            require_whole_history(contest)
-            check_none_removed(contest, on or last_day(files))
-            check_entries(contest)
-            check_controls(contest, files)
-            signed = check_signatures(contest, files)
+    signed = _check_history(contest, files, history, on)
     _check_judges(files)
     check_log(contest, files)
     check_judges_folder(contest, files)
     for name in sorted(files.defences):
         check_defence(contest / "defences" / name, files.defences[name])
-    images = sum(len(each.manifest.images) for each in files.submissions)
-    summary = f"{len(files.defences)} defences, {len(files.submissions)} submissions with {images} images"
-    if not files.submissions:
-        return "\n".join([summary, *signed, *_not_asked(contest, files)])
-    clean, known = clean_pixels(_edition(contest)), _Known(contest, files)
-    for submission in sorted(files.submissions, key=str):
-        _check_one(contest, submission, files, clean, known, on)
-    reported = _reported(contest, sorted(files.submissions, key=str), known)
-    return "\n".join([summary, *signed, *reported, *_not_asked(contest, files)])
+    images = sum(len(each.manifest.images) for each in submissions)
+    summary = f"{len(files.defences)} defences, {len(submissions)} submissions with {images} images"
+    left = [f"left out: {each}" for each in repeats(submissions)]
+    return [summary, *signed, *left, *_check_images(contest, submissions, files, history, on)]
 
 
-def _not_asked(contest: Path, files: ContestFiles) -> list[str]:
-    if files.rules.history == "made_up" or not files.defences or is_committed(contest):
+def _check_history(contest: Path, files: ContestFiles, history: History, on: datetime.date | None) -> list[str]:
+    check_rules(contest, history, files)
+    if files.rules.history == "made_up":
         return []
-    return ["git has no commit of this contest: what may have changed after its day was not looked for"]
+    history.require_whole()
+    check_none_removed(contest, history, on or (last_day(files) if files.defences else datetime.date.max))
+    check_entries(contest, history)
+    check_first(contest, history, files)
+    check_controls(contest, history, files)
+    check_log_kept(contest, history)
+    return check_signatures(contest, history, files)
+
+
+def _check_images(
+    contest: Path, submissions: Sequence[Submission], files: ContestFiles, history: History, on: datetime.date | None
+) -> list[str]:
+    """The lines for the board on images of submissions, and one where git knows nothing of the contest."""
+    lines = []
+    is_unknown = files.rules.history == "git" and not history.is_committed
+    if submissions:
+        clean = clean_pixels(Edition(contest / ".." / ".."))
+        known = _Known(contest, files, {} if files.rules.history == "made_up" else first_commits(history))
+        for submission in submissions:
+            _check_date(submission, on)
+            check_submission(contest / str(submission), submission, files.rules, clean, known.before(submission))
+            if files.rules.history == "git":
+                history.require_whole()
+                check_submission_unchanged(contest, history, submission, on or last_day(files))
+        lines = _lookalikes(contest, submissions, known)
+    if is_unknown and files.defences:
+        lines.append("git has no commit of this contest: what may have changed after its day was not looked for")
+    return lines
 
 
 class _Known:
-    """The images that may not be submitted as copies: clean ones, the judges' own, and those of earlier weeks."""
+    """The images that may not be submitted as copies: clean ones, the judges' own, and those of earlier weeks.
 
-    def __init__(self, contest: Path, files: ContestFiles) -> None:
-        edition = _edition(contest)
-        paths = {
+    `committed`: by the path of a file, when it was first committed, where git knows it. What was committed later than
+    an image cannot be what this is a copy of, whatever date it bears.
+    """
+
+    def __init__(self, contest: Path, files: ContestFiles, committed: Mapping[str, datetime.datetime]) -> None:
+        self._contest, self._submissions, self._committed = contest, files.submissions, committed
+        edition = Edition(contest / ".." / "..")
+        clean = {
             f"clean image {path.parent.name}/{path.name}": path
             for manifest in sorted((edition.folder / "data" / "export").glob(f"*/{MANIFEST}"))
             for path in (manifest.parent / entry.file for entry in read_entries(manifest.parent))
         }
-        paths |= {f"the judges' {path.name}": path for path in visible(contest / "judges" / IMAGES)}
-        self._always = known_images(paths)
-        self._contest, self._submissions = contest, files.submissions
+        self._clean = known_images(clean)
+        self._own = known_images({f"the judges' {path.name}": path for path in visible(contest / "judges" / IMAGES)})
         self._by_week: dict[datetime.date, list[KnownImage]] = {}
 
-    def before(self, day: datetime.date) -> list[KnownImage]:
-        """The images that are known on a day."""
-        weeks = sorted({each.week for each in self._submissions if each.week < day})
-        return [*self._always, *(one for week in weeks for one in self._of_week(week))]
+    def before(self, submission: Submission) -> list[KnownImage]:
+        """The images that are known on the day of a submission."""
+        weeks = sorted({each.week for each in self._submissions if each.week < submission.day})
+        first = self._committed.get(f"{submission}/{MANIFEST_YAML}")
+        added = [self._committed.get(f"judges/{IMAGES}/{each.path.name}") for each in self._own]
+        own = [each for each, at in zip(self._own, added, strict=True) if not first or not at or at <= first]
+        return [*self._clean, *own, *(one for week in weeks for one in self._of_week(week))]
 
     def beside(self, submission: Submission) -> list[KnownImage]:
         """The images of other teams that were submitted earlier in the same week."""
-        first, week = submission.manifest.submitted, submission.week
         others = [
             f"{each}/"
             for each in self._submissions
-            if each.week == week and each.team != submission.team and each.manifest.submitted <= first
+            if each.week == submission.week and each.team != submission.team and self._at(each) <= self._at(submission)
         ]
-        return [one for one in self._of_week(week) if one.name.startswith(tuple(others))] if others else []
+        return [one for one in self._of_week(submission.week) if one.name.startswith(tuple(others))] if others else []
+
+    def _at(self, submission: Submission) -> tuple[datetime.datetime, datetime.datetime]:
+        # the time in a manifest is what its team says, the first commit is what others saw
+        never = datetime.datetime.max.replace(tzinfo=datetime.UTC)
+        submitted = submission.manifest.submitted
+        return self._committed.get(f"{submission}/{MANIFEST_YAML}", never), submitted
 
     def _of_week(self, week: datetime.date) -> list[KnownImage]:
         if week not in self._by_week:
             self._by_week[week] = known_images(
                 {
                     f"{each}/{image.file}": self._contest / str(each) / IMAGES / image.file
-                    for each in self._submissions
+                    for each in counted(self._submissions)
                     if each.week == week
                     for image in each.manifest.images
                 }
@@ -139,32 +170,17 @@ class _Known:
         return self._by_week[week]
 
 
-def _reported(contest: Path, submissions: Sequence[Submission], known: _Known) -> list[str]:
+def _lookalikes(contest: Path, submissions: Sequence[Submission], known: _Known) -> list[str]:
     """A line for the board on each image that looks like a known one."""
     if not can_hash():
         return [f"images that look alike are not looked for without PDQ: {install_command('review')}"]
     found = []
     for each in submissions:
         for image in each.manifest.images:
-            others = [*known.before(each.day), *known.beside(each)]
+            others = [*known.before(each), *known.beside(each)]
             near = lookalikes(contest / str(each) / IMAGES / image.file, others)[:1]
             found += [f"for the board: {each}/{image.file} looks like {one}, PDQ distance {bits}" for bits, one in near]
     return found
-
-
-def _check_one(
-    contest: Path,
-    submission: Submission,
-    files: ContestFiles,
-    clean: frozenset[str],
-    known: _Known,
-    on: datetime.date | None,
-) -> None:
-    folder = contest / str(submission)
-    check_submission(folder, submission, files.rules, clean, known.before(submission.day))
-    if files.rules.history == "git":
-        require_whole_history(contest)
-        check_submission_unchanged(folder, submission, on or last_day(files))
 
 
 def _check_date(submission: Submission, on: datetime.date | None) -> None:

@@ -220,9 +220,7 @@ def judges(contest: Folder = HERE) -> None:
     """Show how each judge answers the control images. For organizers, not for judges."""
     from rich.console import Console
 
-    from cleanset.studies.contest.folders import read_masks
     from cleanset.studies.contest.judges import as_table, judge_scores
     from cleanset.studies.contest.reading import read_contest
 
-    files = read_contest(contest)
-    Console().print(as_table(judge_scores(files, read_masks(contest, files))), highlight=False)
+    Console().print(as_table(judge_scores(read_contest(contest))), highlight=False)

@@ -5,7 +5,7 @@ Check the files of a contest against each other: names, order of dates, duplicat
 
 import datetime
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from cleanset.errors import CleansetError
@@ -16,6 +16,8 @@ from cleanset.studies.contest.files import (
     Stake,
     Submission,
     SubmittedImage,
+    in_order,
+    repeats,
     team_of,
 )
 from cleanset.studies.contest.outlines import check_inside
@@ -94,7 +96,9 @@ class Defenders:
 def check_files(files: ContestFiles) -> None:
     """Raise CleansetError for the first contradiction, in an order that does not depend on that of the files."""
     check_submissions(files)
-    images = {image.sha256: submission for submission in files.submissions for image in submission.manifest.images}
+    # of an image that was submitted twice the first submission counts
+    first_last = reversed(in_order(files.submissions))
+    images = {image.sha256: submission for submission in first_last for image in submission.manifest.images}
     _check_answers(files, images)
     _check_board(files, images)
     _check_runs(files, images)
@@ -155,15 +159,10 @@ def stake_days(files: ContestFiles) -> dict[str, datetime.date]:
     return {name: stake.date for stake in files.board.stakes for name in stake.defences}
 
 
-def _in_order(submissions: Iterable[Submission]) -> list[Submission]:
-    return sorted(submissions, key=lambda each: (each.manifest.submitted, each.team, each.number))
-
-
 def _check_submissions(files: ContestFiles) -> None:
     numbers = Counter(str(each) for each in files.submissions)
     a_day: Counter[tuple[str, datetime.date]] = Counter()
-    seen: dict[str, str] = {}
-    for submission in _in_order(files.submissions):
+    for submission in in_order(files.submissions):
         _check_target(files, submission)
         if numbers[str(submission)] > 1:
             raise CleansetError(f"{submission}: a second time; expected another number")
@@ -173,7 +172,10 @@ def _check_submissions(files: ContestFiles) -> None:
                 f"{submission}: {a_day[submission.team, submission.day]} images of {submission.team} on that day; "
                 f"expected at most {files.rules.limits.images_a_day}"
             )
-        _check_images(submission, files, seen)
+        _check_images(submission, files)
+    for repeat in repeats(files.submissions):
+        if repeat.first == repeat.submission:
+            raise CleansetError(f"{repeat}; expected each image once")
 
 
 def _check_target(files: ContestFiles, submission: Submission) -> None:
@@ -187,16 +189,12 @@ def _check_target(files: ContestFiles, submission: Submission) -> None:
         raise CleansetError(f"{submission}: {target} is {found}; expected a target that is staked by {submission.day}")
 
 
-def _check_images(submission: Submission, files: ContestFiles, seen: dict[str, str]) -> None:
+def _check_images(submission: Submission, files: ContestFiles) -> None:
     for image in submission.manifest.images:
         where = f"{submission}/{image.file}"
         _check_size(image, files.rules.limits, where)
         if image.sha256 in files.controls:
             raise CleansetError(f"{where}: a control image of the judges; expected an image that they do not know")
-        for digest in (f"file {image.sha256}", f"pixels {image.pixels_sha256}"):
-            if digest in seen:
-                raise CleansetError(f"{where}: the same image as {seen[digest]}; expected each image once")
-            seen[digest] = where
 
 
 def _check_size(image: SubmittedImage, limits: ContestLimits, where: str) -> None:

@@ -1,7 +1,7 @@
 """The files of teams, judges and the board, each checked by itself on reading; runs of defences; all files together."""
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Annotated, Literal, Self
@@ -328,6 +328,50 @@ class Submission:
 
     def __str__(self) -> str:
         return f"submissions/{self.team}/{self.day}-{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """An image that was submitted before, by its file or its pixels: it counts in `first`, as `first_file`, alone."""
+
+    submission: Submission
+    image: SubmittedImage
+    first: Submission
+    first_file: str
+
+    def __str__(self) -> str:
+        return f"{self.submission}/{self.image.file}: the same image as {self.first}/{self.first_file}"
+
+
+def in_order(submissions: Iterable[Submission]) -> list[Submission]:
+    """Submissions by their time, then by team and number."""
+    return sorted(submissions, key=lambda each: (each.manifest.submitted, each.team, each.number))
+
+
+def repeats(submissions: Iterable[Submission]) -> list[Repeat]:
+    """The images that were submitted before: these do not count, so that repeating an image blocks nobody."""
+    first: dict[str, tuple[Submission, str]] = {}
+    found = []
+    for submission in in_order(submissions):
+        for image in submission.manifest.images:
+            digests = (f"file {image.sha256}", f"pixels {image.pixels_sha256}")
+            known = [first[each] for each in digests if each in first]
+            if known:
+                found.append(Repeat(submission, image, *known[0]))
+            for each in digests:
+                first.setdefault(each, (submission, image.file))
+    return found
+
+
+def counted(submissions: Sequence[Submission]) -> list[Submission]:
+    """The submissions without the images that were submitted before."""
+    left = {(str(each.submission), each.image.file) for each in repeats(submissions)}
+    found = []
+    for each in submissions:
+        images = [image for image in each.manifest.images if (str(each), image.file) not in left]
+        manifest = each.manifest.model_copy(update={"images": images})
+        found.append(replace(each, manifest=manifest) if len(images) < len(each.manifest.images) else each)
+    return [each for each in found if each.manifest.images]
 
 
 @dataclass(frozen=True, slots=True)

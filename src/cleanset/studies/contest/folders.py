@@ -1,16 +1,13 @@
 """The folders of submissions, defences and judges checked against their manifests; the manifest of a submission."""
 
-import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import blocks_of, read_bytes, sha256
+from cleanset.files import sha256
 from cleanset.images.codec import pixels_sha256
 from cleanset.sets.folder import read_entries
 from cleanset.sets.manifest import MANIFEST
@@ -30,9 +27,10 @@ from cleanset.studies.contest.reading import (
     MANIFEST_YAML,
     MASKS,
     NOTES,
-    mask_path,
+    file_sha256,
+    image_paths,
+    own_digests,
     read_examples,
-    read_mask,
     refuse_link,
     visible,
 )
@@ -147,55 +145,12 @@ def check_defence(folder: Path, defence: Defence) -> None:
             raise CleansetError(f"{path}: SHA-256 {found}; expected {digest} of {DEFENCE_YAML}: the file has changed")
 
 
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file of any size."""
-    digest = hashlib.sha256()
-    for block in blocks_of(path):
-        digest.update(block)
-    return digest.hexdigest()
-
-
 def _files_below(folder: Path) -> Iterator[Path]:
     for path in visible(folder):
         if path.is_dir():
             yield from _files_below(path)
         elif path.suffix != ".dvc" and path.name != NOTES:
             yield path
-
-
-def own_digests(contest: Path) -> dict[Path, str]:
-    """The SHA-256 of each file in judges/images/, sorted by path."""
-    return {path: file_sha256(path) for path in visible(contest / "judges" / IMAGES) if path.is_file()}
-
-
-def image_paths(
-    contest: Path, files: ContestFiles, wanted: Iterable[str], digests: Mapping[Path, str] | None = None
-) -> dict[str, Path]:
-    """The files by SHA-256: submitted images where their manifests have them, others in judges/images/.
-
-    `digests`: the result of `own_digests`, if it is known. Raises CleansetError for an image without a file.
-    """
-    found = {
-        image.sha256: contest / str(submission) / IMAGES / image.file
-        for submission in files.submissions
-        for image in submission.manifest.images
-    }
-    own = {digest: path for path, digest in (own_digests(contest) if digests is None else digests).items()}
-    for digest in sorted(wanted):
-        if not found.setdefault(digest, own.get(digest, Path())).is_file():
-            raise CleansetError(
-                f"{contest / 'judges' / IMAGES}: no file with SHA-256 {digest[:12]}…; expected every control, example "
-                "and submitted image: add it, or dvc pull"
-            )
-    return found
-
-
-def read_image(paths: Mapping[str, Path], digest: str) -> bytes:
-    """The bytes of an image. Raises CleansetError if the file has changed."""
-    data = read_bytes(paths[digest])
-    if sha256(data) != digest:
-        raise CleansetError(f"{paths[digest]}: SHA-256 {sha256(data)}; expected {digest}: the file has changed")
-    return data
 
 
 def check_judges_folder(contest: Path, files: ContestFiles) -> None:
@@ -226,7 +181,11 @@ def check_judges_folder(contest: Path, files: ContestFiles) -> None:
                 f"{path}: neither a control nor an example; expected a line in controls.yaml or examples.yaml"
             )
     for path in visible(folder / MASKS):
-        _check_mask(path, files, sizes)
+        # that those of controls have the size of their images was seen when they were read
+        if path.suffix != ".png" or path.stem not in files.controls:
+            raise CleansetError(
+                f"{path}: a mask without a control; expected <SHA-256 of a control's image>.png: remove it"
+            )
 
 
 def read_checked_examples(contest: Path, files: ContestFiles) -> Mapping[str, JudgeExample]:
@@ -244,27 +203,3 @@ def _check_groups(where: str, given: Mapping[str, object], groups: Collection[st
             f"{where}: contains {', '.join(map(shown, sorted(given))) or 'nothing'}; "
             f"expected {', '.join(sorted(groups))}"
         )
-
-
-def _check_mask(path: Path, files: ContestFiles, sizes: Mapping[str, tuple[int, int]]) -> None:
-    if path.suffix != ".png" or path.stem not in files.controls:
-        raise CleansetError(f"{path}: a mask without a control; expected <SHA-256 of a control's image>.png: remove it")
-    _mask_of_size(path, sizes[path.stem])
-
-
-def _mask_of_size(path: Path, size: tuple[int, int]) -> NDArray[np.bool_]:
-    """The mask of an image of `size`, width and height. Raises CleansetError for one of another size."""
-    mask = read_mask(path)
-    # outlines are filled at the size of the mask: one of another size would lower every IoU without an error
-    height, width = mask.shape
-    if (width, height) != size:
-        raise CleansetError(f"{path}: {width} x {height} pixels; expected those of its image, {size[0]} x {size[1]}")
-    return mask
-
-
-def read_masks(contest: Path, files: ContestFiles) -> dict[str, NDArray[np.bool_]]:
-    """The masks of the control images that have one. Raises CleansetError for one that does not fit its image."""
-    masks = {each: path for each in sorted(files.controls) if (path := mask_path(contest, each)).exists()}
-    paths = image_paths(contest, files, masks)
-    sizes = {each: decode_submitted(paths[each], read_image(paths, each)).size for each in masks}
-    return {each: _mask_of_size(path, sizes[each]) for each, path in masks.items()}

@@ -15,88 +15,85 @@ and whether the lines before it are the same.
 
 import datetime
 import json
-import os
-import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from cleanset.errors import CleansetError
-from cleanset.files import read_text, sha256, write_text
+from cleanset.files import read_bytes, read_text, sha256, write_text
 from cleanset.parsing import parse_yaml
-from cleanset.studies.contest.files import ContestFiles, Submission, until
-from cleanset.studies.contest.reading import LOG, MANIFEST_YAML, REMEDY, SUBMISSION, mask_path
-from cleanset.studies.contest.rules import after, day_of, parse_day, week_of_day
+from cleanset.studies.contest.files import ContestFiles, Submission, last_day, repeats, until
+from cleanset.studies.contest.git import History, Version, blob_of
+from cleanset.studies.contest.reading import CONTEST_YAML, LOG, MANIFEST_YAML, REMEDY, SUBMISSION, mask_path
+from cleanset.studies.contest.rules import ContestRules, after, parse_day, week_of_day
 from cleanset.validation import Section, shown
 
 ENTRIES = ("answers", "board", "results/runs")
 COMMIT_DAYS = 1
 """Days after the date of an answer, a run or an entry of the board until which it has to be committed."""
 CONTROLS_YAML = "judges/controls.yaml"
-_MARK = "commit "
-# a repository may name programs in its config, and a submission may bring one
-_GIT = ("git", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
+ALLOWED_SIGNERS = "allowed_signers"
 _Kind = TypeVar("_Kind")
 
 
-@dataclass(frozen=True, slots=True)
-class _Version:
-    """A file as one commit left it; `blob` is None where the commit removed it."""
-
-    day: datetime.date
-    at: datetime.datetime
-    path: str
-    blob: str | None
-
-
-def require_whole_history(contest: Path) -> None:
-    """Raise CleansetError for a shallow clone: the commits that it lacks may be those that matter."""
-    if git(contest, "rev-parse", "--is-shallow-repository") == "true":
-        raise CleansetError(
-            f"{contest}: a shallow clone, which lacks older commits; expected the whole history: git fetch --unshallow"
-        )
-
-
-def is_committed(contest: Path) -> bool:
-    """Whether git has any commit of the contest."""
-    return bool(git(contest, "log", "-1", "--format=%H", "--", "."))
-
-
-def check_submission_unchanged(folder: Path, submission: Submission, on: datetime.date) -> None:
+def check_submission_unchanged(contest: Path, history: History, submission: Submission, on: datetime.date) -> None:
     """Raise CleansetError for a submission that was committed after its day, or changed after its week.
 
     A folder without history is accepted. Uncommitted changes count on a day `on` after the week's end; `cleanset
     contest check` takes the last day of the files for it.
     """
-    days = sorted({(each.at, each.day) for each in _versions(folder, ".") if each.blob is not None})
-    if not days:
+    folder = contest / str(submission)
+    versions = [each for each in history.versions(str(submission)) if each.blob is not None]
+    if not versions:
         return
-    if days[0][1] > submission.day:
+    first, week = versions[0].day, submission.week
+    if first > submission.day:
         raise CleansetError(
-            f"{folder}: first committed on {days[0][1]}; expected a commit by its date, {submission.day}: submit it as "
+            f"{folder}: first committed on {first}; expected a commit by its date, {submission.day}: submit it as "
             "of the day of the commit"
         )
-    published = max(at for at, day in days if day <= submission.week)
-    later = [day for at, day in days if at > published]
-    if _tree(folder, "HEAD") != _tree(folder, _commit_at(folder, published)):
-        changed = f"changed on {max(later)}" if later else "changed by a merge"
+    *_, published = (each for each in versions if each.day <= week)
+    committed = history.files(str(submission))
+    if committed != history.files(str(submission), published.commit):
+        changed = f"changed on {versions[-1].day}" if versions[-1].day > week else "changed by a merge"
         raise CleansetError(
-            f"{folder}: {changed}, after its publication on {submission.week}; "
-            f"expected what was published: git checkout it from a commit before {after(submission.week, 1)}"
+            f"{folder}: {changed}, after its publication on {week}; expected what was published: git checkout it from "
+            f"a commit before {after(week, 1)}"
         )
-    if on > submission.week and git(folder, "status", "--porcelain", "--", "."):
+    if on > week and any(blob_of(contest / name, like=blob) != blob for name, blob in committed.items()):
         raise CleansetError(f"{folder}: differs from what is committed; expected what was published: git checkout it")
 
 
-def check_none_removed(contest: Path, on: datetime.date) -> None:
+def first_commits(history: History) -> dict[str, datetime.datetime]:
+    """By the path of each file from the contest's folder, when it was first committed."""
+    return {each.path: each.at for each in reversed(history.versions("submissions", "judges/images"))}
+
+
+def check_first(contest: Path, history: History, files: ContestFiles) -> None:
+    """Raise CleansetError for an image that counts as the first of two equal ones, though it was committed later."""
+    versions = [each for each in history.versions("submissions") if Path(each.path).name == MANIFEST_YAML]
+    texts = history.texts(versions)
+    for repeat in repeats(files.submissions):
+        pixels = repeat.image.pixels_sha256.encode()
+        later, first = (
+            next((one.at for one in versions if one.path == path and one.blob and pixels in texts[one.blob]), None)
+            for path in (f"{repeat.submission}/{MANIFEST_YAML}", f"{repeat.first}/{MANIFEST_YAML}")
+        )
+        if later is not None and (first is None or later < first) and repeat.first.team != repeat.submission.team:
+            raise CleansetError(
+                f"{contest / str(repeat.first)}: submitted {repeat.first.manifest.submitted:%Y-%m-%dT%H:%M:%SZ}, but "
+                f"{repeat.submission} has committed the same image before it; expected the time of its commit"
+            )
+
+
+def check_none_removed(contest: Path, history: History, on: datetime.date) -> None:
     """Raise CleansetError for a published submission that git knows and that was removed or renamed.
 
     Uncommitted removals count on a day `on` after the week's end, as for `check_submission_unchanged`.
     """
-    versions = [each for each in _versions(contest, "submissions") if Path(each.path).name == MANIFEST_YAML]
+    versions = [each for each in history.versions("submissions") if Path(each.path).name == MANIFEST_YAML]
     for path in sorted({each.path for each in versions}):
         folder = (contest / path).parent
         week = _week_of_submission(folder)
@@ -110,15 +107,62 @@ def check_none_removed(contest: Path, on: datetime.date) -> None:
             )
 
 
-def check_entries(contest: Path) -> None:
+def check_rules(contest: Path, history: History, files: ContestFiles) -> None:
+    """Raise CleansetError for a contest.yaml that was changed after the first stake, but for teams that were added.
+
+    A contest whose history is made up may not have begun with another one.
+    """
+    path = contest / CONTEST_YAML
+    versions = history.versions(CONTEST_YAML)
+    texts = history.texts(versions)
+    found = [(each, rules) for each in versions if (rules := _rules(texts.get(each.blob or "", b""))) is not None]
+    if files.rules.history == "made_up":
+        last = last_day(files) if files.defences else datetime.date.min
+        for version in (each for each, rules in found if each.day <= last and rules.history != "made_up"):
+            raise CleansetError(
+                f"{path}: history: made_up, but committed on {version.day} without; expected what the contest began "
+                "with: git checkout it"
+            )
+        return
+    start = min((each.date for each in files.board.stakes), default=None)
+    if start is None or not found:
+        return
+    # what was committed up to that day, else the first that was committed at all
+    version, then = next((each for each in reversed(found) if each[0].day <= start), found[0])
+    if version.day > after(start, COMMIT_DAYS):
+        raise CleansetError(
+            f"{path}: first committed on {version.day}; expected a commit by {after(start, COMMIT_DAYS)}, a day after "
+            "the first stake"
+        )
+    has_all = set(then.teams) <= set(files.rules.teams)
+    now = files.rules.model_copy(update={"teams": then.teams} if has_all else {})
+    for key in ContestRules.model_fields:
+        if getattr(now, key) != getattr(then, key):
+            raise CleansetError(
+                f"{path}: {key} was changed after {start}, the day of the first stake; expected the rules of that day, "
+                f"but for further teams: git checkout it from commit {version.commit[:12]}"
+            )
+
+
+def _rules(content: bytes) -> ContestRules | None:
+    """The rules in an earlier contest.yaml; None for what cannot be read."""
+    try:
+        return ContestRules.model_validate(parse_yaml(content.decode(), CONTEST_YAML))
+    except (CleansetError, ValueError):
+        return None
+
+
+def check_entries(contest: Path, history: History) -> None:
     """Raise CleansetError for an answer, a run or an entry of the board that was changed, removed or dated back.
 
     Each may change until the end of its day, and has to be committed a day later at the latest.
     """
-    versions = [each for each in _versions(contest, *ENTRIES) if each.path.endswith((".yaml", ".json"))]
-    texts = _texts(contest, sorted({each.blob for each in versions if each.blob is not None}))
-    for path in sorted({each.path for each in versions}):
-        mine = sorted((each for each in versions if each.path == path), key=lambda each: each.at)
+    versions = [each for each in history.versions(*ENTRIES) if each.path.endswith((".yaml", ".json"))]
+    texts = history.texts(versions)
+    by_path: dict[str, list[Version]] = {}
+    for each in versions:
+        by_path.setdefault(each.path, []).append(each)
+    for path, mine in sorted(by_path.items()):
         found = [(each, {} if each.blob is None else _entries(path, texts[each.blob])) for each in mine]
         file = contest / path
         current = _entries(path, file.read_bytes()) if file.is_file() else {}
@@ -142,7 +186,7 @@ def check_entries(contest: Path) -> None:
                 )
 
 
-def check_controls(contest: Path, files: ContestFiles) -> None:
+def check_controls(contest: Path, history: History, files: ContestFiles) -> None:
     """Raise CleansetError for a control, or its mask, that was changed after the day of the first answer to it.
 
     Both decide whose answers count. As entries they have to be committed a day later at the latest.
@@ -152,9 +196,9 @@ def check_controls(contest: Path, files: ContestFiles) -> None:
         for digest in each.answers.keys() & files.controls.keys():
             first[digest] = min(each.answers[digest].date, first.get(digest, datetime.date.max))
     masks = {mask_path(Path(), digest).as_posix(): digest for digest in sorted(first)}
-    versions = sorted(_versions(contest, CONTROLS_YAML, *masks), key=lambda each: each.at)
+    versions = history.versions(CONTROLS_YAML, *masks)
     lists = [each for each in versions if each.path == CONTROLS_YAML]
-    texts = _texts(contest, sorted({each.blob for each in lists if each.blob is not None}))
+    texts = history.texts(lists)
     controls = [(each.day, {} if each.blob is None else _controls(texts[each.blob])) for each in lists]
     for digest, day in sorted(first.items()):
         of_control = [(on, known.get(digest)) for on, known in controls]
@@ -162,8 +206,8 @@ def check_controls(contest: Path, files: ContestFiles) -> None:
             raise CleansetError(_changed_control(contest / CONTROLS_YAML, digest, day))
     for name, digest in masks.items():
         of_mask = [(each.day, each.blob) for each in versions if each.path == name]
-        now = git(contest, "hash-object", name) if (contest / name).is_file() else None
-        if of_mask and _on_its_day(of_mask, first[digest]) != now:
+        then = _on_its_day(of_mask, first[digest])
+        if of_mask and then != blob_of(contest / name, like=then or ""):
             raise CleansetError(_changed_control(contest / name, digest, first[digest]))
 
 
@@ -205,65 +249,6 @@ def _entries(path: str, content: bytes) -> dict[str, datetime.date]:
         return {}
 
 
-def _versions(folder: Path, *paths: str) -> list[_Version]:
-    """Every version of the files below some paths, in all commits up to now; of merges what they themselves changed."""
-    log = git(
-        folder, "log", "--full-history", "-c", "--raw", "--no-renames", "--no-abbrev", f"--format={_MARK}%cI",
-        "--", *paths,
-    )  # fmt: skip
-    # not by --relative, which git ignores for merges
-    prefix = git(folder, "rev-parse", "--show-prefix") or ""
-    found: list[_Version] = []
-    at = datetime.datetime.min
-    for line in (log or "").splitlines():
-        if line.startswith(_MARK):
-            at = _instant(line.removeprefix(_MARK), folder)
-        elif line.startswith(":"):
-            fields, _, path = line.partition("\t")
-            # of a merge there is a mode and a digest of each parent; those of the result are the last ones
-            *_, blob, _status = fields.split()
-            found.append(_Version(day_of(at), at, path.removeprefix(prefix), None if set(blob) == {"0"} else blob))
-    return found
-
-
-def _commit_at(folder: Path, at: datetime.datetime) -> str:
-    """The commit of an instant that changed the folder; of several the last one."""
-    lines = (git(folder, "log", "--full-history", "--format=%H %cI", "--", ".") or "").splitlines()
-    return next(line.split()[0] for line in lines if _instant(line.split()[1], folder) == at)
-
-
-def _instant(text: str, folder: Path) -> datetime.datetime:
-    """The date of a commit, as git writes it."""
-    try:
-        # in UTC at once: at the ends of the calendar only this conversion fails
-        return datetime.datetime.fromisoformat(text).astimezone(datetime.UTC)
-    except (ValueError, OverflowError):
-        raise CleansetError(
-            f"{folder}: a commit dated {shown(text)}; expected a date of this contest: leave that commit out"
-        ) from None
-
-
-def _tree(folder: Path, commit: str) -> str | None:
-    return git(folder, "rev-parse", f"{commit}:./")
-
-
-def _texts(folder: Path, blobs: Sequence[str]) -> dict[str, bytes]:
-    """The contents of blobs, read by one process."""
-    done = subprocess.run(
-        [*_GIT, "cat-file", "--batch"], cwd=folder, input="\n".join(blobs).encode(), capture_output=True, check=False
-    )
-    return dict(_batch(done.stdout))
-
-
-def _batch(output: bytes) -> Iterator[tuple[str, bytes]]:
-    place = 0
-    while place < len(output):
-        end = output.index(b"\n", place)
-        blob, _, size = output[place:end].decode().split()
-        yield blob, output[end + 1 : end + 1 + int(size)]
-        place = end + 2 + int(size)
-
-
 def _week_of_submission(folder: Path) -> datetime.date | None:
     """The week of the day in the folder's name; None for any other name."""
     match = SUBMISSION.fullmatch(folder.name)
@@ -273,88 +258,62 @@ def _week_of_submission(folder: Path) -> datetime.date | None:
         return None
 
 
-def git(folder: Path, *arguments: str) -> str | None:
-    """The output of git; None without git or without a repository.
-
-    Raises CleansetError for a repository that git does not read, because somebody else owns it.
-    """
-    try:
-        # in English, since one of its messages is looked for
-        done = subprocess.run(
-            [*_GIT, *arguments], cwd=folder, capture_output=True, text=True, check=False,
-            env=os.environ | {"LC_ALL": "C"},
-        )  # fmt: skip
-    except OSError:
-        return None
-    if "dubious ownership" in done.stderr:
-        raise CleansetError(
-            f"{folder}: git reads no repository of another owner; expected one of your own: git config --global --add "
-            "safe.directory with its path"
-        )
-    return done.stdout.strip() if done.returncode == 0 else None
-
-
-ALLOWED_SIGNERS = "allowed_signers"
-
-
-@dataclass(frozen=True, slots=True)
-class _Commit:
-    """A commit, and who signed it; None without a signature that is good by one of the keys."""
-
-    name: str
-    signer: str | None
-
-
-def check_signatures(contest: Path, files: ContestFiles) -> list[str]:
+def check_signatures(contest: Path, history: History, files: ContestFiles) -> list[str]:
     """A line on the signatures of each judge and the board; none without `allowed_signers`.
 
     Raises CleansetError for a commit of answers that its judge has not signed, or of the board's files that none of
-    its members has, where that judge or any member has a key; and for a key of nobody.
+    its members has, where that judge or any member has a key; for a key of nobody; and for keys that were changed.
     """
     path = contest / ALLOWED_SIGNERS
-    if not path.exists():
-        return []
-    people = {line.split()[0] for line in read_text(path, REMEDY).splitlines() if line.strip() and line[0] != "#"}
-    for name in sorted(people - files.roster - files.rules.board.keys()):
+    keys = _keys(path.read_bytes()) if path.exists() else {}
+    if files.board.stakes:
+        _check_keys_kept(path, history, keys, min(each.date for each in files.board.stakes))
+    for name in sorted(keys.keys() - files.roster - files.rules.board.keys()):
         raise CleansetError(f"{path}: {name}; expected the id of a judge in the roster, or a member of the board")
     folders: Mapping[str, set[str]] = {
-        **{f"answers/{judge}": {judge} & people for judge in sorted(files.roster)},
-        "board": people & files.rules.board.keys(),
+        **{f"answers/{judge}": {judge} & keys.keys() for judge in sorted(files.roster)},
+        "board": keys.keys() & files.rules.board.keys(),
     }
     lines = []
-    for folder, expected in folders.items():
-        commits = _commits(contest, path, folder)
-        for each in commits:
-            if expected and each.signer not in expected:
+    for folder, expected in folders.items() if keys else ():
+        commits = history.signatures(folder, path)
+        for commit, signer in commits:
+            if expected and signer not in expected:
+                by = "not signed by a known key" if signer is None else f"signed by {signer}"
                 raise CleansetError(
-                    f"{contest / folder}: commit {each.name[:12]} is {_by(each)}; expected a signature of "
+                    f"{contest / folder}: commit {commit[:12]} is {by}; expected a signature of "
                     f"{', '.join(sorted(expected))}, by a key in {ALLOWED_SIGNERS}"
                 )
+        signers = [signer for _, signer in commits if signer is not None]
         if commits:
-            lines.append(_line(folder, commits))
+            names = f", by {', '.join(sorted(set(signers)))}" if signers else ""
+            lines.append(f"{folder}: {len(signers)} of {len(commits)} commits signed{names}")
     return lines
 
 
-def _commits(contest: Path, signers: Path, folder: str) -> list[_Commit]:
-    log = git(
-        contest, "-c", f"gpg.ssh.allowedSignersFile={signers.resolve()}", "log", "--full-history",
-        f"--format={_MARK}%H %G? %GS", "--", folder,
-    )  # fmt: skip
-    found = []
-    for line in (log or "").splitlines():
-        name, state, *signer = line.removeprefix(_MARK).split(" ", 2)
-        found.append(_Commit(name, signer[0] if state == "G" and signer and signer[0] else None))
+def _keys(content: bytes) -> dict[str, list[str]]:
+    """The lines of an `allowed_signers` by the name that each begins with."""
+    found: dict[str, list[str]] = {}
+    for line in content.decode(errors="replace").splitlines():
+        if line.strip() and line[0] != "#":
+            found.setdefault(line.split()[0], []).append(line)
     return found
 
 
-def _by(commit: _Commit) -> str:
-    return "not signed by a known key" if commit.signer is None else f"signed by {commit.signer}"
-
-
-def _line(folder: str, commits: Sequence[_Commit]) -> str:
-    signers = sorted({each.signer for each in commits if each.signer is not None})
-    signed = sum(each.signer is not None for each in commits)
-    return f"{folder}: {signed} of {len(commits)} commits signed{', by ' + ', '.join(signers) if signers else ''}"
+def _check_keys_kept(path: Path, history: History, keys: Mapping[str, list[str]], start: datetime.date) -> None:
+    """Raise CleansetError where anybody's keys are other ones than at the start, or than when they came later."""
+    versions = history.versions(ALLOWED_SIGNERS)
+    texts = history.texts(versions)
+    kept: dict[str, list[str]] = {}
+    for each in versions:
+        found = {} if each.blob is None else _keys(texts[each.blob])
+        kept = found if each.day <= start else found | kept
+    for name, lines in sorted(kept.items()):
+        if keys.get(name) != lines:
+            raise CleansetError(
+                f"{path}: the keys of {name} were changed after {start}, the day of the first stake; expected them as "
+                "they were first committed: git checkout it"
+            )
 
 
 _START = "0" * 64
@@ -428,6 +387,18 @@ def check_log(contest: Path, files: ContestFiles) -> list[str]:
             )
         before, last = sha256(line.encode()), day
     return lines
+
+
+def check_log_kept(contest: Path, history: History) -> None:
+    """Raise CleansetError for a board/log that lacks a line that was once committed."""
+    path = _path(contest)
+    versions = history.versions(f"board/{LOG}")
+    content = read_bytes(path) if path.is_file() else b""
+    for each in versions:
+        if each.blob is not None and not content.startswith(history.texts([each])[each.blob]):
+            raise CleansetError(
+                f"{path}: lacks lines that were committed on {each.day}; expected only added lines: git checkout it"
+            )
 
 
 def _path(contest: Path) -> Path:

@@ -24,7 +24,8 @@ class ImageState:
 
     `confirmed`: the board has reviewed a rejected image and rejects it, too; `confirmed_on`: since when, also of an
     image that it has found unambiguous later. `closed_on`: the first day with a final verdict. `appeals_until`: the
-    last day for appeals against a judged image.
+    last day for appeals against a judged image. `judges`: of how many answers the verdict is, those up to `judged_on`;
+    None while there are too few.
     """
 
     stage: ImageStage
@@ -36,6 +37,7 @@ class ImageState:
     appeals_until: datetime.date | None = None
     closed_on: datetime.date | None = None
     confirmed_on: datetime.date | None = None
+    judged_on: datetime.date | None = None
 
     @property
     def valid_group(self) -> str | None:
@@ -90,6 +92,7 @@ class _Course:
         self._case, self._rules = case, rules
         self._answers: list[JudgeAnswer] = []
         self._needed = rules.judges.minimum
+        self._judged_on: datetime.date | None = None
         self._closing: datetime.date | None = None
         self._appealed = self._more_judges = False
         self._final: ImageVerdict | None = None
@@ -108,6 +111,8 @@ class _Course:
             return
         self._answers.append(answer)
         if self._closing is None and len(self._answers) >= self._needed:
+            # what comes on a later day does not count: nobody overturns the verdict when the others have answered
+            self._judged_on = answer.date
             # after more judges there is no second appeal, so that their verdict is final on that day
             self._closing = after(answer.date, 0 if self._more_judges else self._rules.limits.appeal_days)
 
@@ -139,7 +144,7 @@ class _Course:
                     f"answered, and contest.yaml's minimum is {self._rules.judges.minimum}"
                 )
             self._needed, self._appealed, self._more_judges = decision.judges, False, True
-            self._closing = None
+            self._closing = self._judged_on = None
             return
         group = None if decision.verdict == INVALID else decision.verdict
         if self._final is not None and self._final.group not in (None, group):
@@ -157,19 +162,24 @@ class _Course:
             self._confirmed_on = self._confirmed_on or decision.date
 
     def _reasons_of_judges(self) -> tuple[RejectionReason, ...]:
-        return self._of_judges().reasons if len(self._answers) >= self._rules.judges.minimum else ()
+        return self._of_judges().reasons if len(self._counted()) >= self._rules.judges.minimum else ()
+
+    def _counted(self) -> list[JudgeAnswer]:
+        last = self._judged_on
+        return self._answers if last is None else [each for each in self._answers if each.date <= last]
 
     def _of_judges(self) -> ImageVerdict:
         image, judges = self._case.image, self._rules.judges
-        return verdict(self._answers, image.width, image.height, judges.size, judges.minimum)
+        return verdict(self._counted(), image.width, image.height, judges.size, judges.minimum)
 
     def state(self) -> ImageState:
-        count = len(self._answers)
+        count = len(self._counted())
         if self._final is not None:
             return ImageState(
                 "final", self._final, self._by_board, self._final_on, self._confirmed, count,
-                closed_on=self._closed_on, confirmed_on=self._confirmed_on,
+                closed_on=self._closed_on, confirmed_on=self._confirmed_on, judged_on=self._judged_on,
             )  # fmt: skip
         found = self._of_judges() if count >= self._rules.judges.minimum else None
         stage: ImageStage = "appealed" if self._appealed else "open" if self._closing is None else "judged"
-        return ImageState(stage, found, judges=count, appeals_until=self._closing if stage == "judged" else None)
+        until = self._closing if stage == "judged" else None
+        return ImageState(stage, found, judges=count, appeals_until=until, judged_on=self._judged_on)

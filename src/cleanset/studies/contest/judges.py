@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
 
-from cleanset.studies.contest.files import ContestFiles
+from cleanset.studies.contest.files import ContestFiles, counted
 from cleanset.studies.contest.image_state import ImageState
 from cleanset.studies.contest.judging import ControlScore, JudgeAnswer, control_score
 from cleanset.studies.contest.outlines import overlap
@@ -103,16 +103,16 @@ class JudgeScore:
         return sum(self.overlaps) / len(self.overlaps) if self.overlaps else None
 
 
-def judge_scores(files: ContestFiles, masks: Mapping[str, NDArray[np.bool_]]) -> list[JudgeScore]:
-    """The scores of all judges of the roster, by id. `masks`: of control images, by SHA-256."""
+def judge_scores(files: ContestFiles) -> list[JudgeScore]:
+    """The scores of all judges of the roster, by id."""
     found = []
     for judge in sorted(files.roster):
         answers: dict[str, JudgeAnswer] = {}
         for each in files.answers:
             if each.judge == judge:
                 answers |= each.answers
-        known = sorted(answers.keys() & files.controls.keys() & masks.keys())
-        overlaps = tuple(_overlap(answers[each], masks[each]) for each in known)
+        known = sorted(answers.keys() & files.masks.keys())
+        overlaps = tuple(_overlap(answers[each], files.masks[each]) for each in known)
         submitted = len(answers.keys() - files.controls.keys())
         found.append(JudgeScore(judge, submitted, control_score(answers, files.controls), overlaps))
     return found
@@ -155,9 +155,10 @@ def tasks(files: ContestFiles, judge: str, on: datetime.date, images: Mapping[st
     controls = _shuffled([each for each in files.controls if each not in images], seed, judge, "controls")
     asked_before = {sha256 for answers in own.values() for sha256 in answers}
     found: list[JudgeTask] = []
-    for week in sorted({each.week for each in files.submissions if each.week < on}):
+    submissions = counted(files.submissions)
+    for week in sorted({each.week for each in submissions if each.week < on}):
         answered = own.get(week, {})
-        submitted = [image.sha256 for each in files.submissions if each.week == week for image in each.manifest.images]
+        submitted = [image.sha256 for each in submissions if each.week == week for image in each.manifest.images]
         asked = [each for each in submitted if each in answered or images[each].stage != "final"]
         # controls that this judge has answered in the week stay in it, whatever the share is now
         there = [each for each in controls if each in answered]

@@ -3,7 +3,7 @@
 import datetime
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ from cleanset.studies.contest.files import (
     DefenceRun,
     Submission,
     SubmittedImage,
+    counted,
     points,
     until,
 )
@@ -150,6 +151,7 @@ def contest_page(
     # before `until`: these two leave out later entries themselves
     current, past = standing(files, on), history(files, on)
     files = until(files, on)
+    files = replace(files, submissions=counted(files.submissions))
     cards = image_cards(files, current, thumbnails, attacked)
     context: dict[str, Any] = {
         "standing": current,
@@ -222,7 +224,7 @@ def image_cards(
             judged := judged_by(files, submitted[sha256][0]),
             sorted((each for each in files.board.appeals if each.image == sha256), key=lambda each: each.date),
             sorted((each for each in files.board.decisions if each.image == sha256), key=lambda each: each.date),
-            rules_of(files, submitted[sha256][0], [each.answer for each in judged]),
+            rules_of(files, submitted[sha256][0], counted_answers(judged, state)),
         )
         for sha256, state in current.images.items()
     ]
@@ -249,6 +251,12 @@ def judged_by(files: ContestFiles, image: SubmittedImage) -> list[JudgedBy]:
             shares = (None, None) if outline is None else (doubled_area(outline) / 2 / area, box_area(outline) / area)
             found.append(JudgedBy(each.judge, answer, *shares))
     return sorted(found, key=lambda each: (each.answer.date, each.judge))
+
+
+def counted_answers(judged: Sequence[JudgedBy], state: ImageState) -> list[JudgeAnswer]:
+    """The answers up to the day on which enough judges had answered."""
+    last = state.judged_on or datetime.date.max
+    return [each.answer for each in judged if each.answer.date <= last]
 
 
 def rules_of(files: ContestFiles, image: SubmittedImage, answers: Sequence[JudgeAnswer]) -> dict[str, ImageVerdict]:

@@ -1,8 +1,10 @@
 """Reading the folder of a contest: `studies/contest` of an edition."""
 
 import datetime
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from cleanset.errors import CleansetError
-from cleanset.files import read_bytes, read_text, sha256
+from cleanset.files import blocks_of, read_bytes, read_text, sha256
 from cleanset.images.codec import decode
 from cleanset.parsing import parse_json, read_yaml
 from cleanset.progress import without_garbage_collection
@@ -30,6 +32,7 @@ from cleanset.studies.contest.files import (
     SubmissionManifest,
     WeekOfAnswers,
 )
+from cleanset.studies.contest.images import decode_submitted
 from cleanset.studies.contest.judging import ControlImage
 from cleanset.studies.contest.rules import ContestRules, parse_day
 from cleanset.validation import Section, first_problem, shown
@@ -58,7 +61,7 @@ def read_contest(folder: Path) -> ContestFiles:
     folders = {f"{team}/{path.name}": path for team, path in _of_teams(folder / "defences")}
     defences = {name: read_defence(path) for name, path in folders.items()}
     controls = read_controls(folder)
-    return ContestFiles(
+    found = ContestFiles(
         read_rules(folder),
         defences,
         [read_submission(path) for _, path in _of_teams(folder / "submissions")],
@@ -68,8 +71,8 @@ def read_contest(folder: Path) -> ContestFiles:
         _board(folder / "board"),
         list(_runs(folder / "results" / "runs")),
         {name: defence_digest(path, defences[name]) for name, path in folders.items()},
-        {each: read_mask(path) for each in sorted(controls) if (path := mask_path(folder, each)).exists()},
     )
+    return replace(found, masks=read_masks(folder, found))
 
 
 def read_rules(folder: Path) -> ContestRules:
@@ -108,6 +111,21 @@ def read_mask(path: Path) -> NDArray[np.bool_]:
     if not mask.any():
         raise CleansetError(f"{path}: nothing in it is white; expected white where the object is")
     return mask
+
+
+def read_masks(contest: Path, files: ContestFiles) -> dict[str, NDArray[np.bool_]]:
+    """The masks of the control images that have one. Raises CleansetError for one that does not fit its image."""
+    found = {each: read_mask(path) for each in sorted(files.controls) if (path := mask_path(contest, each)).exists()}
+    paths = image_paths(contest, files, found)
+    for digest, mask in found.items():
+        width, height = decode_submitted(paths[digest], read_image(paths, digest)).size
+        # outlines are filled at the size of the mask: one of another size would lower every IoU without an error
+        if mask.shape != (height, width):
+            raise CleansetError(
+                f"{mask_path(contest, digest)}: {mask.shape[1]} x {mask.shape[0]} pixels; expected those of its image, "
+                f"{width} x {height}"
+            )
+    return found
 
 
 def read_submission(folder: Path) -> Submission:
@@ -239,3 +257,46 @@ def _runs(folder: Path) -> Iterator[DefenceRun]:
                     f"{path}: {found.defence} on {found.date}; expected {team}/{defence.name} on {date}, as its name"
                 )
             yield found
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file of any size."""
+    digest = hashlib.sha256()
+    for block in blocks_of(path):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def own_digests(contest: Path) -> dict[Path, str]:
+    """The SHA-256 of each file in judges/images/, sorted by path."""
+    return {path: file_sha256(path) for path in visible(contest / "judges" / IMAGES) if path.is_file()}
+
+
+def image_paths(
+    contest: Path, files: ContestFiles, wanted: Iterable[str], digests: Mapping[Path, str] | None = None
+) -> dict[str, Path]:
+    """The files by SHA-256: submitted images where their manifests have them, others in judges/images/.
+
+    `digests`: the result of `own_digests`, if it is known. Raises CleansetError for an image without a file.
+    """
+    found = {
+        image.sha256: contest / str(submission) / IMAGES / image.file
+        for submission in files.submissions
+        for image in submission.manifest.images
+    }
+    own = {digest: path for path, digest in (own_digests(contest) if digests is None else digests).items()}
+    for digest in sorted(wanted):
+        if not found.setdefault(digest, own.get(digest, Path())).is_file():
+            raise CleansetError(
+                f"{contest / 'judges' / IMAGES}: no file with SHA-256 {digest[:12]}…; expected every control, example "
+                "and submitted image: add it, or dvc pull"
+            )
+    return found
+
+
+def read_image(paths: Mapping[str, Path], digest: str) -> bytes:
+    """The bytes of an image. Raises CleansetError if the file has changed."""
+    data = read_bytes(paths[digest])
+    if sha256(data) != digest:
+        raise CleansetError(f"{paths[digest]}: SHA-256 {sha256(data)}; expected {digest}: the file has changed")
+    return data

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cleanset.files import replacing, write_text
-from cleanset.studies.contest.files import ContestFiles, team_of, until
+from cleanset.studies.contest.files import ContestFiles, counted, team_of, until
 from cleanset.studies.contest.image_state import ImageState
 from cleanset.studies.contest.rules import ABSTAIN
 from cleanset.studies.contest.standing import DefenceStanding, Shares, Standing
@@ -125,7 +125,7 @@ def notices(files: ContestFiles, standing: Standing) -> dict[str, str]:
     """
     files = until(files, standing.on)
     lines: dict[str, set[str]] = {}
-    weeks = {image.sha256: each.week for each in files.submissions for image in each.manifest.images}
+    weeks = {image.sha256: each.week for each in counted(files.submissions) for image in each.manifest.images}
     for run in files.runs:
         for sha256, given in run.answers.items():
             state = standing.images.get(sha256)

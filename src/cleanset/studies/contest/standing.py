@@ -16,6 +16,9 @@ from cleanset.studies.contest.files import (
     EligibilityFigures,
     Submission,
     SubmittedImage,
+    counted,
+    in_order,
+    repeats,
     team_of,
     until,
 )
@@ -82,11 +85,13 @@ def standing(files: ContestFiles, on: datetime.date) -> Standing:
     """
     files = until(files, on)
     check_files(files)
+    said = notes(files)
+    files = replace(files, submissions=counted(files.submissions))
     contest = _Contest(files, on)
     defences = [contest.defence(name) for name in sorted(files.defences)]
     attackers = _summed(each.shares for each in defences if each.settled)
     defenders = _shares_of_batches(files, defences)
-    return Standing(on, contest.states, defences, attackers, defenders, left_out(files, on), notes(files))
+    return Standing(on, contest.states, defences, attackers, defenders, left_out(files, on), said)
 
 
 def notes(files: ContestFiles) -> tuple[str, ...]:
@@ -101,7 +106,7 @@ def notes(files: ContestFiles) -> tuple[str, ...]:
     unconfined = sorted({run.defence for run in files.runs if run.confined is False})
     if unconfined:
         found.append(f"Ran unconfined, so that it could read whatever the machine has: {', '.join(unconfined)}.")
-    return tuple(found)
+    return (*found, *(f"Left out: {each}, which counts." for each in repeats(files.submissions)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +136,9 @@ class _Contest:
             self._runs[run.defence].append(run)
         self._stakes = {name: stake for stake in files.board.stakes for name in stake.defences}
         # the files come in any order; the order of submission is that of the standing and the page
-        ordered = sorted(files.submissions, key=lambda each: (each.manifest.submitted, each.team, each.number))
         self._images = [
             _Published(image, each)
-            for each in ordered
+            for each in in_order(files.submissions)
             if each.week <= on
             for image in sorted(each.manifest.images, key=lambda image: image.sha256)
         ]
