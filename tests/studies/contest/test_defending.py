@@ -21,16 +21,16 @@ from cleanset.scoring.logits import Groups
 from cleanset.sets.manifest import file_name, manifest_csv
 from cleanset.studies.contest import defences
 from cleanset.studies.contest.defences import (
+    CommandDefence,
     GroupReader,
     ModelDefence,
     answers_of,
-    nameless_copies,
+    nameless_copy,
     parse_answers,
-    without_network,
 )
 from cleanset.studies.contest.defending import defend, list_digest, run_defence, unpublished_list
 from cleanset.studies.contest.files import ModelOfEdition, until
-from cleanset.studies.contest.reading import read_contest
+from cleanset.studies.contest.reading import read_contest, read_defence
 from cleanset.studies.contest.standing import standing
 from tests.documents import blocks
 from tests.studies.contest.made import day
@@ -110,8 +110,7 @@ def test_a_command_that_fails(code: str, seconds: float, message: str, tmp_path:
 
 
 def test_a_program_that_is_not_there(tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(defences, "is_possible", lambda: False)
-    monkeypatch.setattr("cleanset.studies.contest.defences.without_network", tuple)
+    monkeypatch.setattr(defences, "way_to_confine", lambda: None)
     with pytest.raises(CleansetError, match="gold/wall: its command did not start"):
         answers_of(["./no-such-program"], tmp_path, images, GROUPS, 60, "gold/wall")
 
@@ -135,9 +134,13 @@ def test_a_command_leaves_nothing_running(tmp_path: Path, images: Path) -> None:
     assert not late.exists()
 
 
+needs_namespaces = pytest.mark.skipif(
+    defences.way_to_confine() is None, reason="this machine does not let a user make namespaces"
+)
+
+
+@needs_namespaces
 def test_a_command_has_no_network(tmp_path: Path, images: Path) -> None:
-    if not without_network():
-        pytest.skip("this machine does not let a user make a network of its own")
     command, folder = script(
         tmp_path,
         """
@@ -148,11 +151,6 @@ def test_a_command_has_no_network(tmp_path: Path, images: Path) -> None:
         """,
     )
     assert answers_of(command, folder, images, GROUPS, 60, "gold/wall") == ANSWERS
-
-
-needs_namespaces = pytest.mark.skipif(
-    not defences.is_possible(), reason="this machine does not let a user make namespaces"
-)
 
 
 @needs_namespaces
@@ -168,6 +166,8 @@ def test_a_command_sees_its_files_and_the_images(tmp_path: Path, images: Path, m
         tmp_path,
         f"""
         assert os.listdir(".") == ["run.py"] and sorted(os.listdir(sys.argv[1])) == ["a.png", "b.png"]
+        assert set(os.listdir("/usr")) <= {{"bin", "lib", "lib32", "lib64", "libx32", "local"}}, os.listdir("/usr")
+        assert set(os.listdir("/usr/local")) <= {{"bin", "lib"}}
         seen = set(os.listdir("/")) - {{"bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "etc", "nix", "root"}}
         assert seen <= {allowed}, seen
         assert not os.path.exists({str(tmp_path)!r}) and os.listdir(os.environ["HOME"]) == []
@@ -210,7 +210,7 @@ def test_a_command_is_confined_without_sbin_in_the_path(monkeypatch: pytest.Monk
     places = os.environ["PATH"].split(":")
     monkeypatch.setenv("PATH", ":".join(each for each in places if "sbin" not in each))
     # past the cache
-    assert defences.is_possible.__wrapped__()
+    assert defences.way_to_confine.__wrapped__() is not None
 
 
 @needs_namespaces
@@ -241,24 +241,118 @@ def test_output_without_end_is_stopped(tmp_path: Path, images: Path, monkeypatch
             answers_of(command, folder, images, GROUPS, 600, "gold/wall")
 
 
-def test_names_that_tell_nothing(tmp_path: Path) -> None:
-    """Drawn anew, and of files that are all alike: PNGs of one date, without any metadata, in no order."""
-    paths = {}
-    for name, kind in (("a", "JPEG"), ("b", "PNG")):
-        (tmp_path / name).write_bytes(png((9, 200, 30), (40, 30), kind, icc_profile=b"profile"))
-        paths[name] = tmp_path / name
+def test_files_that_tell_nothing(tmp_path: Path) -> None:
+    """Named anew, and all alike: PNGs of one size and one date, without any metadata, each alone in its folder."""
     found = []
-    for place in ("first", "second"):
-        (tmp_path / place).mkdir()
-        found.append(nameless_copies(paths, tmp_path / place))
-    assert sorted(found[0].values()) == sorted(found[1].values()) == ["a", "b"]
-    assert not found[0].keys() & found[1].keys()
-    for name, key in found[0].items():
-        assert re.fullmatch(r"[0-9a-f]{32}\.png", name)
-        with Image.open(tmp_path / "first" / name) as image, Image.open(paths[key]) as original:
-            assert (image.format, image.mode, image.info) == ("PNG", "RGB", {})
-            assert image.tobytes() == original.tobytes()
-        assert (tmp_path / "first" / name).stat().st_mtime == 0
+    for name, size, kind in (("a", (40, 30), "JPEG"), ("b", (40, 30), "PNG"), ("c", (600, 900), "PNG")):
+        (tmp_path / name).write_bytes(png((9, 200, 30), size, kind, icc_profile=b"profile"))
+        for _ in range(2):
+            found.append(nameless_copy(tmp_path / name, tmp_path / "given"))
+            (file,) = (tmp_path / "given").iterdir()
+            assert file.name == found[-1]
+            with Image.open(file) as image, Image.open(tmp_path / name) as original:
+                assert (image.format, image.mode, image.size, image.info) == ("PNG", "RGB", (299, 299), {})
+                assert image.getcolors() == [(299 * 299, original.convert("RGB").getpixel((0, 0)))]
+            assert file.stat().st_mtime == file.parent.stat().st_mtime == 0
+    assert len(set(found)) == 6
+    assert all(re.fullmatch(r"[0-9a-f]{32}\.png", each) for each in found)
+
+
+def given(tmp_path: Path, count: int) -> dict[str, Path]:
+    """Images of different sizes by a name."""
+    found = {f"image {number}": tmp_path / f"{number}.png" for number in range(count)}
+    for number, path in enumerate(found.values()):
+        path.write_bytes(png((10 * number, 0, 0), (20 + number, 30)))
+    return found
+
+
+def command_defence(folder: Path, code: str, **changed: object) -> CommandDefence:
+    """A command whose only file is the program."""
+    text = "import os, sys, time\n" + textwrap.dedent(code)
+    (folder / "run.py").write_text(text)
+    content: dict[str, object] = {"submitted": "2026-11-01", "open": False, "command": [sys.executable, "run.py"]}
+    content |= {"files": [{"path": "run.py", "sha256": digest(text.encode())}]} | changed
+    (folder / "defence.yaml").write_text(yaml.safe_dump(content))
+    return CommandDefence(folder, read_defence(folder), GROUPS, "gold/wall", unconfined=True)
+
+
+def test_a_command_sees_one_image_at_a_time(tmp_path: Path) -> None:
+    """Neither another one nor anything that it has left: it cannot compare them, nor remember what it has seen."""
+    folder = tmp_path / "wall"
+    folder.mkdir()
+    answer = command_defence(
+        folder,
+        """
+        from PIL import Image
+        (file,) = os.listdir(sys.argv[1])
+        image = Image.open(os.path.join(sys.argv[1], file))
+        assert image.size == (299, 299) and not os.listdir(os.environ["HOME"])
+        open(os.environ["HOME"] + "/seen", "w").close()
+        print(f"{file}, {'bird' if image.getpixel((0, 0))[0] == 20 else 'abstain'}")
+        """,
+    )
+    found, _ = answer(given(tmp_path, 4))
+    assert found == {f"image {number}": "bird" if number == 2 else "abstain" for number in range(4)}
+    assert answer.preparation_seconds > 0
+
+
+def test_the_time_limit_is_for_all_images_together(tmp_path: Path) -> None:
+    folder = tmp_path / "wall"
+    folder.mkdir()
+    code = "time.sleep(0.6), print(os.listdir(sys.argv[1])[0] + ', abstain')"
+    with at_most(20), pytest.raises(CleansetError, match="gold/wall: its command took more than 2 s; expected it to"):
+        command_defence(folder, code, time_limit_seconds=2)(given(tmp_path, 5))
+
+
+def test_the_order_of_images_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "wall").mkdir()
+    answer, paths = command_defence(tmp_path / "wall", ""), given(tmp_path, 6)
+    answers = {each.name: "bird" for each in paths.values()}
+    monkeypatch.setattr(defences, "nameless_copy", lambda path, folder: path.name)
+    monkeypatch.setattr(
+        defences, "answers_of", lambda *_: dict.fromkeys((each.name for each in paths.values()), "bird")
+    )
+    for _ in range(4):
+        orders.append(list(answer(paths)[0]))
+    assert len({tuple(each) for each in orders}) > 1
+
+
+@pytest.mark.parametrize("name", ["README.md", "weights.dvc", ".table", ".git/table", "weights/.gitignore"])
+def test_what_the_digest_is_not_of_is_not_there(name: str, tmp_path: Path) -> None:
+    """Else a staked defence could change with all digests as they were."""
+    folder = tmp_path / "wall"
+    (folder / name).parent.mkdir(parents=True)
+    (folder / name).write_text("bird")
+    answer = command_defence(
+        folder,
+        f"""
+        found = sorted(each for _, folders, files in os.walk(".") for each in folders + files)
+        assert found == ["defence.yaml", "run.py"] and not os.path.exists({str(folder)!r}), found
+        assert {{os.stat(each).st_mtime for each in found}} == {{0}} and os.access("run.py", os.X_OK)
+        print(os.listdir(sys.argv[1])[0] + ", bird")
+        """,
+    )
+    assert answer(given(tmp_path, 1))[0] == {"image 0": "bird"}
+
+
+def test_files_that_change_while_they_are_copied(tmp_path: Path) -> None:
+    (tmp_path / "wall").mkdir()
+    answer = command_defence(tmp_path / "wall", "print('bird')")
+    (tmp_path / "wall" / "run.py").write_text("print('abstain')")
+    with pytest.raises(CleansetError, match=r"run\.py: SHA-256 [0-9a-f]{64}; expected [0-9a-f]{64} of defence\.yaml"):
+        answer(given(tmp_path, 1))
+
+
+def test_a_machine_that_cannot_confine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command is not started, unless this is wanted, and the run says so."""
+    monkeypatch.setattr(defences, "way_to_confine", lambda: None)
+    made, on = OnDisk(tmp_path), day("2026-11-09")
+    ready(made)
+    use_command(made)
+    files = until(read_contest(made.folder), on)
+    with pytest.raises(CleansetError, match="gold/wall: a command that this machine cannot confine, since it has neit"):
+        run_defence(made.folder, files, "gold/wall", on)
+    assert run_defence(made.folder, files, "gold/wall", on, unconfined=True).confined is False
 
 
 def test_what_is_read_of_logits() -> None:
@@ -324,7 +418,7 @@ def test_a_run_of_a_command(tmp_path: Path) -> None:
     assert content["eligibility"] == expected
     assert content["images_per_minute"] > 0
     assert content["digest"] == made.digest()
-    assert content["confined"] is defences.is_possible()
+    assert content["confined"] is (defences.way_to_confine() is not None)
     assert standing(read_contest(made.folder), day("2026-11-14"))
 
 

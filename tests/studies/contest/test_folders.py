@@ -545,7 +545,7 @@ def test_a_log_of_what_decides_whose_answers_count(made: OnDisk) -> None:
                 append_log(made.folder, read_contest(made.folder), day("2026-11-20"))
         else:
             check_log(made.folder, read_contest(made.folder))
-    mask.write_bytes(png((255, 255, 255), (100, 99)))
+    mask.write_bytes(saved(Image.eval(Image.linear_gradient("L").resize((100, 100)), lambda level: 255 * (level > 99))))
     with pytest.raises(CleansetError, match=message):
         check_log(made.folder, read_contest(made.folder))
 

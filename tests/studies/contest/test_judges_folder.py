@@ -16,8 +16,9 @@ from cleanset.studies.contest import reading
 from cleanset.studies.contest.checking import run
 from cleanset.studies.contest.commands import judges
 from cleanset.studies.contest.judge_page.session import open_session
-from cleanset.studies.contest.reading import file_sha256
-from tests.studies.contest.made import BIRD, JUDGES
+from cleanset.studies.contest.reading import file_sha256, read_contest
+from cleanset.studies.contest.standing import standing
+from tests.studies.contest.made import BIRD, JUDGES, day
 from tests.studies.contest.on_disk import OnDisk, digest, png
 from tests.time_limits import at_most
 
@@ -66,9 +67,7 @@ def test_the_page_refuses_the_same_examples(made: OnDisk) -> None:
         open_session(made.folder, JUDGES[0], datetime.date(2026, 11, 7))
 
 
-def test_each_file_is_hashed_when_masks_are_read_and_when_it_is_checked(
-    made: OnDisk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_file_is_hashed_for_masks_and_for_the_check(made: OnDisk, monkeypatch: pytest.MonkeyPatch) -> None:
     hashed: list[str] = []
 
     def counted(path: Path) -> str:
@@ -112,8 +111,9 @@ def test_judges_are_scored_by_masks(made: OnDisk) -> None:
 )
 def test_judges_are_not_scored_by_a_mask_that_does_not_fit(made: OnDisk, data: bytes, message: str) -> None:
     made.path(OF_CONTROL).write_bytes(data)
-    with pytest.raises(CleansetError, match=message):
-        table_of_judges(made)
+    for refused in (table_of_judges, lambda made: standing(read_contest(made.folder), day("2026-11-14"))):
+        with pytest.raises(CleansetError, match=message):
+            refused(made)
 
 
 def test_a_pipe_in_place_of_a_mask(made: OnDisk) -> None:

@@ -159,7 +159,7 @@ def test_the_first_commit_decides_who_has_copied(change: int, made: OnDisk) -> N
     made.submit(copy, {"y.png": saved(changed(IMAGE, 90, change))}, submitted="2026-11-09T00:00:00Z")
     commit(made, "2026-11-09T13:00:00Z")
     if change:
-        *_, line, _ = run(made.folder, None, day("2026-11-09")).splitlines()
+        *_, line = run(made.folder, None, day("2026-11-09")).splitlines()
         assert line.startswith(f"for the board: {copy}/y.png looks like {original}/x.png")
     else:
         message = f"{copy}: submitted 2026-11-09T00:00:00Z, but {original} has committed the same image before it; expe"

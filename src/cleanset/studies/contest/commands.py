@@ -118,6 +118,9 @@ def defend(
             help="The list that contest.yaml names as unpublished.", show_default="unpublished/ of the contest"
         ),
     ] = None,
+    unconfined: Annotated[
+        bool, typer.Option("--unconfined", help="Run a command even where it can read whatever this machine has.")
+    ] = False,
     contest: Folder = HERE,
 ) -> None:
     """Run defences over every submitted image and the eligibility list.
@@ -130,7 +133,7 @@ def defend(
     from cleanset.studies.contest.reading import read_contest
 
     files = until(read_contest(contest), _day(on))
-    for path in defending.defend(contest, files, defence or sorted(files.defences), _day(on), unpublished):
+    for path in defending.defend(contest, files, defence or sorted(files.defences), _day(on), unpublished, unconfined):
         typer.echo(str(path))
 
 

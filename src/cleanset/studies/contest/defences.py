@@ -1,9 +1,8 @@
-"""Defences that answer: a command that is started over a folder of images, or a model of the edition.
+"""Defences that answer: a command that is started for each image, or a model of the edition.
 
-A command sees nothing but its own files, the images, and the programs of this machine. It is the first process of a
-process namespace, so that everything that it starts ends with it, and has a network namespace without a network. Its
-root folder is an empty one in memory, with these folders for reading: the system's programs and libraries, its
-interpreter, its own files as /defence, the images as /images.
+A command sees nothing but the files that its defence.yaml names, one image, and programs and libraries of this machine,
+all for reading. It is the first process of a process namespace, so that everything that it starts ends with it, and has
+a network namespace without a network. Bubblewrap makes the namespaces where it is installed, else a script does.
 """
 
 import functools
@@ -14,7 +13,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,47 +32,38 @@ from cleanset.measure.prediction_files import printed_answers
 from cleanset.scoring.logits import Groups, predicted_groups, stored_columns
 from cleanset.statistics.coverage import confidences
 from cleanset.studies.contest.files import Defence, ModelOfEdition
+from cleanset.studies.contest.folders import copy_defence
 from cleanset.studies.contest.images import FORMATS
 from cleanset.studies.contest.rules import ABSTAIN
 from cleanset.validation import shown
 
+_SYSTEM = (
+    "/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32", "/usr/local/lib", "/bin", "/lib", "/lib32",
+    "/lib64", "/libx32", "/etc/alternatives", "/etc/ld.so.cache", "/nix/store",
+)  # fmt: skip
+"""Programs and libraries of a system; other folders of /usr may hold anything."""
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 # with a user namespace (--map-root-user), because the others alone need root
 _NAMESPACES = ("unshare", "--map-root-user", "--mount", "--pid", "--fork", "--ipc", "--net", "--kill-child", "--")
-_WITHOUT_NETWORK = ("unshare", "--map-root-user", "--net", "--")
 _SCRIPT = r"""
 set -e
-root=$1 images=$2 folder=$3 others=$4
-shift 4
+root=$1 places=$2
+shift 2
 mount -t tmpfs -o mode=755,size=1g tmpfs "$root"
 cd "$root"
-mkdir -p proc dev tmp home old
-readable() {
-  mkdir -p "./$2"
-  mount --rbind "$1" "./$2"
+mkdir -p proc dev/shm tmp home old
+printf '%s\n' "$places" | while IFS='|' read -r kind from to; do
+  mkdir -p ".$(dirname "$to")"
+  if [ "$kind" = link ]; then ln -s "$from" ".$to"; continue; fi
+  if [ -d "$from" ]; then mkdir -p ".$to"; else touch ".$to"; fi
+  mount --rbind "$from" ".$to"
+  if [ "$kind" = device ]; then continue; fi
   # a mount keeps the flags that it has outside: they have to be named again
-  for flags in ro ro,nosuid,nodev ro,noatime ro,nosuid,nodev,noatime ro,nosuid,nodev,noexec; do
-    if mount -o "remount,bind,$flags" "./$2" 2> /dev/null; then return; fi
+  for flags in ro ro,nosuid,nodev ro,noatime ro,nosuid,nodev,noatime ro,nosuid,nodev,noexec none; do
+    if mount -o "remount,bind,$flags" ".$to" 2> /dev/null; then break; fi
   done
-  echo "cannot mount $1 for reading only" >&2
-  exit 1
-}
-for path in /bin /sbin /lib /lib32 /lib64 /libx32; do
-  if [ -L "$path" ]; then ln -s "$(readlink "$path")" ".$path"; elif [ -d "$path" ]; then readable "$path" "$path"; fi
+  if [ "$flags" = none ]; then echo "cannot mount $from for reading only" >&2; exit 1; fi
 done
-for path in /usr /etc/alternatives /nix/store; do
-  if [ -d "$path" ]; then readable "$path" "$path"; fi
-done
-mkdir -p etc
-if [ -e /etc/ld.so.cache ]; then cp /etc/ld.so.cache etc; fi
-for path in /dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/nvidia*; do
-  if [ -c "$path" ]; then touch ".$path"; mount --bind "$path" ".$path"; fi
-done
-mkdir dev/shm
-printf '%s\n' "$others" | while read -r path; do
-  if [ -n "$path" ]; then readable "$path" "$path"; fi
-done
-readable "$folder" /defence
-readable "$images" /images
 mount -t proc proc proc
 # in sbin, which the PATH of a user may lack
 PATH=$PATH:/usr/sbin:/sbin pivot_root . old
@@ -82,52 +72,69 @@ rmdir /old
 cd /defence
 exec setpriv --no-new-privs --bounding-set -all --inh-caps -all -- "$@" /images
 """
+_BUBBLEWRAP = (
+    "bwrap", "--unshare-all", "--die-with-parent", "--as-pid-1", "--cap-drop", "ALL", "--proc", "/proc",
+    "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/home",
+)  # fmt: skip
+_OPTIONS = {"link": "--symlink", "read": "--ro-bind", "device": "--dev-bind"}
 
 
 @functools.cache
-def is_possible() -> bool:
-    """Whether this machine allows a command to be confined."""
-    with tempfile.TemporaryDirectory() as scratch:
-        try:
-            command = confined(["true"], Path(scratch), Path(scratch), Path(scratch))
-            return subprocess.run(command, capture_output=True, check=False).returncode == 0
-        except OSError:
-            return False
+def way_to_confine() -> Callable[[Sequence[str], Path, Path, Path], list[str]] | None:
+    """`_by_bubblewrap` or `_by_namespaces`, whichever this machine allows; None if it allows neither.
 
-
-def confined(command: Sequence[str], folder: Path, images: Path, scratch: Path) -> list[str]:
-    """The command, run in `folder` with the path of `images` added, as one that sees nothing else.
-
-    `scratch`: an empty folder; its subfolder `root` is made. HOME and TMPDIR have to be /home and /tmp.
+    The arguments are a command, its folder, that of its images, and an empty folder. The result is a command that sees
+    nothing else; HOME and TMPDIR have to be /home and /tmp.
     """
+    for way in (_by_bubblewrap, _by_namespaces):
+        with tempfile.TemporaryDirectory() as scratch, suppress(OSError):
+            command = way(["true"], Path(scratch), Path(scratch), Path(scratch))
+            if subprocess.run(command, capture_output=True, check=False).returncode == 0:
+                return way
+    return None
+
+
+def _by_bubblewrap(command: Sequence[str], folder: Path, images: Path, scratch: Path) -> list[str]:
+    places = [part for kind, *place in _places(command[0], folder, images) for part in (_OPTIONS[kind], *place)]
+    return [*_BUBBLEWRAP, *places, "--chdir", "/defence", "--", *command, "/images"]
+
+
+def _by_namespaces(command: Sequence[str], folder: Path, images: Path, scratch: Path) -> list[str]:
     root = scratch / "root"
     root.mkdir()
-    others = "\n".join(_interpreters(command[0], folder.resolve()))
-    places = (str(root), str(images.resolve()), str(folder.resolve()), others)
-    return [*_NAMESPACES, "sh", "-c", _SCRIPT, "sh", *places, *command]
+    places = "\n".join("|".join(place) for place in _places(command[0], folder, images))
+    return [*_NAMESPACES, "sh", "-c", _SCRIPT, "sh", str(root), places, *command]
 
 
-@functools.cache
-def without_network() -> tuple[str, ...]:
-    """The prefix of a command that takes the network from it; empty where the machine does not allow that."""
-    try:
-        done = subprocess.run([*_WITHOUT_NETWORK, "true"], capture_output=True, check=False)
-    except OSError:
-        return ()
-    return _WITHOUT_NETWORK if done.returncode == 0 else ()
+def _places(program: str, folder: Path, images: Path) -> Iterator[tuple[str, str, str]]:
+    """What a command sees: `link`, `read` or `device`, the place outside, and the place inside."""
+    for name in _SYSTEM:
+        if Path(name).is_symlink():
+            yield "link", str(Path(name).readlink()), name
+        elif Path(name).exists():
+            yield "read", name, name
+    for path in (*map(Path, _DEVICES), *sorted(Path("/dev").glob("nvidia*"))):
+        if path.is_char_device():
+            yield "device", str(path), str(path)
+    for place in sorted(_interpreters(program, folder.resolve())):
+        yield "read", place, place
+    yield "read", str(folder.resolve()), "/defence"
+    yield "read", str(images.resolve()), "/images"
 
 
-def _interpreters(program: str, folder: Path) -> Iterator[str]:
-    """The folders of a program and of Python, where they are not the system's; none that has `folder` in it."""
-    found: set[Path] = set()
+def _interpreters(program: str, folder: Path) -> set[str]:
+    """Programs and libraries of a program and of Python, where they are not the system's; none has `folder` in it."""
+    found: set[str] = set()
     for name in (program, "python3", "python"):
         path = shutil.which(name)
         for each in () if path is None else (Path(path).absolute(), Path(os.path.realpath(path))):
             prefix = each.parent.parent
             # of a folder such as ~/bin nothing is shown: its parent is no installation but somebody's home
             if each.parent.name == "bin" and (prefix / "lib").is_dir() and not folder.is_relative_to(prefix):
-                found.add(prefix)
-    yield from sorted(str(each) for each in found if each != Path("/") and not each.is_relative_to("/usr"))
+                found |= {
+                    str(prefix / part) for part in ("bin", "lib", "lib64", "pyvenv.cfg") if (prefix / part).exists()
+                }
+    return found - set(_SYSTEM)
 
 
 MAX_OUTPUT_BYTES = 100_000_000
@@ -136,73 +143,114 @@ KEPT = ("PATH", "LANG", "LC_ALL")
 """Environment variables that a command is given; its home is an empty folder."""
 
 
+SIDE = 299
+"""Width and height of the images that a command is given: those of the paper's data."""
+
+
 class CommandDefence:
     """A defence that is a command in `folder`; `name` begins its errors.
 
-    `is_confined`: whether this machine lets it see nothing but its files and the images. `preparation_seconds`: how
-    long it took to make the images that the last call gave to it.
+    `is_confined`: whether this machine lets it see nothing but its files and an image; unless `unconfined` is given, a
+    machine that does not is refused. `preparation_seconds`: how long it took to make the images that the last call gave
+    to it.
     """
 
-    def __init__(self, folder: Path, defence: Defence, groups: Collection[str], name: str) -> None:
+    def __init__(
+        self, folder: Path, defence: Defence, groups: Collection[str], name: str, unconfined: bool = False
+    ) -> None:
         self._folder, self._defence, self._groups, self._name = folder, defence, groups, name
-        self.is_confined = is_possible()
+        self.is_confined = way_to_confine() is not None
         self.preparation_seconds = 0.0
+        if not self.is_confined and not unconfined:
+            raise CleansetError(
+                f"{name}: a command that this machine cannot confine, since it has neither bubblewrap nor namespaces; "
+                "expected a machine that can, or --unconfined, with which the standing says so"
+            )
 
     def __call__(self, paths: Mapping[str, Path]) -> tuple[dict[str, str], None]:
-        """The answers by the SHA-256 of the image; it tells no confidence."""
+        """The answers by the SHA-256 of the image; it tells no confidence.
+
+        The command runs anew for each image, in an order drawn anew, so that no answer can depend on other images.
+        """
+        found: dict[str, str] = {}
+        self.preparation_seconds = 0.0
         with tempfile.TemporaryDirectory() as scratch:
-            before = perf_counter()
-            names = nameless_copies(paths, Path(scratch))
-            self.preparation_seconds = perf_counter() - before
-            found = answers_of(
-                self._defence.command or [], self._folder, Path(scratch), self._groups,
-                self._defence.time_limit_seconds, self._name,
-            )  # fmt: skip
-        return {names[file]: given for file, given in found.items()}, None
+            folder, images = Path(scratch, "defence"), Path(scratch, "images")
+            copy_defence(self._folder, folder, self._defence)
+            ends = monotonic() + self._defence.time_limit_seconds
+            for key in secrets.SystemRandom().sample(sorted(paths), len(paths)):
+                before = perf_counter()
+                file = nameless_copy(paths[key], images)
+                seconds = perf_counter() - before
+                self.preparation_seconds += seconds
+                ends += seconds
+                given = answers_of(
+                    self._defence.command or [], folder, images, self._groups, self._defence.time_limit_seconds,
+                    self._name, ends,
+                )  # fmt: skip
+                found[key] = given[file]
+        return found, None
 
 
-def nameless_copies(paths: Mapping[str, Path], folder: Path) -> dict[str, str]:
-    """Write images into a folder under names drawn anew, and return the key of each by its name.
+def nameless_copy(path: Path, folder: Path) -> str:
+    """Write an image into a folder of its own, under a name drawn anew, which is returned.
 
-    All are PNGs of nothing but pixels, made in the order of their names and of one time: neither name, kind, date nor
-    metadata of a file tells where the image comes from.
+    All are PNGs of nothing but pixels, of one size and of one time: neither name, kind, size, date nor metadata of a
+    file tells where the image comes from.
     """
-    names = {f"{secrets.token_hex(16)}.png": key for key in paths}
-    for name, key in sorted(names.items()):
-        image = decode(paths[key].read_bytes(), FORMATS).convert("RGB")
-        # Pillow would write the color profile of the original
-        image.info.clear()
-        image.save(folder / name, compress_level=1)
-        os.utime(folder / name, (0, 0))
-    return names
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    image = decode(path.read_bytes(), FORMATS).convert("RGB").resize((SIDE, SIDE), Image.Resampling.BICUBIC)
+    # Pillow would write the color profile of the original
+    image.info.clear()
+    name = f"{secrets.token_hex(16)}.png"
+    image.save(folder / name, compress_level=1)
+    for each in (folder / name, folder):
+        os.utime(each, (0, 0))
+    return name
 
 
 def answers_of(
-    command: Sequence[str], folder: Path, images: Path, groups: Collection[str], time_limit_seconds: float, name: str
+    command: Sequence[str],
+    folder: Path,
+    images: Path,
+    groups: Collection[str],
+    time_limit_seconds: float,
+    name: str,
+    ends: float | None = None,
 ) -> dict[str, str]:
     """The answers of a command to every file in the folder `images`, by the file's name.
 
-    The command runs in its own `folder`, with the path of the images as its last argument, confined or at least without
-    network where this machine allows that. It prints a line `file, class or abstain` for each image. Raises
-    CleansetError, which begins with `name`, if it fails, takes too long, or answers otherwise.
+    The command runs in its own `folder`, with the path of the images as its last argument, confined where this machine
+    allows that. It prints a line `file, class or abstain` for each image. `ends`: when its time is over, by
+    `monotonic()`, if it has begun before. Raises CleansetError, which begins with `name`, if it fails, takes too long,
+    or answers otherwise.
     """
+    ends = monotonic() + time_limit_seconds if ends is None else ends
     with tempfile.TemporaryDirectory() as scratch:
         home = Path(scratch, "home")
         home.mkdir()
         # no other variables: they may hold credentials, and somebody else wrote the command
         environment = {key: os.environ[key] for key in KEPT if key in os.environ}
-        if is_possible():
-            whole = confined(command, folder, images, Path(scratch))
+        confine = way_to_confine()
+        if confine is not None:
+            whole = confine(command, folder, images, Path(scratch))
             environment |= {"HOME": "/home", "TMPDIR": "/tmp"}
         else:
-            whole = [*without_network(), *command, str(images.resolve())]
+            whole = [*command, str(images.resolve())]
             environment |= {"HOME": str(home)}
-        text = _output(whole, folder, environment, Path(scratch), time_limit_seconds, name)
+        text = _output(whole, folder, environment, Path(scratch), time_limit_seconds, ends, name)
     return parse_answers(text, {path.name for path in images.iterdir()}, groups, name)
 
 
 def _output(
-    command: list[str], folder: Path, environment: dict[str, str], scratch: Path, time_limit_seconds: float, name: str
+    command: list[str],
+    folder: Path,
+    environment: dict[str, str],
+    scratch: Path,
+    time_limit_seconds: float,
+    ends: float,
+    name: str,
 ) -> str:
     out, errors = scratch / "out", scratch / "errors"
     # files, not pipes: a command that prints without end must not fill the memory
@@ -216,7 +264,7 @@ def _output(
         except OSError as error:
             raise CleansetError(f"{name}: its command did not start ({reason(error)}); expected a program") from None
         try:
-            code = _exit_code(process, (out, errors), time_limit_seconds, name)
+            code = _exit_code(process, (out, errors), time_limit_seconds, ends, name)
         finally:
             # also after success: what it started may still run
             _kill(process)
@@ -227,10 +275,9 @@ def _output(
 
 
 def _exit_code(
-    process: "subprocess.Popen[bytes]", outputs: Sequence[Path], time_limit_seconds: float, name: str
+    process: "subprocess.Popen[bytes]", outputs: Sequence[Path], time_limit_seconds: float, ends: float, name: str
 ) -> int:
     """Wait for a command. Raises CleansetError as soon as it has taken too long, or printed too much."""
-    ends = monotonic() + time_limit_seconds
     code = None
     while code is None:
         with suppress(subprocess.TimeoutExpired):

@@ -132,9 +132,16 @@ def submitted_images(contest: Path, files: ContestFiles, on: datetime.date) -> d
 
 
 def run_defence(
-    contest: Path, files: ContestFiles, name: str, on: datetime.date, unpublished: Path | None = None
+    contest: Path,
+    files: ContestFiles,
+    name: str,
+    on: datetime.date,
+    unpublished: Path | None = None,
+    unconfined: bool = False,
 ) -> DefenceRun:
     """One run of a defence, dated `on`: its files checked, all images answered, its rate measured.
+
+    `unconfined`: a command may run where this machine cannot confine it.
 
     Raises CleansetError for a defence whose files are not as named, that was staked with other ones, or that fails, and
     for an image that is missing or has changed.
@@ -156,7 +163,7 @@ def run_defence(
         # before the defence runs, which may take long
         if not path.is_file() or sha256(path.read_bytes()) != sha:
             raise CleansetError(f"{path}: missing or changed; expected SHA-256 {sha}: run cleanset contest check")
-    answer = _answering(contest, edition, name, defence, groups)
+    answer = _answering(contest, edition, name, defence, groups, unconfined)
     before = perf_counter()
     answers, confidences = answer(paths)
     # making the images that a command is given takes time that is not the command's
@@ -196,11 +203,11 @@ def _check_staked(files: ContestFiles, name: str, digest: str) -> None:
 
 
 def _answering(
-    contest: Path, edition: Edition, name: str, defence: Defence, groups: Groups
+    contest: Path, edition: Edition, name: str, defence: Defence, groups: Groups, unconfined: bool
 ) -> ModelDefence | CommandDefence:
     if defence.model is not None:
         return ModelDefence(edition, defence.model, groups)
-    return CommandDefence(contest / "defences" / name, defence, groups.names, name)
+    return CommandDefence(contest / "defences" / name, defence, groups.names, name, unconfined)
 
 
 def _flags(
@@ -231,7 +238,12 @@ def write_run(contest: Path, run: DefenceRun) -> Path:
 
 
 def defend(
-    contest: Path, files: ContestFiles, names: Sequence[str], on: datetime.date, unpublished: Path | None = None
+    contest: Path,
+    files: ContestFiles,
+    names: Sequence[str],
+    on: datetime.date,
+    unpublished: Path | None = None,
+    unconfined: bool = False,
 ) -> Iterator[Path]:
     """Run defences and write their runs, the paths as they are written.
 
@@ -244,7 +256,7 @@ def defend(
     problems: dict[str, CleansetError] = {}
     for name in names:
         try:
-            yield write_run(contest, run_defence(contest, files, name, on, unpublished))
+            yield write_run(contest, run_defence(contest, files, name, on, unpublished, unconfined))
         except CleansetError as error:
             problems[name] = error
     if problems:

@@ -1,5 +1,7 @@
 """The folders of submissions, defences and judges checked against their manifests; the manifest of a submission."""
 
+import os
+import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -143,6 +145,21 @@ def check_defence(folder: Path, defence: Defence) -> None:
         found = file_sha256(path)
         if found != digest:
             raise CleansetError(f"{path}: SHA-256 {found}; expected {digest} of {DEFENCE_YAML}: the file has changed")
+
+
+def copy_defence(folder: Path, to: Path, defence: Defence) -> None:
+    """Copy what the digest of a defence is of, and nothing else: what lies beside it is not there when it runs.
+
+    Raises CleansetError as `check_defence` does, of the copy.
+    """
+    for name in (DEFENCE_YAML, *(each.path for each in defence.files)):
+        copy = to / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(folder / name, copy)
+        # neither permissions nor dates are in the digest
+        copy.chmod(0o555)
+        os.utime(copy, (0, 0))
+    check_defence(to, defence)
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
