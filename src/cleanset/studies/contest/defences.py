@@ -107,7 +107,7 @@ def _by_namespaces(command: Sequence[str], folder: Path, images: Path, scratch: 
 
 
 def _places(program: str, folder: Path, images: Path) -> Iterator[tuple[str, str, str]]:
-    """What a command sees: `link`, `read` or `device`, the place outside, and the place inside."""
+    """The places that a command sees: `link`, `read` or `device`, the place outside, and the place inside."""
     for name in _SYSTEM:
         if Path(name).is_symlink():
             yield "link", str(Path(name).readlink()), name

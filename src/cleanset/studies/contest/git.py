@@ -4,7 +4,7 @@ A config, an attribute or a hook may name programs, replacements may stand for o
 a repository of its own. Git is therefore asked in an empty repository that only borrows the objects of the contest's
 one, and files are compared with commits without git.
 
-A commit may carry any date, but it is no older than those that it follows: it counts as of the latest date among
+A commit may carry any date, but it cannot be older than those that it follows: it counts as of the latest date among
 itself and all of these.
 """
 
