@@ -1,6 +1,7 @@
 """What is refused in a contest's files: each by itself, and against each other; each line of bad input once."""
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -183,7 +184,7 @@ def test_what_another_team_submits_again_does_not_count(at: str, name: str) -> N
     late = [] if at < SATURDAY else [run({"x": "bicycle", name: "bicycle", "z": "abstain"}, date="2026-11-14")]
     runs = [run({"x": "bicycle"} | ({name: "bicycle", "z": "abstain"} if at < SATURDAY else {})), *late]
     found = standing(contest(submissions, answers, runs), day("2026-12-20"))
-    assert (found.defences[0].broken_by, found.attackers) == (("red",), {"red": 1})
+    assert (found.defences[0].broken_by, found.attackers) == (("red",), {"red": Fraction(1)})
     assert list(found.images) == [sha("x"), sha("z")]
     assert found.notes[-1] == (
         f"Left out: {submissions[1]}/{name}.png: the same image as {submissions[0]}/x.png, which counts."

@@ -577,9 +577,9 @@ def test_lines_of_the_log_stay(made: OnDisk) -> None:
     [
         ({"eligibility": "perfect_at_80"}, "eligibility"),
         ({"limits": {"appeal_days": 0}}, "limits"),
-        ({"board": RULES["board"] | {"eva": {}}}, "board"),
+        ({"quorum": 2}, "quorum"),
         ({"teams": ["gold", "red", "staff", "union"]}, "teams"),
-        ({"teams": [*RULES["teams"], "pink"]}, None),
+        ({"teams": ["pink", *RULES["teams"]]}, None),
     ],
 )
 @pytest.mark.parametrize("is_committed", [True, False])
