@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from cleanset.scoring.scorer import choose_devices
 from cleanset.studies.training.classification import Classification
-from cleanset.studies.training.folds import FoldData, read_fold
+from cleanset.studies.training.images import FoldData, read_fold
 from cleanset.studies.training.loop import Progress, StateFolder, Trained, train
 from cleanset.studies.training.params import Run, TrainingParams, read_training_params
 from cleanset.studies.training.recipes import AdversarialTraining

@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.studies.training import data, train
-from cleanset.studies.training.folds import read_fold
+from cleanset.studies.training.images import read_fold
 from cleanset.studies.training.params import read_training_params
 from cleanset.studies.training.study import TrainingStudy
 from tests.checkouts import Checkout

@@ -20,8 +20,7 @@ from cleanset.progress import available_cores, tracked
 from cleanset.sets.folder import read_entries, read_regular_file
 from cleanset.studies.robustness.changed_images import FORMATS
 from cleanset.studies.robustness.scenarios.image_masks import MaskedImage, MaskFile, MaskSource, mask_table
-from cleanset.studies.training.folds import folds_table
-from cleanset.studies.training.images import TRAINING_IMAGES, find_images
+from cleanset.studies.training.images import TRAINING_IMAGES, find_images, folds_table
 from cleanset.studies.training.params import TrainingParams, read_training_params
 from cleanset.studies.training.segmentation.label_maps import (
     CLASS_IDS,

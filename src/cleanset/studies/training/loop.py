@@ -18,7 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 from cleanset.errors import CleansetError
 from cleanset.files import remove_abandoned, replacing, sha256
 from cleanset.statistics.seeds import change_seed, image_seed
-from cleanset.studies.training.folds import ALONE, Share
+from cleanset.studies.training.images import ALONE, Share
 from cleanset.studies.training.params import Optimization
 from cleanset.validation import shown
 

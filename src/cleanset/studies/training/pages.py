@@ -22,8 +22,7 @@ from cleanset.studies.robustness.pages import TEMPLATES as ROBUSTNESS_TEMPLATES
 from cleanset.studies.training.experiments import in_order
 from cleanset.studies.training.finished import PARTS, SMOOTHING, FinishedRun, History, Summary, over_folds, smoothed
 from cleanset.studies.training.params import ORIGINAL
-from cleanset.studies.training.segmentation.measures import BACKGROUND_CLASS
-from cleanset.studies.training.segmentation.testing import SHEET_COLUMNS
+from cleanset.studies.training.segmentation.measures import BACKGROUND_CLASS, SHEET_COLUMNS
 from cleanset.studies.training.study import TrainingStudy
 from cleanset.validation import join_names
 

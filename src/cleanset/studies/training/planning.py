@@ -108,7 +108,7 @@ def measured_plan(
 
 def measure(study: "TrainingStudy", params: "TrainingParams", name: str, steps: int) -> Measured:
     """Train the first fold of a run for some steps, and time them. Raises CleansetError as training does."""
-    from cleanset.studies.training.folds import Share, read_fold
+    from cleanset.studies.training.images import Share, read_fold
     from cleanset.studies.training.loop import StateFolder, train
     from cleanset.studies.training.train import deterministic, device_of, task_of
 

@@ -25,7 +25,7 @@ from cleanset.progress import keep_freed_memory, training_bar
 from cleanset.scoring.scorer import arithmetic, choose_devices
 from cleanset.scoring.validity import code_of, library_versions
 from cleanset.studies.training.classification import Classification
-from cleanset.studies.training.folds import ALONE, FoldData, Share, read_fold
+from cleanset.studies.training.images import ALONE, FoldData, Share, read_fold
 from cleanset.studies.training.loop import STATE_FILE, Row, StateFolder, Task, Trained, train
 from cleanset.studies.training.params import Run, read_training_params
 from cleanset.studies.training.study import RunFiles, TrainingStudy

@@ -21,6 +21,9 @@ from cleanset.studies.robustness.scenarios.regression import Regression, regress
 from cleanset.studies.training.params import ORIGINAL, SegmentationMeasures
 from cleanset.studies.training.segmentation.label_maps import IGNORED, Labels
 
+SHEET_COLUMNS: Final = ("scenario", "place", "number", "file", "class_index", "iou", "tile")
+"""The columns of sheets.csv: `place` is best or worst, `number` counts from 1, `tile` is a file beside it."""
+
 COUNTS: Final = ("pixels", "intersection", "union", "boundary_intersection", "boundary_union")
 """The counts of a class: pixels of its label, those in both or either of label map and prediction, and the same of
 the pixels along its boundaries."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
-from cleanset.studies.training.folds import fold_numbers, folds_table, rows_of_fold, set_aside, split_names
+from cleanset.studies.training.images import fold_numbers, folds_table, rows_of_fold, set_aside, split_names
 from tests.properties import examples
 
 CLASSES = [1, 1, 1, 1, 1, 301, 301, 301, 301, 301, 301]

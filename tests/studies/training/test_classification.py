@@ -8,9 +8,8 @@ import torch
 from PIL import Image
 
 from cleanset.files import sha256
-from cleanset.studies.training.batches import Batch, TrainingBatches, shifted_and_mirrored
-from cleanset.studies.training.folds import ALONE, Share
-from cleanset.studies.training.images import TrainingPixels
+from cleanset.studies.training.classification import Batch, TrainingBatches, shifted_and_mirrored
+from cleanset.studies.training.images import ALONE, Share, TrainingPixels
 from cleanset.studies.training.recipes import Standard
 
 pytestmark = pytest.mark.slow
