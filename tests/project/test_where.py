@@ -1,0 +1,57 @@
+"""docs/where.md: every file that it names is there, and every name in it."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+PLACE = re.compile(r"`([a-z_/0-9]+(?:/|\.py|\.md|\.yaml|/VERSION))(?::([\w.]+))?`")
+ASKED = (
+    "the number of images per class for one model", "WebP instead of PNG for crops", "a new metric of the contest",
+    "a new training recipe", "a new layout or naming of the archives", "the order of ties",
+    "one more column in the manifest", "a new hint", "a new distance for attacks", "a new exit from the review page",
+)  # fmt: skip
+
+
+def rows(repository: Path) -> dict[str, list[tuple[str, str]]]:
+    """The files and names of each row, by what it changes."""
+    lines = (repository / "docs" / "where.md").read_text().splitlines()
+    tables = (line.strip("| ").split(" | ") for line in lines if line.startswith("| ") and "to change" not in line)
+    return {cells[0]: PLACE.findall(" | ".join(cells[1:])) for cells in tables}
+
+
+def names_in(path: Path) -> set[str]:
+    """The names that a module defines at its top level, and those that its classes do, as in Entry.row."""
+    found: set[str] = set()
+    for node in ast.parse(path.read_text()).body:
+        for prefix, statement in [
+            ("", node),
+            *((f"{node.name}.", each) for each in getattr(node, "body", ()) if isinstance(node, ast.ClassDef)),
+        ]:
+            if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+                found.add(prefix + statement.name)
+            elif isinstance(statement, ast.Assign | ast.AnnAssign):
+                targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+                found |= {
+                    prefix + each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)
+                }
+    return found
+
+
+def test_every_place_is_there(repository: Path) -> None:
+    missing = []
+    for what, places in rows(repository).items():
+        assert places, what
+        for file, name in places:
+            path = next(
+                (each / file for each in (repository / "src" / "cleanset", repository) if (each / file).exists()), None
+            )
+            if path is None or (name and name not in names_in(path)):
+                missing.append(f"{what}: {file}:{name}")
+    assert missing == []
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_what_is_asked_most_has_a_row(asked: str, repository: Path) -> None:
+    assert any(what.startswith(asked) for what in rows(repository))
