@@ -2,6 +2,7 @@
 
 import io
 import sys
+from contextlib import redirect_stdout
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -201,9 +202,13 @@ def arrays(
 @app.command(rich_help_panel=TOOLS)
 def evaluate(
     images_of: Annotated[
-        str | None,
-        typer.Argument(metavar="SET", help="A role of the edition, the folder of an export, or a folder per wnid."),
-    ] = None,
+        str,
+        typer.Argument(
+            metavar="SET",
+            help="A role of the edition, the folder of an export, a folder per wnid, or a CSV list of images and "
+            "classes, read from the edition.",
+        ),
+    ],
     model: Annotated[
         list[str] | None,
         typer.Option(
@@ -223,10 +228,7 @@ def evaluate(
         str | None,
         typer.Option(help="timm architecture of the weights file."),
     ] = None,
-    images: Annotated[
-        Path | None, typer.Option(help="Instead of a set: a CSV list of images and classes, read from the edition.")
-    ] = None,
-    role: Annotated[str | None, typer.Option(help="With --images: only the rows of this model.")] = None,
+    role: Annotated[str | None, typer.Option(help="With a list: only the rows of this model.")] = None,
     restricted: Annotated[
         bool,
         typer.Option(
@@ -246,7 +248,6 @@ def evaluate(
             help="Write a model card with a model-index for the Hugging Face Hub: a new .md file, or a folder."
         ),
     ] = None,
-    classes: Annotated[int, typer.Option(min=0, help="Number of the hardest classes and confusions to list.")] = 10,
     report: Annotated[
         Path | None, typer.Option(help="Write a static page of the results into this folder, as index.html.")
     ] = None,
@@ -261,13 +262,12 @@ def evaluate(
     """
     from rich.console import Console
 
-    from cleanset.measure import command, terminal
+    from cleanset.measure import command, evaluation, terminal
 
     wanted = command.Wanted(
         images_of,
         model or [],
         architecture,
-        images,
         role,
         precision,
         device,
@@ -277,11 +277,13 @@ def evaluate(
         hub,
         restricted,
     )
-    measured, rows = command.run(Edition(edition), wanted)
+    # what a user's module prints must not stand within the results
+    with redirect_stdout(sys.stderr):
+        measured, rows = command.run(Edition(edition), wanted)
     if as_json:
-        print(command.as_json(measured, rows))
+        print(evaluation.as_json(measured, rows))
     else:
-        Console().print(terminal.as_text(measured, rows, classes), highlight=False)
+        Console().print(terminal.as_text(measured, rows), highlight=False)
 
 
 @app.command(rich_help_panel=TOOLS)
@@ -455,9 +457,6 @@ def pack(
 
 @app.command(rich_help_panel=TOOLS)
 def models(
-    role: Annotated[
-        str | None, typer.Argument(help="With --which: the model of the list; without it, the first from timm.")
-    ] = None,
     edition: Folder = HERE,
     add: Annotated[
         list[str] | None,
@@ -465,20 +464,12 @@ def models(
     ] = None,
     weights: Annotated[
         Path | None,
-        typer.Option(
-            help="With one --add: a local file of weights, to be pinned. "
-            "With --which: a folder of files such as resnet50.tv_in1k.safetensors."
-        ),
+        typer.Option(help="With one --add: a local file of weights, to be pinned."),
     ] = None,
     remove: Annotated[list[str] | None, typer.Option(help="Remove the model of this role from the ensemble.")] = None,
     pin: Annotated[
         bool, typer.Option("--pin", help="Download missing weights, and write the SHA-256 of all into params.yaml.")
     ] = False,
-    which: Annotated[
-        str | None,
-        typer.Option(metavar="timm", help="Rank timm's ResNet-50s by agreement with the published list of a model."),
-    ] = None,
-    download: Annotated[bool, typer.Option("--download", help="With --which: download missing weights, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show, add, remove or pin the models of an edition.
@@ -486,25 +477,12 @@ def models(
     Shows source, preprocessing and weights, with the SHA-256 of the weights
     on disk, in params.yaml and in the stored scores; then the further models
     of the study of robustness, with the corruptions they were trained on.
-
-    With --which timm: scores the images of a published list with every
-    ResNet-50 of timm whose weights are available, to find the list's model.
     """
     from rich.console import Console
 
     from cleanset.scoring import ensemble
 
     here = Edition(edition)
-    if which is not None:
-        if add or remove or pin:
-            raise CleansetError("models: --which with --add, --remove or --pin; expected one of them at a time")
-        from cleanset.measure.compare import checkpoints
-
-        ranking = checkpoints.run(here, which, role, weights, download)
-        typer.echo(checkpoints.as_json(ranking) if as_json else checkpoints.as_text(ranking))
-        return
-    if role is not None or download:
-        raise CleansetError("models: a ROLE or --download without --which; expected --which timm with them")
     if add or remove or weights:
         for line in ensemble.change(here, add or [], weights, remove or []):
             typer.echo(line, err=True)
@@ -639,12 +617,23 @@ def extra_of(module: str, command: str = "") -> str:
     return next((extra for extra, modules in EXTRAS.items() if module.partition(".")[0] in modules), others)
 
 
+MOVED = {
+    ("evaluate", "--images"): "name the list in place of the set",
+    ("evaluate", "--classes"): "--json and --report list more classes",
+    ("models", "--which"): "in a checkout: make bench NAME=checkpoints OPTIONS='ROLE --edition FOLDER'",
+}
+"""Options of earlier versions by command, and what to type now."""
+
+
 def main() -> None:
     """Run the command line; a problem that a user can fix becomes one line and exit code 1."""
     for stream in (sys.stdout, sys.stderr):
         # a name of a file may hold what the terminal's encoding lacks, or bytes that are no text
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
+    for (command, option), now in MOVED.items():
+        if sys.argv[1:2] == [command] and option in {each.partition("=")[0] for each in sys.argv[2:]}:
+            sys.exit(f"error: {command} {option}: not an option any more; {now}")
     try:
         app()
     except ModuleNotFoundError as error:

@@ -4,10 +4,12 @@ import importlib
 import json
 import math
 import shutil
+import sys
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -15,13 +17,16 @@ from huggingface_hub import ModelCard
 from rich.console import Console
 from safetensors.torch import save_file
 
+from cleanset.cli import main
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.measure import command
-from cleanset.measure.command import MeasuredModel, Wanted, as_json, run
+from cleanset.measure.command import Wanted, run
 from cleanset.measure.comparability import ComparabilityCard, first_difference
 from cleanset.measure.compare.result_files import RESULTS
+from cleanset.measure.evaluation import MeasuredModel, as_json
+from cleanset.measure.evaluation import card as card_of
+from cleanset.measure.function import evaluate
 from cleanset.measure.measures import Accuracy, Confusion, Measures
 from cleanset.measure.run import PREDICTIONS
 from cleanset.measure.sets import EvaluationSet, Item
@@ -29,7 +34,9 @@ from cleanset.measure.specs import file_stems
 from cleanset.measure.terminal import as_text
 from cleanset.sets.folder import read_entries
 from cleanset.tables import read_table, write_table
+from cleanset.vocabulary import TIERS
 from tests.checkouts import Checkout
+from tests.measure.compare.command import cleanset
 from tests.measure.conftest import draw
 from tests.scoring.networks import random_resnet50
 from tests.ten_images import id_of
@@ -57,7 +64,7 @@ def test_three_images_by_their_colour(mine: str, folder: Path) -> None:
     assert row.measures.tiers == {}
     assert row.measures.top5 == Accuracy(3, 3)
     assert row.measures.mean_confidence == pytest.approx((2 * SURE + 0.001) / 3, rel=1e-6)
-    digest = command.card(images, [row]).short_digest
+    digest = card_of(images, [row]).short_digest
     assert printed(images, [row]) == (
         "../set: 3 images, 2 classes\n"
         "no manifest: which images these are was not checked\n\n"
@@ -102,7 +109,7 @@ def test_the_comparability_card(mine: str, folder: Path, edition: Edition, tmp_p
         return sha256(bytes(colour) * 120)
 
     images, rows = run(NOWHERE, Wanted(str(folder), [f"{mine}:colours", f"{mine}:named"], out=tmp_path / "out"))
-    card = command.card(images, rows)
+    card = card_of(images, rows)
     assert card.pixels_sha256 == sha256("\n".join(sorted(f"{index} {solid(each)}" for index, each in pixels)).encode())
     assert card.images.manifest_sha256 is None
     colours, named = card.models.values()
@@ -115,17 +122,68 @@ def test_the_comparability_card(mine: str, folder: Path, edition: Edition, tmp_p
     record = json.loads(path.read_text())
     path.write_text(json.dumps({key: record[key] for key in record if key not in ("pixels_sha256",)}))
     again = run(NOWHERE, Wanted(str(folder), [f"{mine}:named"], out=tmp_path / "out"))
-    assert command.card(*again).digest == card.digest
+    assert card_of(*again).digest == card.digest
     renamed = tmp_path / "renamed"
     shutil.copytree(folder, renamed)
     (renamed / "n01440764" / "red.png").rename(renamed / "n01440764" / "first.png")
-    assert command.card(*run(NOWHERE, Wanted(str(renamed), [f"{mine}:named"]))).digest == card.digest
+    assert card_of(*run(NOWHERE, Wanted(str(renamed), [f"{mine}:named"]))).digest == card.digest
     draw(renamed / "n01440764" / "first.png", (254, 0, 0))
-    other = command.card(*run(NOWHERE, Wanted(str(renamed), [f"{mine}:named"])))
+    other = card_of(*run(NOWHERE, Wanted(str(renamed), [f"{mine}:named"])))
     assert first_difference(card, other) == ("images", *(f"{each.images.sha256[:12]}…" for each in (card, other)))
     export = edition.export("standard")
-    of_export = command.card(*run(NOWHERE, Wanted(str(export), [f"{mine}:named"])))
+    of_export = card_of(*run(NOWHERE, Wanted(str(export), [f"{mine}:named"])))
     assert of_export.images.manifest_sha256 == sha256((export / "manifest.csv").read_bytes())
+
+
+def test_what_limits_a_set_is_said_with_its_results(mine: str, edition: Edition, tmp_path: Path) -> None:
+    """Images that nobody has reviewed, on the terminal, in the JSON, on the page and on the card of a model."""
+    folder = tmp_path / "set"
+    shutil.copytree(edition.export("standard"), folder)
+    (folder / "croissant.json").unlink()
+    manifest = folder / "manifest.csv"
+    table = pd.read_csv(manifest, dtype=str, keep_default_na=False).assign(reviewers="0")
+    manifest.write_text(table.to_csv(index=False, lineterminator="\n"))
+    hub, page = tmp_path / "card.md", tmp_path / "page"
+    images, rows = run(NOWHERE, Wanted(str(folder), [f"{mine}:named"], hub=hub, report=page))
+    (notice,) = (note for note in images.notes if "no reviewer" in note)
+    assert notice in " ".join(printed(images, rows, 200).split())
+    assert notice in json.loads(as_json(images, rows))["set"]["notes"]
+    assert notice in (page / "index.html").read_text()
+    assert f"- {notice}\n" in hub.read_text()
+
+
+def test_a_callable_and_a_file_have_the_card_of_the_command(mine: str, folder: Path, tmp_path: Path) -> None:
+    """They are ranked together, although nobody knows the pixels of predictions made elsewhere."""
+    (tmp_path / "p.csv").write_text("image,class_index\nred,0\nblue,0\ngreen,1\n")
+    images, rows = run(NOWHERE, Wanted(str(folder), [f"{mine}:named"]))
+    of_file = card_of(*run(NOWHERE, Wanted(str(folder), [], predictions=[str(tmp_path / "p.csv")])))
+    assert of_file.pixels_sha256 is None
+    assert of_file.digest == card_of(images, rows).digest
+    assert of_file.digest == evaluate(np.array([0, 0, 1]), folder).as_dict()["comparability"]["digest"]
+
+
+@pytest.mark.parametrize(("package", "option"), [("jinja2", "report"), ("pyarrow", "predictions")])
+def test_a_small_package_that_is_missing_is_named(
+    package: str, option: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not an extra of some gigabytes."""
+    csv, parquet = tmp_path / "p.csv", tmp_path / "p.parquet"
+    csv.write_text("image,class_index\nred,0\nblue,0\ngreen,1\n")
+    parquet.write_bytes(b"")
+    monkeypatch.setitem(sys.modules, package, None)
+    for module in ("cleanset.measure.page", "cleanset.tables"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    predictions = [str(parquet if option == "predictions" else csv)]
+    with pytest.raises(CleansetError, match=f"needs {package}, which is not installed: pip install {package}$"):
+        run(NOWHERE, Wanted(str(folder), [], predictions=predictions, report=tmp_path if option == "report" else None))
+
+
+def test_json_holds_nothing_that_the_model_prints(mine: str, folder: Path) -> None:
+    with Path("mine.py").open("a") as file:
+        file.write("print('imported')\ndef loud(): return Changed(lambda logits: print('ran') or logits), small\n")
+    done = cleanset("evaluate", str(folder), "--model", "mine:loud", "--json", cwd=Path.cwd())
+    assert json.loads(done.stdout)["models"][0]["model"] == "mine:loud"
+    assert {"imported", "ran"} <= set(done.stderr.split())
 
 
 def test_a_card_for_the_hub(mine: str, folder: Path, tmp_path: Path) -> None:
@@ -214,9 +272,7 @@ def test_below_float64_it_says_how_far_it_is(mine: str, folder: Path, capsys: py
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        (Wanted(None, ["a:b"]), "evaluate: neither a set and --images; expected one of the two"),
-        (Wanted("x", ["a:b"], images=Path("l.csv")), "evaluate: both a set and --images; expected one of the two"),
-        (Wanted("x", ["a:b"], role="standard"), "--role standard: goes with --images"),
+        (Wanted("x", ["a:b"], role="standard"), "--role standard: the rows of a list; x is no list"),
         (Wanted("x", ["a:b"], precision="half"), "--precision: expected 'float64', .*; found 'half'"),
         (Wanted("x", ["a:b"], device="tpu"), "--device: .*found 'tpu'"),
         (Wanted("x", ["a:b"], out=Path(__file__)), "test_command.py: a file; expected a folder, new or of an earlier"),
@@ -227,11 +283,25 @@ def test_what_cannot_be_measured(wanted: Wanted, message: str) -> None:
         run(NOWHERE, wanted)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "now"),
+    [
+        (("evaluate", "--images", "l.csv"), "evaluate --images: not an option any more; name the list in place of"),
+        (("evaluate", "standard", "--classes=3"), "evaluate --classes: not an option any more; --json and --report"),
+        (("models", "--which", "timm"), "models --which: not an option any more; in a checkout: make bench NAME=check"),
+    ],
+)
+def test_an_option_of_an_earlier_version(arguments: tuple[str, ...], now: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["cleanset", *arguments])
+    with pytest.raises(SystemExit, match=f"^error: {now}"):
+        main()
+
+
 def test_a_list_of_an_edition(mine: str, edition: Edition, tmp_path: Path) -> None:
     path = tmp_path / "list.csv"
     path.write_text(f"image_id,class_index\n{id_of(1)},0\n{id_of(4)},278\n")
     shutil.copytree(edition.folder, tmp_path / "edition")
-    images, (row,) = run(Edition(tmp_path / "edition"), Wanted(None, [f"{mine}:keras"], images=path))
+    images, (row,) = run(Edition(tmp_path / "edition"), Wanted(str(path), [f"{mine}:keras"]))
     assert row.measures.overall.images == 2
     assert f"SHA-256 of every image as in {tmp_path}/edition/data/index.parquet" in printed(images, [row], 400)
 
@@ -254,6 +324,16 @@ def leaderboard(models: int) -> tuple[EvaluationSet, list[MeasuredModel]]:
         correct = {item.file: item.class_index == 1 or int(item.file) < number for item in items}
         rows.append(MeasuredModel(name, measures, {}, None, correct))
     return EvaluationSet("standard", "export", items, lambda _: b"", "the manifest"), rows
+
+
+def test_five_tiers_fit_into_80_columns() -> None:
+    """Every accuracy is printed whole."""
+    images, (row,) = leaderboard(1)
+    tiers = {tier: Accuracy(1000, 900 + number) for number, tier in enumerate(TIERS)}
+    text = printed(images, [replace(row, measures=replace(row.measures, tiers=tiers))])
+    assert max(map(len, text.splitlines())) <= 80
+    assert all(f"{90 + number / 10:.2f} %" in text for number in range(len(TIERS)))
+    assert all(tier in text for tier in TIERS)
 
 
 @pytest.mark.parametrize(("models", "last"), [(1, "n01440764 tench 10 0 %"), (8, "n01440764 tench 10 35 %")])

@@ -174,6 +174,15 @@ def test_what_is_not_a_card(content: object) -> None:
         ComparabilityCard.from_json(content)
 
 
+def test_a_card_of_an_earlier_version_is_read() -> None:
+    """Its digest has the pixels; of accuracies today's has not."""
+    card = clean_card([(0, A)], B, CardInterval(kind="Wilson", level=0.95), {"mine": MODEL})
+    assert card.digest == card.model_copy(update={"pixels_sha256": None}).digest
+    earlier = card._with_checksum(card._digest(has_pixels=True))
+    assert earlier["digest"] != card.digest
+    assert ComparabilityCard.from_json(earlier) == card
+
+
 @given(st.lists(st.tuples(st.integers(0, 999), st.sampled_from([A, B, C, D])), min_size=1), st.randoms())
 def test_the_digest_of_images(images: list[tuple[int, str]], random: Any) -> None:
     """Their order does not matter; one more or another class does."""

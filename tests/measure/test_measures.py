@@ -13,6 +13,7 @@ from cleanset.measure.measures import (
     Accuracy,
     Bin,
     Confusion,
+    Renumbering,
     calibration_bins,
     expected_calibration_error,
     measures,
@@ -84,3 +85,35 @@ def test_the_calibration_error_is_that_of_its_authors(rows: list[tuple[float, bo
     confidences, correct = zip(*rows, strict=True)
     found = expected_calibration_error(list(calibration_bins(confidences, correct)))
     assert found == pytest.approx(ece_of_guo(confidences, correct), abs=1e-12)
+
+
+def predicted(labels: Sequence[int], predictions: Sequence[int]) -> pd.DataFrame:
+    frame = pd.DataFrame({"class_index": labels, "tier": None, "prediction": predictions})
+    return frame.assign(correct=frame["prediction"] == frame["class_index"])
+
+
+def test_classes_that_are_numbered_otherwise_are_found() -> None:
+    """Ten classes of six images; the model is a sixth of the time mistaken, and counts from 1, or alphabetically."""
+    labels = [label for label in range(10) for _ in range(6)]
+    answers = [label if place else 500 for label in range(10) for place in range(6)]
+    assert measures(predicted(labels, answers)).renumbered is None
+    found = measures(predicted(labels, [each + 1 for each in answers]))
+    assert found.overall.is_at_chance
+    assert found.renumbered == Renumbering(Accuracy(30, 30), 1)
+    shuffled = [137 * each % 1000 + 20 for each in answers]
+    assert measures(predicted(labels, shuffled)).renumbered == Renumbering(Accuracy(30, 30), None)
+
+
+@pytest.mark.parametrize("kind", ["random", "constant", "one image a class", "few"])
+def test_no_renumbering_explains_chance(kind: str) -> None:
+    labels = [label for label in range(100) for _ in range(3)]
+    answers = {
+        "random": np.random.default_rng(0).integers(100, 1000, len(labels)).tolist(),
+        "constant": [999] * len(labels),
+        "one image a class": [label + 200 for label in range(100)],
+        "few": [500] * 5,
+    }[kind]
+    labels = list(range(100)) if kind == "one image a class" else labels[: len(answers)]
+    found = measures(predicted(labels, answers))
+    assert found.renumbered is None
+    assert found.overall.is_at_chance == (kind != "few")

@@ -11,10 +11,10 @@ import torch
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.measure.command import Wanted, content, run
+from cleanset.measure.command import Wanted, run
+from cleanset.measure.evaluation import content, notes_of
 from cleanset.measure.sets import open_set
 from cleanset.measure.specs import ModuleModel
-from cleanset.measure.terminal import notes_of
 from cleanset.measure.user_model import load_module, tensors_sha256
 from cleanset.scoring.decoding import pixels_of
 from tests.measure.conftest import COLOURS
@@ -122,7 +122,7 @@ def test_a_model_that_is_not_deterministic_is_named(name: str, mine: str, folder
         "mine:colours": True,
     }
     note = f"mine:{name} is not deterministic: the same images got other scores in a second run or another batch"
-    assert notes_of(rows) == [f"{note}, so its numbers vary"]
+    assert [notes_of(row) for row in rows] == [[f"{note}, so its numbers vary"], []]
     assert note in (tmp_path / "page" / "index.html").read_text()
 
 

@@ -1,35 +1,18 @@
 """The command `evaluate`: from names on the command line to the measures of each model, as tables or JSON."""
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-import pandas as pd
 from pydantic import ValidationError
 
-from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import Params, Score, read_params
 from cleanset.edition.paths import Edition
-from cleanset.errors import CleansetError, reason
+from cleanset.errors import CleansetError, needing, reason
 from cleanset.files import write_text
-from cleanset.measure.comparability import CardInterval, ComparabilityCard, card_model, clean_card
 from cleanset.measure.compare.model_index import check_hub, write_hub
 from cleanset.measure.compare.result_files import RESULTS, parse_results
-from cleanset.measure.measures import (
-    CORRECTION,
-    INTERVAL,
-    TEST,
-    Accuracy,
-    Answers,
-    Bin,
-    Confusion,
-    Measures,
-    Pair,
-    measures,
-    pairs_of,
-)
+from cleanset.measure.evaluation import MeasuredModel, as_json, content, measured
 from cleanset.measure.prediction_files import (
     PredictionsFile,
     parse_prediction_files,
@@ -39,135 +22,8 @@ from cleanset.measure.prediction_files import (
 from cleanset.measure.sets import EvaluationSet, open_list, open_set
 from cleanset.measure.specs import EXPECTED, Spec, file_stems, parse_specs
 from cleanset.progress import cache_folder
+from cleanset.sets.manifest import MANIFEST
 from cleanset.validation import first_problem
-
-CALIBRATION = "ECE of Guo et al. 2017, 15 bins of equal width"
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredModel:
-    """A model with its measures; `record` says what its predictions were computed with, `path` where they are.
-
-    `correct`: whether each image is classified correctly, by file.
-    """
-
-    name: str
-    measures: Measures
-    record: dict[str, Any]
-    path: Path | None
-    correct: dict[str, bool]
-
-    @property
-    def is_deterministic(self) -> bool | None:
-        """Whether two runs over the same images gave the same scores; None for predictions made elsewhere."""
-        return self.record.get("deterministic")
-
-
-def by_accuracy(rows: Sequence[MeasuredModel]) -> list[MeasuredModel]:
-    """The models by accuracy, the highest first; equal ones in the order in which they were given."""
-    return sorted(rows, key=lambda row: -row.measures.overall.share)
-
-
-def pairs(rows: Sequence[MeasuredModel]) -> list[Pair]:
-    """Every two models, the more accurate one first."""
-    return pairs_of([Answers(row.name, row.correct) for row in by_accuracy(rows)])
-
-
-def as_json(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> str:
-    """The set, and every model with all of its measures, by accuracy."""
-    return json.dumps(content(images, rows), indent=2)
-
-
-def content(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> dict[str, Any]:
-    """The content of the JSON; shares and confidences are between 0 and 1."""
-    return {
-        "set": {
-            "name": images.name,
-            "kind": images.kind,
-            "images": len(images.items),
-            "classes": len({item.class_index for item in images.items}),
-            "checked_against": images.checked,
-            "notes": list(images.notes),
-        },
-        "interval": "Wilson, 95 %",
-        "comparability": card(images, rows).as_json(),
-        "models": [_model(row) for row in by_accuracy(rows)],
-        "pairs": {
-            "test": TEST,
-            "interval": INTERVAL,
-            "correction": CORRECTION,
-            "of": [_pair(pair) for pair in pairs(rows)],
-        },
-    }
-
-
-def card(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> ComparabilityCard:
-    """The comparability card of the measures on a set."""
-    # of predictions made elsewhere the record has none
-    pixels = next(filter(None, (row.record.get("pixels_sha256") for row in rows)), None)
-    return clean_card(
-        [(item.class_index, item.sha256) for item in images.items],
-        pixels,
-        CardInterval(kind="Wilson", level=0.95),
-        {row.name: card_model(row.record) for row in rows},
-        images.manifest_sha256,
-        of_predictions=images.predicted_classes,
-    )
-
-
-def _model(row: MeasuredModel) -> dict[str, Any]:
-    measures, record = row.measures, row.record
-    # predictions made elsewhere have the digest of their file instead
-    kept = ("source_sha256", "preprocessing", "weights_sha256", "precision", "against_float64", "versions")
-    return {
-        "model": row.name,
-        **_accuracy(measures.overall),
-        "top5": None if measures.top5 is None else _accuracy(measures.top5),
-        "mean_confidence": measures.mean_confidence,
-        "calibration": None if measures.bins is None else _calibration(measures, measures.bins),
-        "tiers": {tier: _accuracy(accuracy) for tier, accuracy in measures.tiers.items()},
-        "classes": {wnids()[each]: _accuracy(accuracy) for each, accuracy in measures.classes.items()},
-        "confusions": [_confusion(each) for each in measures.confusions],
-        "deterministic": row.is_deterministic,
-        **{key: record.get(key) for key in kept},
-        "predictions": None if row.path is None else row.path.name,
-    }
-
-
-def _calibration(measures: Measures, bins: Sequence[Bin]) -> dict[str, Any]:
-    return {"definition": CALIBRATION, "error": measures.calibration_error, "bins": [asdict(each) for each in bins]}
-
-
-def _confusion(confusion: Confusion) -> dict[str, Any]:
-    return {
-        "wnid": wnids()[confusion.label],
-        "predicted": wnids()[confusion.prediction],
-        "images": confusion.images,
-    }
-
-
-def _pair(pair: Pair) -> dict[str, Any]:
-    return {
-        "first": pair.first,
-        "second": pair.second,
-        "difference": pair.counts.difference,
-        "interval": list(pair.interval),
-        "p": pair.p,
-        "p_holm": pair.p_holm,
-        "both": pair.counts.both,
-        "neither": pair.counts.neither,
-        "only_first": list(pair.only_first),
-        "only_second": list(pair.only_second),
-    }
-
-
-def _accuracy(accuracy: Accuracy) -> dict[str, Any]:
-    return {
-        "images": accuracy.images,
-        "correct": accuracy.correct,
-        "accuracy": accuracy.share,
-        "interval": list(accuracy.interval),
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,12 +37,11 @@ class ModelsToRun:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A request to measure models, as named on the command line, on a set or on the images of a list."""
+    """A request to measure models, as named on the command line, on a set or on the images of a list (.csv)."""
 
-    name: str | None
+    name: str
     models: Sequence[str]
     architecture: str | None = None
-    images: Path | None = None
     role: str | None = None
     precision: str | None = None
     device: str | None = None
@@ -228,8 +83,9 @@ def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredM
     asked = wanted.models_to_run(edition)
     files = parse_prediction_files(wanted.predictions, wanted.models)
     if wanted.report is not None:
-        # needs jinja2: whether that is there shows before anything is computed
-        from cleanset.measure.page import write_page
+        # before anything is computed
+        with needing("jinja2", f"--report {wanted.report}"):
+            from cleanset.measure.page import write_page
     images = _images(edition, wanted, asked.roles)
     if wanted.restricted:
         images = restricted_set(images)
@@ -284,21 +140,13 @@ def _given(files: Sequence[PredictionsFile], images: EvaluationSet, wanted: Want
     return rows
 
 
-def measured(name: str, predictions: pd.DataFrame, record: dict[str, Any], path: Path | None = None) -> MeasuredModel:
-    """The measures of predictions that have the columns of `checked_table`."""
-    correct = dict(zip(predictions["file"].tolist(), map(bool, predictions["correct"]), strict=True))
-    return MeasuredModel(name, measures(predictions), record, path, correct)
-
-
 def _images(edition: Edition, wanted: Wanted, roles: Sequence[str]) -> EvaluationSet:
-    if (wanted.name is None) == (wanted.images is None):
-        found = "neither" if wanted.name is None else "both"
-        raise CleansetError(f"evaluate: {found} a set and --images; expected one of the two")
-    if wanted.images is not None:
-        return open_list(wanted.images, edition, wanted.role)
+    path = Path(wanted.name)
+    if wanted.name not in roles and path.suffix == ".csv" and path.name != MANIFEST:
+        return open_list(path, edition, wanted.role)
     if wanted.role is not None:
-        raise CleansetError(f"--role {wanted.role}: goes with --images; expected the role as the set")
-    return open_set(str(wanted.name), edition, roles)
+        raise CleansetError(f"--role {wanted.role}: the rows of a list; {wanted.name} is no list (.csv)")
+    return open_set(wanted.name, edition, roles)
 
 
 def score_settings(params: Params | None, precision: str | None, device: str | None) -> Score:

@@ -18,8 +18,8 @@ from rich.console import Console
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
-from cleanset.errors import CleansetError, reason
-from cleanset.measure.command import MeasuredModel, as_json, content, measured
+from cleanset.errors import CleansetError, needing, reason
+from cleanset.measure.evaluation import MeasuredModel, as_json, content, measured
 from cleanset.measure.measures import Answers, Pair, pairs_of
 from cleanset.measure.prediction_files import ENDINGS, read_predictions
 from cleanset.measure.prediction_tables import checked_array, checked_table, scored_table
@@ -60,7 +60,7 @@ class Results:
 
         console = Console(width=WIDTH, color_system=None)
         with console.capture() as printed:
-            console.print(as_text(self.images, [self.model], 10), highlight=False)
+            console.print(as_text(self.images, [self.model]), highlight=False)
         return printed.get()
 
     @property
@@ -107,7 +107,8 @@ class Results:
 
     def write_page(self, folder: str | Path, *others: "Results") -> None:
         """Write the page of `--report` into a folder, with these and other results on the same images."""
-        from cleanset.measure.page import write_page
+        with needing("jinja2", "write_page"):
+            from cleanset.measure.page import write_page
 
         names = [self.model.name, *(other.model.name for other in others)]
         if len(set(names)) < len(names):

@@ -12,9 +12,16 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
+from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.statistics.paired import PairedCounts, difference_interval, holm, mcnemar_p, wilson
 from cleanset.vocabulary import TIERS
 
+MIN_FOR_CHANCE = 20
+"""Images below which an accuracy is not called at chance: of fewer, a poor model may classify none correctly."""
+MIN_EXPLAINED = 0.05
+"""Accuracy above that of the most frequent class that a renumbering has to reach."""
+OFFSET_SHARE = 0.9
+"""Share of the renumbered classes that one offset has to explain."""
 BINS = 15
 """Bins of confidence for the calibration error, all of the same width."""
 
@@ -35,6 +42,11 @@ class Accuracy:
     def interval(self) -> tuple[float, float]:
         """The 95 % interval of the share."""
         return wilson(self.correct, self.images)
+
+    @property
+    def is_at_chance(self) -> bool:
+        """Whether the share is no higher than that of guessing one of ImageNet's classes."""
+        return self.images >= MIN_FOR_CHANCE and self.interval[0] <= 1 / CLASSES
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +70,17 @@ class Confusion:
 
 
 @dataclass(frozen=True, slots=True)
+class Renumbering:
+    """A one-to-one renumbering of the predicted classes, fitted to half of the images, and the accuracy of the others.
+
+    `offset`: what was added to nearly every label; None where no single number was.
+    """
+
+    accuracy: Accuracy
+    offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Measures:
     """The measures of one model on one set.
 
@@ -65,7 +88,8 @@ class Measures:
     `mean_confidence` is the mean probability of the top-1 class, correct or not, and `bins` are BINS bins of it; None
     where no probabilities are known. `tiers` has the tiers that have images, in the order in which classes are filled;
     none where the set has no tiers. `classes` has the classes that have images, by class index, sorted. `confusions`
-    has all pairs of a label and another prediction, the most frequent first, then by label and prediction.
+    has all pairs of a label and another prediction, the most frequent first, then by label and prediction. `renumbered`
+    explains an accuracy at chance; None where nothing does.
     """
 
     overall: Accuracy
@@ -75,6 +99,7 @@ class Measures:
     tiers: dict[str, Accuracy]
     classes: dict[int, Accuracy]
     confusions: tuple[Confusion, ...]
+    renumbered: Renumbering | None = None
 
     @property
     def calibration_error(self) -> float | None:
@@ -89,9 +114,10 @@ def measures(predictions: pd.DataFrame) -> Measures:
     """
     confidences = predictions["confidence"].astype("float64").tolist() if "confidence" in predictions else None
     correct = predictions["correct"].tolist()
+    overall = Accuracy(len(correct), sum(correct))
     tiers = {str(tier): accuracy for tier, accuracy in _by(predictions, "tier")}
     return Measures(
-        Accuracy(len(correct), sum(correct)),
+        overall,
         _top5(predictions) if "top5_class" in predictions else None,
         # fsum rounds once, so that the order of the images does not matter
         None if confidences is None else math.fsum(confidences) / len(correct),
@@ -99,7 +125,32 @@ def measures(predictions: pd.DataFrame) -> Measures:
         {tier: tiers[tier] for tier in TIERS if tier in tiers},
         {int(str(each)): accuracy for each, accuracy in _by(predictions, "class_index")},
         tuple(_confusions(predictions)),
+        _renumbering(predictions) if overall.is_at_chance else None,
     )
+
+
+def _renumbering(predictions: pd.DataFrame) -> Renumbering | None:
+    """The renumbering of classes under which the predictions are far better than by chance; None if there is none."""
+    labels, predicted = predictions["class_index"].to_numpy(), predictions["prediction"].to_numpy()
+    fitted = (predictions.groupby("class_index").cumcount() % 2 == 0).to_numpy()
+    counts = Counter(zip(labels[fitted].tolist(), predicted[fitted].tolist(), strict=True))
+    prediction_of: dict[int, int] = {}
+    taken: set[int] = set()
+    for (label, prediction), _ in sorted(counts.items(), key=lambda each: (-each[1], each[0])):
+        if label not in prediction_of and prediction not in taken:
+            prediction_of[label] = prediction
+            taken.add(prediction)
+    others = labels[~fitted]
+    expected = np.array([prediction_of.get(label, -1) for label in others.tolist()])
+    if not len(others):
+        return None
+    found = Accuracy(len(others), int((expected == predicted[~fitted]).sum()))
+    # a model that always gives the same answer is as good as the largest class is frequent
+    largest = max(Counter(labels.tolist()).values()) / len(labels)
+    if found.interval[0] <= MIN_EXPLAINED + largest:
+        return None
+    offset, times = Counter(prediction - label for label, prediction in prediction_of.items()).most_common(1)[0]
+    return Renumbering(found, offset if times >= OFFSET_SHARE * len(prediction_of) else None)
 
 
 def _by(predictions: pd.DataFrame, column: str) -> Iterator[tuple[object, Accuracy]]:

@@ -9,10 +9,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 import cleanset.report
 from cleanset.dataset.ilsvrc import class_names
 from cleanset.files import write_text
-from cleanset.measure.command import MeasuredModel, by_accuracy, pairs
+from cleanset.measure.evaluation import MeasuredModel, by_accuracy, notes_of, pairs
 from cleanset.measure.measures import Bin
 from cleanset.measure.sets import EvaluationSet
-from cleanset.measure.terminal import about, confusion_counts, hardest_classes, notes_of, percent, shown_p
+from cleanset.measure.terminal import about, confusion_counts, hardest_classes, percent, shown_p
 
 TEMPLATES = (Path(__file__).parent / "templates", Path(cleanset.report.__file__).parent / "templates")
 """The page's own template, and those of the report with the style."""
@@ -64,7 +64,7 @@ def page(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> str:
     order, every = by_accuracy(rows), pairs(rows)
     return environment.get_template("evaluation.html").render(
         about=about(images),
-        notes=[*images.notes, *notes_of(order)],
+        notes=[*images.notes, *(note for row in order for note in notes_of(row))],
         set_name=images.name,
         models=order,
         rank_of={row.name: rank for rank, row in enumerate(order, start=1)},

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from cleanset.errors import CleansetError, reason
+from cleanset.errors import CleansetError, needing, reason
 from cleanset.files import read_bytes, sha256, write_text
 from cleanset.measure.prediction_tables import (
     CLASS_COLUMNS,
@@ -116,8 +116,8 @@ def _csv(data: bytes, path: Path) -> tuple[dict[str, list[Any]], list[int]]:
 
 
 def _parquet(path: Path) -> dict[str, list[Any]]:
-    # needs pyarrow, which a CSV file does without
-    from cleanset.tables import parquet_content
+    with needing("pyarrow", str(path)):  # a CSV file does without it
+        from cleanset.tables import parquet_content
 
     try:
         table = parquet_content(path)

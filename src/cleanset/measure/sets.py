@@ -18,7 +18,8 @@ from cleanset.errors import CleansetError, reason
 from cleanset.files import read_text, sha256
 from cleanset.images.codec import Source, decode
 from cleanset.progress import available_cores, tracked
-from cleanset.sets.folder import read_entries, read_image, read_regular_file
+from cleanset.sets.description import notices_of
+from cleanset.sets.folder import read_entries, read_image, read_regular_file, read_release
 from cleanset.sets.manifest import MANIFEST, Entry, file_name
 from cleanset.validation import shown
 from cleanset.vocabulary import TIERS
@@ -125,10 +126,11 @@ def _export(name: str, folder: Path) -> EvaluationSet:
 
     items = _each(check, entries)
     read = FolderImages(folder, {item.file: item.sha256 for item in items})
-    note = f"chosen among the images that {entries[0].model} classifies correctly"
+    chosen = f"chosen among the images that {entries[0].model} classifies correctly"
+    notes = [chosen, *notices_of(entries, read_release(folder))]
     order = [entry.file for entry in listed]
     manifest = sha256(read_regular_file(folder / MANIFEST))
-    return EvaluationSet(name, "export", items, read, "the manifest", [note], order, manifest)
+    return EvaluationSet(name, "export", items, read, "the manifest", notes, order, manifest)
 
 
 def _image_folder(name: str, folder: Path) -> EvaluationSet:

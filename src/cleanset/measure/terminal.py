@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cleanset.dataset.ilsvrc import class_names, wnids
-from cleanset.measure.command import MeasuredModel, by_accuracy, card, pairs
+from cleanset.measure.evaluation import MeasuredModel, by_accuracy, card, notes_of, pairs
 from cleanset.measure.measures import Pair
 from cleanset.measure.sets import EvaluationSet
 
@@ -19,11 +19,11 @@ MEANING = (
 MEANING_OF_PAIRS = "Difference in percentage points, interval: Newcombe's for pairs. p: McNemar's exact test"
 
 
-def as_text(images: EvaluationSet, rows: Sequence[MeasuredModel], most: int) -> Group:
+def as_text(images: EvaluationSet, rows: Sequence[MeasuredModel], most: int = 10) -> Group:
     """The set, the models by accuracy, and the `most` hardest classes; fits into 80 columns."""
     order = by_accuracy(rows)
     parts: list[RenderableType] = [
-        *map(Text, (*about(images), *images.notes, *notes_of(order))),
+        *map(Text, (*about(images), *images.notes, *(note for row in order for note in notes_of(row)))),
         Text(),
         _leaderboard(order),
     ]
@@ -36,16 +36,6 @@ def as_text(images: EvaluationSet, rows: Sequence[MeasuredModel], most: int) -> 
         parts += [Text(), _classes(order, hardest)]
         parts += [Text(), _confusions(order, most)]
     return Group(*parts, Text(), *map(Text, meanings(order)), Text(card(images, rows).line))
-
-
-def notes_of(rows: Sequence[MeasuredModel]) -> list[str]:
-    """Notes on single models, for readers of their measures."""
-    return [
-        f"{row.name} is not deterministic: the same images got other scores in a second run or another batch, so its "
-        "numbers vary"
-        for row in rows
-        if row.is_deterministic is False
-    ]
 
 
 def meanings(rows: Sequence[MeasuredModel]) -> list[str]:
@@ -103,7 +93,7 @@ def _tiers(order: Sequence[MeasuredModel]) -> Table:
     table.add_column("accuracy by tier", no_wrap=True, overflow="ellipsis", min_width=16)
     tiers = order[0].measures.tiers
     for tier, accuracy in tiers.items():
-        table.add_column(f"{tier} ({accuracy.images:,})", justify="right", no_wrap=True)
+        table.add_column(f"{tier}\n({accuracy.images:,})", justify="right", no_wrap=True)
     for rank, row in enumerate(order, start=1):
         shares = (percent(row.measures.tiers[tier].share) for tier in tiers)
         table.add_row(str(rank), Text(row.name), *shares)

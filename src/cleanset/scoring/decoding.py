@@ -7,6 +7,7 @@ so that a worker process starts in a second.
 """
 
 import signal
+import sys
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -165,6 +166,7 @@ def _fill(
 ) -> None:
     """The worker process: decode the requested images into their places, until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and closes the pipe
+    sys.stdout = sys.stderr  # what a user's preprocessing prints must not stand within --json
     memory = np.frombuffer(raw, np.uint8).reshape(shape)
     while True:
         try:

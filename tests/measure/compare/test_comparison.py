@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.measure.compare.releases import ManifestChange, compare_exports
-from cleanset.measure.compare.scores import ClassChange, compare_sets
+from cleanset.measure.compare.report import ClassChange, compare_sets
 from cleanset.scoring.comparison import compare_scores
 from cleanset.scoring.logits import log_odds_of
 from cleanset.selection.fill import Filled

@@ -9,6 +9,7 @@ from huggingface_hub import ModelCard
 from huggingface_hub.repocard_data import EvalResult, eval_results_to_model_index, model_index_to_eval_results
 
 from cleanset.errors import CleansetError
+from cleanset.measure.comparability import CardImages
 from cleanset.measure.compare.model_index import check_hub, hub_cards, write_hub
 from cleanset.measure.compare.result_files import ResultFile, parse_results
 from tests.measure.compare.drawn_results import NUMBERS, accuracies, corrupted, robustness
@@ -61,7 +62,9 @@ def test_the_hubs_own_writer_gives_the_same() -> None:
 def test_results_of_other_cards_stay_apart() -> None:
     """huggingface_hub merges results by task, dataset, config, split and revision."""
     one = results_of(*hub_cards(parse_results(accuracies({"a": NUMBERS}), "a")).values())
-    other = results_of(*hub_cards(parse_results(accuracies({"a": NUMBERS}, pixels_sha256="e" * 64), "b")).values())
+    other = results_of(
+        *hub_cards(parse_results(accuracies({"a": NUMBERS}, images=CardImages(count=3, sha256="e" * 64)), "b")).values()
+    )
     assert one[0].unique_identifier != other[0].unique_identifier
     assert len(eval_results_to_model_index("a", [*one, *other])[0]["results"]) == 2
 

@@ -62,7 +62,7 @@ def test_top5_and_calibration() -> None:
     content["models"][1] |= {"top5": None, "calibration": None}
     lines = [line.split() for line in printed(compared(content, accuracies({"vit": NUMBERS})))]
     assert lines[0] == ["#", "model", "accuracy", "top-5", "ECE"]
-    assert lines[1] == ["1", "resnet", "75.00", "%", "100.00", "%", "6.25", "%"]
+    assert lines[1] == ["1", "resnet", "75.00", "%", "100.00", "%", "0.0625"]
     assert lines[2][-6:] == ["50.00", "–", "87.50", "43.75", "–", "100.00"]
     assert lines[3][-2:] == ["–", "–"]
 

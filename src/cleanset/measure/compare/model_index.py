@@ -84,6 +84,7 @@ def _card(name: str, results: ResultFile) -> str:
     index = [{"name": _hub_name(name), "results": list(_results(name, results))}]
     front = yaml.safe_dump({"model-index": index}, sort_keys=False, allow_unicode=True, width=120)
     lines = [f"- {each}" for measured in results.measured.values() for each in _sentences(measured.card)]
+    lines += [f"- {note}" for note in results.notes]
     return "\n".join([f"---\n{front}---\n", f"# {_hub_name(name)}\n", "Measured with cleanset:\n", *lines, ""])
 
 

@@ -1,7 +1,7 @@
 """Result files of `cleanset evaluate` and `cleanset robustness evaluate`: cards and headline measures, checked."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,31 +28,31 @@ EXPECTED = "the JSON that cleanset evaluate or cleanset robustness evaluate wrot
 class Headline:
     """A measure that results are compared by: its name in the file and its title.
 
-    `is_share`: shown in percent. `higher_is_better`: the order of a ranking.
+    `is_share`: shown in percent. `higher_is_better`: the order of a ranking. `is_bounded`: from 0 to 1; not so for
+    measures relative to a reference model, which exceed 1 where a model is worse than it.
     """
 
     name: str
     title: str
     is_share: bool = True
     higher_is_better: bool = False
+    is_bounded: bool = True
 
 
 HEADLINES: Mapping[str, tuple[Headline, ...]] = {
     CLEAN: (
         Headline("accuracy", "accuracy", higher_is_better=True),
         Headline("top5", "top-5", higher_is_better=True),
-        Headline(ECE, "ECE"),
+        Headline(ECE, "ECE", is_share=False),
     ),
-    "corruptions": (Headline("mean_error", "mean error"), Headline("mce", "mCE")),
-    "perturbations": (Headline("mean_fp", "mean FP"), Headline("mfr", "mFR")),
+    "corruptions": (Headline("mean_error", "mean error"), Headline("mce", "mCE", is_bounded=False)),
+    "perturbations": (Headline("mean_fp", "mean FP"), Headline("mfr", "mFR", is_bounded=False)),
     "scenarios": (
         Headline("mean_accuracy", "mean accuracy", higher_is_better=True),
-        Headline("score_as_published", "Score", is_share=False, higher_is_better=True),
+        Headline("score_as_published", "Score", is_share=False, higher_is_better=True, is_bounded=False),
     ),
 }
 """The measures that a table of results has, by what is measured."""
-UNBOUNDED = {"mce", "mfr", "score_as_published"}
-"""Measures relative to a reference model, which exceed 1 where a model is worse than it, and the Score, not a share."""
 COUNTS_TOLERANCE = 1e-6
 """Largest difference between an accuracy and the share of its counts: a file may hold rounded numbers."""
 
@@ -79,10 +79,11 @@ class MeasuredModels:
 
 @dataclass(frozen=True, slots=True)
 class ResultFile:
-    """A result file: its name as given, the name of its set, and by what is measured the card and the models."""
+    """A result file: its name as given, name and notes of its set, and by what is measured the card and the models."""
 
     name: str
     set_name: str
+    notes: Sequence[str]
     measured: Mapping[str, MeasuredModels]
 
 
@@ -128,7 +129,11 @@ def parse_results(content: object, name: str) -> ResultFile:
             raise CleansetError(f"{name}: {shown(found.card.measured)} measured twice; expected it once")
         measured[found.card.measured] = found
     of_set = content.get("set")
-    return ResultFile(name, str(of_set.get("name", "")) if isinstance(of_set, dict) else "", measured)
+    of_set = of_set if isinstance(of_set, dict) else {}
+    notes = of_set.get("notes")
+    return ResultFile(
+        name, str(of_set.get("name", "")), [str(each) for each in notes] if isinstance(notes, list) else [], measured
+    )
 
 
 def _check_printable(value: object, name: str) -> None:
@@ -208,7 +213,7 @@ def _value(found: Mapping[str, Any], headline: Headline, where: str) -> Measured
     ends = interval if isinstance(interval, list) else [None, None]
     if len(ends) != 2 or not all(each is None or _is_finite(each) for each in (number, *ends)):
         raise CleansetError(f"{where}: {shown(number)}, interval {shown(interval)}; expected finite numbers")
-    if headline.name not in UNBOUNDED and not all(each is None or 0 <= each <= 1 for each in (number, *ends)):
+    if headline.is_bounded and not all(each is None or 0 <= each <= 1 for each in (number, *ends)):
         raise CleansetError(f"{where}: {shown(number)}, interval {shown(interval)}; expected shares from 0 to 1")
     if number is None or None in ends:
         return MeasuredValue(None if number is None else float(number))
