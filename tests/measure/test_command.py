@@ -272,7 +272,7 @@ def test_below_float64_it_says_how_far_it_is(mine: str, folder: Path, capsys: py
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        (Wanted("x", ["a:b"], role="standard"), "--role standard: the rows of a list; x is no list"),
+        (Wanted("x", ["a:b"], role="standard"), "--role standard: goes with a list .*; x is a set"),
         (Wanted("x", ["a:b"], precision="half"), "--precision: expected 'float64', .*; found 'half'"),
         (Wanted("x", ["a:b"], device="tpu"), "--device: .*found 'tpu'"),
         (Wanted("x", ["a:b"], out=Path(__file__)), "test_command.py: a file; expected a folder, new or of an earlier"),

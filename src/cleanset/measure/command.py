@@ -145,7 +145,7 @@ def _images(edition: Edition, wanted: Wanted, roles: Sequence[str]) -> Evaluatio
     if wanted.name not in roles and path.suffix == ".csv" and path.name != MANIFEST:
         return open_list(path, edition, wanted.role)
     if wanted.role is not None:
-        raise CleansetError(f"--role {wanted.role}: the rows of a list; {wanted.name} is no list (.csv)")
+        raise CleansetError(f"--role {wanted.role}: goes with a list (.csv); {wanted.name} is a set")
     return open_set(wanted.name, edition, roles)
 
 

@@ -78,7 +78,7 @@ def notes_of(row: MeasuredModel) -> list[str]:
 
 
 def _explanation(found: Renumbering | None) -> str:
-    """What may explain an accuracy at chance."""
+    """A phrase on the probable cause of an accuracy at chance."""
     if found is None:
         return "expected a trained model that predicts ImageNet's classes, in the order of their wnids"
     by = "" if found.offset is None else f", each by {found.offset:+d}"

@@ -45,7 +45,7 @@ class Accuracy:
 
     @property
     def is_at_chance(self) -> bool:
-        """Whether the share is no higher than that of guessing one of ImageNet's classes."""
+        """Whether the share is at most that of guessing one of ImageNet's classes."""
         return self.images >= MIN_FOR_CHANCE and self.interval[0] <= 1 / CLASSES
 
 
