@@ -114,7 +114,7 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
         ("corruptions: {published: ''}", "corruptions.published"),
         ("corruptions: {published: a, names: [rain]}", "corruptions.names: unknown corruption 'rain'"),
         ("scenarios: {matte: pink}", "unknown matte 'pink'; expected one of black, white, grey, mean"),
-        ("scenarios: {object_scales: [1.0, 0.5]}", "object_scales: [1.0, 0.5]; expected a smallest above 0"),
+        ("scenarios: {object_scales: [1.0, 0.5]}", "object_scales: [1.0, 0.5]; expected two factors above 0"),
         (
             "measures: {scenarios: {baselines: {model: vgg}}}",
             "measures.scenarios.baselines.model: unknown model 'vgg'; expected one of standard",

@@ -59,7 +59,7 @@ class AnsweringModel:
     """A model, how it is run, and where its answers are kept.
 
     `classes` are the class indices that an answer may be restricted to. `check`: what clean answers are compared with,
-    where there are stored ones. `identity`: what the answers depend on beside the weights, for a model of one's own.
+    where there are stored ones. `identity`: what the answers depend on beside the weights, for a custom model.
     `stem`: that of the files' names, where it is not the model's name. `is_sealed`: the record has its own fingerprint
     and the SHA-256 of the answers, too, which tell without DVC whether they are finished.
     """
@@ -302,7 +302,7 @@ class StudyModels:
                 check = StoredScores(edition, role)
         else:
             found = load_further(further, self._study.folder, edition.folder, role, self.settings)
-            # the weights of a model of one's own do not tell all
+            # the weights of a custom model do not tell all
             model, identity = found.loaded, found.identity if isinstance(further, str) else ""
         classes = self._params.dataset.class_list()
         return AnsweringModel(role, model, self.settings, classes, self._study.answers, check, identity)

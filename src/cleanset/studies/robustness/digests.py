@@ -67,7 +67,7 @@ def read_versions(path: Path) -> dict[str, str]:
     """The versions of the libraries that made digests, as the stage wrote them. Raises CleansetError for others."""
     found = parse_json(read_text(path, REMEDY), str(path), f"versions by library: {REMEDY}")
     if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
-        raise CleansetError(f"{path}: no versions; expected them by library: {REMEDY}")
+        raise CleansetError(f"{path}: no versions; expected a version for each library: {REMEDY}")
     return found
 
 

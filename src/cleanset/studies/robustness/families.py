@@ -217,9 +217,9 @@ def _check_further(path: Path, params: StudyParams, roles: Sequence[str], *, is_
     reserved = {name for family in FAMILIES for name in family.reserved_names}
     for role in params.further_models:
         if role in reserved:
-            raise CleansetError(f"{path}: further_models: {role} names the published table; expected another role")
+            raise CleansetError(f"{path}: further_models: {role} names the published table; choose another role")
         if is_measured and role in roles:
-            raise CleansetError(f"{path}: further_models.{role}: the edition has this role; expected another one")
+            raise CleansetError(f"{path}: further_models.{role}: the edition has this role; choose another one")
         if is_measured and params.images == "own":
             raise CleansetError(f"{path}: further_models: {role} has no set of its own; expected images: union")
 

@@ -1,6 +1,6 @@
 """A study's further models: an entry of `further_models`, and the same as a name on the command line would be.
 
-An entry is a model of a zoo, as in the edition's params.yaml, or `module:callable`, a model of one's own.
+An entry is a model of a zoo, as in the edition's params.yaml, or `module:callable`, a custom model.
 
 The keys of a study's `params.yaml` that all families share; each family adds its own sections.
 """
@@ -36,9 +36,9 @@ class TrainedModel(Model):
     def _known_wnids(cls, wnids: list[str] | None) -> list[str] | None:
         for wnid in wnids or []:
             if wnid not in class_indices():
-                raise ValueError(f"unknown wnid {shown(wnid)}; expected those of ILSVRC2012")
+                raise ValueError(f"unknown wnid {shown(wnid)}; expected a wnid of ILSVRC2012")
         if len(set(wnids or [])) != len(wnids or []):
-            raise ValueError("a wnid comes twice; expected each once")
+            raise ValueError("a wnid appears twice; list every wnid once")
         return wnids
 
     @property
@@ -112,7 +112,7 @@ class CommonParams(Section):
     `images`: every model gets the images of all sets (union), or those of its own set only (own). `jpeg`: the quality
     at which a changed image is stored before a model sees it, as the benchmark's images were; None leaves that out.
     `further_models`: models that are measured beside those of the edition, whose folder `weights` are relative to; or
-    `module:callable`, a model of one's own, whose module is looked for beside this file first.
+    `module:callable`, a custom model, whose module is looked for beside this file first.
     `measures` has a section for each family, too: a change there recomputes no image and no prediction.
     """
 

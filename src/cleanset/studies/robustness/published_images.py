@@ -88,7 +88,7 @@ def find_published(
     layout, key = family.layout, f"{family.name}.published"
     of_place, counts = {}, {}
     if not folder.is_dir():
-        raise CleansetError(f"{folder}: no folder; expected one with {layout}: correct {key} in params.yaml")
+        raise CleansetError(f"{folder}: no folder; expected a folder with {layout}: correct {key} in params.yaml")
     first: dict[Path, str] = {}
     for place in places:
         if not (folder / place).is_dir():
@@ -131,7 +131,7 @@ def _file_of(image: StudyFile, names: Mapping[str, Sequence[str]], place: Path, 
     if len(own) == 1:
         return own[0]
     problem = f"{' and '.join(own)} are one image twice" if own else f"no image {wnid}/{stem}"
-    raise CleansetError(f"{place}: {problem}; expected each image that is measured once, as {layout}")
+    raise CleansetError(f"{place}: {problem}; expected every measured image exactly once, as {layout}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,7 +135,7 @@ def _of_timm(name: str, classes: int, size: int, weights: Path | None) -> nn.Mod
     except Exception as error:  # timm raises whatever its builders run into
         raise CleansetError(
             f"timm:{name}: cannot be built for {classes} classes and images of {size} x {size} ({reason(error)}); "
-            "expected another network or size"
+            "choose another network or size"
         ) from None
     return network
 

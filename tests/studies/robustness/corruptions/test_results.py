@@ -218,10 +218,10 @@ SEEN = np.array([True])
 
 
 def test_answers_are_read() -> None:
-    """The second of three images; the others count as not misclassified."""
-    found = read_answers(IMAGES, rows(), ["fog"], [1, 2], np.array([False, True, False]))
-    assert found.corrupted.tolist() == [[[False, False]], [[False, True]], [[False, False]]]
-    assert (found.nulls[CLEAN].tolist(), found.nulls[UNCHANGED].tolist()) == ([False] * 3, [False, True, False])
+    """Of two images the second is seen; the other counts as not misclassified."""
+    found = read_answers(IMAGES, rows(), ["fog"], [1, 2], np.array([False, True]))
+    assert found.corrupted.tolist() == [[[False, False]], [[False, True]]]
+    assert (found.nulls[CLEAN].tolist(), found.nulls[UNCHANGED].tolist()) == ([False] * 2, [False, True])
     assert found.confidences is not None
     assert found.losses is not None
     np.testing.assert_allclose(found.confidences.corrupted[1:2], [[[np.exp(-1), np.exp(-2.5)]]])

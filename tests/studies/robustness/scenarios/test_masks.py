@@ -77,8 +77,11 @@ def test_a_png_of_any_mode_has_background_0(mode: str) -> None:
         (b"", r"a.png: cannot be read \(empty\); expected a mask as PNG"),
         (b"\xff\xd8 no", r"a.png: cannot be read \(.*\); expected a mask as PNG"),
         (png(Image.new("L", (4, 3))), "a.png: empty mask; expected an object: draw it, or remove the file"),
-        (png(Image.new("L", (4, 3), 1)), "a.png: full mask, no background; expected some: draw it again, or remove"),
-        (png(Image.new("RGBA", (4, 3), 1)), "a.png: PNG of mode RGBA; expected one value a pixel, 0 for background"),
+        (png(Image.new("L", (4, 3), 1)), "a.png: full mask, without a background: draw it again, or remove"),
+        (
+            png(Image.new("RGBA", (4, 3), 1)),
+            "a.png: PNG of mode RGBA; expected a single value for each pixel, 0 for background",
+        ),
         (png(Image.new("LA", (4, 3), 1)), "a.png: PNG of mode LA; expected one value a pixel"),
     ],
 )
@@ -206,7 +209,7 @@ def test_a_wrong_labelme_file_is_refused(text: str, problem: str) -> None:
 
 def test_masks_by_image() -> None:
     assert list(by_image([("b", 1), ("a", 2)]).items()) == [("a", 2), ("b", 1)]
-    with pytest.raises(CleansetError, match=r"^a: two masks; expected one an image: remove one$"):
+    with pytest.raises(CleansetError, match=r"^a: two masks of one image: remove one$"):
         by_image([("a", 1), ("a", 1)])
 
 

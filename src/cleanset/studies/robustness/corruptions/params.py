@@ -125,7 +125,7 @@ class CorruptionMeasures(Section):
     @classmethod
     def _enough(cls, line: list[str]) -> list[str]:
         if len(set(line)) == 1 or len(set(line)) < len(line):
-            raise ValueError(f"{', '.join(line)}; expected two or more models, each once, or none")
+            raise ValueError(f"{', '.join(line)}; name at least two different models, or no model")
         return line
 
     @field_validator("trained_on")

@@ -68,9 +68,9 @@ class Placing:
 
     def __post_init__(self) -> None:
         if not 0 < self.scales[0] <= self.scales[1]:
-            raise ValueError(f"scales {self.scales}; expected a smallest above 0 and a largest")
+            raise ValueError(f"scales {self.scales}; expected two factors above 0, the smaller one first")
         if not 0 < self.weight <= 1:
-            raise ValueError(f"weight {self.weight}; expected one above 0, and at most 1")
+            raise ValueError(f"weight {self.weight}; expected a weight above 0, at most 1")
 
 
 PLACING = Placing()
@@ -118,7 +118,7 @@ def scenario_image(
         return _random_background(scene, photographs, placing)
     if name == GENERATED:
         if generated is None:
-            raise CleansetError(f"{name}: no generated image; expected one: name a folder of them")
+            raise CleansetError(f"{name}: no generated image: name a folder of generated images")
         return object_put_back(image, regions, generated)
     return _CHANGES[name](scene)
 
@@ -165,7 +165,9 @@ def check_photographs(photographs: Mapping[str, Pixels], width: int, height: int
             )
         image_id = images.get(sha256(pixels.tobytes()).hexdigest()) if images else None
         if image_id is not None:
-            raise CleansetError(f"{name}: background is image {image_id} of the edition; expected another: remove it")
+            raise CleansetError(
+                f"{name}: background is image {image_id} of the edition: remove it, and add another photograph"
+            )
 
 
 def _with(image: Pixels, where: Mask, changed: NDArray[np.uint8]) -> Pixels:
@@ -205,7 +207,7 @@ def _one_color(scene: _Scene) -> Pixels:
 def _rainbow(scene: _Scene) -> Pixels:
     """The background with all hues shifted by one angle; as_coded hues beyond 255 begin at 0 again."""
     shift = scene.drawn.randint(MAX_RAINBOW_SHIFT + 1)
-    # the published code adds in uint8, where OpenCV shows hues from 180 on as those from 0 on
+    # the published code adds in uint8, where OpenCV shows hue 180 as 0, 181 as 1 and so on
     circle = UINT8_VALUES if scene.as_coded else HUE_CIRCLE
     return _with(scene.image, scene.regions.background, _with_hue(scene.image, lambda hue: (hue + shift) % circle))
 

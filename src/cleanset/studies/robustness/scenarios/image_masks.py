@@ -226,7 +226,7 @@ def agreement(one: ComparedMasks, other: ComparedMasks, wnids: Mapping[str, str]
     if IMAGENET_S in (one.format, other.format):
         common = [image_id for image_id in common if image_id in wnids]
     if not common:
-        raise CleansetError(f"{one.folder} and {other.folder}: no image with a mask in both; expected some")
+        raise CleansetError(f"{one.folder} and {other.folder}: no image has a mask in both folders")
     rows = []
     for image_id in common:
         masks = [_object(masks[image_id], wnids.get(image_id, "")) for masks in found]

@@ -58,7 +58,7 @@ def with_both(mask: Mask, where: str) -> Mask:
     if not mask.any():
         raise CleansetError(f"{where}: empty mask; expected an object: draw it, or remove the file")
     if mask.all():
-        raise CleansetError(f"{where}: full mask, no background; expected some: draw it again, or remove the file")
+        raise CleansetError(f"{where}: full mask, without a background: draw it again, or remove the file")
     return mask
 
 
@@ -67,7 +67,7 @@ def by_image(masks: Iterable[tuple[str, T]]) -> dict[str, T]:
     found = dict[str, T]()
     for image_id, mask in sorted(masks, key=lambda each: each[0]):
         if image_id in found:
-            raise CleansetError(f"{image_id}: two masks; expected one an image: remove one")
+            raise CleansetError(f"{image_id}: two masks of one image: remove one")
         found[image_id] = mask
     return found
 
@@ -146,7 +146,9 @@ def png_mask(data: bytes, where: str) -> Mask:
     """
     image = read_png(data, where)
     if image.mode not in _PNG_MODES:
-        raise CleansetError(f"{where}: PNG of mode {image.mode}; expected one value a pixel, 0 for background")
+        raise CleansetError(
+            f"{where}: PNG of mode {image.mode}; expected a single value for each pixel, 0 for background"
+        )
     pixels = np.asarray(image)
     values = pixels.reshape(image.height, image.width, -1)
     return with_both(np.asarray(values.any(axis=-1)), where)
@@ -177,9 +179,7 @@ def rle_mask(text: str | bytes, where: str) -> Mask:
     except ValueError as error:
         raise CleansetError(f"{where}: counts {shown(counts)}: {error}; expected {expected}") from None
     if not isinstance(runs, list) or not all(_is_whole(run) and run >= 0 for run in runs):
-        raise CleansetError(
-            f"{where}: counts {shown(counts)}; expected a list of lengths, none negative, or COCO's text"
-        )
+        raise CleansetError(f"{where}: counts {shown(counts)}; expected a list of lengths of 0 or more, or COCO's text")
     if sum(runs) != height * width:
         raise CleansetError(f"{where}: runs of {sum(runs):,} pixels in all; expected {height} x {width}")
     # every second run is object; the first, background, may have length 0
@@ -188,8 +188,10 @@ def rle_mask(text: str | bytes, where: str) -> Mask:
 
 
 def _runs(text: str) -> list[int]:
-    """The lengths in COCO's text: groups of five bits from 48 on, the lowest first, and from the fourth length on
-    the difference to the one two before."""
+    """The lengths in COCO's text: groups of five bits, written as characters above 47, the lowest group first.
+
+    Since the fourth length, it is the difference to the length two before.
+    """
     runs: list[int] = []
     value = shift = 0
     for character in text:

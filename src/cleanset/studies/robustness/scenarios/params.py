@@ -85,7 +85,9 @@ class Scenarios(Section):
         if self.matte not in MATTES:
             raise ValueError(f"matte: unknown matte {self.matte!r}; expected one of {', '.join(MATTES)}")
         if not 0 < self.object_scales[0] <= self.object_scales[1]:
-            raise ValueError(f"object_scales: {self.object_scales}; expected a smallest above 0, and a largest")
+            raise ValueError(
+                f"object_scales: {self.object_scales}; expected two factors above 0, the smaller one first"
+            )
         return self
 
     def changes(self) -> list[tuple[str, int]]:
@@ -133,7 +135,7 @@ class ScenarioMeasures(Section):
     @model_validator(mode="after")
     def _whole(self) -> "ScenarioMeasures":
         if self.inner == "trained" and not self.trained:
-            raise ValueError("inner: trained needs accuracies by model in trained; expected those, or inner: classes")
+            raise ValueError("inner: trained needs accuracies by model in trained: add them, or choose inner: classes")
         for model, accuracies in self.trained.items():
             for name in accuracies:
                 if name not in (ORIGINAL, *SCENARIOS):

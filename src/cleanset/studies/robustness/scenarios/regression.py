@@ -24,7 +24,7 @@ FACTORS = ("model", "scenario", "class_index")
 OBSERVED = "accuracy"
 LEVEL = 0.95
 STARS = ((0.0001, "****"), (0.001, "***"), (0.01, "**"), (0.05, "*"))
-"""Upper limits of p-values and the stars below each; `ns` from the last limit on."""
+"""Upper limits of p-values and the stars below each; `ns` without stars."""
 ROUNDING = 1e-24
 """Residual sum of squares, as a share of the total, below which the fit is exact."""
 
@@ -88,7 +88,7 @@ def design_of(cells: pd.DataFrame, baselines: Sequence[object]) -> Design:
     if not np.isfinite(observed).all():
         place = np.argwhere(~np.isfinite(observed))[0]
         names = " ".join(f"{f} {v[i]}" for f, v, i in zip(FACTORS, levels, place, strict=True))
-        raise CleansetError(f"regression: the accuracy of {names} is not a number; expected one for every cell")
+        raise CleansetError(f"regression: the accuracy of {names} is not a number; expected a number in every cell")
     design = Design(levels, observed)
     if design.residual_df < 1:
         raise CleansetError(
