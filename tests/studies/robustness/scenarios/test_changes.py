@@ -335,7 +335,7 @@ def test_wrong_photographs_are_refused_in_one_line() -> None:
     known = {pixels_sha256(Image.fromarray(PHOTOGRAPHS[0])): "ILSVRC2012_val_00000007"}
     check_photographs({"a.jpg": PHOTOGRAPHS[1]}, 64, 48, known)
     with pytest.raises(
-        CleansetError, match=r"^b.jpg: background is image ILSVRC2012_val_00000007 of the edition; expect"
+        CleansetError, match=r"^b.jpg: background is image ILSVRC2012_val_00000007 of the edition: remove it"
     ):
         check_photographs({"a.jpg": PHOTOGRAPHS[1], "b.jpg": PHOTOGRAPHS[0]}, 64, 48, known)
 
@@ -347,7 +347,7 @@ def test_the_object_is_put_back_on_a_generated_image() -> None:
     assert np.array_equal(found[REGIONS.object], IMAGE[REGIONS.object])
     with pytest.raises(ValueError, match=r"generated image of shape \(47, 64, 3\); expected \(48, 64, 3\)"):
         object_put_back(IMAGE, REGIONS, generated[1:])
-    with pytest.raises(CleansetError, match=r"^generated_background: no generated image; expected one"):
+    with pytest.raises(CleansetError, match=r"^generated_background: no generated image: name"):
         scenario("generated_background", generated=None)
 
 

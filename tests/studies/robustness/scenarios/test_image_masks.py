@@ -125,7 +125,7 @@ def test_two_masks_of_one_image(tmp_path: Path) -> None:
     for folder in ("drawn", "other"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / f"{ID}.png").write_bytes(b"")
-    with pytest.raises(CleansetError, match=f"{ID}: two masks; expected one an image"):
+    with pytest.raises(CleansetError, match=f"{ID}: two masks of one image"):
         find_masks(tmp_path, [DRAWN, MaskSource("other", "png", "model")])
 
 

@@ -64,7 +64,7 @@ def test_imagenet_s_needs_the_class(folders: tuple[ComparedMasks, ComparedMasks]
     people = ComparedMasks(tmp_path / "people", "imagenet_s")
     found = agreement(people, folders[0], {IDS[0]: wnid})
     assert found.to_numpy().tolist() == [[IDS[0], 0.5]]
-    with pytest.raises(CleansetError, match="no image with a mask in both"):
+    with pytest.raises(CleansetError, match="no image has a mask in both"):
         agreement(people, folders[0], {})
 
 

@@ -82,7 +82,7 @@ def test_a_png_of_any_mode_has_background_0(mode: str) -> None:
             png(Image.new("RGBA", (4, 3), 1)),
             "a.png: PNG of mode RGBA; expected a single value for each pixel, 0 for background",
         ),
-        (png(Image.new("LA", (4, 3), 1)), "a.png: PNG of mode LA; expected one value a pixel"),
+        (png(Image.new("LA", (4, 3), 1)), "a.png: PNG of mode LA; expected a single value"),
     ],
 )
 def test_a_wrong_png_is_refused_in_one_line(data: bytes, problem: str) -> None:
@@ -144,7 +144,7 @@ def test_lists_and_text_give_the_mask_back(height: int, width: int, seed: int, s
         ('{"size": [3, true], "counts": [3]}', "a.json: .*; expected COCO's"),
         ('{"size": [300000, 300000], "counts": [3]}', "a.json: .*; expected COCO's"),
         ('{"size": [3, 4], "counts": [4, 4]}', "a.json: runs of 8 pixels in all; expected 3 x 4"),
-        ('{"size": [3, 4], "counts": [4, -4, 12]}', "a.json: counts .*; expected a list of lengths, none negative"),
+        ('{"size": [3, 4], "counts": [4, -4, 12]}', "a.json: counts .*; expected a list of lengths of 0"),
         ('{"size": [3, 4], "counts": [4, 4.0, 4]}', "a.json: counts .*; expected a list of lengths"),
         ('{"size": [3, 4], "counts": null}', "a.json: counts None; expected a list of lengths"),
         ('{"size": [3, 4], "counts": "0 1"}', "a.json: counts '0 1': ' ' cannot stand there; expected"),
