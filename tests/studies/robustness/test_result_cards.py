@@ -14,7 +14,7 @@ from PIL import Image
 from cleanset.measure.comparability import CardModel, ComparabilityCard, first_difference
 from cleanset.studies.robustness import digests
 from cleanset.studies.robustness.changed_images import StudyFile
-from cleanset.studies.robustness.digests import ShownPixels
+from cleanset.studies.robustness.digests import DigestRun, ShownPixels
 from cleanset.studies.robustness.evaluation import family_card
 from cleanset.studies.robustness.families import ChangePlan, StudyParams, change_plan, family_named
 from cleanset.studies.robustness.image_sets import OpenedImages
@@ -129,13 +129,13 @@ def test_other_images_and_other_names(tmp_path: Path) -> None:
 
 def shown_in(folder: Path, **wanted: object) -> ShownPixels:
     sources, params = sources_in(folder), StudyParams.model_validate(WANTED | wanted)
-    return ShownPixels(folder / "digests.txt", plan_of(sources, params), sources, params)
+    return ShownPixels(folder / "digests.txt", DigestRun(plan_of(sources, params), sources, params))
 
 
 def test_digests_are_taken_while_models_are_shown_the_images(tmp_path: Path) -> None:
     """The same as those of the images made once more; of what is missing, these are made."""
     shown = shown_in(tmp_path)
-    expected = digests_of(shown.plan, shown.sources, shown.params)
+    expected = digests_of(shown.run.plan, shown.run.sources, shown.run.wanted)
     taken = shown.taken()
     assert taken is not None
     taken.take(expected, ["e" * 64, *list(expected.values())[1:]])

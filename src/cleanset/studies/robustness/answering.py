@@ -15,7 +15,7 @@ from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.files import sha256, write_text
 from cleanset.measure.user_model import NetworkError
-from cleanset.progress import available_cores, print_notice, rate_bar
+from cleanset.progress import print_notice, rate_bar
 from cleanset.scoring.comparison import SEED, compare_scores, sample_size
 from cleanset.scoring.engine import Settings, score_few, settings_for
 from cleanset.scoring.logits import Columns
@@ -271,7 +271,7 @@ def run(study: Study, role: str, family: str | None = None) -> None:
     plans = [change_plan(each, sources, models.wanted) for each in families]
     target = models.load(role)
     for plan in plans:
-        digest_run = DigestRun(plan, sources, models.wanted, available_cores())
+        digest_run = DigestRun(plan, sources, models.wanted)
         digests = TakenDigests(digest_run.shards(study.partial_digests(plan.name)))
         predict(
             [target],

@@ -24,7 +24,6 @@ from cleanset.tables import (
     FILE,
     LOG_ODDS,
     LOGIT,
-    NAME,
     SCORES,
     TOP5_CLASSES,
     TOP5_PROBABILITIES,
@@ -70,8 +69,8 @@ NAMED_ANSWERS = Table(image_id=FILE, **ANSWERS)
 
 
 def predictions_table(family: Family) -> Table:
-    """The table of answers to a family: by image, change, and severity or frame."""
-    return Table(key=("file", "change", *family.steps), file=FILE, change=NAME, **family.steps, **ANSWERS)
+    """The table of answers to a family."""
+    return family.table(**ANSWERS)
 
 
 PREDICTIONS = {family.name: predictions_table(family) for family in FAMILIES}

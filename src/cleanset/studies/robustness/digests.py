@@ -33,7 +33,7 @@ from cleanset.studies.robustness.changed_images import ChangeName
 from cleanset.studies.robustness.families import FAMILIES, ChangePlan, StudyParams, change_plan, read_study_params
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.images import Sources, Study
-from cleanset.tables import FILE, NAME, SHA256, Table, read_table, write_table
+from cleanset.tables import FILE, SHA256, Table, read_table, write_table
 
 BATCH_SIZE = 128
 """Number of changed images in a batch; five batches are in memory at a time."""
@@ -42,12 +42,7 @@ NAMED_DIGESTS = Table(image_id=FILE, sha256=SHA256)
 """The table of digests by the name of a changed image."""
 
 
-def digests_table(family: Family) -> Table:
-    """The table of a family's digests: by image, change, and severity or frame."""
-    return Table(key=("file", "change", *family.steps), file=FILE, change=NAME, **family.steps, sha256=SHA256)
-
-
-DIGESTS = {family.name: digests_table(family) for family in FAMILIES}
+DIGESTS = {family.name: family.table(sha256=SHA256) for family in FAMILIES}
 """The tables of digests by family."""
 
 VERSIONS = "versions.json"
@@ -99,12 +94,12 @@ class TakenDigests:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DigestRun:
-    """Computes the digests of a family's changed images in `workers` processes."""
+    """Computes the digests of a family's changed images in `workers` processes; None: one for each core."""
 
     plan: ChangePlan
     sources: Sources
     wanted: StudyParams
-    workers: int
+    workers: int | None = None
 
     def names(self) -> list[str]:
         """The names of all changed images, sorted."""
@@ -144,7 +139,7 @@ class DigestRun:
         changed = self.plan.changed_images(self.sources.files_in(self.plan.images), self.wanted)
         # batches of one size: the shared memory of the workers is laid out once
         groups = [names[start : start + BATCH_SIZE] for start in range(0, len(names), BATCH_SIZE)]
-        with SharedBatches(changed, Resized(BASE_SIZE), BATCH_SIZE, self.workers) as shared:
+        with SharedBatches(changed, Resized(BASE_SIZE), BATCH_SIZE, self.workers or available_cores()) as shared:
             for batch in shared.batches(groups):
                 for pixels in batch.pixels[: len(batch.image_ids)]:
                     yield sha256(pixels.transpose(1, 2, 0).tobytes())
@@ -200,7 +195,7 @@ def verify(study: Study, workers: int | None = None) -> DigestVerification:
         if list(of_family) != plan.names():
             raise CleansetError(f"{path}: of other images or changes than the study has; expected the same: {REMEDY}")
         expected |= {f"{plan.name} {name}": digest for name, digest in of_family.items()}
-    runs = [DigestRun(plan, sources, wanted, workers or available_cores()) for plan in plans]
+    runs = [DigestRun(plan, sources, wanted, workers) for plan in plans]
     found = tracked(chain.from_iterable(run.digests(run.names()) for run in runs), len(expected), "verify")
     # `expected` was filled plan by plan, the order of `runs`
     pairs = zip(expected.items(), found, strict=True)
@@ -210,7 +205,7 @@ def verify(study: Study, workers: int | None = None) -> DigestVerification:
 
 def read_digests(path: Path, family: Family) -> dict[ChangeName, str]:
     """The digests in a table by changed image, sorted by its text. Raises CleansetError as `read_table`."""
-    table = digests_table(family)
+    table = DIGESTS[family.name]
     rows = read_table(path, table)
     steps = rows[table.key[2]].tolist() if len(table.key) > 2 else [0] * len(rows)
     names = map(ChangeName, rows["file"], rows["change"], steps)
@@ -227,7 +222,7 @@ def run(study: Study) -> None:
     sources, tables = Sources.read(study), dict[str, pd.DataFrame]()
     finished: list[Shards] = []
     for plan in [change_plan(family, sources, wanted) for family in FAMILIES]:
-        digest_run = DigestRun(plan, sources, wanted, available_cores())
+        digest_run = DigestRun(plan, sources, wanted)
         # the stages of models have taken them, unless these ran elsewhere
         shards = digest_run.shards(study.partial_digests(plan.name))
         with rate_bar(shards.total_images(), f"digests {plan.name}") as done:
@@ -252,9 +247,7 @@ class ShownPixels:
     """The digests of a family's changed images, in the file `path`."""
 
     path: Path
-    plan: ChangePlan
-    sources: Sources
-    params: StudyParams
+    run: DigestRun
 
     def stored(self) -> dict[str, str] | None:
         """The digests in the file by name; None unless it has those of these images, every one."""
@@ -264,7 +257,7 @@ class ShownPixels:
             return None
         matches = [match for match in map(_LINE.fullmatch, lines) if match]
         found = {match[2]: match[1] for match in matches}
-        return found if label == self._run().label() and list(found) == sorted(self._run().names()) else None
+        return found if label == self.run.label() and list(found) == sorted(self.run.names()) else None
 
     def taken(self) -> TakenDigests | None:
         """The shards for digests that are taken while models are shown the images; None where all are stored."""
@@ -275,18 +268,15 @@ class ShownPixels:
         found = self.stored()
         if found is not None:
             return found
-        run, shards = self._run(), self._shards()
-        with rate_bar(shards.total_images(), f"digests {self.plan.name}") as done:
+        shards = self._shards()
+        with rate_bar(shards.total_images(), f"digests {self.run.plan.name}") as done:
             done(shards.finished_images(), 0.0)
             # earlier versions left answers without digests
-            run.fill(shards, done)
+            self.run.fill(shards, done)
         digests = dict(sorted(shards.table().itertuples(index=False, name=None)))
-        write_text(self.path, "\n".join([run.label(), *(f"{each}  {name}" for name, each in digests.items()), ""]))
+        write_text(self.path, "\n".join([self.run.label(), *(f"{each}  {name}" for name, each in digests.items()), ""]))
         shards.remove()
         return digests
 
-    def _run(self) -> DigestRun:
-        return DigestRun(self.plan, self.sources, self.params, available_cores())
-
     def _shards(self) -> Shards:
-        return self._run().shards(self.path.with_suffix(".partial-shards"))
+        return self.run.shards(self.path.with_suffix(".partial-shards"))

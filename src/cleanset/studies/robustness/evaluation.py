@@ -36,7 +36,7 @@ from cleanset.statistics.bootstrap import LEVEL, Bootstrap
 from cleanset.studies.robustness.answers import StoredScores, installed_versions
 from cleanset.studies.robustness.changed_images import ChangeName
 from cleanset.studies.robustness.corruptions.measures import ALEXNET_CLEAN_ERROR, ALEXNET_ERRORS
-from cleanset.studies.robustness.digests import ShownPixels
+from cleanset.studies.robustness.digests import DigestRun, ShownPixels
 from cleanset.studies.robustness.families import (
     FAMILIES,
     ChangePlan,
@@ -99,7 +99,8 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     for spec in specs:
         check(spec)
     answers, settings, stems = AnswerFiles(out), settings_for(asked.score), file_stems([spec.text for spec in specs])
-    shown = {each.name: ShownPixels(out / "digests" / f"{each.name}.txt", each, sources, params) for each in plans}
+    digests = out / "digests"
+    shown = {each.name: ShownPixels(digests / f"{each.name}.txt", DigestRun(each, sources, params)) for each in plans}
     of_run = _Run(images, params, answers, edition, settings, plans, shown)
     of_cards = of_run.answer(dict(zip(stems, specs, strict=True)))
     models = {spec.text: stem for spec, stem in zip(specs, stems, strict=True)}

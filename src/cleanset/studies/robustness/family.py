@@ -15,6 +15,7 @@ from cleanset.studies.robustness.changed_images import Change, StudyFile
 from cleanset.studies.robustness.images import Sources
 from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.results import FamilyStudy, SeenAnswers, StudiedImages
+from cleanset.tables import FILE, NAME, Table
 from cleanset.validation import Section
 
 
@@ -165,6 +166,10 @@ class Family:
     not_shares: tuple[str, ...] = ()
     """Prefixes of measures that are not shares, and so not shown in percent."""
     sheet: SheetLayout
+
+    def table(self, **columns: Any) -> Table:
+        """A table by image, change, and severity or frame."""
+        return Table(key=("file", "change", *self.steps), file=FILE, change=NAME, **self.steps, **columns)
 
     def scale(self, measure: str) -> tuple[int, int]:
         """The factor that a measure is shown with, 100 for shares, and its digits after the point."""

@@ -53,7 +53,7 @@ def test_no_photographs(tmp_path: Path) -> None:
     [
         ("missing", r"backgrounds: missing; expected a folder of photographs"),
         ("file", r"backgrounds: a file; expected a folder of photographs"),
-        ("itself", r"backgrounds: a loop of links; expected a folder of photographs"),
+        ("itself", r"backgrounds: a link that leads nowhere; expected a folder of photographs"),
         ("above", r"backgrounds/some/loop: a link back to a folder that it lies in; expected photographs: remove it"),
         ("nowhere", r"backgrounds/a\.jpg: a link that leads nowhere; expected a photograph: remove it"),
     ],
