@@ -2,7 +2,9 @@
 // changes a verdict on the page.
 import { loadAhead, view, whenDrawn } from "/web/view.js";
 import { guess, isBusy, press, tellLost, work } from "./keys.js";
-import { pan, restoreRatio, showViewer, takeBox } from "./viewer.js";
+import { pan, restoreRatio, sendKeysTo, showViewer, takeBox } from "./viewer.js";
+
+sendKeysTo({ press, work });
 
 // --- the browser's Back: to the class before, or out of what lies over the class ---------------
 

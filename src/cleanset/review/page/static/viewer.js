@@ -1,6 +1,5 @@
 // Looking closely at an image, and drawing a crop on it. The box lives here, in pixels of the image;
 // Cropper.js only shows it and is dragged: its own box lies on the screen, and would change with the zoom.
-import { press, work } from "./keys.js";
 
 const PREVIEW_MILLISECONDS = 120;
 const PAN_PIXELS = 60;
@@ -11,6 +10,11 @@ let cropper = null;
 let edges = null; // of the box: left, top, right, bottom; null where none is drawn
 let drag = null; // the action, the box and what was shown of it when the mouse went down
 let kept = null; // the zoom that the next image is shown with: ratio, and the middle as shares of the image
+
+let keys = null; // what presses a key, and what goes on with those that wait
+
+// Say who handles keys, before the first image is shown. Not imported: the keys import this module.
+export const sendKeysTo = (handlers) => (keys = handlers);
 
 // Show another image, or none.
 export function showViewer(next) {
@@ -33,7 +37,7 @@ export const isReady = () => image === null || "ready" in image.dataset;
 
 function done(element) {
   element.dataset.ready = "1";
-  work();
+  keys.work();
 }
 
 // --- the crop box -------------------------------------------------------------------------------
@@ -216,7 +220,7 @@ function boxChanged() {
     const shown = edges ? `?box=${edges.join(",")}` : "";
     for (const preview of document.querySelectorAll("img[data-preview]")) preview.src = preview.dataset.preview + shown;
     const stated = document.querySelector("#panel [aria-checked=true]");
-    if (stated && stated.dataset.box !== (edges ?? []).join(",")) press("box");
+    if (stated && stated.dataset.box !== (edges ?? []).join(",")) keys.press("box");
   }, PREVIEW_MILLISECONDS);
 }
 
