@@ -16,26 +16,75 @@ LINE = TextLine("stock.com", 0.9, (300, 270, 390, 290), 0.0)
 """A watermark at the bottom right, 10 pixels from both edges."""
 
 
+CAPTION = replace(LINE, text="Miller 4")
+"""A line that only its place tells from one that was photographed."""
+
+
 @pytest.mark.parametrize(
     ("line", "is_added"),
     [
-        (LINE, True),
-        (replace(LINE, score=0.6), True),
-        (replace(LINE, score=0.59), False),
-        (replace(LINE, text="© 2011"), False),  # four letters or digits
-        (replace(LINE, text="© 2011a"), True),
-        (replace(LINE, slope=0.08), True),
-        (replace(LINE, slope=0.09), False),
-        (replace(LINE, box=(150, 24, 250, 50)), True),
-        (replace(LINE, box=(150, 25, 250, 50)), False),
-        (replace(LINE, box=(32, 140, 250, 160)), True),
-        (replace(LINE, box=(33, 140, 367, 160)), False),
-        (replace(LINE, box=(33, 140, 368, 160)), True),
-        (replace(LINE, box=(150, 250, 250, 276)), True),
-        (replace(LINE, box=(150, 250, 250, 275)), False),
+        (CAPTION, True),
+        (replace(CAPTION, score=0.6), True),
+        (replace(CAPTION, score=0.59), False),
+        (replace(CAPTION, text="Mil 4"), False),  # four letters or digits
+        (replace(CAPTION, text="Mill 4"), True),
+        (replace(CAPTION, slope=0.08), True),
+        (replace(CAPTION, slope=0.09), False),
+        (replace(CAPTION, box=(150, 24, 250, 50)), True),
+        (replace(CAPTION, box=(150, 25, 250, 50)), False),
+        (replace(CAPTION, box=(32, 140, 250, 160)), True),
+        (replace(CAPTION, box=(33, 140, 367, 160)), False),
+        (replace(CAPTION, box=(33, 140, 368, 160)), True),
+        (replace(CAPTION, box=(150, 250, 250, 276)), True),
+        (replace(CAPTION, box=(150, 250, 250, 275)), False),
     ],
 )
 def test_what_counts_as_added(line: TextLine, is_added: bool) -> None:
+    assert added_line([line], SIZE) == (line if is_added else None)
+
+
+MIDDLE = replace(LINE, box=(150, 140, 250, 160), slope=0.3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PHOTO COURTESY OF NOAA", "courtesy of NOAA", "Ann Miller Photography", "www.arkive.org", "dz606.com",
+        "alibaba.com.cn", "https://a.example", "BakerDavid@gmail.com", "© 2008 Ann", "(c) Steve", "Copyright A. Miller",
+        "2008/03/12", "2010 02 28", "12.08.2006", "3-12-08", "taken 14:31",
+    ],
+)  # fmt: skip
+def test_words_that_are_added_wherever_they_stand(text: str) -> None:
+    line = replace(MIDDLE, text=text)
+    assert added_line([line], SIZE) == line
+    assert added_line([replace(line, score=0.59)], SIZE) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "COCKTAILS", "SLOT GAME", "The 1918 Fair", "CYL16383 H16 S63", "enjoy 100% Free", "12.5 oz. net", "$1.00 / 500",
+        "Comcast", "2008 12345",
+    ],
+)  # fmt: skip
+def test_words_of_signs_and_labels(text: str) -> None:
+    assert added_line([replace(MIDDLE, text=text, slope=0.0, score=1.0)], SIZE) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "slope", "score", "is_added"),
+    [
+        ("Andrew Ho", 0.02, 0.95, True),
+        ("Andrew Ho", 0.021, 0.95, False),
+        ("Andrew Ho", 0.02, 0.94, False),
+        ("Andrew H", 0.0, 1.0, False),  # seven letters
+        ("ANDREWho", 0.0, 1.0, False),
+        ("ANDrewho", 0.0, 1.0, True),
+        ("Andrew Ho 3", 0.0, 1.0, False),
+    ],
+)
+def test_a_name_in_the_middle(text: str, slope: float, score: float, is_added: bool) -> None:
+    line = replace(MIDDLE, text=text, slope=slope, score=score)
     assert added_line([line], SIZE) == (line if is_added else None)
 
 

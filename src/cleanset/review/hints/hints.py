@@ -1,14 +1,13 @@
 """Hints that an image may have been modified, shown beside it, and a proposal for a crop. People decide.
 
 A hint never counts as a verdict, and an image without one may be as flawed as any. No hint finds
-several objects, a wrong class, a drawing, a small object in a large image, text away from the edges or
-written upwards, a wordless watermark that only one image has, or a filter that leaves colours.
+several objects, a wrong class, a drawing, a small object in a large image, large words across the middle,
+text written upwards, a wordless watermark that only one image has, or a filter that leaves colours.
 
 A proposal is the largest part of an image without its margins and the lines of text that were added. Nothing here knows
 where the object is, or whether it stays fully visible in the proposal.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from cleanset.images.boxes import Box, has_area
 from cleanset.review.hints.measures import Fingerprint, Measures, reduction, size_of_measured
-from cleanset.review.hints.text import TextLine, added_line, is_added, is_legible
+from cleanset.review.hints.text import WEB_OR_COPYRIGHT, TextLine, added_line, is_added, is_legible
 from cleanset.vocabulary import Reason
 
 Kind = Reason | Literal["few_pixels"]
@@ -41,7 +40,7 @@ class Hint:
 class Thresholds:
     """Values from which a measure counts as a sign: round numbers, chosen on half of the photographs."""
 
-    seam: float = 0.95
+    seam: float = 0.85
     saturation: float = 16.0
     tint: float = 2.5
     plain_levels: float = 0.55
@@ -167,8 +166,6 @@ def _in_words(names: Sequence[str]) -> str:
 MIN_KEPT_PERCENT = 60
 """Share of the image that a proposal keeps at least; with less, the object is rarely whole."""
 
-_WEB_ADDRESS = re.compile(r"©|\(c\)|www\.|\.(com|net|org|info|co|eu|de|fr|it|nl|ru|jp)\b", re.IGNORECASE)
-
 
 @dataclass(frozen=True, slots=True)
 class CropProposal:
@@ -203,7 +200,7 @@ def crop_proposal(measures: Measures, lines: Sequence[TextLine], min_side: int =
     left_out = [line for line, obstacle in zip(added, obstacles, strict=True) if _overlap(obstacle, inside)]
     reason: Reason = "border"
     if left_out:
-        reason = "watermark" if any(_WEB_ADDRESS.search(line.text) for line in left_out) else "text"
+        reason = "watermark" if any(WEB_OR_COPYRIGHT.search(line.text) for line in left_out) else "text"
     return CropProposal(box, reason, _left_out_in_words(left_out, inside != whole), _area(box) / (width * height))
 
 

@@ -94,8 +94,8 @@ class Measures:
 
     `margins`: of a border, left, top, right, bottom: share of the width or height that is plain and ends in a straight
     edge, with the rows that are soft there; all 0 without a border.
-    `seams`: the straightest edge from top to bottom and from left to right, away from the outer tenths:
-    the share of its length that is an edge.
+    `seams`: the straightest edge from top to bottom and from left to right, inside plain margins and away from the
+    outer tenths: the share of its length where colours step at once, and less on both sides.
     `saturation`: the 95th of 100 pixels' difference between its strongest and weakest colour, in grey levels.
     `tint`: how far colours stray from the mean colour of their brightness, in grey levels (root mean square).
     `plain_levels`: the share of pixels on the eight commonest grey levels.
@@ -138,15 +138,16 @@ def measure(image: Image.Image) -> tuple[Measures, Fingerprint]:
     saturation, tint = _colours(small)
     left, top, right, bottom = border(grey)
     margins = left / small.width, top / small.height, right / small.width, bottom / small.height
+    inside = small.crop((left, top, small.width - right, small.height - bottom))
     measures = Measures(
         margins=margins,
-        seams=_seams(grey),
+        seams=_seams(inside),
         saturation=saturation,
         tint=tint,
         plain_levels=_plain_levels(luma),
         sharpness=_sharpness(grey),
         noise=_noise(grey),
-        background=_background(small, margins),
+        background=_background(inside),
         size=image.size,
     )
     return measures, Fingerprint(_hashes(small), _corners(luma))
@@ -171,12 +172,26 @@ def measure_jpeg(data: bytes) -> tuple[Measures, Fingerprint]:
 # Straight edges
 
 
-def _seams(grey: Grey) -> tuple[float, float]:
-    def straightest(rows: Grey) -> float:
-        inner = straight_shares(rows)[len(rows) // 10 : -(len(rows) // 10) or None]
-        return float(inner.max(initial=0))
+_MIN_SEAM_STEP = 8
+"""Levels of a colour between pixels two apart that make a seam: two images may be of nearly equal brightness."""
 
-    return straightest(grey.T), straightest(grey)
+
+def _seams(inside: Image.Image) -> tuple[float, float]:
+    """`seams`, of the image without its margins, whose ends are no seams."""
+    colours = np.stack([np.asarray(band).astype(np.int16) for band in inside.split()])
+
+    def straightest(rows: NDArray[np.int16]) -> float:
+        steps = np.abs(np.diff(rows, axis=1)).max(axis=0)
+        if len(steps) < 10:
+            return 0.0
+        # over two rows, because reducing an image may spread a seam over one; texture steps as much beside it
+        across = np.abs(rows[:, 4:-2] - rows[:, 2:-4]).max(axis=0)
+        beside = np.maximum.reduce([steps[:-5], steps[1:-4], steps[4:-1], steps[5:]])
+        shares = ((across >= _MIN_SEAM_STEP) & (across > beside)).mean(axis=1)
+        outer = rows.shape[1] // 10
+        return float(shares[max(outer - 3, 0) : rows.shape[1] - outer - 3].max(initial=0))
+
+    return straightest(np.ascontiguousarray(colours.swapaxes(1, 2))), straightest(colours)
 
 
 # Colours
@@ -205,11 +220,9 @@ _MAX_PLAIN_STEP = 3
 """Largest difference of neighbours in a plain region, in levels of each colour; photographs have more noise."""
 
 
-def _background(small: Image.Image, margins: tuple[float, float, float, float]) -> float:
-    """`background`, of the image reduced by two more: without the noise of JPEG."""
-    left, top, right, bottom = (round(share * side) for share, side in zip(margins, small.size * 2, strict=True))
-    small = small.crop((left, top, small.width - right, small.height - bottom))
-    pixels = np.asarray(small.reduce(2)).astype(np.int16)
+def _background(inside: Image.Image) -> float:
+    """`background`, of the image without its margins, reduced by two more: without the noise of JPEG."""
+    pixels = np.asarray(inside.reduce(2)).astype(np.int16)
     if min(pixels.shape[:2]) < 4:
         return 0.0
     plain = np.ones(pixels.shape[:2], np.bool_)

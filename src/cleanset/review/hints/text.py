@@ -1,6 +1,7 @@
 """Lines of text in an image, read by RapidOCR with the models inside its package, and the sign of an added one."""
 
 import importlib.util
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -91,11 +92,24 @@ MAX_EDGE_DISTANCE = 0.08
 """Share of the width or height between a line and the nearest edge of the image."""
 
 
-def added_line(lines: Sequence[TextLine], size: tuple[int, int]) -> TextLine | None:
-    """The longest line that may have been added to an image of this size: legible, level and near an edge.
+WEB_OR_COPYRIGHT = re.compile(
+    r"©|\(c\)|copyright|www|https?:|@\w|\w\.(com|net|org|info|co|eu|de|fr|it|nl|ru|jp|cn|uk)\b", re.IGNORECASE
+)
+_CREDIT_OR_DATE = re.compile(
+    r"photo|courtesy|\b(19|20)\d\d[-/. ]\d\d?[-/. ]\d\d?\b|\b\d\d?([-/.])\d\d?\2(19|20)?\d\d\b|\b\d\d:\d\d\b",
+    re.IGNORECASE,
+)
+MIN_NAME_LETTERS = 8
+MIN_NAME_SCORE = 0.95
+MAX_NAME_SLOPE = 0.02
 
-    Signs and packages are photographed at any angle and place; captions, dates and watermarks are written
-    level along an edge. The constants are round numbers, set on 175 photographs (bench/RESULTS.md).
+
+def added_line(lines: Sequence[TextLine], size: tuple[int, int]) -> TextLine | None:
+    """The longest line that may have been added to an image of this size.
+
+    Signs and packages are photographed at any angle and place; captions are written level along an edge. Anywhere else,
+    a web address, a copyright, a photographer's credit or a date is a sign by its words, and a name by its being
+    perfectly level and clear. The constants are round numbers, set on 175 photographs (bench/RESULTS.md).
     """
     added = [line for line in lines if is_added(line, size)]
     return max(added, key=lambda line: len(line.text), default=None)
@@ -103,10 +117,26 @@ def added_line(lines: Sequence[TextLine], size: tuple[int, int]) -> TextLine | N
 
 def is_added(line: TextLine, size: tuple[int, int]) -> bool:
     """Whether a line may have been added to an image of this size."""
+    if not is_legible(line):
+        return False
+    if WEB_OR_COPYRIGHT.search(line.text) or _CREDIT_OR_DATE.search(line.text) or _is_name(line):
+        return True
     left, top, right, bottom = line.box
     width, height = size
     distance = min(left / width, top / height, 1 - right / width, 1 - bottom / height)
-    return is_legible(line) and line.slope <= MAX_SLOPE and distance <= MAX_EDGE_DISTANCE
+    return line.slope <= MAX_SLOPE and distance <= MAX_EDGE_DISTANCE
+
+
+def _is_name(line: TextLine) -> bool:
+    """Whether a line may be a signature in a plain font, in small letters: signs have capitals or numbers mostly."""
+    letters = [letter for letter in line.text if letter.isalpha()]
+    return (
+        len(letters) >= MIN_NAME_LETTERS
+        and 2 * sum(letter.islower() for letter in letters) > len(letters)
+        and not any(letter.isdigit() for letter in line.text)
+        and line.score >= MIN_NAME_SCORE
+        and line.slope <= MAX_NAME_SLOPE
+    )
 
 
 def is_legible(line: TextLine) -> bool:
