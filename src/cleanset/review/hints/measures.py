@@ -177,7 +177,7 @@ _MIN_SEAM_STEP = 8
 
 
 def _seams(inside: Image.Image) -> tuple[float, float]:
-    """`seams`, of the image without its margins, whose ends are no seams."""
+    """`seams`, of the image without its margins, whose ends would be taken for seams."""
     colours = np.stack([np.asarray(band).astype(np.int16) for band in inside.split()])
 
     def straightest(rows: NDArray[np.int16]) -> float:
