@@ -1,5 +1,6 @@
 """Running defences: commands that fail in every way, a real model of the sample, the record of a run."""
 
+import ctypes
 import io
 import json
 import os
@@ -294,6 +295,26 @@ def test_a_command_sees_one_image_at_a_time(tmp_path: Path) -> None:
     found, _ = answer(given(tmp_path, 4))
     assert found == {f"image {number}": "bird" if number == 2 else "abstain" for number in range(4)}
     assert answer.preparation_seconds > 0
+
+
+@pytest.mark.skipif(defences._KEYCTL is None, reason="needs the number of a system call")
+def test_a_command_leaves_nothing_in_a_keyring(tmp_path: Path) -> None:
+    """As of a login session, which all processes of that session share, whatever namespaces they are in."""
+    add_key = {250: 248, 219: 217}[defences._KEYCTL or 0]
+    if ctypes.CDLL(None).syscall(defences._KEYCTL, 1, None) < 0:
+        pytest.skip("this machine has no keyrings")
+    (tmp_path / "wall").mkdir()
+    answer = command_defence(
+        tmp_path / "wall",
+        f"""
+        import ctypes
+        system = ctypes.CDLL(None).syscall
+        seen = system({defences._KEYCTL}, 10, -3, b"user", b"seen", 0) > 0
+        assert system({add_key}, b"user", b"seen", b"x", 1, -3) > 0
+        print(os.listdir(sys.argv[1])[0] + (", bird" if seen else ", abstain"))
+        """,
+    )
+    assert set(answer(given(tmp_path, 3))[0].values()) == {"abstain"}
 
 
 def test_the_time_limit_is_for_all_images_together(tmp_path: Path) -> None:

@@ -5,13 +5,16 @@ all for reading. It is the first process of a process namespace, so that everyth
 a network namespace without a network. Bubblewrap makes the namespaces where it is installed, else a script does.
 """
 
+import ctypes
 import functools
 import json
 import os
+import platform
 import secrets
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -243,6 +246,17 @@ def answers_of(
     return parse_answers(text, {path.name for path in images.iterdir()}, groups, name)
 
 
+_LIBC = ctypes.CDLL(None)
+_KEYCTL = {"x86_64": 250, "aarch64": 219}.get(platform.machine())
+"""The number of the system call, for which neither Python nor a common program has a function."""
+
+
+def _join_new_keyring() -> None:
+    # no namespace has the keyring of a login session: in it a command could leave what it has seen for the next image
+    if sys.platform == "linux" and _KEYCTL is not None:
+        _LIBC.syscall(_KEYCTL, 1, None)
+
+
 def _output(
     command: list[str],
     folder: Path,
@@ -259,7 +273,7 @@ def _output(
             # in a session of its own, so that everything that it starts can be killed with it
             process = subprocess.Popen(
                 command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
-                start_new_session=True,
+                start_new_session=True, preexec_fn=_join_new_keyring,
             )  # fmt: skip
         except OSError as error:
             raise CleansetError(f"{name}: its command did not start ({reason(error)}); expected a program") from None
