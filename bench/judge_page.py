@@ -9,7 +9,7 @@ import numpy as np
 import yaml
 from playwright.sync_api import Page
 
-from cleanset.studies.contest.folders import manifest_entry
+from cleanset.studies.contest.checking import manifest_entry
 from cleanset.studies.contest.judge_page.session import answer_file, as_yaml
 from cleanset.studies.contest.judging import JudgeAnswer
 from measuring import print_machine, print_table, scratch, share

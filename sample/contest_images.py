@@ -10,7 +10,7 @@ from PIL import Image
 
 from cleanset.images.codec import decode, png
 from cleanset.images.preprocessing import BASE_SIZE, base_image
-from cleanset.studies.contest.folders import manifest_entry
+from cleanset.studies.contest.checking import manifest_entry
 
 EXPORT = Path("data", "export")
 SUBMISSIONS = Path("studies", "contest", "submissions")

@@ -18,7 +18,7 @@ from cleanset.studies.contest.history import append_log, check_signatures
 from cleanset.studies.contest.reading import read_contest
 from tests.studies.contest.made import BIRD, JUDGES, RULES, UNSURE, day
 from tests.studies.contest.on_disk import FIRST, OnDisk, control_image
-from tests.studies.contest.test_folders import refused
+from tests.studies.contest.test_checking import refused
 
 
 @pytest.fixture

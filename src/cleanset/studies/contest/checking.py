@@ -1,20 +1,27 @@
 """`cleanset contest check`: a submission, a defence, or everything, on the disk and against the other files."""
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+
+from pydantic import ValidationError
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, install_command
+from cleanset.files import sha256
+from cleanset.images.codec import pixels_sha256
 from cleanset.sets.folder import read_entries
 from cleanset.sets.manifest import MANIFEST
 from cleanset.studies.contest.consistency import check_submissions
-from cleanset.studies.contest.files import Board, ContestFiles, Submission, counted, last_day, repeats
-from cleanset.studies.contest.folders import (
-    check_defence,
-    check_judges_folder,
-    check_submission,
-    clean_pixels,
+from cleanset.studies.contest.files import (
+    Board,
+    ContestFiles,
+    Submission,
+    SubmissionManifest,
+    SubmittedImage,
+    counted,
+    last_day,
+    repeats,
 )
 from cleanset.studies.contest.git import History, open_history
 from cleanset.studies.contest.history import (
@@ -29,10 +36,26 @@ from cleanset.studies.contest.history import (
     check_submission_unchanged,
     first_commits,
 )
-from cleanset.studies.contest.images import KnownImage, can_hash, known_images, lookalikes
+from cleanset.studies.contest.images import KnownImage, can_hash, copied, decode_submitted, known_images, lookalikes
 from cleanset.studies.contest.judges import JudgeRecords
-from cleanset.studies.contest.reading import DEFENCE_YAML, IMAGES, MANIFEST_YAML, read_contest, visible
+from cleanset.studies.contest.judging import check_inside
+from cleanset.studies.contest.reading import (
+    DEFENCE_YAML,
+    IMAGES,
+    MANIFEST_YAML,
+    MASKS,
+    check_defence,
+    check_groups,
+    image_paths,
+    own_digests,
+    read_checked_examples,
+    read_contest,
+    refuse_link,
+    visible,
+)
+from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.contest.standing import standing
+from cleanset.validation import first_problem
 
 
 def run(contest: Path, path: Path | None, on: datetime.date | None) -> str:
@@ -206,13 +229,140 @@ def _check_judges(files: ContestFiles) -> None:
     count: dict[str, int] = {}
     records = JudgeRecords(files)
     for each in files.answers:
-        for sha256 in each.answers:
-            count.setdefault(sha256, 0)
-        for sha256, _ in records.counted(each.judge, each.answers):
-            count[sha256] += 1
-    for sha256, judges in sorted(count.items()):
+        for digest in each.answers:
+            count.setdefault(digest, 0)
+        for digest, _ in records.counted(each.judge, each.answers):
+            count[digest] += 1
+    for digest, judges in sorted(count.items()):
         # control images are shown to some judges only, by the share that the rules ask for
-        if judges < files.rules.judges.minimum and sha256 not in files.controls:
+        if judges < files.rules.judges.minimum and digest not in files.controls:
             raise CleansetError(
-                f"answers: {sha256[:12]}…: {judges} judges; expected at least {files.rules.judges.minimum}: ask another"
+                f"answers: {digest[:12]}…: {judges} judges; expected at least {files.rules.judges.minimum}: ask another"
+            )
+
+
+MAX_IMAGE_BYTES = 100_000_000
+
+
+def clean_pixels(edition: Edition) -> frozenset[str]:
+    """The SHA-256 of the pixels of every image in the edition's finished sets. Raises CleansetError without a set."""
+    folders = sorted(path.parent for path in (edition.folder / "data" / "export").glob(f"*/{MANIFEST}"))
+    if not folders:
+        raise CleansetError(
+            f"{edition.folder / 'data' / 'export'}: no finished set to compare submitted images with; "
+            "run dvc pull or dvc repro in the edition"
+        )
+    return frozenset(entry.pixels_sha256 for folder in folders for entry in read_entries(folder))
+
+
+def check_submission(
+    folder: Path, submission: Submission, rules: ContestRules, clean: Collection[str], known: Sequence[KnownImage]
+) -> None:
+    """Check a submission's folder: all images of the manifest and no others, decodable, and new.
+
+    `clean`: digests of the clean set's pixels. `known`: images whose copies are refused. Raises CleansetError for the
+    first problem.
+    """
+    named = {image.file for image in submission.manifest.images}
+    if len(named) < len(submission.manifest.images):
+        raise CleansetError(f"{folder / MANIFEST_YAML}: a file named twice; expected each image once")
+    for path in visible(folder):
+        if path.name not in (MANIFEST_YAML, IMAGES, f"{IMAGES}.dvc"):
+            raise CleansetError(f"{path}: not in the manifest; expected {MANIFEST_YAML} and {IMAGES}/ only: remove it")
+    for path in visible(folder / IMAGES):
+        if path.name not in named:
+            raise CleansetError(f"{path}: not in the manifest; expected the images that it names only: remove it")
+    for image in submission.manifest.images:
+        _check_image(folder / IMAGES / image.file, image, rules.limits.max_side, clean)
+        copy = copied(folder / IMAGES / image.file, known)
+        if copy is not None:
+            raise CleansetError(f"{folder / IMAGES / image.file}: a copy of {copy}; expected a new image")
+
+
+def _check_image(path: Path, image: SubmittedImage, max_side: int, clean: Collection[str]) -> None:
+    refuse_link(path)
+    if not path.is_file():
+        raise CleansetError(f"{path}: missing; expected every image that the manifest names: add it, or dvc pull")
+    if path.stat().st_size > MAX_IMAGE_BYTES:
+        raise CleansetError(f"{path}: {path.stat().st_size:,} bytes; expected at most {MAX_IMAGE_BYTES:,}")
+    data = path.read_bytes()
+    if sha256(data) != image.sha256:
+        raise CleansetError(f"{path}: SHA-256 {sha256(data)}; expected {image.sha256} of the manifest")
+    found = decode_submitted(path, data)
+    if max(found.size) > max_side:
+        raise CleansetError(f"{path}: {found.width} x {found.height} pixels; expected at most {max_side} a side")
+    if found.size != (image.width, image.height):
+        raise CleansetError(
+            f"{path}: {found.width} x {found.height} pixels; expected {image.width} x {image.height} of the manifest"
+        )
+    digest = pixels_sha256(found)
+    if digest != image.pixels_sha256:
+        raise CleansetError(f"{path}: pixels_sha256 {digest}; expected {image.pixels_sha256} of the manifest")
+    # by pixels: an image of the clean set that was only saved again is not a new one
+    if digest in clean:
+        raise CleansetError(f"{path}: an image of the clean set; expected another: only new images are submitted")
+
+
+def manifest_entry(path: Path) -> dict[str, str | int]:
+    """The entry of an image in a manifest. Raises CleansetError for an image that cannot be submitted."""
+    data = path.read_bytes()
+    found = decode_submitted(path, data)
+    digests = {"sha256": sha256(data), "pixels_sha256": pixels_sha256(found)}
+    return {"file": path.name, **digests, "width": found.width, "height": found.height}
+
+
+def manifest_yaml(target: str, submitted: str, images: Sequence[Path]) -> str:
+    """The manifest of a submission as YAML. Raises CleansetError for images that no contest accepts."""
+    for path in images:
+        if not path.is_file():
+            raise CleansetError(f"{path}: no such file; expected a PNG or JPEG")
+    entries = [manifest_entry(path) for path in images]
+    try:
+        SubmissionManifest.model_validate({"submitted": submitted, "target": target, "images": entries})
+    except ValidationError as error:
+        raise CleansetError(f"manifest: {first_problem(error)}") from None
+    lines = [f'submitted: "{submitted}"', f"target: {target}", "images:"]
+    for entry in entries:
+        first, *others = (f"{key}: {_quoted(value)}" for key, value in entry.items())
+        lines += [f"  - {first}", *(f"    {each}" for each in others)]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(value: str | int) -> str:
+    """A value in YAML; text in quotes, since a digest may look like a number."""
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def check_judges_folder(contest: Path, files: ContestFiles) -> None:
+    """Check that controls and examples answer for both groups, and that their images exist and masks fit.
+
+    Outlines of examples and in answers to controls must be inside their images.
+
+    Raises CleansetError for the first problem.
+    """
+    folder = contest / "judges"
+    for digest, control in sorted(files.controls.items()):
+        check_groups(f"{folder / 'controls.yaml'}: {digest[:12]}…", control.contains, files.rules.classes)
+    examples = read_checked_examples(contest, files)
+    wanted = files.controls.keys() | examples.keys()
+    digests = own_digests(contest)
+    paths = image_paths(contest, files, wanted, digests)
+    sizes = {digest: decode_submitted(paths[digest], paths[digest].read_bytes()).size for digest in sorted(wanted)}
+    given = [(f"{each}: ", *entry) for each in files.answers for entry in each.answers.items()]
+    for where, digest, answer in [*given, *((f"{folder / 'examples.yaml'}: ", *entry) for entry in examples.items())]:
+        if digest in sizes and answer.outline is not None:
+            try:
+                check_inside(answer.outline, *sizes[digest])
+            except ValueError as error:
+                raise CleansetError(f"{where}{digest[:12]}…: {error}") from None
+    for path in visible(folder / IMAGES):
+        if digests.get(path) not in wanted:
+            raise CleansetError(
+                f"{path}: neither a control nor an example; expected a line in controls.yaml or examples.yaml"
+            )
+    for path in visible(folder / MASKS):
+        # that those of controls have the size of their images was seen when they were read
+        if path.suffix != ".png" or path.stem not in files.controls:
+            raise CleansetError(
+                f"{path}: a mask without a control; expected <SHA-256 of a control's image>.png: remove it"
             )

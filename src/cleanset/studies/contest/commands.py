@@ -56,7 +56,7 @@ def manifest(
     It has their sizes and SHA-256; a damaged image is refused. Run check to
     find out whether the contest accepts the submission.
     """
-    from cleanset.studies.contest.folders import manifest_yaml
+    from cleanset.studies.contest.checking import manifest_yaml
 
     typer.echo(manifest_yaml(target, at, images), nl=False)
 

@@ -20,7 +20,7 @@ from cleanset.studies.contest.files import (
     repeats,
     team_of,
 )
-from cleanset.studies.contest.outlines import check_inside
+from cleanset.studies.contest.judging import check_inside
 from cleanset.studies.contest.rules import ABSTAIN, BOARD, INVALID, ContestLimits
 from cleanset.validation import shown
 

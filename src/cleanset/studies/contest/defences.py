@@ -35,8 +35,8 @@ from cleanset.measure.prediction_files import printed_answers
 from cleanset.scoring.logits import Groups, predicted_groups, stored_columns
 from cleanset.statistics.coverage import confidences
 from cleanset.studies.contest.files import Defence, ModelOfEdition
-from cleanset.studies.contest.folders import copy_defence
 from cleanset.studies.contest.images import FORMATS
+from cleanset.studies.contest.reading import copy_defence
 from cleanset.studies.contest.rules import ABSTAIN
 from cleanset.validation import shown
 

@@ -37,8 +37,7 @@ from cleanset.statistics.coverage import (
 )
 from cleanset.studies.contest.defences import CommandDefence, ModelDefence
 from cleanset.studies.contest.files import ContestFiles, Defence, DefenceRun, ModelOfEdition, Stake, coverage_steps
-from cleanset.studies.contest.folders import check_defence
-from cleanset.studies.contest.reading import IMAGES, defence_digest, read_defence, read_rules, visible
+from cleanset.studies.contest.reading import IMAGES, check_defence, defence_digest, read_defence, read_rules, visible
 from cleanset.studies.contest.rules import ABSTAIN, ContestRules
 from cleanset.validation import check_known, first_problem
 

@@ -17,8 +17,7 @@ from rich.table import Table
 
 from cleanset.studies.contest.files import ContestFiles, counted
 from cleanset.studies.contest.image_state import ImageState
-from cleanset.studies.contest.judging import ControlScore, JudgeAnswer, control_score
-from cleanset.studies.contest.outlines import overlap
+from cleanset.studies.contest.judging import ControlScore, JudgeAnswer, control_score, overlap
 from cleanset.studies.contest.rules import JudgingRules
 
 

@@ -40,9 +40,10 @@ from cleanset.studies.contest.judging import (
     JudgeAnswer,
     RejectionReason,
     agreement_by_question,
+    box_area,
     by_rule,
+    doubled_area,
 )
-from cleanset.studies.contest.outlines import box_area, doubled_area
 from cleanset.studies.contest.reading import IMAGES
 from cleanset.studies.contest.rules import ABSTAIN, SIZE_RULES
 from cleanset.studies.contest.standing import DefenceStanding, Shares, Standing, history, standing

@@ -2,8 +2,10 @@
 
 import datetime
 import hashlib
+import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -300,3 +302,60 @@ def read_image(paths: Mapping[str, Path], digest: str) -> bytes:
     if sha256(data) != digest:
         raise CleansetError(f"{paths[digest]}: SHA-256 {sha256(data)}; expected {digest}: the file has changed")
     return data
+
+
+def check_defence(folder: Path, defence: Defence) -> None:
+    """Check that a defence's files are there with their SHA-256, and no others. Raises CleansetError."""
+    expected = {each.path: each.sha256 for each in defence.files}
+    for path in _files_below(folder):
+        name = path.relative_to(folder).as_posix()
+        if name not in expected and name != DEFENCE_YAML:
+            raise CleansetError(f"{path}: not among the files of {DEFENCE_YAML}; expected it there with its SHA-256")
+    for name, digest in sorted(expected.items()):
+        path = folder / name
+        if not path.is_file():
+            raise CleansetError(f"{path}: missing; expected every file that {DEFENCE_YAML} names: add it, or dvc pull")
+        found = file_sha256(path)
+        if found != digest:
+            raise CleansetError(f"{path}: SHA-256 {found}; expected {digest} of {DEFENCE_YAML}: the file has changed")
+
+
+def copy_defence(folder: Path, to: Path, defence: Defence) -> None:
+    """Copy what the digest of a defence is of, and nothing else: what lies beside it is not there when it runs.
+
+    Raises CleansetError as `check_defence` does, of the copy.
+    """
+    for name in (DEFENCE_YAML, *(each.path for each in defence.files)):
+        copy = to / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(folder / name, copy)
+        # neither permissions nor dates are in the digest
+        copy.chmod(0o555)
+        os.utime(copy, (0, 0))
+    check_defence(to, defence)
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    for path in visible(folder):
+        if path.is_dir():
+            yield from _files_below(path)
+        elif path.suffix != ".dvc" and path.name != NOTES:
+            yield path
+
+
+def read_checked_examples(contest: Path, files: ContestFiles) -> Mapping[str, JudgeExample]:
+    """The examples for judges by their SHA-256. Raises CleansetError for one that does not answer for both groups."""
+    examples = read_examples(contest)
+    for digest, example in sorted(examples.items()):
+        where = f"{contest / 'judges' / 'examples.yaml'}: {digest[:12]}…"
+        check_groups(where, example.contains, files.rules.classes)
+    return examples
+
+
+def check_groups(where: str, given: Mapping[str, object], groups: Collection[str]) -> None:
+    """Raise CleansetError unless an answer is for both groups."""
+    if set(given) != set(groups):
+        raise CleansetError(
+            f"{where}: contains {', '.join(map(shown, sorted(given))) or 'nothing'}; "
+            f"expected {', '.join(sorted(groups))}"
+        )

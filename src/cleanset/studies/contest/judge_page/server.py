@@ -15,8 +15,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.judge_page.session import JudgeSession, JudgeTab, open_session
-from cleanset.studies.contest.judging import CONTAINS
-from cleanset.studies.contest.outlines import MAX_COORDINATE, Point
+from cleanset.studies.contest.judging import CONTAINS, MAX_COORDINATE, Point
 from cleanset.web.pages import run_page, serve_page, usual_port
 
 WORDS = {

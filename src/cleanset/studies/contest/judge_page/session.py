@@ -18,12 +18,20 @@ from pydantic import ConfigDict, Field
 from cleanset.errors import CleansetError
 from cleanset.files import ChangedMeanwhileError, locked, replace_file, write_text
 from cleanset.studies.contest.files import AnswerFile, JudgeExample
-from cleanset.studies.contest.folders import read_checked_examples
 from cleanset.studies.contest.images import FORMATS
 from cleanset.studies.contest.judges import JudgeTask, tasks
-from cleanset.studies.contest.judging import CONTAINS, STATEMENTS, Contains, JudgeAnswer
-from cleanset.studies.contest.outlines import MAX_POINTS, Point, as_text, check_inside, parse_outline
-from cleanset.studies.contest.reading import image_paths, read_contest, read_image, read_section
+from cleanset.studies.contest.judging import (
+    CONTAINS,
+    MAX_POINTS,
+    STATEMENTS,
+    Contains,
+    JudgeAnswer,
+    Point,
+    as_text,
+    check_inside,
+    parse_outline,
+)
+from cleanset.studies.contest.reading import image_paths, read_checked_examples, read_contest, read_image, read_section
 from cleanset.studies.contest.standing import standing
 from cleanset.validation import Section, Sha256, shown
 from cleanset.web.images import Photos

@@ -17,10 +17,9 @@ from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.scoring.logits import BIRD_OR_BICYCLE
-from cleanset.studies.contest.checking import run
+from cleanset.studies.contest.checking import manifest_entry, run
 from cleanset.studies.contest.consistency import check_submissions
 from cleanset.studies.contest.defending import run_defence, stake_yaml
-from cleanset.studies.contest.folders import manifest_entry
 from cleanset.studies.contest.history import append_log, check_log
 from cleanset.studies.contest.reading import read_contest
 from cleanset.studies.contest.standing import standing
