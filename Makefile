@@ -102,7 +102,7 @@ real: setup  ## build an edition of real photographs (CLEANSET_REAL: their folde
 	pytest tests/real --real-precision float64
 
 published: setup  ## repeat source 000's procedure on its published lists and verdicts, and compare
-	cleanset replay
+	PYTHONPATH=sample:. python bench/replay.py build/published
 
 edition: setup  ## make DIR=…: a new edition in that folder (params, empty reviews, DVC project)
 	@test -n "$(DIR)" || { echo 'say where: make edition DIR=editions/mine'; exit 1; }

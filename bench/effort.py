@@ -19,9 +19,9 @@ from cleanset.review.queue import ByRole, DecideInClass, candidates_by_class, de
 from cleanset.review.store import read_reviews
 from cleanset.selection.fill import UNREVIEWED, Decision, fill, with_decisions
 from cleanset.sets.published.lists import MOST, read_top5
-from cleanset.sets.published.replay import read_pool, real_labels
 from cleanset.vocabulary import TIERS
 from measuring import PROJECT, print_machine, print_table, share
+from replay import read_pool, real_labels
 
 IMAGENET = Edition(PROJECT / "imagenet")
 ROLE = "norm_robust"

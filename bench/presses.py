@@ -43,9 +43,9 @@ from cleanset.review.page.view import Card, cards
 from cleanset.review.queue import decisions_under
 from cleanset.review.store import read_reviews
 from cleanset.sets.published.lists import read_top5
-from cleanset.sets.published.replay import real_labels
 from cleanset.tables import CANDIDATES, INDEX, write_table
 from measuring import PROJECT, print_machine, print_table, scratch, share
+from replay import real_labels
 
 GOALS = {("norm_robust",): 2.5, simulation.ROLES: 4.8}
 """Presses a class."""

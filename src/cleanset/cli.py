@@ -30,7 +30,9 @@ class _Commands(typer.core.TyperGroup):
     """The commands; the name of a stage is one, too."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the arguments name, and the arguments that are left for it."""
+        """The command that the arguments name, and those left for it. Raises CleansetError for one that has moved."""
+        if args and args[0] == "replay":
+            raise CleansetError("cleanset replay: now bench/replay.py of a checkout: run make published there")
         return super().resolve_command(ctx, ["stage", *args] if args and args[0] in STAGES else args)
 
 
@@ -163,22 +165,6 @@ def cite(
     from cleanset.sets import description as citations
 
     typer.echo(citations.render(form))
-
-
-@app.command(rich_help_panel=DEVELOPMENT)
-def replay(
-    out: Annotated[Path, typer.Argument(help="A new folder, or that of an earlier replay.")] = Path("build/published"),
-) -> None:
-    """Repeat SCOOTER's procedure on its published lists and verdicts; exit code 1 unless it gives the set.
-
-    Needs a checkout, but no images; cleanset published writes the set itself.
-    """
-    from cleanset.sets.published import replay as tool
-
-    replay = tool.run(out)
-    typer.echo(tool.render(replay))
-    if replay.problems:
-        raise typer.Exit(1)
 
 
 @app.command(rich_help_panel=TOOLS)

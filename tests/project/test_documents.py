@@ -66,7 +66,7 @@ NOT_RUN = {
     "tests/study gives some, in a browser too",
     "cleanset study serve --plan build/study": "serves a page until it is stopped: tests/study starts it",
     "cd imagenet-published": "needs ImageNet's images: tests/stages/test_list_models.py runs these stages on ten",
-    "make published": "docs/published_set.md: tests/sets/published runs `cleanset replay`, which is all that it does",
+    "make published": "docs/published_set.md: tests/sets/published runs bench/replay.py, which is all that it does",
     "cleanset published --images ILSVRC2012_img_val.tar --out scooter": "docs/published_set.md: README's same line "
     "runs on a drawn archive",
 }

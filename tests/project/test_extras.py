@@ -74,7 +74,7 @@ def project(repository: Path) -> dict[str, list[str]]:
         ),
         (
             "build",
-            "cli edition.create edition.doctor scoring.ensemble sets.published.replay report.pages sets.arrays "
+            "cli edition.create edition.doctor scoring.ensemble report.pages sets.arrays "
             "measure.compare.report stages.preprocess stages.score stages.intersect stages.select stages.crops "
             "stages.score_crops stages.review_apply stages.export stages.count stages.report "
             "studies.realness.analysing studies.realness.planning",

@@ -21,8 +21,8 @@ from cleanset.sets.published import image_set, source_images
 from cleanset.sets.published import source_images as digests
 from cleanset.sets.published.image_set import select_images
 from cleanset.sets.published.lists import MODELS, PublishedChoice, ilsvrc_class, ilsvrc_classes, published_verdicts
-from cleanset.sets.published.replay import differences, numbers
 from cleanset.sets.published.source_images import archive_md5
+from replay import differences, numbers
 from tests.measure.compare.command import cleanset, says
 from tests.sets.conftest import edit
 from tests.sets.published.conftest import Drawn

@@ -11,8 +11,8 @@ from cleanset.edition.params import Model, read_params
 from cleanset.errors import CleansetError
 from cleanset.review.store import read_reviews
 from cleanset.sets.published.lists import list_scores, scores_of, with_extras
-from cleanset.sets.published.replay import extras_of
 from cleanset.tables import SCORES, read_table, write_table
+from replay import extras_of
 
 A, B, C, D = (f"ILSVRC2012_val_{number:08d}" for number in (1, 2, 3, 4))
 LABELS = {A: [5], B: [5], C: [0, 5], D: []}

@@ -9,7 +9,7 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.sets.published.lists import PUBLISHED_MODEL, read_top5
-from cleanset.sets.published.replay import check_pool, read_pool, real_labels
+from replay import check_pool, read_pool, real_labels
 
 A, B, C = (f"ILSVRC2012_val_{number:08d}" for number in (1, 2, 3))
 LABELS: Mapping[str, Sequence[int]] = {A: [5], B: [5], C: [6, 7]}

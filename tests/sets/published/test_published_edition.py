@@ -13,8 +13,8 @@ import yaml
 from cleanset.edition.paths import Edition
 from cleanset.sets.published.image_set import select_images
 from cleanset.sets.published.lists import MODELS, PublishedChoice
-from cleanset.sets.published.replay import real_labels
 from cleanset.tables import INDEX, LOCATIONS, SELECTION, read_table, write_table
+from replay import real_labels
 from tests.checkouts import Checkout
 
 BUILT = "build/as_published"

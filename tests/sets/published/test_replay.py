@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from cleanset.review.store import Votes, read_reviews
-from cleanset.sets.published.replay import SHORT, differences, numbers, out_of_order
+from replay import SHORT, differences, numbers, out_of_order
 from tests.checkouts import Checkout
 
 A, B, C, D = (f"ILSVRC2012_val_{number:08d}" for number in (1, 2, 3, 4))
@@ -69,7 +69,7 @@ def replayed(pristine: Checkout, tmp_path_factory: pytest.TempPathFactory) -> tu
     (reviews / "alice").mkdir()
     text = first.read_text().replace("verdict: clean\n", "verdict: reject\n    reason: blur\n", 1)
     (reviews / "alice" / first.name).write_text(text)
-    return clone, clone.run("cleanset", "replay").stdout
+    return clone, clone.run("python", "bench/replay.py").stdout
 
 
 def test_the_published_set_is_reproduced(replayed: tuple[Checkout, str], votes: Votes) -> None:
@@ -116,7 +116,7 @@ def test_a_verdict_changed_by_hand(replayed: tuple[Checkout, str]) -> None:
     path.write_text(
         text.replace(f"{first}:\n    verdict: clean\n", f"{first}:\n    verdict: reject\n    reason: blur\n", 1)
     )
-    done = clone.run("cleanset", "replay", check=False)
+    done = clone.run("python", "bench/replay.py", check=False)
     path.write_text(text)
     assert done.returncode == 1
     assert "differs: images: 2965; published 2966\n" in done.stdout
@@ -127,7 +127,7 @@ def test_a_verdict_changed_by_hand(replayed: tuple[Checkout, str]) -> None:
 def test_a_folder_with_other_files(replayed: tuple[Checkout, str], tmp_path: Path) -> None:
     clone, _ = replayed
     (tmp_path / "thesis.tex").touch()
-    done = clone.run("cleanset", "replay", str(tmp_path), check=False)
+    done = clone.run("python", "bench/replay.py", str(tmp_path), check=False)
     assert (done.returncode, done.stderr) == (
         1, f"error: {tmp_path}: there is thesis.tex; expected a new or empty folder\n",
     )  # fmt: skip

@@ -1,1 +1,1 @@
-"""The published set of source 000's authors: their lists, and the replay of their procedure on them."""
+"""The published set of source 000's authors; bench/replay.py repeats their procedure on it."""

@@ -1,7 +1,11 @@
-"""The command `replay`: the published procedure on the published inputs, compared with the published set."""
+"""The published procedure on the published inputs, compared with the published set: `make published`.
+
+Needs a checkout, but no images; `cleanset published` writes the set itself. Exit code 1 unless it gives the set.
+"""
 
 import hashlib
 import shutil
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -294,3 +298,17 @@ _KINDS = {"added": "images that come in", "dropped": "images that go out", "aske
 
 def _number(value: int | str) -> str:
     return f"{value:,}" if isinstance(value, int) else value
+
+
+def main() -> None:
+    """Write into the folder that is named, else build/published, and print the comparison."""
+    try:
+        found = run(Path(*(sys.argv[1:] or ["build/published"])))
+    except CleansetError as error:
+        sys.exit(f"error: {error}")
+    print(render(found))
+    sys.exit(1 if found.problems else 0)
+
+
+if __name__ == "__main__":
+    main()
