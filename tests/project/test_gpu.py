@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from cleanset.edition.params import Score
@@ -143,10 +144,11 @@ def test_training(study: TrainingStudy, gpu: Gpu, run: dict[str, Any]) -> None:
     for device in ("cpu", "cuda"):
         write_params(study, {"device": device}, one={"epochs": 1, "test": ["original"]} | run)
         train.run(study, "one")
-        weights.append(study.fold("one", "fold_01").weights.read_bytes())
+        weights.append(load_file(study.fold("one", "fold_01").weights))
     assert gpu.transfers
     assert not gpu.slow
-    assert weights[0] == weights[1]
+    # torch sums in another order for a class of tensors of its own
+    assert all(torch.allclose(each, weights[1][name], atol=1e-4) for name, each in weights[0].items())
 
 
 def test_a_custom_network_is_evaluated_on_its_own_device(gpu: Gpu) -> None:

@@ -1,7 +1,7 @@
 """The signs of a model that only looks strong: each on a model that is built to have it, and none on an honest one."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 
 import numpy as np
@@ -27,6 +27,7 @@ from cleanset.studies.attacks.warnings import (
     probe,
     random_answers,
     saturated_answers,
+    tied_answers,
     transfer_beats_gradient,
 )
 from tests.studies.attacks.networks import (
@@ -211,6 +212,44 @@ def test_four_images_tell_nothing() -> None:
     assert found.not_told[0].text == "4 images are classified correctly; two attacks are compared on 5 or more"
 
 
+class Clamped(nn.Module):
+    """The logarithm of probabilities that are at least 1e-6, of logits 30 times as large."""
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        return torch.log((30 * HONEST(pixels)).softmax(dim=1).clamp(min=1e-6))
+
+
+class Cheating(nn.Module):
+    """Answers to the opposite of the image where `notices` says so."""
+
+    def __init__(self, notices: Callable[[Tensor], bool]) -> None:
+        super().__init__()
+        self.notices = notices
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        found: Tensor = HONEST(1 - pixels if self.notices(pixels) else pixels)
+        return found
+
+
+OTHERWISE = "12 of 12 images get another answer when a gradient is wanted"
+
+
+@pytest.mark.parametrize(
+    ("network", "sign", "text"),
+    [
+        (Clamped(), "saturated_answers", "images have the same lowest logit for most classes"),
+        (Cheating(lambda pixels: pixels.requires_grad), "gradient_changes_answers", OTHERWISE),
+        (Cheating(lambda _: torch.is_grad_enabled()), "gradient_changes_answers", OTHERWISE),
+        (Cheating(lambda _: not torch.is_inference_mode_enabled()), "gradient_changes_answers", OTHERWISE),
+    ],
+    ids=["clamped", "requires_grad", "grad_enabled", "inference_mode"],
+)
+def test_what_hides_from_gradients(network: nn.Module, sign: str, text: str) -> None:
+    (found,) = of_answers(on_cpu(network), subjects(HONEST), 8)
+    assert found.sign == sign
+    assert text in found.text
+
+
 PATTERN = torch.randint(0, 2, (3, 12, 12), generator=torch.Generator().manual_seed(2)).double() * 2 - 1
 """Of -1 and 1."""
 
@@ -302,6 +341,9 @@ class TestRules:
     def test_saturated(self) -> None:
         assert saturated_answers(self.logits) is None
         assert saturated_answers(self.logits * [[1], [90]]) is None  # one of two: 90 nats
+        tied = np.array([[9.0, 1, 1, 1, 2], [9, 1, 1, 2, 3], [9, 1, 1.1, 2, 3]])
+        assert tied_answers(tied) == tied_answers(tied + 1e-7 * np.arange(5)) == 1
+        assert tied_answers(np.array([[1.0, 0]])) == 0
         assert saturated_answers(self.logits * 30) is None  # confidences round to 1 in float32: 60 and 30 nats
         warned = saturated_answers(self.logits * 90)
         assert warned is not None

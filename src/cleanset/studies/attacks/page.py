@@ -81,6 +81,7 @@ DISTANCES = {"l0": "L0", "l2": "L2", "linf": "Linf", "ssim": "SSIM", "lpips": "L
 """The titles of the mean distances, by their names."""
 SIGNS = {
     "random_answers": "another answer when asked again",
+    "gradient_changes_answers": "another answer when a gradient is wanted",
     "saturated_answers": "answers too large for logits, or not logits at all",
     "no_gradient": "no gradient",
     "fewer_steps_better": "more success with fewer steps",

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 Sign = Literal[
-    "random_answers", "saturated_answers", "no_gradient", "fewer_steps_better", "black_box_better",
-    "transfer_beats_gradient",
+    "random_answers", "gradient_changes_answers", "saturated_answers", "no_gradient", "fewer_steps_better",
+    "black_box_better", "transfer_beats_gradient",
 ]  # fmt: skip
 Flags = NDArray[np.bool_]
 
@@ -38,6 +38,9 @@ MAX_DIFFERENCE = 1e-4
 MAX_LOG_ODDS = 80.0
 """Natural log-odds; the gradient of the cross-entropy begins with exp(-80), 2e-35, of which float32 has nothing left
 after the layers. Confidences round to 1 far below, at 16.6, where gradients still lead somewhere."""
+MAX_TIED = 1e-6
+"""Largest difference of logits that count as equal, relative to the range of an image's logits: float32 rounds more
+finely. Networks trained with smoothed labels give most other classes similar logits, never as similar as that."""
 MAX_SATURATED, MAX_WITHOUT_GRADIENT = 0.5, 0.1
 """Largest shares of images with such answers before they count as a sign."""
 LEVEL = 0.05
@@ -55,16 +58,30 @@ class Warned(NamedTuple):
 
 def random_answers(answers: Sequence[NDArray[np.float64]], what: str = "images") -> Warned | None:
     """The sign that a model's answers, each of shape (n, classes), to the same images differ; `what` names them."""
-    first = answers[0]
-    lengths = np.linalg.norm(first, axis=1).clip(min=1e-10)
-    differ = np.zeros(len(first), bool)
-    for other in answers[1:]:
-        differ |= np.linalg.norm(other - first, axis=1) / lengths > MAX_DIFFERENCE
-    if not differ.any():
+    if not (changed := changed_answers(answers)):
         return None
     return Warned(
-        "random_answers", f"{differ.sum()} of {len(first)} {what} get another answer when asked {len(answers)} times"
+        "random_answers", f"{changed} of {len(answers[0])} {what} get another answer when asked {len(answers)} times"
     )
+
+
+def gradient_changes_answers(answers: Sequence[NDArray[np.float64]]) -> Warned | None:
+    """The sign that a model's answers to the same images depend on whether a gradient is wanted."""
+    if not (changed := changed_answers(answers)):
+        return None
+    return Warned(
+        "gradient_changes_answers",
+        f"{changed} of {len(answers[0])} images get another answer when a gradient is wanted",
+    )
+
+
+def changed_answers(answers: Sequence[NDArray[np.float64]]) -> int:
+    """How many of n images do not get the same answer every time; each item of `answers` is of shape (n, classes)."""
+    first = answers[0]
+    lengths = np.linalg.norm(first, axis=1).clip(min=1e-10)
+    differences = [np.linalg.norm(other - first, axis=1) / lengths for other in answers[1:]]
+    # not `>`, which is false for NaN
+    return int((~(np.stack(differences) <= MAX_DIFFERENCE)).any(axis=0).sum())
 
 
 def saturated_answers(logits: NDArray[np.float64]) -> Warned | None:
@@ -76,6 +93,12 @@ def saturated_answers(logits: NDArray[np.float64]) -> Warned | None:
         return Warned(
             "saturated_answers",
             f"all {count} answers are {'one-hot' if one_hot else 'probabilities'}; expected logits",
+        )
+    if (tied := tied_answers(logits)) > MAX_WITHOUT_GRADIENT * count:
+        return Warned(
+            "saturated_answers",
+            f"{tied} of {count} images have the same lowest logit for most classes, as the logarithm of clamped "
+            "probabilities has: those classes have no gradient",
         )
     top = logits.max(axis=1)
     others = np.exp(logits - top[:, None])
@@ -90,6 +113,13 @@ def saturated_answers(logits: NDArray[np.float64]) -> Warned | None:
         f"{saturated.sum()} of {count} images have log-odds above {MAX_LOG_ODDS:g}, where the cross-entropy has no "
         "gradient in float32",
     )
+
+
+def tied_answers(logits: NDArray[np.float64]) -> int:
+    """How many images have the lowest logit for two classes or more, and for most classes but the top one."""
+    lowest = logits.min(axis=1, keepdims=True)
+    ties = (logits - lowest <= MAX_TIED * np.ptp(logits, axis=1, keepdims=True)).sum(axis=1)
+    return int(((ties >= 2) & (2 * ties > logits.shape[1] - 1)).sum())
 
 
 def no_gradient(gradients: NDArray[np.float64]) -> Warned | None:
@@ -168,6 +198,9 @@ def is_better(one: Flags, other: Flags) -> bool:
 
 FAINT = 0.2
 """Contrast of the faint copies of images: they lie near the boundaries between classes, where noise decides."""
+MODES = "inference_mode", "enable_grad"
+"""Torch's modes in which a network may answer otherwise than in no_grad: it is judged in the first, attacked in the
+second."""
 FEW_STEPS = (1, 5)
 """Numbers of steps that PGD is compared with, beside the one asked for."""
 _REMEDY = "run dvc repro in studies/attacks, or dvc pull to fetch it"
@@ -225,9 +258,14 @@ def of_answers(network: "PixelNetwork", subjects: Sequence[Subject], group_size:
     groups = [subjects[start : start + group_size] for start in range(0, len(subjects), group_size)]
     answers = [np.concatenate([_answers(network, group) for group in groups]) for _ in range(repeats)]
     faint = [np.concatenate([_answers(network, group, FAINT) for group in groups]) for _ in range(repeats)]
-    gradients = np.concatenate([_gradients(network, group) for group in groups])
+    wanting = [_with_gradients(network, group) for group in groups]
+    with_gradients, gradients = (np.concatenate(parts) for parts in zip(*wanting, strict=True))
     both = [np.concatenate(pair) for pair in zip(answers, faint, strict=True)]
-    found = random_answers(both, "images and faint copies"), saturated_answers(answers[0]), no_gradient(gradients)
+    found = [random_answers(both, "images and faint copies")]
+    if found == [None]:
+        other = [np.concatenate([_answers(network, group, mode=mode) for group in groups]) for mode in MODES]
+        found.append(gradient_changes_answers([answers[0], *other, with_gradients]))
+    found += [saturated_answers(answers[0]), no_gradient(gradients)]
     return [each for each in found if each is not None]
 
 
@@ -264,22 +302,30 @@ def _errors(network: "PixelNetwork", group: Sequence[Subject], results: Sequence
     return np.asarray(logits.argmax(dim=1).cpu().numpy() != classes)
 
 
-def _answers(network: "PixelNetwork", group: Sequence[Subject], contrast: float = 1) -> NDArray[np.float64]:
+def _answers(
+    network: "PixelNetwork", group: Sequence[Subject], contrast: float = 1, mode: str = "no_grad"
+) -> NDArray[np.float64]:
     import torch
 
     pixels = to_unit([subject.pixels for subject in group], network)
-    with torch.no_grad():
+    with getattr(torch, mode)():
         logits = network(0.5 + contrast * (pixels - 0.5) if contrast < 1 else pixels)
-    return np.asarray(logits.double().cpu().numpy())
+    return np.asarray(logits.detach().double().cpu().numpy())
 
 
-def _gradients(network: "PixelNetwork", group: Sequence[Subject]) -> NDArray[np.float64]:
+def _with_gradients(
+    network: "PixelNetwork", group: Sequence[Subject]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The logits when a gradient is wanted, and the gradients of the cross-entropy by the pixels."""
     import torch
 
     pixels = to_unit([subject.pixels for subject in group], network).requires_grad_()
     label = torch.tensor([subject.class_index for subject in group], device=network.device)
-    loss = torch.nn.functional.cross_entropy(network(pixels), label, reduction="sum")
-    return np.asarray(gradient(loss, pixels).double().cpu().numpy())
+    # in batches as without a gradient
+    logits = torch.cat([network(part) for part in torch.split(pixels, network.batch_size)])
+    loss = torch.nn.functional.cross_entropy(logits, label, reduction="sum")
+    found = logits.detach(), gradient(loss, pixels)
+    return found[0].double().cpu().numpy(), found[1].double().cpu().numpy()
 
 
 class Seen(BaseModel):
