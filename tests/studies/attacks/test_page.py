@@ -9,8 +9,15 @@ import pytest
 from bs4 import BeautifulSoup
 
 from cleanset.scoring.logits import Groups
-from cleanset.studies.attacks.page import AttacksData, SheetRow, attacks_page, parameters
-from cleanset.studies.attacks.reporting import names_of, prediction_text, some_results
+from cleanset.studies.attacks.page import (
+    AttacksData,
+    SheetRow,
+    attacks_page,
+    names_of,
+    parameters,
+    prediction_text,
+    some_results,
+)
 from cleanset.studies.attacks.results import AttackMeasure
 from cleanset.studies.attacks.study import AttackParams, WrappedModel
 from cleanset.studies.attacks.warnings import Seen, WarningRecord

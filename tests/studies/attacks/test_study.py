@@ -11,7 +11,7 @@ import pytest
 
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
-from cleanset.studies.attacks import reporting
+from cleanset.studies.attacks import page
 from cleanset.studies.attacks import study as attack_study
 from cleanset.studies.attacks.attacking import run_attack, run_warnings
 from cleanset.studies.attacks.base import Known, Other
@@ -232,11 +232,11 @@ def test_it_is_run_and_shown(with_toy: ModuleType, tmp_path: Path, monkeypatch: 
     record = json.loads(study.results("toy", ROLE).record.read_text())
     assert record["parameters"] == {"images": None, "kind": "toy", "levels": 4}
     assert {"pillow", "scikit-image"} <= set(record["versions"])
-    reporting.write_measures(study, found)
+    page.write_measures(study, found)
     run_warnings(study, ROLE, found)
     study.params_yaml.write_text(json.dumps(given))
-    monkeypatch.setattr(reporting, "read_attack_params", with_toy.read_attack_params)
-    reporting.write_report(study)
+    monkeypatch.setattr(page, "read_attack_params", with_toy.read_attack_params)
+    page.write_report(study)
     text = (study.report / "index.html").read_text("utf-8")
     assert "toy, eps 4/255" in text
     assert parameters(found, "toy") == "levels 4"

@@ -24,7 +24,7 @@ from cleanset.studies.attacks.base import Ball, Result, Subject, judged_seed, se
 from cleanset.studies.attacks.gradient_attacks import Spsa
 from cleanset.studies.attacks.judged import Judge, pixels_of_png
 from cleanset.studies.attacks.library_attacks import AutoAttack
-from cleanset.studies.attacks.reporting import attacks_data, write_measures
+from cleanset.studies.attacks.page import attacks_data, write_measures
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, WrappedModel, read_attack_params
 from cleanset.studies.robustness.images import STUDY_IMAGES

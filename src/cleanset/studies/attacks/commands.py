@@ -45,7 +45,7 @@ def attacks(
 @app.command("attack-results", hidden=True)
 def attack_results(study: StudyFolder = HERE) -> None:
     """Measure all attacks on all models."""
-    from cleanset.studies.attacks.reporting import write_measures
+    from cleanset.studies.attacks.page import write_measures
 
     write_measures(_study(study))
 
@@ -61,7 +61,7 @@ def attack_warnings(model: Role, study: StudyFolder = HERE) -> None:
 @app.command("attack-pages", hidden=True)
 def attack_pages(study: StudyFolder = HERE) -> None:
     """Make the page on the attacks."""
-    from cleanset.studies.attacks.reporting import write_report
+    from cleanset.studies.attacks.page import write_report
 
     write_report(_study(study))
 
