@@ -188,6 +188,19 @@ class Parameters(Section):
         """The search with these parameters. Raises CleansetError for a start that does not exist."""
 
 
+class InBall(Parameters):
+    """An attack in a ball of `norm` and `eps` around the image."""
+
+    kind: str
+    norm: Norm = "Linf"
+    eps: Fraction = 4 / 255
+
+    @property
+    def ball(self) -> Ball:
+        """The ball that every candidate lies in."""
+        return Ball(self.norm, self.eps)
+
+
 def seed_for(seed: int, name: str, subject: Subject, step: int = 0) -> int:
     """The seed of what an attack draws for one image, 0 to 2**32 - 1; `seed` is the study's."""
     return change_seed(image_seed(seed, subject.image_id), SEED_KIND, name, step)

@@ -25,6 +25,7 @@ from cleanset.studies.attacks.base import (
     EachOnce,
     Fraction,
     Group,
+    InBall,
     Known,
     Norm,
     Parameters,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from cleanset.scoring.differentiable import EightBit, PixelNetwork
 
 
-class PgdAttack(Parameters):
+class PgdAttack(InBall):
     """`step`: null for eps / 4. `group`: images at a time, which changes no result.
 
     `draws`: the answers of a random model that each step takes the mean gradient of.
@@ -58,18 +59,11 @@ class PgdAttack(Parameters):
 
     uses: ClassVar[Uses] = "gradients"
     kind: Literal["pgd"] = "pgd"
-    norm: Norm = "Linf"
-    eps: Fraction = 4 / 255
     steps: Steps = 20
     step: Fraction | None = None
     random_start: bool = True
     draws: Draws = 1
     group: Group = 16
-
-    @property
-    def ball(self) -> Ball:
-        """The ball around the image."""
-        return Ball(self.norm, self.eps)
 
     def search(self, known: Known) -> "Pgd":
         """The search."""
@@ -205,21 +199,14 @@ def gradient(loss: "Tensor", pixels: "Tensor") -> "Tensor":
     return torch.zeros_like(pixels) if found is None else found
 
 
-class TransferAttack(Parameters):
+class TransferAttack(InBall):
     """`sources`: the models that images are made on; null: all others. `steps` of PGD, each of eps / 4."""
 
     uses: ClassVar[Uses] = "classes"
     kind: Literal["transfer"] = "transfer"
-    norm: Norm = "Linf"
-    eps: Fraction = 4 / 255
     steps: Steps = 20
     sources: Annotated[list[Role], EachOnce, Field(min_length=1)] | None = None
     group: Group = 16
-
-    @property
-    def ball(self) -> Ball:
-        """The ball around the image."""
-        return Ball(self.norm, self.eps)
 
     def search(self, known: Known) -> "Transfer":
         """The search. Raises CleansetError where there is no other model, or none of a name."""

@@ -29,8 +29,8 @@ from cleanset.studies.attacks.base import (
     Fraction,
     Group,
     Images,
+    InBall,
     Known,
-    Norm,
     Other,
     Parameters,
     Pixels,
@@ -56,20 +56,13 @@ FIRST_SHARE = 0.8
 """Share of the pixels that the first square covers, as in AutoAttack."""
 
 
-class SquareAttack(Parameters):
+class SquareAttack(InBall):
     """`queries`: the largest number for an image, over which the size of the squares falls."""
 
     libraries: ClassVar[tuple[str, ...]] = ("pyautoattack",)
     kind: Literal["square"] = "square"
-    norm: Norm = "Linf"
-    eps: Fraction = 4 / 255
     queries: Steps = 5000
     group: Group = 16
-
-    @property
-    def ball(self) -> Ball:
-        """The ball around the image."""
-        return Ball(self.norm, self.eps)
 
     def search(self, known: Known) -> "Square":
         """The search."""
@@ -117,7 +110,7 @@ TARGETS = 9
 """Classes that a targeted attack aims at, in the standard version."""
 
 
-class AutoAttackAttack(Parameters):
+class AutoAttackAttack(InBall):
     """The library's standard version; with fewer steps and queries it is a weaker attack.
 
     `draws`: the answers of a random model that each step of APGD takes the mean gradient of; the library's version for
@@ -127,18 +120,11 @@ class AutoAttackAttack(Parameters):
     uses: ClassVar[Uses] = "gradients"
     libraries: ClassVar[tuple[str, ...]] = ("pyautoattack",)
     kind: Literal["autoattack"] = "autoattack"
-    norm: Norm = "Linf"
-    eps: Fraction = 4 / 255
     attacks: Annotated[list[Part], EachOnce, Field(min_length=1, default_factory=lambda: list(STANDARD))]
     steps: Steps = 100
     square_queries: Steps = 5000
     draws: Draws = 1
     group: Group = 16
-
-    @property
-    def ball(self) -> Ball:
-        """The ball around the image."""
-        return Ball(self.norm, self.eps)
 
     def search(self, known: Known) -> "AutoAttack":
         """The search."""
