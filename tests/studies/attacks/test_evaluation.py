@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.measure.command import Wanted
 from cleanset.studies.attacks import gradient_attacks
-from cleanset.studies.attacks.evaluation import AskedAttacks, AttackedModels, as_text, attack_params, run
+from cleanset.studies.attacks.base import Ball
+from cleanset.studies.attacks.evaluation import AttackedModels, as_text, attack_params, run
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
 
 pytestmark = pytest.mark.slow
@@ -75,9 +77,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     sys.modules.pop("mine", None)
 
 
-def evaluated(folder: Path, out: str, models: list[str], names: str, **others: object) -> AttackedModels:
-    asked = AskedAttacks(tuple(names.split(",")), eps=EPS, **others)  # type: ignore[arg-type]
-    return run(Edition(folder), Wanted(str(folder / "set"), models, device="cpu"), asked, folder / out)
+def evaluated(
+    folder: Path, out: str, models: list[str], names: str, images: int | None = None, **others: Any
+) -> AttackedModels:
+    wanted = Wanted(str(folder / "set"), models, device="cpu")
+    return run(Edition(folder), wanted, attack_params(names, EPS, images), folder / out, **others)
 
 
 @pytest.fixture(scope="module")
@@ -198,24 +202,20 @@ def test_what_is_refused(folder: Path, models: list[str], names: str, message: s
 
 def test_the_params_of_a_request(tmp_path: Path) -> None:
     """Without a file all that have an Linf ball share one around the image; a file is as a study's."""
-    found = attack_params(AskedAttacks(("pgd", "spsa", "boundary"), eps=EPS, images=5))
+    found = attack_params("pgd, spsa,boundary", EPS, 5)
     attacks = found.attacks
     assert isinstance(attacks["pgd"], PgdAttack)
     assert isinstance(attacks["spsa"], SpsaAttack)
     assert (attacks["pgd"].eps, attacks["spsa"].eps, attacks["spsa"].after) == (8 / 255, 8 / 255, None)
     assert (attacks["boundary"].ball.eps, found.images, found.probe.eps) == (10, 5, 8 / 255)  # type: ignore[union-attr]
+    assert attack_params("pgd").attacks["pgd"].ball == Ball("Linf", 4 / 255)
     path = tmp_path / "wanted.yaml"
     path.write_text("attacks: {far: {kind: pgd, norm: L2, eps: 0.5}, pgd: {}}\n")
-    assert list(attack_params(AskedAttacks(params_file=path)).attacks) == ["far", "pgd"]
-    assert list(attack_params(AskedAttacks(("far",), path)).attacks) == ["far"]
-    with pytest.raises(CleansetError, match=r"wanted\.yaml: attack 'square'; expected one of far, pgd"):
-        attack_params(AskedAttacks(("square",), path))
+    assert list(attack_params(str(path)).attacks) == ["far", "pgd"]
+    with pytest.raises(CleansetError, match="--eps 8/255: goes with names of attacks"):
+        attack_params(str(path), EPS)
     path.write_text("wrapped: {mine: {model: standard, wrapper: uninteresting}}\n")
     with pytest.raises(CleansetError, match=r"wanted\.yaml: wrapped: models are named by --model here"):
-        attack_params(AskedAttacks(("pgd",), path))
-    with pytest.raises(CleansetError, match="neither --attacks nor --params"):
-        AskedAttacks.of(None, None, None, None, None, None, True)
-    with pytest.raises(CleansetError, match="--eps 8/255: goes without --params"):
-        AskedAttacks.of("pgd", path, EPS, None, None, None, True)
+        attack_params(str(path))
     with pytest.raises(CleansetError, match=r"--attacks: .*eps.*expected a number, or a fraction"):
-        attack_params(AskedAttacks(("pgd",), eps="large"))
+        attack_params("pgd", "large")

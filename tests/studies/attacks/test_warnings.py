@@ -343,8 +343,10 @@ class TestRules:
         assert saturated_answers(self.logits * [[1], [90]]) is None  # one of two: 90 nats
         tied = np.array([[9.0, 1, 1, 1, 2], [9, 1, 1, 2, 3], [9, 1, 1.1, 2, 3]])
         assert tied_answers(tied) == tied_answers(tied + 1e-7 * np.arange(5)) == 1
-        assert tied_answers(np.array([[1.0, 0]])) == 0
-        assert saturated_answers(self.logits * 30) is None  # confidences round to 1 in float32: 60 and 30 nats
+        filled_up = np.array([[9.0, 3, 1, 1, 1], [2, 8, 1, 1, 1]])
+        assert tied_answers(filled_up) == 0
+        # confidences round to 1 in float32: 60 and 30 nats
+        assert saturated_answers(self.logits * 30) is None
         warned = saturated_answers(self.logits * 90)
         assert warned is not None
         assert warned.text.startswith("2 of 2 images have log-odds above 80,")

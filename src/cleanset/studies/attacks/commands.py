@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cleanset.edition.paths import HERE, StudyFolder
+from cleanset.errors import CleansetError
 
 if TYPE_CHECKING:
     from cleanset.studies.attacks.study import AttackStudy
@@ -71,6 +72,11 @@ def _group() -> None:
     """Keep `evaluate` a command of its own: a group of one command would be that command."""
 
 
+def _moved(params: str | None) -> None:
+    if params is not None:
+        raise CleansetError(f"attacks evaluate --params {params}: no such option today: write --attacks {params}")
+
+
 @tools.command()
 def evaluate(
     model: Annotated[
@@ -91,12 +97,12 @@ def evaluate(
         Path, typer.Option(help="Write changed images and results here, and continue what was interrupted.")
     ],
     attacks: Annotated[
-        str | None,
-        typer.Option(help="Names of attacks with commas between, such as pgd,spsa,square,transfer."),
-    ] = None,
-    params: Annotated[
-        Path | None, typer.Option(help="File with the keys of a study's params.yaml: its attacks by name.")
-    ] = None,
+        str,
+        typer.Option(
+            help="Names with commas between, such as pgd,spsa,square,transfer, or a .yaml file with the keys of a "
+            "study's params.yaml."
+        ),
+    ],
     eps: Annotated[
         str | None, typer.Option(help="Linf bound of all attacks that have one.", show_default="4/255")
     ] = None,
@@ -119,6 +125,7 @@ def evaluate(
         typer.Option(help="Of the verdicts: float64 (default), float32, tf32 or bfloat16.", show_default=False),
     ] = None,
     device: Annotated[str | None, typer.Option(help="auto (default), cpu, cuda or cuda:N.")] = None,
+    _: Annotated[str | None, typer.Option("--params", hidden=True, is_eager=True, callback=_moved)] = None,
     edition: Annotated[
         Path, typer.Option(help="Folder of the edition that the roles belong to.", show_default="the current one")
     ] = HERE,
@@ -135,6 +142,14 @@ def evaluate(
     from cleanset.measure.command import Wanted
     from cleanset.studies.attacks import evaluation
 
-    asked = evaluation.AskedAttacks.of(attacks, params, eps, limit, transfer_from, straight_through, warnings)
-    wanted = Wanted(images, model, architecture, precision=precision, device=device)
-    Console().print(evaluation.as_text(evaluation.run(Edition(edition), wanted, asked, out)), highlight=False)
+    evaluated = evaluation.run(
+        Edition(edition),
+        Wanted(images, model, architecture, precision=precision, device=device),
+        evaluation.attack_params(attacks, eps, limit),
+        out,
+        lpips_folder=Path(attacks).parent,
+        transfer_from=transfer_from or (),
+        straight_through=straight_through or (),
+        warnings=warnings,
+    )
+    Console().print(evaluation.as_text(evaluated), highlight=False)

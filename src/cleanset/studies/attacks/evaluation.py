@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from pydantic import ValidationError
@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cleanset.edition.params import read_params
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import HERE, Edition
 from cleanset.errors import CleansetError
 from cleanset.files import remove_abandoned, write_text
 from cleanset.measure.command import Wanted
@@ -36,49 +36,6 @@ BLACK_BOX = [name for name, kind in KINDS.items() if kind.uses == "classes" and 
 """The attacks that need a model's classes alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class AskedAttacks:
-    """The attacks of a request, as named on the command line.
-
-    `params_file`: as a study's params.yaml; without it every attack has its defaults, those in an Linf ball that of
-    `eps` around the image itself. `transfer_from`: models to make images on, in place of those of the
-    edition. `straight_through`: steps of the networks that gradients pass straight through.
-    """
-
-    names: Sequence[str] = ()
-    params_file: Path | None = None
-    eps: str = "4/255"
-    images: int | None = None
-    transfer_from: Sequence[str] = ()
-    straight_through: Sequence[str] = ()
-    warnings: bool = True
-
-    @classmethod
-    def of(
-        cls,
-        names: str | None,
-        params_file: Path | None,
-        eps: str | None,
-        images: int | None,
-        transfer_from: Sequence[str] | None,
-        straight_through: Sequence[str] | None,
-        warnings: bool,
-    ) -> Self:
-        """The request of a command line, where None is what was not given.
-
-        Raises CleansetError for neither names nor a file, and for eps beside a file, which has its own.
-        """
-        if names is None and params_file is None:
-            raise CleansetError(
-                "attacks evaluate: neither --attacks nor --params; expected names such as pgd,spsa,square,transfer"
-            )
-        if eps is not None and params_file is not None:
-            raise CleansetError(f"--eps {eps}: goes without --params; expected eps in {params_file}")
-        chosen = () if names is None else tuple(name.strip() for name in names.split(","))
-        others = tuple(transfer_from or ()), tuple(straight_through or ())
-        return cls(chosen, params_file, eps or "4/255", images, *others, warnings)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class AttackedModels:
     """The images, the params, the measures and, by model, its warnings."""
@@ -94,35 +51,36 @@ class AttackedModels:
         return by_name(self.lines).get((attack, model, measure))
 
 
-def attack_params(asked: AskedAttacks) -> AttackParams:
-    """The params of the attacks that are asked for. Raises CleansetError naming the attack or the key."""
-    for place, name in enumerate(asked.names):
-        if name == GUESS:
-            raise CleansetError(f"--attacks {GUESS}: reads the stored predictions of a study; expected another attack")
-        if name in asked.names[:place]:
-            raise CleansetError(f"--attacks {name}: given twice; expected each attack once")
-    where, content = "--attacks", dict[str, Any]()
-    if asked.params_file is not None:
-        where = str(asked.params_file)
-        read = read_yaml(asked.params_file, "expected the params of attacks, as of a study")
-        content = dict(read) if isinstance(read, dict) else {}
+def attack_params(attacks: str, eps: str | None = None, images: int | None = None) -> AttackParams:
+    """The params of a request: a file as a study's params.yaml, or names with commas between.
+
+    By name every attack has its defaults, those in an Linf ball that of `eps`, 4/255 without, around the image itself.
+    Raises CleansetError naming the attack or the key, and for eps beside a file, which has its own.
+    """
+    if attacks.endswith((".yaml", ".yml")):
+        where = attacks
+        if eps is not None:
+            raise CleansetError(f"--eps {eps}: goes with names of attacks; expected eps in {where}")
+        read = read_yaml(Path(attacks), "expected the params of attacks, as of a study")
+        content: dict[str, Any] = dict(read) if isinstance(read, dict) else {}
         if content.pop("wrapped", None):
             raise CleansetError(f"{where}: wrapped: models are named by --model here; leave it out")
     else:
-        for name in asked.names:
+        where, eps = "--attacks", eps or "4/255"
+        content = {"attacks": {}, "probe": {"eps": eps}}
+        for name in (each.strip() for each in attacks.split(",")):
+            if name == GUESS:
+                raise CleansetError(f"--attacks {GUESS}: reads the stored predictions of a study; name another attack")
             check_known("--attacks", name, [each for each in KINDS if each != GUESS])
-        content["attacks"] = {name: _in_ball(name, asked.eps) for name in asked.names}
-        content["probe"] = {"eps": asked.eps}
-    if asked.images is not None:
-        content["images"] = asked.images
+            if name in content["attacks"]:
+                raise CleansetError(f"--attacks {name}: given twice; expected each attack once")
+            content["attacks"][name] = _in_ball(name, eps)
+    if images is not None:
+        content["images"] = images
     try:
-        params = AttackParams.model_validate(content)
+        return AttackParams.model_validate(content)
     except ValidationError as error:
         raise CleansetError(f"{where}: {first_problem(error)}") from None
-    for name in asked.names:
-        check_known(f"{where}: attack", name, list(params.attacks))
-    chosen = {name: params.attacks[name] for name in asked.names or params.attacks}
-    return params.model_copy(update={"attacks": chosen})
 
 
 def _in_ball(name: str, eps: str) -> dict[str, Any]:
@@ -134,16 +92,27 @@ def _in_ball(name: str, eps: str) -> dict[str, Any]:
     return {"eps": eps} | ({"after": None} if "after" in kind.model_fields else {})
 
 
-def run(edition: Edition, wanted: Wanted, asked: AskedAttacks, out: Path) -> AttackedModels:
+def run(
+    edition: Edition,
+    wanted: Wanted,
+    params: AttackParams,
+    out: Path,
+    *,
+    lpips_folder: Path = HERE,
+    transfer_from: Sequence[str] = (),
+    straight_through: Sequence[str] = (),
+    warnings: bool = True,
+) -> AttackedModels:
     """Attack the models; write the changed images, measures, warnings and results into the folder `out`.
 
-    What an earlier run has finished in `out` is not computed again. Names are checked and all images are read before
+    `lpips_folder`: the one that the params name LPIPS's weights from. `transfer_from`: models to make images on, in
+    place of those of the edition. `straight_through`: steps of the networks that gradients pass straight through. What
+    an earlier run has finished in `out` is not computed again. Names are checked and all images are read before
     torch is imported. Raises CleansetError that says what to do.
     """
-    params = attack_params(asked)
     models = replace(wanted, out=out).models_to_run(edition)
     weights = edition.folder if models.roles else cache_folder()
-    others = _sources(edition, models.roles, models.specs, asked.transfer_from, weights)
+    others = _sources(edition, models.roles, models.specs, transfer_from, weights)
     for spec in models.specs:
         check_attacks(spec, params)
     if "transfer" in {attack.kind for attack in params.attacks.values()}:  # type: ignore[attr-defined]
@@ -158,18 +127,17 @@ def run(edition: Edition, wanted: Wanted, asked: AskedAttacks, out: Path) -> Att
     for spec in [*models.specs, *others]:
         check(spec)
     settings = settings_for(models.score)
-    lpips_folder = (asked.params_file or out).parent
-    evaluation = EvaluatedAttacks(images, params, settings, out, others, asked.straight_through, lpips_folder)
+    evaluation = EvaluatedAttacks(images, params, settings, out, others, straight_through, lpips_folder)
     names = [spec.text for spec in models.specs]
     results: dict[tuple[str, str], pd.DataFrame] = {}
-    warnings = {}
+    records = {}
     for spec, stem in zip(models.specs, file_stems(names), strict=True):
         model = evaluation.model(spec)
         results |= {(name, spec.text): model.results(name, stem) for name in params.attacks}
-        if asked.warnings:
-            warnings[spec.text] = model.warnings()
+        if warnings:
+            records[spec.text] = model.warnings()
     lines = measure_lines(names, results, params.of_image, params.resampling)
-    evaluated = AttackedModels(images, params, names, lines, warnings)
+    evaluated = AttackedModels(images, params, names, lines, records)
     write_csv(out / "attack_measures.csv", AttackMeasure._fields, lines)
     write_text(out / RESULTS, json.dumps(content_of(evaluated), indent=2) + "\n")
     return evaluated

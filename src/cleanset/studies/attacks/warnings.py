@@ -41,6 +41,8 @@ after the layers. Confidences round to 1 far below, at 16.6, where gradients sti
 MAX_TIED = 1e-6
 """Largest difference of logits that count as equal, relative to the range of an image's logits: float32 rounds more
 finely. Networks trained with smoothed labels give most other classes similar logits, never as similar as that."""
+MAX_SURPLUS = 0.1
+"""Largest difference of 1 and the sum of clamped probabilities: a thousand that are at least 1e-4."""
 MAX_SATURATED, MAX_WITHOUT_GRADIENT = 0.5, 0.1
 """Largest shares of images with such answers before they count as a sign."""
 LEVEL = 0.05
@@ -85,7 +87,7 @@ def changed_answers(answers: Sequence[NDArray[np.float64]]) -> int:
 
 
 def saturated_answers(logits: NDArray[np.float64]) -> Warned | None:
-    """The sign that logits, of shape (n, classes), are too large for a gradient, or are probabilities already."""
+    """The sign that logits, of shape (n, classes), are too large for a gradient, or of probabilities."""
     count = len(logits)
     sums = np.abs(logits.sum(axis=1) - 1)
     if ((logits >= -1e-6) & (logits <= 1 + 1e-6)).all() and (sums < 1e-4).all():
@@ -116,9 +118,18 @@ def saturated_answers(logits: NDArray[np.float64]) -> Warned | None:
 
 
 def tied_answers(logits: NDArray[np.float64]) -> int:
-    """How many images have the lowest logit for two classes or more, and for most classes but the top one."""
-    lowest = logits.min(axis=1, keepdims=True)
-    ties = (logits - lowest <= MAX_TIED * np.ptp(logits, axis=1, keepdims=True)).sum(axis=1)
+    """How many images have the lowest logit for two classes or more, and for most classes but the top one.
+
+    Unless they are logarithms of probabilities, classes with the same logit for all images do not count: a network for
+    fewer classes may be filled up with them.
+    """
+    sums = np.exp(np.minimum(logits, 1)).sum(axis=1)
+    if (np.abs(sums - 1) > MAX_SURPLUS).any():
+        logits = logits[:, np.ptp(logits, axis=0) > MAX_TIED * np.ptp(logits)]
+    if logits.shape[1] < 3:
+        return 0
+    lowest, most = logits.min(axis=1, keepdims=True), np.ptp(logits, axis=1, keepdims=True)
+    ties = (logits - lowest <= MAX_TIED * most).sum(axis=1)
     return int(((ties >= 2) & (2 * ties > logits.shape[1] - 1)).sum())
 
 
