@@ -78,7 +78,7 @@ def gradient_changes_answers(answers: Sequence[NDArray[np.float64]]) -> Warned |
 
 
 def changed_answers(answers: Sequence[NDArray[np.float64]]) -> int:
-    """How many of n images do not get the same answer every time; each item of `answers` is of shape (n, classes)."""
+    """Count the images, of n, that do not get the same answer every time; each item of `answers` is of shape (n, classes)."""
     first = answers[0]
     lengths = np.linalg.norm(first, axis=1).clip(min=1e-10)
     differences = [np.linalg.norm(other - first, axis=1) / lengths for other in answers[1:]]
@@ -118,7 +118,7 @@ def saturated_answers(logits: NDArray[np.float64]) -> Warned | None:
 
 
 def tied_answers(logits: NDArray[np.float64]) -> int:
-    """How many images have the lowest logit for two classes or more, and for most classes but the top one.
+    """Count the images that have the lowest logit for two classes or more, and for most classes but the top one.
 
     Unless they are logarithms of probabilities, classes with the same logit for all images do not count: a network for
     fewer classes may be filled up with them.
