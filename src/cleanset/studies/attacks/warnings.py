@@ -78,7 +78,7 @@ def gradient_changes_answers(answers: Sequence[NDArray[np.float64]]) -> Warned |
 
 
 def changed_answers(answers: Sequence[NDArray[np.float64]]) -> int:
-    """Count the images, of n, that do not get the same answer every time; each item of `answers` is of shape (n, classes)."""
+    """Count the images, of n, that get different answers; each item of `answers` is of shape (n, classes)."""
     first = answers[0]
     lengths = np.linalg.norm(first, axis=1).clip(min=1e-10)
     differences = [np.linalg.norm(other - first, axis=1) / lengths for other in answers[1:]]
