@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS
 from cleanset.studies.robustness.scenarios.params import SCENARIOS
+from cleanset.studies.training.finished import network_name
 from cleanset.studies.training.params import (
     ALL_AUGMIX_OPERATIONS,
     AMOUNTS_TO,
@@ -61,6 +62,31 @@ def test_as_coded() -> None:
 def test_all_settings_of_a_run_are_a_run(keys: dict[str, Any]) -> None:
     found = run(**keys)
     assert Run.model_validate(found.model_dump()) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("timm:resnet18", {"source": "timm", "name": "resnet18"}),
+        ("torchvision:vgg16.IMAGENET1K_V1, pretrained", {"source": "torchvision", "name": "vgg16.IMAGENET1K_V1",
+                                                         "pretrained": True}),
+        ("smp:fpn/resnet50", {"source": "smp", "name": "fpn", "encoder": "resnet50"}),
+    ],
+)  # fmt: skip
+def test_a_network_in_short(text: str, keys: dict[str, Any]) -> None:
+    """As tables show it, and as keys."""
+    task = {"task": "segmentation" if "smp" in text else "classification", "epochs": 2}
+    found = Run.model_validate({"network": text, **task})
+    assert found == Run.model_validate({"network": keys, **task})
+    assert network_name(found.network) == text
+    vit = Run.model_validate({"network": "torchvision:vit_b_16", "protocol": "as_written"})
+    assert vit.optimizer == "adam"
+
+
+@pytest.mark.parametrize("text", ["resnet18", "keras:vgg16", "timm:", "timm:resnet18, trained"])
+def test_what_is_no_network_in_short(text: str) -> None:
+    with pytest.raises(ValidationError, match="expected SOURCE:NAME, such as timm:resnet18, or keys"):
+        run(network=text)
 
 
 def test_a_key_goes_before_the_protocol() -> None:

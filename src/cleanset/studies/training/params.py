@@ -4,6 +4,7 @@ What is tested may not be trained on unseen (source 003), so a run names the cor
 amount to.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -75,6 +76,9 @@ CONVOLUTIONAL: dict[str, Any] = {"optimizer": "sgd", "rate": 0.01, "momentum": 0
 ATTENTION: dict[str, Any] = {"optimizer": "adamw", "rate": 6e-5, "weight_decay": 0.01, "warm_up_epochs": 3}
 
 
+_NETWORK = re.compile(r"(?P<source>timm|torchvision|smp):(?P<name>[^/,]+)(/(?P<encoder>[^,]+))?(, pretrained)?")
+
+
 def _known_scenario(name: str) -> str:
     if name not in (ORIGINAL, *SCENARIOS):
         raise ValueError(f"unknown scenario {shown(name)}; expected one of {', '.join((ORIGINAL, *SCENARIOS))}")
@@ -111,7 +115,8 @@ class Data(Section):
 class Network(Section):
     """A network by its name in a library, with its published weights or new ones.
 
-    `encoder`: of timm, for a network of segmentation-models-pytorch (smp) only.
+    `encoder`: of timm, for a network of segmentation-models-pytorch (smp) only. In short `SOURCE:NAME/ENCODER,
+    pretrained`, such as `smp:fpn/resnet50, pretrained` or `timm:resnet18`.
     """
 
     source: Literal["timm", "torchvision", "smp"] = "timm"
@@ -257,6 +262,8 @@ class Run(Optimization):
     def _by_protocol(cls, content: object) -> object:
         if not isinstance(content, Mapping):
             return content
+        if isinstance(content.get("network"), str):
+            content = {**content, "network": _network_of(content["network"])}
         given = _of_protocol(content)
         if content.get("folds") == 0:
             given = {key: value for key, value in given.items() if key not in OF_LEFT_OUT} | {"keep": "last"}
@@ -371,6 +378,14 @@ def _named_list(found: object, known: Mapping[str, list[str]], what: str) -> obj
     if found not in known:
         raise ValueError(f"unknown list {shown(found)}; expected {', '.join(known)}, or a list of {what}")
     return known[found]
+
+
+def _network_of(text: str) -> dict[str, Any]:
+    """The keys of a network that is written in short."""
+    found = _NETWORK.fullmatch(text)
+    if found is None:
+        raise ValueError(f"network {shown(text)}; expected SOURCE:NAME, such as timm:resnet18, or keys")
+    return {**found.groupdict(), "pretrained": text.endswith(", pretrained")}
 
 
 def _of_protocol(content: Mapping[str, object]) -> dict[str, Any]:
