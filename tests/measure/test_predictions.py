@@ -21,8 +21,13 @@ from cleanset.errors import CleansetError
 from cleanset.measure.command import Wanted, run
 from cleanset.measure.function import evaluate
 from cleanset.measure.measures import Accuracy
-from cleanset.measure.prediction_files import parse_prediction_files, read_predictions, write_predictions_csv
-from cleanset.measure.prediction_tables import checked_array, checked_table
+from cleanset.measure.predictions import (
+    checked_array,
+    checked_table,
+    parse_prediction_files,
+    read_predictions,
+    write_predictions_csv,
+)
 from cleanset.measure.sets import EvaluationSet, Item, open_set
 
 NOWHERE = Edition(Path("nowhere"))

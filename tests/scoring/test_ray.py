@@ -10,9 +10,8 @@ import pytest
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.scoring.engine import settings_for
+from cleanset.scoring.engine import score_shards_on_ray, settings_for
 from cleanset.scoring.models import load_model
-from cleanset.scoring.on_ray import score_shards_on_ray
 from cleanset.scoring.shards import Shards
 from cleanset.stages import score
 from cleanset.tables import INDEX, SCORES, read_table, write_table

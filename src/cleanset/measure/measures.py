@@ -20,7 +20,7 @@ MIN_FOR_CHANCE = 20
 """Images below which an accuracy is not called at chance: of fewer, a poor model may classify none correctly."""
 MIN_EXPLAINED = 0.05
 """Accuracy above that of the most frequent class that a renumbering has to reach."""
-OFFSET_SHARE = 0.9
+OFFSET_SHARE = 0.5
 """Share of the renumbered classes that one offset has to explain."""
 BINS = 15
 """Bins of confidence for the calibration error, all of the same width."""

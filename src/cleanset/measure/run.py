@@ -18,7 +18,7 @@ from cleanset.files import remove_abandoned, sha256, write_text
 from cleanset.images.codec import decode, pixels_sha256
 from cleanset.images.preprocessing import Preprocessing
 from cleanset.measure.comparability import images_digest
-from cleanset.measure.prediction_tables import scored_table
+from cleanset.measure.predictions import scored_table
 from cleanset.measure.sets import EvaluationSet, Item
 from cleanset.measure.specs import CommandModel, ModuleModel, Spec, ZooModel, file_stems
 from cleanset.measure.user_model import (

@@ -42,7 +42,7 @@ from cleanset.errors import CleansetError, reason
 from cleanset.files import sha256
 from cleanset.images import codec
 from cleanset.images.preprocessing import KERAS256, RES256CROP224, Preprocessing, ResizeAndCrop
-from cleanset.measure.prediction_files import printed_answers
+from cleanset.measure.predictions import printed_answers
 from cleanset.measure.specs import CommandModel, ModuleModel
 from cleanset.scoring.checkpoints import unusable_kind
 from cleanset.scoring.models import LoadedModel

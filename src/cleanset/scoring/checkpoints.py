@@ -6,8 +6,6 @@ Checkpoints: loading the tensors of a weight file into a network, key by key.
 """
 
 import hashlib
-import json
-import pickletools
 import re
 import warnings
 from collections.abc import Iterator
@@ -23,13 +21,6 @@ from cleanset.errors import CleansetError, cut, one_line, reason
 
 _NESTED = ("state_dict", "model", "model_state_dict", "state_dict_ema", "model_ema")
 """Under which keys training programs keep the tensors, beside epochs and optimizers."""
-_LEGACY_MAGIC = bytes.fromhex("80028a0a6cfc9c46f9206aa85019")
-"""The beginning of a .pt from torch before 1.6: several pickles, then the storages."""
-_LEGACY_PICKLES = 5
-_ZIP_END_SIZE = 22
-"""Bytes of the record at the end of a zip archive."""
-_ZIP_END_SEARCH = _ZIP_END_SIZE + 2**16
-"""Bytes at the end of a zip archive in which that record begins; a comment may follow it."""
 MAX_NAME = 80
 """Characters of a key or an object's name in a message."""
 
@@ -60,68 +51,13 @@ def _content(path: Path) -> object:
         with warnings.catch_warnings(action="ignore"):  # of kinds of tensors that are refused
             return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch.load raises whatever the bytes lead it to
-        if _is_truncated(path):
-            raise CleansetError(
-                f"{path}: truncated; expected a whole weight file: remove it and run again to download it, "
-                "or fetch it again from where you have it"
-            ) from None
         objects = re.search(r"GLOBAL (\S+)", str(error))
         found = f"it holds {cut(one_line(objects[1]), MAX_NAME)}" if objects else reason(error)
         raise CleansetError(
-            f"{path}: not plain tensors ({found}); expected safetensors, or a .pt with tensors only: load "
-            "it where you trust it, and save its state_dict with safetensors.torch.save_file (see README)"
+            f"{path}: not plain tensors ({found}); expected safetensors, or a .pt with tensors only: fetch it again if "
+            "it is incomplete, or load it where you trust it, and save its state_dict with safetensors.torch.save_file "
+            "(see README)"
         ) from None
-
-
-def _is_truncated(path: Path) -> bool:
-    """Whether a file that cannot be read is the beginning of a weight file."""
-    with path.open("rb") as file:
-        start = file.read(len(_LEGACY_MAGIC))
-    if path.suffix == ".safetensors":
-        return _is_truncated_safetensors(path)
-    if start.startswith(b"PK\x03\x04"):
-        return _is_truncated_zip(path)
-    return start == _LEGACY_MAGIC and _is_truncated_legacy(path)
-
-
-def _is_truncated_zip(path: Path) -> bool:
-    """Whether a zip archive lacks the record at its end, or a part of it."""
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - _ZIP_END_SEARCH))
-        end = file.read()
-    at = end.rfind(b"PK\x05\x06")
-    return at < 0 or len(end) - at < _ZIP_END_SIZE
-
-
-def _is_truncated_safetensors(path: Path) -> bool:
-    """Whether the file ends before its header, or before the last tensor that the header names."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        if size < 9 or 8 + length > size:
-            return size < 8 or file.read(1) in (b"", b"{")
-        try:
-            header = json.loads(file.read(length))
-            ends = [entry["data_offsets"][1] for key, entry in header.items() if key != "__metadata__"]
-            return bool(8 + length + max(ends, default=0) > size)
-        except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
-            return False
-
-
-def _is_truncated_legacy(path: Path) -> bool:
-    """Whether one of the pickles, or the storages behind them, end too early."""
-    with path.open("rb") as file:
-        try:
-            for _ in range(_LEGACY_PICKLES):
-                for _ in pickletools.genops(file):
-                    pass
-        except Exception:  # a damaged length ends in MemoryError or OverflowError
-            return not file.read(1)
-    try:
-        torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:
-        return "unexpected EOF" in str(error) or isinstance(error, EOFError)
-    return False
 
 
 def _table_of(content: object, path: Path) -> dict[str, Tensor]:

@@ -61,9 +61,8 @@ def read_list(edition: Edition, role: str, model: Model) -> None:
 def run_network(edition: Edition, params: Params, role: str) -> None:
     """Write the scores of a network, and their record."""
     # torch is imported here, because a list needs none
-    from cleanset.scoring.engine import against_float64, score_shards, settings_for
+    from cleanset.scoring.engine import against_float64, score_shards, score_shards_on_ray, settings_for
     from cleanset.scoring.models import load_model
-    from cleanset.scoring.on_ray import score_shards_on_ray
     from cleanset.scoring.shards import Shards
     from cleanset.scoring.validity import MadeFrom, below_float64
 

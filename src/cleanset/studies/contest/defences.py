@@ -31,7 +31,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, reason
 from cleanset.files import sha256
 from cleanset.images.codec import decode
-from cleanset.measure.prediction_files import printed_answers
+from cleanset.measure.predictions import printed_answers
 from cleanset.scoring.logits import Groups, predicted_groups, stored_columns
 from cleanset.statistics.coverage import confidences
 from cleanset.studies.contest.files import Defence, ModelOfEdition
