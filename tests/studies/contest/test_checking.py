@@ -91,6 +91,7 @@ def test_a_manifest_from_images(made: OnDisk, tmp_path: Path) -> None:
         ((*given, f"{folder}/manifest.yaml"), "manifest.yaml: not a PNG or JPEG; expected a PNG or JPEG"),
         ((*given, f"{folder}/c.png"), "c.png: no such file; expected a PNG or JPEG"),
         ((*given[:2], "wall", *given[3:], *images), "manifest: target: expected a match of"),
+        (("unpublished", str(folder)), "contest unpublished: a part of check today: cleanset contest check FOLDER"),
     ):
         done = cleanset(made, *arguments)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
@@ -418,7 +419,7 @@ def test_a_week_of_answers_and_all_decisions_are_long_files(name: str, made: OnD
 def test_no_path_of_the_contest(made: OnDisk) -> None:
     refused(
         made,
-        "neither a submission nor a defence of this contest; expected a folder with manifest.yaml or defence.yaml",
+        "neither a submission nor a defence of this contest, nor an unpublished list; expected a folder",
         "board",
     )
 

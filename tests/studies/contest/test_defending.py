@@ -21,6 +21,7 @@ from cleanset.errors import CleansetError
 from cleanset.scoring.logits import Groups
 from cleanset.sets.manifest import file_name, manifest_csv
 from cleanset.studies.contest import defences
+from cleanset.studies.contest.checking import run
 from cleanset.studies.contest.defences import (
     CommandDefence,
     GroupReader,
@@ -460,6 +461,7 @@ def test_a_second_list_that_is_not_published(tmp_path: Path) -> None:
     assert named == digest(
         "".join(sorted(f"{'bicycle' if n == 'd' else 'bird'} {digest(data[n])}\n" for n in data)).encode()
     )
+    assert run(made.folder, hidden, None) == f'unpublished: "{named}"   # 4 images'
     made.changed("contest.yaml", unpublished=named)
     files = until(read_contest(made.folder), on)
     with pytest.raises(

@@ -13,6 +13,7 @@ from cleanset.images.codec import pixels_sha256
 from cleanset.sets.folder import read_entries
 from cleanset.sets.manifest import MANIFEST
 from cleanset.studies.contest.consistency import check_submissions
+from cleanset.studies.contest.defending import unpublished_yaml
 from cleanset.studies.contest.files import (
     Board,
     ContestFiles,
@@ -78,9 +79,11 @@ def run(contest: Path, path: Path | None, on: datetime.date | None) -> str:
             with open_history(contest) as history:
                 lines = _check_images(contest, [submission], files, history, on)
             return "\n".join([f"{submission}: {len(submission.manifest.images)} images", *lines])
+    if all((path / group).is_dir() for group in files.rules.classes):
+        return unpublished_yaml(files.rules, path)
     raise CleansetError(
-        f"{path}: neither a submission nor a defence of this contest; expected a folder with {MANIFEST_YAML} or "
-        f"{DEFENCE_YAML}"
+        f"{path}: neither a submission nor a defence of this contest, nor an unpublished list; expected a folder with "
+        f"{MANIFEST_YAML}, {DEFENCE_YAML}, or a folder for each of the two groups"
     )
 
 

@@ -30,15 +30,17 @@ def _day(text: str) -> "datetime.date":
 @app.command()
 def check(
     path: Annotated[
-        Path | None, typer.Argument(help="Folder of a submission or a defence.", show_default="everything")
+        Path | None, typer.Argument(help="A submission, a defence, or an unpublished list.", show_default="everything")
     ] = None,
     on: Annotated[str | None, typer.Option("--on", help=DAY + " Later dates are errors.")] = None,
     contest: Folder = HERE,
 ) -> None:
-    """Check a submission, a defence, or the whole contest.
+    """Check a submission, a defence, an unpublished list, or the whole contest.
 
     Decodes images and compares them with the clean set, files with their
-    SHA-256, and all files with each other.
+    SHA-256, and all files with each other. For an unpublished list, a folder
+    with one of images for each group, prints the line of contest.yaml that
+    names it: it decides who is eligible, and the line tells nothing of it.
     """
     from cleanset.studies.contest import checking
 
@@ -79,18 +81,12 @@ def stake(
     typer.echo(stake_yaml(contest, batch, _day(on), by, defences), nl=False)
 
 
-@app.command()
-def unpublished(
-    images: Annotated[Path, typer.Argument(help="A folder with a folder of images for each group.")],
-    contest: Folder = HERE,
-) -> None:
-    """Print the line of contest.yaml that names an unpublished list.
+@app.command("unpublished", hidden=True, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+def moved() -> None:
+    """Say which command prints the line of an unpublished list today."""
+    from cleanset.errors import CleansetError
 
-    The list decides who is eligible; its digest tells nothing of its images.
-    """
-    from cleanset.studies.contest.defending import unpublished_yaml
-
-    typer.echo(unpublished_yaml(contest, images), nl=False)
+    raise CleansetError("contest unpublished: a part of check today: cleanset contest check FOLDER")
 
 
 @app.command()

@@ -109,7 +109,7 @@ def checked_list(contest: Path, rules: ContestRules, unpublished: Path | None) -
     if rules.unpublished is None:
         raise CleansetError(
             f"{folder}: an unpublished list, but contest.yaml names none; expected its line there before the contest "
-            "begins: cleanset contest unpublished prints it"
+            "begins: cleanset contest check prints it"
         )
     if list_digest(found) != rules.unpublished:
         raise CleansetError(
@@ -224,18 +224,6 @@ def _figures(
     return asdict(eligibility(*_flags(known, answers, confidences)))
 
 
-def run_json(run: DefenceRun) -> str:
-    """The content of a run's file."""
-    return json.dumps(run.model_dump(mode="json", exclude_none=True), indent=1) + "\n"
-
-
-def write_run(contest: Path, run: DefenceRun) -> Path:
-    """Write a run to results/runs/<team>/<name>/<date>.json; the path."""
-    path = contest / "results" / "runs" / run.defence / f"{run.date}.json"
-    write_text(path, run_json(run))
-    return path
-
-
 def defend(
     contest: Path,
     files: ContestFiles,
@@ -255,7 +243,10 @@ def defend(
     problems: dict[str, CleansetError] = {}
     for name in names:
         try:
-            yield write_run(contest, run_defence(contest, files, name, on, unpublished, unconfined))
+            found = run_defence(contest, files, name, on, unpublished, unconfined)
+            path = contest / "results" / "runs" / name / f"{on}.json"
+            write_text(path, json.dumps(found.model_dump(mode="json", exclude_none=True), indent=1) + "\n")
+            yield path
         except CleansetError as error:
             problems[name] = error
     if problems:
@@ -286,10 +277,10 @@ def stake_yaml(contest: Path, batch: str, on: datetime.date, by: str, names: Seq
     return "\n".join([*lines, *(f'    {name}: "{digest}"' for name, digest in digests.items())]) + "\n"
 
 
-def unpublished_yaml(contest: Path, folder: Path) -> str:
+def unpublished_yaml(rules: ContestRules, folder: Path) -> str:
     """The line of contest.yaml that names an unpublished list, a folder with one of images for each group."""
-    found = unpublished_list(folder, read_rules(contest).groups())
-    return f'unpublished: "{list_digest(found)}"   # {len(found)} images\n'
+    found = unpublished_list(folder, rules.groups())
+    return f'unpublished: "{list_digest(found)}"   # {len(found)} images'
 
 
 @dataclass(frozen=True, slots=True)

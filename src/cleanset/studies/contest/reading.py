@@ -35,7 +35,6 @@ from cleanset.studies.contest.files import (
     WeekOfAnswers,
 )
 from cleanset.studies.contest.images import decode_submitted
-from cleanset.studies.contest.judging import ControlImage
 from cleanset.studies.contest.rules import ContestRules, parse_day
 from cleanset.validation import Section, first_problem, shown
 
@@ -57,12 +56,12 @@ _Kind = TypeVar("_Kind", bound=Section)
 @without_garbage_collection()
 def read_contest(folder: Path) -> ContestFiles:
     """All files of a contest, each checked by itself. Raises CleansetError naming the file, and for a link."""
-    roster = _judges(_optional(Roster, folder / "judges" / "roster.yaml"))
+    roster = _optional(Roster(judges={}), folder / "judges" / "roster.yaml").judges
     answers = list(_answers(folder / "answers"))
     _check_joined(roster, answers)
     folders = {f"{team}/{path.name}": path for team, path in _of_teams(folder / "defences")}
     defences = {name: read_defence(path) for name, path in folders.items()}
-    controls = read_controls(folder)
+    controls = _optional(ControlsFile(controls={}), folder / "judges" / "controls.yaml").controls
     found = ContestFiles(
         read_rules(folder),
         defences,
@@ -141,18 +140,6 @@ def read_submission(folder: Path) -> Submission:
     return found
 
 
-def read_controls(folder: Path) -> Mapping[str, ControlImage]:
-    """The control images by their SHA-256; empty without a file."""
-    found = _optional(ControlsFile, folder / "judges" / "controls.yaml")
-    return {} if found is None else found.controls
-
-
-def read_examples(folder: Path) -> Mapping[str, JudgeExample]:
-    """The examples for judges by their SHA-256; empty without a file."""
-    found = _optional(ExamplesFile, folder / "judges" / "examples.yaml")
-    return {} if found is None else found.examples
-
-
 def read_section(kind: type[_Kind], path: Path, remedy: str = REMEDY) -> _Kind:
     """A YAML file as a section. Raises CleansetError naming the file and the first wrong key."""
     refuse_link(path)
@@ -183,13 +170,9 @@ def _checked(kind: type[_Kind], content: object, path: Path) -> _Kind:
         raise CleansetError(f"{path}: {first_problem(error)}") from None
 
 
-def _optional(kind: type[_Kind], path: Path) -> _Kind | None:
+def _optional(empty: _Kind, path: Path) -> _Kind:
     # exists() is False for a link that leads nowhere, which has to be refused
-    return read_section(kind, path) if path.exists() or path.is_symlink() else None
-
-
-def _judges(roster: Roster | None) -> Mapping[str, JudgeEntry]:
-    return {} if roster is None else roster.judges
+    return read_section(type(empty), path) if path.exists() or path.is_symlink() else empty
 
 
 def _check_joined(roster: Mapping[str, JudgeEntry], answers: Iterable[WeekOfAnswers]) -> None:
@@ -345,7 +328,7 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 def read_checked_examples(contest: Path, files: ContestFiles) -> Mapping[str, JudgeExample]:
     """The examples for judges by their SHA-256. Raises CleansetError for one that does not answer for both groups."""
-    examples = read_examples(contest)
+    examples = _optional(ExamplesFile(examples={}), contest / "judges" / "examples.yaml").examples
     for digest, example in sorted(examples.items()):
         where = f"{contest / 'judges' / 'examples.yaml'}: {digest[:12]}…"
         check_groups(where, example.contains, files.rules.classes)
