@@ -10,20 +10,33 @@ from playwright.sync_api import Browser, Error, Page
 from tests.browser_tab import Server
 from tests.checkouts import Checkout
 
-from .reviewing import Reviewing, serve
+from .reviewing import Reviewing, reviews, serve
 
 Serve = Callable[..., Server]
 Open = Callable[..., Reviewing]
 
 
-@pytest.fixture
-def edition(built: Checkout, tmp_path: Path) -> Path:
+def with_empty_reviews(built: Checkout, folder: Path) -> Path:
     """The sample edition as it was built, with empty reviews."""
-    folder = tmp_path / "edition"
     (folder / "reviews").mkdir(parents=True)
     shutil.copy(built.folder / "params.yaml", folder)
     (folder / "data").symlink_to(built.folder / "data")
     return folder
+
+
+@pytest.fixture
+def edition(built: Checkout, tmp_path: Path) -> Path:
+    return with_empty_reviews(built, tmp_path / "edition")
+
+
+@pytest.fixture(scope="session")
+def unchanged(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server for all tests that save no verdict: to start one takes longer than most of them."""
+    folder = with_empty_reviews(built, tmp_path_factory.mktemp("unchanged") / "edition")
+    server = serve(folder, "ada")
+    yield server
+    server.kill()
+    assert reviews(folder) == {}, "a test with the fixture unchanged has saved a verdict"
 
 
 @pytest.fixture

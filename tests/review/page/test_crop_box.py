@@ -5,18 +5,29 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser_tab import Server
+
 from .conftest import Open, Serve
 from .reviewing import Reviewing, reviews
 
 GOLDFISH = "n01443537"
 
 
-@pytest.fixture
-def at(start: Serve, visit: Open) -> Reviewing:
-    at = visit(start())
+def cropping(at: Reviewing) -> Reviewing:
     at.press("x")
     at.page.wait_for_selector("[data-look=crop][data-ready]", state="attached")
     return at
+
+
+@pytest.fixture
+def at(start: Serve, visit: Open) -> Reviewing:
+    return cropping(visit(start()))
+
+
+@pytest.fixture
+def looking(unchanged: Server, visit: Open) -> Reviewing:
+    """Of a test that saves nothing."""
+    return cropping(visit(unchanged))
 
 
 def shown_image(at: Reviewing) -> tuple[float, float, float, float]:
@@ -66,42 +77,42 @@ def test_zooming_and_moving_the_image_leave_the_box(edition: Path, at: Reviewing
     assert [entry["crop"] for entry in reviews(edition)[GOLDFISH].values()] == [box]
 
 
-def test_the_box_is_drawn_where_it_lies(at: Reviewing) -> None:
+def test_the_box_is_drawn_where_it_lies(looking: Reviewing) -> None:
     """Zoomed, the drawn rectangle still encloses the same pixels of the image."""
-    at.draw([86, 58, 266, 188])
-    over_image(at)
-    at.page.mouse.wheel(0, -120)
-    at.page.wait_for_timeout(200)
-    left, top, width, _ = shown_image(at)
+    looking.draw([86, 58, 266, 188])
+    over_image(looking)
+    looking.page.mouse.wheel(0, -120)
+    looking.page.wait_for_timeout(200)
+    left, top, width, _ = shown_image(looking)
     scale = width / 407
-    drawn = at.page.locator(".cropper-crop-box").bounding_box()
+    drawn = looking.page.locator(".cropper-crop-box").bounding_box()
     assert drawn is not None
     found = [(drawn["x"] - left) / scale, (drawn["y"] - top) / scale]
     found += [found[0] + drawn["width"] / scale, found[1] + drawn["height"] / scale]
-    assert [round(edge) for edge in found] == at.box()
+    assert [round(edge) for edge in found] == looking.box()
 
 
 MOVES = ([(0.7, 0.8)], [(0.5, 0.15), (0.7, 0.8)], [(0.4, 0.3), (0.6, 0.7), (0.7, 0.8)])
 """Few and long movements, as shares of the image; the first maybe along one axis."""
 
 
-def test_a_new_box_follows_the_mouse_from_its_first_movement(at: Reviewing) -> None:
+def test_a_new_box_follows_the_mouse_from_its_first_movement(looking: Reviewing) -> None:
     """Each box is drawn in place of the one before, from outside of it, forwards or backwards."""
-    left, top, width, height = shown_image(at)
+    left, top, width, height = shown_image(looking)
     for number, (moves, is_backwards) in enumerate(product(MOVES, (False, True))):
         way = [(0.28 - 0.03 * number, 0.15), *moves]
         points = [(left + abs(is_backwards - x) * width, top + abs(is_backwards - y) * height) for x, y in way]
-        at.page.mouse.move(*points[0])
-        at.page.mouse.down()
+        looking.page.mouse.move(*points[0])
+        looking.page.mouse.down()
         for point in points[1:]:
-            at.page.mouse.move(*point)
+            looking.page.mouse.move(*point)
         (low_x, high_x), (low_y, high_y) = (sorted(axis) for axis in zip(points[0], points[-1], strict=True))
         edges = [low_x - left, low_y - top, high_x - left, high_y - top]
         expected = pytest.approx([edge * 407 / width for edge in edges], abs=1)
-        assert at.box() == expected, (moves, is_backwards)
-        at.page.mouse.up()
-        assert at.box() == expected
-        drawn = at.page.locator(".cropper-crop-box").bounding_box()
+        assert looking.box() == expected, (moves, is_backwards)
+        looking.page.mouse.up()
+        assert looking.box() == expected
+        drawn = looking.page.locator(".cropper-crop-box").bounding_box()
         assert drawn is not None
         assert (drawn["x"] + drawn["width"], drawn["y"] + drawn["height"]) == pytest.approx((high_x, high_y), abs=2)
 
@@ -125,50 +136,49 @@ def test_a_saved_crop_is_not_changed_by_looking(edition: Path, at: Reviewing) ->
     assert reviews(edition)[GOLDFISH][image_id]["crop"] == box
 
 
-def test_an_edge_that_is_dragged_moves_alone(at: Reviewing) -> None:
-    at.draw([86, 58, 266, 188])
-    box = at.box()
-    handle = at.page.locator(".cropper-point.point-e").bounding_box()
+def test_an_edge_that_is_dragged_moves_alone(looking: Reviewing) -> None:
+    looking.draw([86, 58, 266, 188])
+    box = looking.box()
+    handle = looking.page.locator(".cropper-point.point-e").bounding_box()
     assert handle is not None
     x, y = handle["x"] + handle["width"] / 2, handle["y"] + handle["height"] / 2
-    at.page.mouse.move(x, y)
-    at.page.mouse.down()
-    at.page.mouse.move(x + 30, y + 11, steps=4)
-    at.page.mouse.up()
-    assert at.box()[2] > box[2]
-    assert at.box()[:2] + at.box()[3:] == box[:2] + box[3:]
+    looking.page.mouse.move(x, y)
+    looking.page.mouse.down()
+    looking.page.mouse.move(x + 30, y + 11, steps=4)
+    looking.page.mouse.up()
+    assert looking.box()[2] > box[2]
+    assert looking.box()[:2] + looking.box()[3:] == box[:2] + box[3:]
 
 
-def test_a_changed_box_takes_the_statement_back(edition: Path, at: Reviewing) -> None:
-    at.draw([86, 58, 266, 188])
-    at.press("w", "v")
-    at.page.wait_for_selector("#panel [role=checkbox][aria-checked=true]")
-    at.page.keyboard.press("Shift+ArrowLeft")
-    at.page.wait_for_selector("#panel [role=checkbox][aria-checked=false]")
-    at.page.keyboard.press("Shift+ArrowRight")  # back again: it was still changed
-    at.press("Enter")
-    assert "fully visible" in at.notice
-    assert reviews(edition) == {}
+def test_a_changed_box_takes_the_statement_back(looking: Reviewing) -> None:
+    looking.draw([86, 58, 266, 188])
+    looking.press("w", "v")
+    looking.page.wait_for_selector("#panel [role=checkbox][aria-checked=true]")
+    looking.page.keyboard.press("Shift+ArrowLeft")
+    looking.page.wait_for_selector("#panel [role=checkbox][aria-checked=false]")
+    looking.page.keyboard.press("Shift+ArrowRight")  # back again: it was still changed
+    looking.press("Enter")
+    assert "fully visible" in looking.notice
 
 
-def test_enter_and_space_press_the_focused_button(edition: Path, at: Reviewing) -> None:
-    at.draw([86, 58, 266, 188])
-    at.press("w", "v")
-    cancel = at.page.locator("#panel button[data-key=Escape]")
+def test_enter_and_space_press_the_focused_button(looking: Reviewing) -> None:
+    looking.draw([86, 58, 266, 188])
+    looking.press("w", "v")
+    cancel = looking.page.locator("#panel button[data-key=Escape]")
     cancel.focus()
-    at.press("Enter")
-    assert (at.mode, reviews(edition)) == ("class", {})
-    wnid = at.wnid
-    at.page.locator("footer button[data-key=n]").focus()
-    at.press(" ")
-    assert at.mode == "class"
-    assert at.wnid != wnid
-    following = at.wnid
-    assert at.page.evaluate("document.activeElement.dataset.key") == "n"  # the focus stays on it
-    at.press("Enter")
-    assert at.wnid not in (wnid, following)
-    before = at.of_view("pressed")
-    at.page.click("footer button[data-key=p]")  # a click does not take the keyboard
-    at.answered(before)
-    at.press("Enter")
-    assert at.mode == "zoom"
+    looking.press("Enter")
+    assert looking.mode == "class"
+    wnid = looking.wnid
+    looking.page.locator("footer button[data-key=n]").focus()
+    looking.press(" ")
+    assert looking.mode == "class"
+    assert looking.wnid != wnid
+    following = looking.wnid
+    assert looking.page.evaluate("document.activeElement.dataset.key") == "n"  # the focus stays on it
+    looking.press("Enter")
+    assert looking.wnid not in (wnid, following)
+    before = looking.of_view("pressed")
+    looking.page.click("footer button[data-key=p]")  # a click does not take the keyboard
+    looking.answered(before)
+    looking.press("Enter")
+    assert looking.mode == "zoom"

@@ -13,6 +13,7 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.tables import INDEX, read_table
 from cleanset.web.images import MAX_PNG_PIXELS, Photos, encode_for_page
+from tests.browser_tab import Server
 
 from .conftest import Open, Serve
 from .reviewing import Reviewing, reviews
@@ -58,7 +59,8 @@ def at(start: Serve, visit: Open) -> Reviewing:
     return visit(start())
 
 
-def test_the_browser_shows_the_stored_pixels(edition: Path, at: Reviewing) -> None:
+def test_the_browser_shows_the_stored_pixels(edition: Path, unchanged: Server, visit: Open) -> None:
+    at = visit(unchanged)
     for wnid, image_id in (TURNED, CMYK, GREY):
         at.open(wnid, image_id)
         assert in_browser(at, f"img[data-image='{image_id}']") == told(stored(edition, image_id))
@@ -95,8 +97,9 @@ def test_a_crop_of_a_turned_image_drawn_with_the_mouse(edition: Path, at: Review
     assert reviews(edition)[wnid][image_id]["crop"] == [0, 0, 360, 432]
 
 
-def test_the_preview_is_what_the_model_gets(edition: Path, at: Reviewing) -> None:
+def test_the_preview_is_what_the_model_gets(edition: Path, unchanged: Server, visit: Open) -> None:
     """From the parameters in data/scores, the same pixels as timm's transform on the cropped image."""
+    at = visit(unchanged)
     import timm
 
     _, image_id = TURNED
@@ -108,7 +111,8 @@ def test_the_preview_is_what_the_model_gets(edition: Path, at: Reviewing) -> Non
     assert (np.asarray(seen) == pixels.permute(1, 2, 0).numpy()).all()
 
 
-def test_a_box_or_image_that_is_none(at: Reviewing) -> None:
+def test_a_box_or_image_that_is_none(unchanged: Server, visit: Open) -> None:
+    at = visit(unchanged)
     base = at.page.url.split("?")[0]
     _, image_id = TURNED
     for path in (

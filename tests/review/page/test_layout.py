@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser_tab import Server
+
 from .conftest import Open, Serve
-from .reviewing import reviews
+from .reviewing import Reviewing, reviews
 
 SIZES = {"small": (1280, 720), "large": (1920, 1080), "small at 150 %": (853, 480)}
 
@@ -51,8 +53,8 @@ TOPS = "() => [...document.querySelectorAll('#view img')].map((image) => image.g
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_nothing_is_cut_and_nothing_jumps(start: Serve, visit: Open, size: str) -> None:
-    at = visit(start())
+def test_nothing_is_cut_and_nothing_jumps(unchanged: Server, visit: Open, size: str) -> None:
+    at = visit(unchanged)
     width, height = SIZES[size]
     at.page.set_viewport_size({"width": width, "height": height})
     for every in (False, True):
@@ -79,8 +81,8 @@ def test_nothing_is_cut_and_nothing_jumps(start: Serve, visit: Open, size: str) 
     assert at.page.evaluate(SCROLL_TOP) == scrolled > 0
 
 
-def test_the_zoom_is_kept_from_image_to_image(start: Serve, visit: Open) -> None:
-    at = visit(start())
+def test_the_zoom_is_kept_from_image_to_image(unchanged: Server, visit: Open) -> None:
+    at = visit(unchanged)
     at.press("Enter")
     at.page.wait_for_selector("[data-look=zoom][data-ready]", state="attached")
     at.page.keyboard.press("2")
@@ -115,8 +117,8 @@ OVERPRINTED = """
 
 
 @pytest.mark.parametrize("size", [(1280, 800), (1000, 700), (800, 600), (700, 500)])
-def test_a_message_covers_no_card(start: Serve, visit: Open, size: tuple[int, int]) -> None:
-    at = visit(start())
+def test_a_message_covers_no_card(unchanged: Server, visit: Open, size: tuple[int, int]) -> None:
+    at = visit(unchanged)
     width, height = size
     at.page.set_viewport_size({"width": width, "height": height})
     before = at.page.evaluate(TOPS)
@@ -126,8 +128,8 @@ def test_a_message_covers_no_card(start: Serve, visit: Open, size: tuple[int, in
     assert at.page.evaluate(TOPS) == before
 
 
-def test_the_keys_fit_or_are_scrolled(start: Serve, visit: Open) -> None:
-    at = visit(start())
+def test_the_keys_fit_or_are_scrolled(unchanged: Server, visit: Open) -> None:
+    at = visit(unchanged)
     at.press("?")
     for width, height in ((1280, 800), (1024, 640), (800, 600), (640, 480)):
         at.page.set_viewport_size({"width": width, "height": height})
@@ -143,8 +145,8 @@ def test_the_keys_fit_or_are_scrolled(start: Serve, visit: Open) -> None:
     assert at.mode == "class"
 
 
-def test_a_narrow_window_still_names_the_class(start: Serve, visit: Open) -> None:
-    at = visit(start())
+def test_a_narrow_window_still_names_the_class(unchanged: Server, visit: Open) -> None:
+    at = visit(unchanged)
     for width in (600, 330):
         at.page.set_viewport_size({"width": width, "height": 800})
         assert at.page.evaluate(
@@ -153,8 +155,8 @@ def test_a_narrow_window_still_names_the_class(start: Serve, visit: Open) -> Non
         )
 
 
-def test_the_search_marks_the_state_of_each_class(start: Serve, visit: Open) -> None:
-    at = visit(start())
+def test_the_search_marks_the_state_of_each_class(unchanged: Server, visit: Open) -> None:
+    at = visit(unchanged)
     at.press("/")
     at.page.locator(".q-dialog input").fill("goldfish")
     at.page.wait_for_selector(".hits .q-item--active:has-text('goldfish')")
@@ -264,22 +266,32 @@ CONTRAST = """
 
 STATES = {
     "class": (), "every": ("m",), "reason": ("r",), "crop": ("x",), "zoom": ("Enter",), "help": ("?",),
-    "filter": ("f",), "note": ("e",), "search": ("/",), "verdicts": ("c", "r", "w", "u"),
+    "filter": ("f",), "note": ("e",), "search": ("/",),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_everything_is_named_and_can_be_read(start: Serve, visit: Open, state: str) -> None:
-    at = visit(start())
+def test_everything_is_named_and_can_be_read(unchanged: Server, visit: Open, state: str) -> None:
+    at = visit(unchanged)
     at.press(*STATES[state])
+    check_accessible(at)
+    if state in ("crop", "zoom", "help", "note", "search"):
+        assert at.page.locator("[role=dialog][aria-label]").count() == 1
+
+
+def test_verdicts_are_named_and_can_be_read(start: Serve, visit: Open) -> None:
+    at = visit(start())
+    at.press("c", "r", "w", "u")
+    check_accessible(at)
+
+
+def check_accessible(at: Reviewing) -> None:
     at.page.wait_for_timeout(1200)
     assert at.page.evaluate(UNNAMED) == []
     assert at.page.evaluate(SCROLLED) == []
     assert at.page.evaluate(CONTRAST) == []
     assert at.page.get_attribute("html", "lang") == "en-US"
     assert at.page.locator("main main").count() == 0
-    if state in ("crop", "zoom", "help", "note", "search"):
-        assert at.page.locator("[role=dialog][aria-label]").count() == 1
 
 
 def test_cards_are_reached_by_tab(start: Serve, visit: Open) -> None:
@@ -303,8 +315,8 @@ def test_cards_are_reached_by_tab(start: Serve, visit: Open) -> None:
     assert (at.page.get_attribute(f"[data-card='{first}'] img", "alt") or "").endswith(", clean")
 
 
-def test_what_lies_under_a_dialog_is_out_of_reach(start: Serve, visit: Open) -> None:
-    at = visit(start())
+def test_what_lies_under_a_dialog_is_out_of_reach(unchanged: Server, visit: Open) -> None:
+    at = visit(unchanged)
     at.press("x")
     for _ in range(25):
         at.page.keyboard.press("Tab")
