@@ -63,7 +63,7 @@ def test_the_key_is_read_as_it_is_written() -> None:
         ("a" * 64, "a", "expected a wnid, an image id and a SHA-256"),
         ("watermark", "ugly", "reason 'ugly', source 'planted'; expected a reason or nothing"),
         ("settled", "guessed", "one of planted, published, settled"),
-        (val(5), val(1), f"line 3: {val(1)} a second time; expected an image once"),
+        (val(5), val(1), f"line 3: {val(1)} a second time; remove the line"),
         ("image_id", "id", "line 1: .*expected the header wnid,image_id,sha256,reason,source"),
     ],
 )
@@ -207,7 +207,7 @@ def test_a_share_that_cannot_be(edition: Edition, share: str) -> None:
 def test_without_an_answer(edition: Edition) -> None:
     code, _, error = says(cleanset("review", "--calibration", cwd=edition.folder))
     assert code == 1
-    assert "no answer to a gold item yet; expected some: cleanset review gold makes items" in error
+    assert "no answer to a gold item yet; cleanset review gold makes items" in error
     code, _, error = says(cleanset("review", "gold", "data/gold", cwd=edition.folder))
     assert code == 1
     assert "no number; expected how many: --planted 50" in error

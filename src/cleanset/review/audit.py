@@ -383,7 +383,7 @@ def draws_of_auditor(reviews: Path, plan: AuditPlan, auditor: str) -> list[SetIm
     draws = draws_for(auditor, plan, reviewers_of(read_reviews(reviews)))
     if not draws:
         raise CleansetError(
-            f"audit of {plan.model}: {auditor} has reviewed every image that is drawn; expected somebody who has not"
+            f"audit of {plan.model}: {auditor} has reviewed every image that is drawn; let somebody else audit them"
         )
     return draws
 

@@ -91,9 +91,9 @@ def review(
 def check_audit_options(audit: int | None, with_audit: Mapping[str, object], without: Mapping[str, object]) -> None:
     """Raise CleansetError for an option of an audit without one, or for one that an audit does not have."""
     if audit is None:
-        refused, rule = with_audit, "goes with --audit; expected an audit, as by --audit 100"
+        refused, rule = with_audit, "only with --audit, such as --audit 100"
     else:
-        refused, rule = without, "goes without --audit; expected no audit, which draws from the whole set"
+        refused, rule = without, "not with --audit, which draws from the whole set"
     for option, value in refused.items():
         if value is not None:
             raise CleansetError(f"{option}: {rule}")

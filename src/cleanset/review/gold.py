@@ -101,7 +101,7 @@ def parse_gold_key(text: str, where: str) -> dict[Key, GoldItem]:
             )
         item = GoldItem(class_index, row["image_id"], row["sha256"], row["reason"] or None, row["source"])
         if item.image_id in seen:
-            raise CleansetError(f"{place}: {item.image_id} a second time; expected an image once: remove the line")
+            raise CleansetError(f"{place}: {item.image_id} a second time; remove the line")
         seen.add(item.image_id)
         found[item.key] = item
     return found

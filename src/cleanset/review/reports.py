@@ -191,9 +191,7 @@ def _kappa(kappa: float | None) -> str:
 def one_role(params: Params, role: str | None) -> str:
     """The model to audit; the only one, if none is given. Raises CleansetError for an unknown or missing name."""
     if role is None and len(params.models) > 1:
-        raise CleansetError(
-            f"audit: no model, but the edition has {', '.join(params.models)}; expected one of them: add --model ROLE"
-        )
+        raise CleansetError(f"audit: which model, of {', '.join(params.models)}? Add --model ROLE")
     found = role or next(iter(params.models))
     params.model(found)
     return found
@@ -215,7 +213,9 @@ def draw(
         if kind not in (None, plan.kind):
             raise CleansetError(f"audit of {role}: it was begun as {plan.kind}; that cannot be changed afterwards")
         if seed not in (None, plan.seed):
-            raise CleansetError(f"audit of {role}: it was drawn with seed {plan.seed!r}; expected that one, or none")
+            raise CleansetError(
+                f"audit of {role}: it was drawn with seed {plan.seed!r}, not {seed!r}; leave out --seed"
+            )
         grown = continued(plan, drawn)
         if auditor is not None:
             draws_of_auditor(edition.reviews, grown, auditor)
@@ -254,7 +254,7 @@ def run_audit(edition: Edition, role: str | None = None) -> list[AuditResult]:
     roles = audited_roles(edition.reviews, [one_role(params, role)] if role else list(params.models))
     if not roles:
         raise CleansetError(
-            f"{edition.reviews / 'audit'}: no audit{f' of {role}' if role else ''}; expected one: cleanset review "
+            f"{edition.reviews / 'audit'}: no audit{f' of {role}' if role else ''}; cleanset review "
             "--audit 100 --model ROLE draws images of a finished set"
         )
     index = read_table(edition.index, INDEX)
@@ -287,7 +287,7 @@ def run_calibration(edition: Edition) -> list[Calibration]:
     found = calibrations(all_gold_answers(edition.reviews, list(params.models)))
     if not found:
         raise CleansetError(
-            f"{edition.reviews}: no answer to a gold item yet; expected some: cleanset review gold makes items, and "
+            f"{edition.reviews}: no answer to a gold item yet; cleanset review gold makes items, and "
             "review.gold in params.yaml mixes them in"
         )
     return found

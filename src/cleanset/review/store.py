@@ -105,7 +105,7 @@ def review_file(folder: Path, reviewer: str, wnid: str) -> Path:
     if not _REVIEWER.fullmatch(reviewer):
         raise CleansetError(f"reviewer {cut(reviewer, MAX_NAME)!r}: expected a name of {_EXPECTED_NAME}")
     if reviewer == AUDIT:
-        raise CleansetError(f"reviewer {AUDIT!r}: the folder of the audits; expected another name")
+        raise CleansetError(f"reviewer {AUDIT!r}: the folder of the audits has this name; choose another")
     if wnid not in class_indices():
         raise CleansetError(f"unknown class {wnid!r}; expected a wnid such as n01440764")
     return folder / reviewer / f"{wnid}.yaml"
@@ -291,7 +291,7 @@ def write_guidelines(reviews: Path) -> Path:
     """Write the usual guidelines into an edition, to be edited. Raises CleansetError if it has its own."""
     path = reviews / GUIDELINES
     if is_there(path):
-        raise CleansetError(f"{path}: there already; expected no such file: edit it, or move it away")
+        raise CleansetError(f"{path}: there already; edit it, or move it away")
     if not reviews.is_dir():
         raise CleansetError(f"{reviews}: missing; make the folder, empty if nobody has reviewed yet")
     write_text(path, usual_guidelines())

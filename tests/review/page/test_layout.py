@@ -1,9 +1,12 @@
 """What is on the screen: nothing cut, nothing jumping, the zoom kept, faults told."""
 
+import re
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
+from cleanset.review.page import server
 from tests.browser_tab import Server
 
 from .conftest import Open, Serve
@@ -50,6 +53,13 @@ AT_THE_END = """
   return document.querySelector("#more").hidden }
 """
 TOPS = "() => [...document.querySelectorAll('#view img')].map((image) => image.getBoundingClientRect().top)"
+
+
+def test_no_script_imports_in_a_circle() -> None:
+    scripts = Path(server.STATIC).glob("*.js")
+    imports = {path.name: set(re.findall(r'from "\./(.+)";', path.read_text("utf-8"))) for path in scripts}
+    assert "viewer.js" in imports["keys.js"]
+    TopologicalSorter(imports).prepare()  # raises CycleError
 
 
 @pytest.mark.parametrize("size", SIZES)
