@@ -24,7 +24,7 @@ from cleanset.progress import print_notice, tracked
 from cleanset.scoring.differentiable import PixelNetwork, searching
 from cleanset.scoring.engine import Settings, settings_for
 from cleanset.scoring.shards import Shards
-from cleanset.scoring.validity import MadeFrom, code_of, library_versions
+from cleanset.scoring.validity import MadeFrom, code_of, library_versions, read_finished
 from cleanset.studies.attacks.base import Ball, Known, Search, globally_seeded, judged_seed, searched_seed
 from cleanset.studies.attacks.changes import GUESSED
 from cleanset.studies.attacks.gradient_attacks import Pgd, Spsa
@@ -310,7 +310,7 @@ class EvaluatedModel:
         places = Places(of_attack / f"{stem}.partial-shards", folder, json.dumps(facts), NAMED_ATTACKED)
         images = first_images(target.images, params.images_of(name, target.name))
         attacking = Attacking(params, name, target, self.judge, self.how)
-        if not _is_finished(folder, attacking.made_from(images, places)):
+        if read_finished(folder.record, attacking.made_from(images, places)) is None:
             known = Known(params.seed, target.others, _no_guess, self._sources)
             attacking.run(known, images, places, keep_facts=True)
         return read_table(folder.table, NAMED_ATTACKED)
@@ -328,16 +328,3 @@ class EvaluatedModel:
 
 def _no_guess() -> Search:
     raise CleansetError(f"{GUESS}: reads the stored predictions of a study; expected another attack")
-
-
-def _is_finished(folder: AttackedFolder, made_from: MadeFrom) -> bool:
-    """Whether stored results were made from the same models, images, parameters and code; prints what differs."""
-    if not folder.record.is_file():
-        return False
-    try:
-        stored = json.loads(folder.record.read_bytes())
-    except ValueError:
-        return False
-    if differences := made_from.differences(stored):
-        print_notice(f"{folder.record}: attacked again: {'; '.join(differences)}")
-    return not differences
