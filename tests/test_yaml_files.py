@@ -64,15 +64,15 @@ def test_scalars_that_the_versions_of_yaml_read_differently(text: str) -> None:
         ("a: !x [1]", "line 1: a tag, '!x'"),
         ("a: &b 1", "line 1: an anchor or alias; expected the values themselves"),
         ("a: *b", "line 1: an anchor or alias"),
-        ("a: 1\nb: 2\na: 3", "line 3: the key 'a' a second time, first in line 1; expected it once: remove one"),
+        ("a: 1\nb: 2\na: 3", "line 3: the key 'a' a second time, first in line 1; a key comes once: remove one"),
         ("1: a", "line 1: the key 1; expected text: put it in quotes"),
         ("[a]: b", "line 1: the key ['a']; expected text"),
-        ("a: 1\n---\nb: 2", "line 2: a second document; expected one"),
+        ("a: 1\n---\nb: 2", "line 2: a second document; a file holds one"),
         ("a: " + "[" * 100_000, "line 1: lists or tables more than 20 deep"),
         ("{a: " * 50_000, "line 1: lists or tables more than 20 deep"),
         ("a: [", "line 2: not YAML: did not find expected node content"),
         ("a: \x00", "not YAML: unacceptable character"),
-        ('a: "x\x85y"', r"the character '\\x85'; expected it escaped, in double quotes"),
+        ('a: "x\x85y"', r"the character '\\x85': write it escaped, in double quotes"),
         ("a: x\u2028y", r"the character '\\u2028'"),
         ("a: %x", "line 1: not YAML: found character that cannot start any token"),
     ],
@@ -90,7 +90,7 @@ def test_a_long_value_is_cut_in_the_middle() -> None:
     key = "'" + "x" * 29 + "…" + "x" * 29 + "' (1,000 characters)"
     assert (
         str(error.value)
-        == f"params.yaml, line 2: the key {key} a second time, first in line 1; expected it once: remove one"
+        == f"params.yaml, line 2: the key {key} a second time, first in line 1; a key comes once: remove one"
     )
 
 

@@ -70,8 +70,8 @@ def _loaded(folder: Path, model: str, transform: Callable[[Any], Any] | None) ->
 def _published(name: str, images: Path, choice: PublishedChoice, digests: str | Path | None, force: bool) -> Path:
     if name != PUBLISHED_SET:
         raise CleansetError(
-            f"cleanset.load: images= with {name!r}; expected it with {PUBLISHED_SET!r}, the set that is made from "
-            "your own images"
+            f"cleanset.load: images= goes with {PUBLISHED_SET!r}, the set that is made from your own images, not with "
+            f"{name!r}"
         )
     # imported here: everything else needs neither lists nor reviews
     from cleanset.sets.published.image_set import kept_set

@@ -151,7 +151,7 @@ def parse_yaml_with_lines(text: str, where: str, *, merges: bool = False) -> tup
     """
     found = _LINE_BREAK_IN_1_1.search(text)
     if found:
-        raise CleansetError(f"{where}: the character {found[0]!a}; expected it escaped, in double quotes")
+        raise CleansetError(f"{where}: the character {found[0]!a}: write it escaped, in double quotes")
     try:
         reader = _Reader(yaml.CSafeLoader(text).get_event, where, merges)
         return reader.document(), reader.lines
@@ -183,7 +183,7 @@ class _Reader:
         self._next()  # the document's end
         after = self._next()
         if not isinstance(after, yaml.StreamEndEvent):
-            raise self._error(after, "a second document; expected one")
+            raise self._error(after, "a second document; a file holds one: remove the other")
         return content
 
     def _value(self, event: Any, depth: int, path: tuple[str, ...] | None) -> object:
@@ -226,7 +226,7 @@ class _Reader:
             if key in entries:
                 raise self._error(
                     event,
-                    f"the key {shown(key)} a second time, first in line {lines[key]}; expected it once: remove one",
+                    f"the key {shown(key)} a second time, first in line {lines[key]}; a key comes once: remove one",
                 )
             lines[key] = event.start_mark.line + 1
             below = None if path is None else (*path, key)

@@ -81,7 +81,7 @@ REFUSED = {
     "a tab": (f"{TENCH}:\n\tP: {{}}\n", "line 2: not YAML: found character that cannot start any token"),
     "an open bracket": (crop(crop="[0, 0"), "line 6: not YAML: did not find expected ',' or ']'"),
     "an unknown alias": (clean(note="*missing"), "line 5: an anchor or alias; expected the values themselves"),
-    "two documents": (clean() + "---\n" + clean(), "line 5: a second document; expected one"),
+    "two documents": (clean() + "---\n" + clean(), "line 5: a second document; a file holds one"),
     "a control character": (clean(note="a\x00b"), "not YAML: unacceptable character #x0000"),
     # tags
     "python object": (
@@ -173,15 +173,15 @@ REFUSED = {
     "no class": ("{}", "line 1: found nothing; expected one entry, n01440764, the file's name"),
     "doubled class": (
         clean() * 2,
-        "line 5: the key 'n01440764' a second time, first in line 1; expected it once: remove one",
+        "line 5: the key 'n01440764' a second time, first in line 1; a key comes once: remove one",
     ),
     "doubled image": (
         clean() + f"  {IMAGE}:\n    verdict: reject\n",
-        "line 5: the key 'ILSVRC2012_val_00002138' a second time, first in line 2; expected it once: remove one",
+        "line 5: the key 'ILSVRC2012_val_00002138' a second time, first in line 2; a key comes once: remove one",
     ),
     "doubled field": (
         clean() + "    verdict: unsure\n",
-        "line 5: the key 'verdict' a second time, first in line 3; expected it once: remove one",
+        "line 5: the key 'verdict' a second time, first in line 3; a key comes once: remove one",
     ),
     # values
     "unknown key": (

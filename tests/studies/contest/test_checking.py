@@ -341,7 +341,7 @@ def test_a_judge_who_answers_twice_in_one_file(made: OnDisk) -> None:
     path = made.path(f"answers/{JUDGES[0]}/2026-11-06.yaml")
     body = path.read_text().removeprefix("answers:\n")
     path.write_text(f"answers:\n{body}{body}")
-    refused(made, "the key '[0-9a-f]{64}' a second time, first in line [0-9]+; expected it once")
+    refused(made, "the key '[0-9a-f]{64}' a second time, first in line [0-9]+; a key comes once")
 
 
 DECISION = {"date": "2026-11-10", "reason": "no bird", "members": ["ada"], "verdict": "invalid"}
