@@ -58,7 +58,7 @@ def test_what_it_needs(drawn: Drawn, cache: Path, tmp_path: Path) -> None:
     cache.touch()
     with pytest.raises(CleansetError, match=r'your own copy of ImageNet: .* cleanset\.load\("scooter", images='):
         cleanset.load("scooter", tmp_path)
-    with pytest.raises(CleansetError, match="images= goes with 'scooter', the set .*, not with 'standard'"):
+    with pytest.raises(CleansetError, match=r"images= goes with 'scooter', the set .*, not with 'standard'"):
         cleanset.load("standard", images=drawn.archive)
     with pytest.raises(CleansetError, match=r"none\.tar: missing; expected ImageNet's validation images"):
         cleanset.load("scooter", images=tmp_path / "none.tar")
