@@ -362,6 +362,7 @@ def test_below_float64_the_record_says_how_far(
     edition: Edition, evaluated: tuple[Evaluated, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a sample of the changed images, here all of them; and it is not computed again."""
+    monkeypatch.setattr(answering, "sample_size", lambda images: images)
     wanted = Wanted("standard", ["standard"], precision="float32"), tmp_path / "out", params_file(tmp_path)
     evaluation.run(edition, *wanted)
     found = json.loads((tmp_path / "out" / "corruptions" / "standard.json").read_text())["against_float64"]
