@@ -52,6 +52,14 @@ def test_two_models_of_two_results() -> None:
     assert found.left_out == []
 
 
+@pytest.mark.parametrize(("measured", "measure"), [("corruptions", "mce"), ("perturbations", "mfr")])
+def test_a_measure_relative_to_a_reference_may_exceed_1(measured: str, measure: str) -> None:
+    content = robustness(corrupted({"a": 0.5}, measured))
+    content["families"][measured]["models"][0]["measures"][measure] = {"value": 1.25, "interval": [1.125, 1.5]}
+    found = parse_results(content, "a").measured[measured].models["a"][measure]
+    assert (found.value, found.interval) == (1.25, (1.125, 1.5))
+
+
 def test_top5_and_calibration() -> None:
     """As `evaluate` writes them; None where no probabilities are known."""
     content = accuracies({"resnet": NUMBERS, "onnx": NUMBERS})
