@@ -625,7 +625,8 @@ def test_a_history_is_not_called_made_up_afterwards(made: OnDisk) -> None:
         ("ada ssh-ed25519 AAAA\nada ssh-ed25519 BBBB\n", "ada"),
     ],
 )
-def test_keys_stay(lines: str, problem: str | None, made: OnDisk) -> None:
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_keys_stay(is_committed: bool, lines: str, problem: str | None, made: OnDisk) -> None:
     """Else a key would be replaced by one's own, or taken away, so that nobody has to sign."""
     path = made.path("allowed_signers")
     path.write_text("ada ssh-ed25519 AAAA\n")
@@ -634,6 +635,8 @@ def test_keys_stay(lines: str, problem: str | None, made: OnDisk) -> None:
     git(made.edition, "add", str(path), date=FIRST_NOON)
     git(made.edition, "commit", "-qm", "keys", date=FIRST_NOON)
     path.write_text(lines)
+    if is_committed:
+        git(made.edition, "commit", "-qm", "other keys", str(path), date="2026-11-03T12:00:00Z")
     with open_history(made.folder) as history_of:
         if problem is None:
             assert check_signatures(made.folder, history_of, read_contest(made.folder)) == []
