@@ -141,7 +141,16 @@ needs_namespaces = pytest.mark.skipif(
 )
 
 
+@pytest.fixture(params=["bubblewrap", "namespaces"])
+def confined(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By each way to confine a command that this machine has."""
+    if request.param == "bubblewrap" and shutil.which("bwrap") is None:
+        pytest.skip("no bubblewrap: install the package")
+    monkeypatch.setattr(defences, "way_to_confine", lambda: getattr(defences, f"_by_{request.param}"))
+
+
 @needs_namespaces
+@pytest.mark.usefixtures("confined")
 def test_a_command_has_no_network(tmp_path: Path, images: Path) -> None:
     command, folder = script(
         tmp_path,
@@ -156,6 +165,7 @@ def test_a_command_has_no_network(tmp_path: Path, images: Path) -> None:
 
 
 @needs_namespaces
+@pytest.mark.usefixtures("confined")
 def test_a_command_sees_its_files_and_the_images(tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And the system's programs; no other file of its user, no other process; it can write to its home alone."""
     (tmp_path / "secret").write_text("the unpublished list")
@@ -216,6 +226,7 @@ def test_a_command_is_confined_without_sbin_in_the_path(monkeypatch: pytest.Monk
 
 
 @needs_namespaces
+@pytest.mark.usefixtures("confined")
 def test_what_leaves_the_session_ends_too(tmp_path: Path, images: Path) -> None:
     """A child in a session of its own is not killed by its group, but it is with its namespace."""
     mark = f"sleep {os.getpid() % 1000 + 3000}"
@@ -298,6 +309,8 @@ def test_a_command_sees_one_image_at_a_time(tmp_path: Path) -> None:
     assert answer.preparation_seconds > 0
 
 
+@needs_namespaces
+@pytest.mark.usefixtures("confined")
 @pytest.mark.skipif(defences._KEYCTL is None, reason="needs the number of a system call")
 def test_a_command_leaves_nothing_in_a_keyring(tmp_path: Path) -> None:
     """As of a login session, which all processes of that session share, whatever namespaces they are in."""
