@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import random
+import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from PIL import Image
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
@@ -30,8 +32,11 @@ from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import check_params_named
 from cleanset.errors import CleansetError
 from cleanset.images.codec import cropped, inspect
+from cleanset.measure.predictions import read_predictions
+from cleanset.measure.sets import EvaluationSet, Item
 from cleanset.parsing import read_yaml
 from cleanset.scoring.record import read_record
+from cleanset.studies.training.loop import STATE_FILE, StateFolder
 from cleanset.tables import read_table
 from tests.hostile.manifests import make_manifest, read_any_manifest
 from tests.hostile.mutators import TOKENS, damaged, edited, pick, with_damaged_header, with_pax_header
@@ -223,7 +228,8 @@ def make_table(rng: random.Random) -> bytes:
         with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
             content = content.cast(schema)
     out = io.BytesIO()
-    pq.write_table(content, out, compression=rng.choice(["zstd", "none"]))
+    checked = rng.random() < 0.5
+    pq.write_table(content, out, compression=rng.choice(["zstd", "none"]), write_page_checksum=checked)
     data = out.getvalue()
     return bytes([number]) + (damaged(rng, data) if rng.random() < 0.5 else data)
 
@@ -264,6 +270,51 @@ def read_any_table(path: Path) -> None:
     read_table(path, list(GOOD.values())[data[0]][0])
 
 
+# Predictions of `cleanset evaluate`
+
+
+PREDICTED = pd.DataFrame(
+    {"image": ["a.png", "b.png", "c.png"], "class_index": [0, 11, 999], "probability": [1, 0.5, 0.001]}
+)
+
+
+def make_predictions_csv(rng: random.Random) -> bytes:
+    text = PREDICTED.to_csv(index=False)
+    return pick(rng, [lambda: edited(rng, text), lambda: damaged(rng, text.encode())])
+
+
+def make_predictions(rng: random.Random) -> bytes:
+    out = io.BytesIO()
+    columns = {name: pa.array(PREDICTED[name]) for name in PREDICTED}
+    name = rng.choice(list(columns))
+    content = pa.table(columns | ({name: _odd_column(rng, columns[name])} if rng.random() < 0.5 else {}))
+    pq.write_table(content, out, write_page_checksum=rng.random() < 0.5)
+    return damaged(rng, out.getvalue())
+
+
+def read_any_predictions(path: Path) -> None:
+    items = [Item(file, 0, None, "0" * 64) for file in PREDICTED["image"]]
+    read_predictions(path, EvaluationSet("three", "folder", items, lambda file: Image.new("RGB", (1, 1)), None))
+
+
+def make_state(rng: random.Random) -> bytes:
+    """A file of another kind among them, none that is as it was written."""
+    return pick(rng, [lambda: damaged(rng, _state()), lambda: damaged(rng, b""), lambda: b"0" * 64 + _state()[64:]])
+
+
+@cache
+def _state() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        StateFolder(Path(folder), {"rate": 0.1}).save({"epoch": 1, "weights": [0.5] * 100})
+        return (Path(folder) / STATE_FILE).read_bytes()
+
+
+def read_state(path: Path) -> None:
+    (path.parent / STATE_FILE).write_bytes(path.read_bytes())
+    found = StateFolder(path.parent, {"rate": 0.1}).load()
+    assert found == {"epoch": 1, "weights": [0.5] * 100}
+
+
 KINDS = {
     "params.yaml": Kind(make_params, read_edition),
     "dvc.yaml": Kind(make_pipeline, read_pipeline),
@@ -276,5 +327,8 @@ KINDS = {
     "image.JPEG": Kind(make_jpeg, read_image),
     "table.parquet": Kind(make_table, read_any_table),
     "manifest": Kind(make_manifest, read_any_manifest),
+    "predictions.csv": Kind(make_predictions_csv, read_any_predictions),
+    "predictions.parquet": Kind(make_predictions, read_any_predictions),
+    "trained": Kind(make_state, read_state),
 }
 """By the name of the file that a case is written to."""

@@ -188,7 +188,7 @@ def test_what_a_model_wrote_is_read_and_gives_the_same_page(mine: str, folder: P
 
 def test_a_damaged_parquet_file(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "p.parquet").write_bytes(b"PAR1 no")
-    with pytest.raises(CleansetError, match=r"p.parquet: not a Parquet file \(.*\); expected image with"):
+    with pytest.raises(CleansetError, match=r"p.parquet: not a Parquet file \(.*\); expected a Parquet or"):
         read_predictions(tmp_path / "p.parquet", images_of(folder))
     pd.DataFrame({"image": list("abc"), "class_index": [0, 1, 2]}).to_parquet(tmp_path / "p.parquet")
     with pytest.raises(CleansetError, match=r"p.parquet, row 1: 'a'; expected an image of"):

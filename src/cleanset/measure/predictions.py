@@ -347,7 +347,7 @@ def _parquet(path: Path) -> dict[str, list[Any]]:
     except CleansetError:
         raise
     except Exception as error:  # Arrow raises whatever damaged bytes lead it to
-        raise CleansetError(f"{path}: not a Parquet file ({reason(error)}); {EXPECTED}") from None
+        raise CleansetError(f"{path}: not a Parquet file ({reason(error)}); expected a Parquet or a CSV file") from None
     if len(columns) < len(names):
         raise CleansetError(f"{path}: columns {shown(', '.join(names))}; expected each once")
     return columns
