@@ -148,7 +148,7 @@ def test_training(study: TrainingStudy, gpu: Gpu, run: dict[str, Any]) -> None:
     assert gpu.transfers
     assert not gpu.slow
     # torch sums in another order for a class of tensors of its own; Adam enlarges the difference of gradients near 0
-    assert all((each - weights[1][name]).abs().mean() < 1e-5 for name, each in weights[0].items())
+    assert all((each - weights[1][name]).float().abs().mean() < 1e-5 for name, each in weights[0].items())
 
 
 def test_a_custom_network_is_evaluated_on_its_own_device(gpu: Gpu) -> None:
