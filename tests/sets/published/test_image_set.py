@@ -88,7 +88,8 @@ def test_of_the_official_archive_it_has_a_date_and_can_be_published(
         return description.release_of((tmp_path / name / "croissant.json").read_bytes())
 
     assert description.release_of((drawn.out / "croissant.json").read_bytes()).date == ""
-    monkeypatch.setattr(source_images, "OFFICIAL_IMAGES_MD5", digests.read_digests(drawn.digests).archive_md5)
+    for module in (source_images, description):
+        monkeypatch.setattr(module, "OFFICIAL_IMAGES_MD5", digests.read_digests(drawn.digests).archive_md5)
     official = release_of(PublishedChoice(), None, "official")
     assert (official.version, official.date) == ("1.0.0", "2026-11-23")
     (tmp_path / "reviews").mkdir()
