@@ -72,7 +72,7 @@ def test_as_torchvision_names_it(edition: Edition) -> None:
     export = edition.export("standard")
     assert repr(images) == f"ImageSet(standard: 6 images of 3 classes, {str(export)!r}) {trial(export)}"
     other = cleanset.load("standard", edition.folder, transform=len)
-    assert repr(other).endswith(", transform=<built-in function len>)")
+    assert ", transform=<built-in function len>)" in repr(other)
 
 
 @pytest.mark.parametrize(
