@@ -135,7 +135,7 @@ def test_digests(folder: Path) -> None:
     [
         ({"file": "none.csv"}, "none.csv: missing; expected the list that models.robust.file of params.yaml names"),
         ({"beyond": "none.csv"}, "none.csv: missing; expected the list that models.robust.beyond of params.yaml names"),
-        ({"file": "."}, ": missing; expected the list that models.robust.file"),
+        ({"file": "."}, ": a folder; expected a regular file"),
         ({"name": "rubust"}, "lists.csv: no list of model 'rubust' (models.robust.name of params.yaml); expected "
                              "one of robust, plain"),
         ({"sha256": "0" * 64}, f"lists.csv: SHA-256 {sha(LIST)}, expected {'0' * 64} as in params.yaml (models.r"),

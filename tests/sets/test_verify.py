@@ -360,7 +360,7 @@ def test_a_pipe_in_the_place_of_what_is_read(copy: Path, name: str, message: str
     else:
         with pytest.raises(CleansetError, match=message):
             verify.run(copy, decode=False)
-        with pytest.raises(CleansetError, match="neither an edition nor an export"):
+        with pytest.raises(CleansetError, match=message):
             cleanset_package.load("standard", copy)
 
 

@@ -219,13 +219,13 @@ def remove(path: str) -> Callable[[Path], None]:
     [
         (
             remove("."),
-            "published: no folder; expected one with <corruption>/<severity>/<wnid>/<image id>.JPEG: c",
+            "published: no folder; expected a folder with <corruption>/<severity>/<wnid>/<image id>.JPEG: c",
         ),
         (remove("contrast"), "published/contrast/1: missing; expected <corruption>/<severity>/"),
         (remove("fog/4"), "published/fog/4: missing; expected <corruption>/<severity>/"),
         (
             remove("fog/4/n01443537/ILSVRC2012_val_00000002.JPEG"),
-            "published/fog/4: no image n01443537/ILSVRC2012_val_00000002; expected each image that is measured once",
+            "published/fog/4: no image n01443537/ILSVRC2012_val_00000002; expected every measured image exactly once",
         ),
     ],
 )

@@ -81,7 +81,7 @@ def test_other_weights_are_refused(tmp_path: Path) -> None:
     ("keys", "message"),
     [
         ({"classes": ["n02165456", "n1"]}, "unknown wnid 'n1'"),
-        ({"classes": ["n02165456", "n02165456"]}, "a wnid comes twice"),
+        ({"classes": ["n02165456", "n02165456"]}, "a wnid appears twice"),
         ({"weights": None, "sha256": None}, "classes and size go with weights of a network of timm or torchvision"),
     ],
 )

@@ -83,7 +83,7 @@ def test_training_on_a_scenario_in_folds(study: TrainingStudy) -> None:
     train.run(study, "one")
     tests = {fold: pd.read_csv(study.fold("one", fold).test) for fold in ("fold_01", "fold_02")}
     assert set(tests["fold_01"]["scenario"]) == {"segmented_image"}
-    assert [table["images"].sum() for table in tests.values()] == [8, 8]
+    assert [table["images"].sum() for table in tests.values()] == [10, 10]
 
 
 def test_workers_change_no_weights(study: TrainingStudy) -> None:
@@ -136,7 +136,7 @@ def test_what_is_validated_on(study: TrainingStudy, validation: str, counts: tup
 
 def test_steps_that_end_within_the_warm_up(study: TrainingStudy) -> None:
     write_params(study, one=ATTACKED | {"epochs": None, "steps": 2})
-    with pytest.raises(CleansetError, match=r"^one, fold_01: adversarial.warm_up_epochs 2 of 2 epochs; expected fewer"):
+    with pytest.raises(CleansetError, match=r"^one, fold_01: adversarial.warm_up_epochs 2 of 1 epochs; expected fewer"):
         train.run(study, "one")
 
 

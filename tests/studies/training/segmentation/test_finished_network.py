@@ -50,7 +50,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> TrainingStudy:
     files.folder.mkdir(parents=True)
     network = build_network(Network.model_validate(NETWORK), len(CLASSES), edition, 3)
     # else an untrained network may find no object at all
-    torch.nn.init.normal_(network.get_parameter("inner.segmentation_head.0.weight"), std=1)
+    head = network.get_parameter("inner.segmentation_head.0.weight")
+    torch.nn.init.normal_(head, std=1, generator=torch.Generator().manual_seed(1))
     write_weights(files.weights, dict(network.state_dict()), "inner")
     record = {"settings": SETTINGS, "classes": WNIDS, "weights_sha256": sha256(files.weights.read_bytes())}
     files.record.write_text(json.dumps(record))

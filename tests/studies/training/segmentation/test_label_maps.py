@@ -49,7 +49,7 @@ def test_pixels_that_imagenet_s_ignores_are_ignored() -> None:
     ("values", "message"),
     [
         ([[0, 0]], "mask: empty mask; expected an object"),
-        ([[5, 5]], "mask: full mask, no background"),
+        ([[5, 5]], "mask: full mask, without a background"),
     ],
 )
 def test_masks_without_object_or_background_are_refused(values: list[list[int]], message: str) -> None:
