@@ -21,6 +21,7 @@ from cleanset.studies.contest.page import (
     SmallImage,
     attacked_images,
     contest_page,
+    read_attacked,
     read_image,
     shown_size,
     write_page,
@@ -377,6 +378,18 @@ def test_results_of_an_attack_that_cannot_be_read(made: OnDisk) -> None:
     made.text(made.folder / ".." / "attacks" / "data" / "attacks" / "pgd" / "standard" / "attacked.parquet", "x")
     with pytest.raises(CleansetError, match=r"attacked\.parquet: cannot be read .*; expected the results of an attack"):
         write_page(made.folder, read_contest(made.folder), day("2026-11-14"))
+
+
+def test_a_flipped_bit_of_an_attacks_table_is_refused(tmp_path: Path) -> None:
+    table = tmp_path / "attacked.parquet"
+    rows = pd.DataFrame({"image_id": ["a"], "png": ["a.png"], "png_sha256": ["0" * 64]})
+    rows.to_parquet(table, compression=None, write_page_checksum=True)
+    assert read_attacked(table).equals(rows)
+    data = table.read_bytes()
+    # in the dictionary page; elsewhere it stands in the statistics of the footer
+    table.write_bytes(data.replace(b"0" * 64, b"1" + b"0" * 63, 1))
+    with pytest.raises(CleansetError, match=r"attacked\.parquet: cannot be read .*; expected the results of an attack"):
+        read_attacked(table)
 
 
 def test_a_damaged_clean_image(made: OnDisk) -> None:

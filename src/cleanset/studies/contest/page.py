@@ -47,6 +47,7 @@ from cleanset.studies.contest.judging import (
 from cleanset.studies.contest.reading import IMAGES
 from cleanset.studies.contest.rules import ABSTAIN, SIZE_RULES
 from cleanset.studies.contest.standing import DefenceStanding, Shares, Standing, history, standing
+from cleanset.tables import parquet_content
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -358,12 +359,13 @@ def attacked_images(study: Path, wanted: Collection[str]) -> dict[str, AttackedI
 def read_attacked(table: Path) -> pd.DataFrame:
     """Read the columns that identify the files of an attack."""
     try:
-        return pd.read_parquet(table, columns=COLUMNS)
-    except (OSError, ValueError) as error:
+        rows: pd.DataFrame = parquet_content(table).select(COLUMNS).to_pandas()
+    except (OSError, ValueError, KeyError) as error:
         first = str(error).partition("\n")[0]
         raise CleansetError(
             f"{table}: cannot be read ({first}); expected the results of an attack: dvc checkout"
         ) from None
+    return rows
 
 
 def write_page(folder: Path, files: ContestFiles, on: datetime.date) -> Path:
