@@ -396,7 +396,7 @@ def set_images(selection: "pd.DataFrame") -> list[SetImage]:
 
 
 def reviewers_of(votes: Votes) -> dict[tuple[int, str], frozenset[str]]:
-    """Who has reviewed each image, whatever the verdict rests on."""
+    """The reviewers of each image, also those on whose votes the verdict does not rest."""
     return {key: frozenset(by_reviewer) for key, by_reviewer in votes.items()}
 
 
