@@ -5,6 +5,7 @@ python bench/checkpoints.py [ROLE] [--edition FOLDER] [--weights FOLDER] [--down
 
 import argparse
 import math
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,13 +13,14 @@ import timm
 
 from cleanset.edition.params import Model, Params, read_params
 from cleanset.edition.paths import Edition, verified_images
-from cleanset.measure.compare.lists import ConfidenceComparison, compare_confidences, labels_of, list_of
+from cleanset.errors import CleansetError
 from cleanset.progress import rate_bar
 from cleanset.scoring.engine import score_few, settings_for
 from cleanset.scoring.ensemble import with_local_weights
 from cleanset.scoring.models import load_model, weights_path
 from cleanset.tables import INDEX, read_table
 from measuring import print_table
+from published_lists import ConfidenceComparison, compare_confidences, list_of
 
 ARCHITECTURE = "resnet50"
 """Architecture of the models in the published lists."""
@@ -37,7 +39,7 @@ def main() -> None:
     role = arguments.role or next(role for role, model in params.models.items() if model.source == "timm")
     models = at_hand(edition, params, arguments.weights, arguments.download)
     index = read_table(edition.index, INDEX)
-    listed = list_of(edition.published_lists, role, labels_of(index))
+    listed = list_of(edition.published_lists, role, index)
     read = verified_images(edition, params.dataset.images, index).read
     image_ids, settings = sorted(listed["image_id"]), settings_for(params.score)
     tried: dict[str, ConfidenceComparison] = {}
@@ -49,7 +51,7 @@ def main() -> None:
     rows = [
         (
             name,
-            f"{found.classified:,}",
+            f"{len(found.differences):,}",
             *("" if each is None else f"{each:.3g}" for each in (found.mean, found.largest)),
         )
         for name, found in sorted(tried.items(), key=agreement_order)
@@ -68,7 +70,7 @@ def agreement_order(tried: tuple[str, ConfidenceComparison]) -> tuple[int, float
     The number of classes with the same images is left out, because it needs scores of all images.
     """
     name, found = tried
-    return -found.classified, math.inf if found.mean is None else found.mean, name
+    return -len(found.differences), math.inf if found.mean is None else found.mean, name
 
 
 def names() -> list[str]:
@@ -90,4 +92,7 @@ def at_hand(edition: Edition, params: Params, weights: Path | None, download: bo
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except CleansetError as error:
+        sys.exit(f"error: {error}")

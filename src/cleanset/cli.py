@@ -284,7 +284,7 @@ def compare(
     ],
     edition: Annotated[
         Path | None,
-        typer.Option(help="Edition whose changed classes are listed; for published lists: whose index has the labels."),
+        typer.Option(help="Edition whose changed classes are listed."),
     ] = None,
     model: Annotated[str | None, typer.Option(help="The model of the scores, if the file names differ.")] = None,
     most: Annotated[int, typer.Option(min=0, help="Number of the most different images to list.")] = 10,
@@ -296,8 +296,6 @@ def compare(
     of the comparability card that differs. Exit code 1 if there is a rest.
 
     Of two score tables or exports, their differences; exit code 1 if they
-    differ. Or a score table with the published list of a model: in how many
-    classes its most confident images are the same, and how the confidences
     differ.
     """
     from cleanset.measure.compare import results
@@ -320,7 +318,7 @@ def compare(
         found = "1 path" if len(paths) == 1 else f"{len(paths)} paths"
         raise CleansetError(f"compare: {found}; expected two, or two or more results of models (JSON)")
     result = tool.run(paths[0], paths[1], Edition(edition) if edition else None, model, most)
-    typer.echo(tool.render(result, as_json))
+    typer.echo(result.render(as_json))
     raise typer.Exit(0 if result.same else 1)
 
 
@@ -335,11 +333,11 @@ def diff(
     Lists the images that were added, removed or cropped anew, by class and
     reason.
     """
-    from cleanset.measure.compare import releases as tool
+    from cleanset.measure.compare import releases
 
-    found = tool.run(a, b)
-    typer.echo(tool.render(found, as_json))
-    raise typer.Exit(1 if found.changes else 0)
+    found = releases.diff(a, b)
+    typer.echo(found.render(as_json))
+    raise typer.Exit(0 if found.same else 1)
 
 
 @app.command(rich_help_panel=TOOLS)

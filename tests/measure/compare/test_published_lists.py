@@ -1,7 +1,6 @@
 """A score table beside a published list of a model's most confident images."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +12,11 @@ from hypothesis import strategies as st
 from cleanset.dataset.ilsvrc import image_id, timm_info
 from cleanset.dataset.labels import read_reassessed
 from cleanset.edition.paths import Edition
-from cleanset.measure.compare.lists import ListAgreement, compare_with_list, labels_of, list_of
+from cleanset.errors import CleansetError
 from cleanset.tables import SCORES
-from tests.measure.compare.command import cleanset, says
+from published_lists import ListAgreement, compare_with_list, list_of, run
 from tests.properties import examples
 from tests.stages.test_stages import SCORE_ROWS, Row, answer, edition_in, put
-from tests.ten_images import Made
 
 HEADER = "model,class_index,rank,image_id,confidence\n"
 
@@ -52,25 +50,21 @@ def scores_of(answers: dict[str, tuple[int, float, float]]) -> pd.DataFrame:
     )
 
 
-class TestSaturatedConfidences:
+@pytest.mark.parametrize(
+    ("order", "by_log_odds", "by_float32"),
+    [
+        ("abcde", ListAgreement([], [], [3]), ListAgreement([3], [], [])),
+        ("fedcb", ListAgreement([3], [], []), ListAgreement([], [], [3])),
+        ("edcab", ListAgreement([], [], [3]), ListAgreement([], [3], [])),
+    ],
+)
+def test_saturated_confidences(order: str, by_log_odds: ListAgreement, by_float32: ListAgreement) -> None:
     """Six images of class 3 with a confidence of 1 in float32; by image id a to f, by log-odds f to a."""
-
-    index = index_of({name: [3] for name in "abcdef"})
     scores = scores_of({name: (3, 1.0, 20.0 + place) for place, name in enumerate("abcdef")})
-
-    def test_by_image_id(self) -> None:
-        found = compare_with_list(self.index, self.scores, listed(*((3, n + 1, "abcde"[n], 1.0) for n in range(5))))
-        assert found.by_order == {"log_odds": ListAgreement([], [], [3]), "float32": ListAgreement([3], [], [])}
-        assert found.same
-
-    def test_by_log_odds(self) -> None:
-        found = compare_with_list(self.index, self.scores, listed(*((3, n + 1, "fedcb"[n], 1.0) for n in range(5))))
-        assert found.by_order == {"log_odds": ListAgreement([3], [], []), "float32": ListAgreement([], [], [3])}
-
-    def test_in_another_order(self) -> None:
-        found = compare_with_list(self.index, self.scores, listed(*((3, n + 1, "edcab"[n], 1.0) for n in range(5))))
-        assert found.by_order["float32"] == ListAgreement([], [3], [])
-        assert not found.same
+    published = listed(*((3, rank, name, 1.0) for rank, name in enumerate(order, start=1)))
+    found = compare_with_list(index_of({name: [3] for name in "abcdef"}), scores, published)
+    assert found.by_order == {"log_odds": by_log_odds, "float32": by_float32}
+    assert found.same == (order != "edcab")
 
 
 def test_confidences_of_the_images_that_are_classified_as_listed() -> None:
@@ -150,28 +144,29 @@ most different          difference  class      rank  A         B
 ILSVRC2012_val_00000003      0.125  n01440764     3  0.500000  0.625000
 ILSVRC2012_val_00000004      0.125  n01440764     4  0.625000  0.500000
 """
-ARGUMENTS = ("compare", "data/scores/standard.parquet", "top5.csv")
+TABLE, TOP5 = Path("data/scores/standard.parquet"), Path("top5.csv")
 
 
 @pytest.fixture
-def edition(tmp_path: Path) -> Edition:
-    """The tiny edition of the stages' tests, and published lists."""
+def edition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Edition:
+    """The tiny edition of the stages' tests, and published lists; it is the current folder."""
     edition = edition_in(tmp_path / "edition")
     (edition.folder / "top5.csv").write_text(LISTS)
+    monkeypatch.chdir(edition.folder)
     return edition
 
 
-def test_lines(edition: Edition) -> None:
+def test_lines(edition: Edition, capsys: pytest.CaptureFixture[str]) -> None:
     """Class 0 in another order; in class 1 image 8 is misclassified."""
-    assert says(cleanset(*ARGUMENTS, "--most", "2", cwd=edition.folder)) == (1, LINES, "")
+    assert not run(TABLE, TOP5, None, "standard", 2, False)
+    assert capsys.readouterr().out == LINES
     assert max(map(len, LINES.splitlines())) <= 80
 
 
-def test_json_and_another_role(edition: Edition) -> None:
-    done = cleanset(*ARGUMENTS, "--model", "norm_robust", "--most", "1", "--json", cwd=edition.folder)
-    assert (done.returncode, done.stderr) == (1, "")
+def test_json_and_another_role(edition: Edition, capsys: pytest.CaptureFixture[str]) -> None:
+    assert not run(TABLE, TOP5, None, "norm_robust", 1, True)
     same = {"listed": 1, "same_images": 0, "same_order": 0, "other_images": ["n01443537"]}
-    assert json.loads(done.stdout) == {
+    assert json.loads(capsys.readouterr().out) == {
         "kind": "published list",
         "a": "data/scores/standard.parquet",
         "b": "top5.csv",
@@ -194,68 +189,40 @@ def test_json_and_another_role(edition: Edition) -> None:
     }  # fmt: skip
 
 
-def test_the_same_images_in_the_same_order(edition: Edition) -> None:
-    """The files in the other order, and the scores elsewhere."""
+def test_the_same_images_in_the_same_order(edition: Edition, capsys: pytest.CaptureFixture[str]) -> None:
+    """The scores are elsewhere."""
     rows: list[Row] = [*SCORE_ROWS["standard"]]
     rows[7] = answer(8, 1, 0.625)
     put(edition.folder / "standard.parquet", rows, SCORES)
     published = [(0, 1, 1, 0.875), (0, 2, 2, 0.75), (0, 3, 4, 0.625), (0, 4, 3, 0.5), (1, 1, 8, 0.625), (1, 2, 5, 0.5)]
     lines = [f"standard,{index},{rank},ILSVRC2012_val_{n:08d},{each}\n" for index, rank, n, each in published]
-    (edition.folder / "top5.csv").write_text(HEADER + "".join(lines))
-    done = cleanset("compare", "top5.csv", "standard.parquet", "--edition", ".", "--most", "0", cwd=edition.folder)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("A  standard.parquet\nB  top5.csv, standard\n")
-    assert "  in the same order          2\n" in done.stdout
-
-
-def move_the_index(edition: Edition) -> None:
-    edition.index.rename(edition.folder / "elsewhere.parquet")
-
-
-def change_lists(before: str, after: str) -> Callable[[Edition], None]:
-    def change(edition: Edition) -> None:
-        assert LISTS.count(before)
-        (edition.folder / "top5.csv").write_text(LISTS.replace(before, after))
-
-    return change
-
-
-def drop_a_score(edition: Edition) -> None:
-    put(edition.scores("standard"), SCORE_ROWS["standard"][1:], SCORES)
+    TOP5.write_text(HEADER + "".join(lines))
+    assert run(Path("standard.parquet"), TOP5, Path(), "standard", 0, False)
+    assert "  in the same order          2\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("change", "more", "message"),
+    ("before", "after", "role", "message"),
     [
-        (None, ("--model", "vit"), "top5.csv: no list of model 'vit'; expected one of standard, norm_robust; or, if"),
-        (None, ("--edition", "nowhere"), "nowhere/data/index.parquet: missing; run dvc repro, or dvc pull to fetch"),
-        (move_the_index, (), "data/index.parquet: missing; expected the index beside the folder of data/scores/stand"),
-        (drop_a_score, (), "scores: no row for ILSVRC2012_val_00000001; expected one for each of the 8 images of the"),
-        (
-            change_lists("00000008", "00000009"), (),
-            "top5.csv, line 6: 'ILSVRC2012_val_00000009' is not in the index; expected an image of it: ",
-        ),
-        (change_lists("standard,1,1", "standard,0,5"), (), "top5.csv, line 6: ILSVRC2012_val_00000008 in the list of"),
-        (change_lists(HEADER, "model,rank\n"), (), "top5.csv, line 1: "),
+        ("", "", "vit", "top5.csv: no list of model 'vit'; expected one of standard, norm_robust; or, if these lists"),
+        ("00000008", "00000009", "standard", "top5.csv, line 6: 'ILSVRC2012_val_00000009' is not in the index; .*"
+         "or, if these lists are of other images than the 8 of data/index.parquet, give their --edition"),
+        ("standard,1,1", "standard,0,5", "standard", "top5.csv, line 6: ILSVRC2012_val_00000008 in the list of"),
     ],
 )  # fmt: skip
-def test_errors_are_one_line(
-    edition: Edition, change: Callable[[Edition], None] | None, more: tuple[str, ...], message: str
-) -> None:
-    if change is not None:
-        change(edition)
-    code, stderr = Made(edition.folder).run(*ARGUMENTS, *more)
-    assert code == 1
-    assert stderr.startswith(f"error: {message}"), stderr
-    assert stderr.count("\n") == 1
+def test_lists_that_do_not_fit(edition: Edition, before: str, after: str, role: str, message: str) -> None:
+    TOP5.write_text(LISTS.replace(before, after))
+    with pytest.raises(CleansetError, match=f"^{message}"):
+        run(TABLE, TOP5, None, role, 1, False)
 
 
-def test_lists_of_other_images_name_both(edition: Edition) -> None:
-    change_lists("00000008", "00000009")(edition)
-    code, stderr = Made(edition.folder).run(*ARGUMENTS)
-    assert code == 1
-    ending = "or, if these lists are of other images than the 8 of data/index.parquet, give their --edition\n"
-    assert stderr.endswith(ending)
+def test_scores_that_do_not_fit(edition: Edition) -> None:
+    put(edition.scores("standard"), SCORE_ROWS["standard"][1:], SCORES)
+    with pytest.raises(CleansetError, match=r"scores: no row for ILSVRC2012_val_00000001; expected one for each"):
+        run(TABLE, TOP5, None, "standard", 1, False)
+    edition.index.unlink()
+    with pytest.raises(CleansetError, match=r"data/index.parquet: missing; expected the index beside the folder of"):
+        run(TABLE, TOP5, None, "standard", 1, False)
 
 
 @pytest.mark.slow
@@ -264,7 +231,7 @@ def test_scores_that_say_what_the_published_list_says(repository: Path, role: st
     """With the real labels: every listed image with its confidence, every other one misclassified."""
     labels = read_reassessed(timm_info("imagenet_real_labels.json").read_text(encoding="utf-8"), "timm")
     index = index_of({image_id(number): each for number, each in enumerate(labels, start=1)})
-    list_of_role = list_of(repository / "imagenet" / "published" / "top5.csv", role, labels_of(index))
+    list_of_role = list_of(repository / "imagenet" / "published" / "top5.csv", role, index)
     known = {name: (top1, each) for name, top1, each in list_of_role[["image_id", "class_index", "confidence"]].values}
     wrong = {name: (each[0] + 1) % 995 if each else 0 for name, each in zip(index["image_id"], labels, strict=True)}
     scores = scores_of({name: (*known.get(name, (other, 0.5)), 0.0) for name, other in wrong.items()})
