@@ -248,7 +248,7 @@ def evaluate(
     """
     from rich.console import Console
 
-    from cleanset.measure import command, evaluation, terminal
+    from cleanset.measure import command, measures, terminal
 
     wanted = command.Wanted(
         images_of,
@@ -267,7 +267,7 @@ def evaluate(
     with redirect_stdout(sys.stderr):
         measured, rows = command.run(Edition(edition), wanted)
     if as_json:
-        print(evaluation.as_json(measured, rows))
+        print(measures.as_json(measured, rows))
     else:
         Console().print(terminal.as_text(measured, rows), highlight=False)
 

@@ -24,10 +24,9 @@ from cleanset.files import sha256
 from cleanset.measure.command import Wanted, run
 from cleanset.measure.comparability import ComparabilityCard, first_difference
 from cleanset.measure.compare.result_files import RESULTS
-from cleanset.measure.evaluation import MeasuredModel, as_json
-from cleanset.measure.evaluation import card as card_of
 from cleanset.measure.function import evaluate
-from cleanset.measure.measures import Accuracy, Confusion, Measures
+from cleanset.measure.measures import Accuracy, Confusion, MeasuredModel, Measures, as_json
+from cleanset.measure.measures import card as card_of
 from cleanset.measure.run import PREDICTIONS
 from cleanset.measure.sets import EvaluationSet, Item
 from cleanset.measure.specs import file_stems
@@ -182,6 +181,7 @@ def test_json_holds_nothing_that_the_model_prints(mine: str, folder: Path) -> No
     with Path("mine.py").open("a") as file:
         file.write("print('imported')\ndef loud(): return Changed(lambda logits: print('ran') or logits), small\n")
     done = cleanset("evaluate", str(folder), "--model", "mine:loud", "--json", cwd=Path.cwd())
+    assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["models"][0]["model"] == "mine:loud"
     assert {"imported", "ran"} <= set(done.stderr.split())
 

@@ -13,7 +13,7 @@ from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.measure.command import Wanted, run
-from cleanset.measure.evaluation import card
+from cleanset.measure.measures import card
 from cleanset.measure.user_model import AmongClasses, classes_digest
 
 pytestmark = pytest.mark.slow

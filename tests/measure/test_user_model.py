@@ -12,7 +12,7 @@ import torch
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.measure.command import Wanted, run
-from cleanset.measure.evaluation import content, notes_of
+from cleanset.measure.measures import content, notes_of
 from cleanset.measure.sets import open_set
 from cleanset.measure.specs import ModuleModel
 from cleanset.measure.user_model import load_module, tensors_sha256

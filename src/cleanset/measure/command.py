@@ -12,7 +12,7 @@ from cleanset.errors import CleansetError, needing, reason
 from cleanset.files import write_text
 from cleanset.measure.compare.model_index import check_hub, write_hub
 from cleanset.measure.compare.result_files import RESULTS, parse_results
-from cleanset.measure.evaluation import MeasuredModel, as_json, content, measured
+from cleanset.measure.measures import MeasuredModel, as_json, content, measured
 from cleanset.measure.predictions import (
     PredictionsFile,
     parse_prediction_files,

@@ -19,8 +19,7 @@ from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, needing, reason
-from cleanset.measure.evaluation import MeasuredModel, as_json, content, measured
-from cleanset.measure.measures import Answers, Pair, pairs_of
+from cleanset.measure.measures import MeasuredModel, Pair, as_json, content, measured, pairs_of
 from cleanset.measure.predictions import ENDINGS, checked_array, checked_table, read_predictions, scored_table
 from cleanset.measure.sets import EvaluationSet, open_set
 from cleanset.progress import available_cores, tracked
@@ -101,7 +100,7 @@ class Results:
         mine, theirs = ([(item.file, item.sha256) for item in each.images.items] for each in (self, other))
         if mine != theirs:
             raise CleansetError(f"{self!r} and {other!r}: of different images; expected results on the same set")
-        (pair,) = pairs_of([Answers(each.model.name, each.model.correct) for each in (self, other)])
+        (pair,) = pairs_of([self.model, other.model])
         return pair
 
     def write_page(self, folder: str | Path, *others: "Results") -> None:

@@ -1,18 +1,24 @@
 """Measures of a model's predictions: accuracy, top-5 accuracy, calibration, confusions.
 
-Pairs of models on the same images: the paired test, the interval of the difference, the images only one gets.
+Models side by side on a set: their order, pairs (the paired test, the interval of the difference, the images only one
+gets), notes, comparability card, and their JSON.
 """
 
+import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations, product
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from cleanset.dataset.ilsvrc import CLASSES
+from cleanset.dataset.ilsvrc import CLASSES, wnids
+from cleanset.measure.comparability import CardInterval, ComparabilityCard, card_model, clean_card
+from cleanset.measure.sets import EvaluationSet
 from cleanset.statistics.paired import PairedCounts, difference_interval, holm, mcnemar_p, wilson
 from cleanset.vocabulary import TIERS
 
@@ -48,6 +54,10 @@ class Accuracy:
         """Whether the share is at most that of guessing one of ImageNet's classes."""
         return self.images >= MIN_FOR_CHANCE and self.interval[0] <= 1 / CLASSES
 
+    def as_json(self) -> dict[str, Any]:
+        """The numbers, the share and its interval."""
+        return {**asdict(self), "accuracy": self.share, "interval": list(self.interval)}
+
 
 @dataclass(frozen=True, slots=True)
 class Bin:
@@ -60,8 +70,7 @@ class Bin:
     mean_confidence: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Confusion:
+class Confusion(NamedTuple):
     """A number of images of the class `label` for which the model predicts the class `prediction`."""
 
     label: int
@@ -113,63 +122,58 @@ def measures(predictions: pd.DataFrame) -> Measures:
     The columns confidence and top5_class may be missing.
     """
     confidences = predictions["confidence"].astype("float64").tolist() if "confidence" in predictions else None
-    correct = predictions["correct"].tolist()
-    overall = Accuracy(len(correct), sum(correct))
-    tiers = {str(tier): accuracy for tier, accuracy in _by(predictions, "tier")}
+    correct = predictions["correct"].astype(bool)
+    labels = predictions["class_index"]
+    overall, tiers = _accuracy(correct), _by(predictions, "tier")
+    top5 = None
+    if "top5_class" in predictions:
+        top5 = _accuracy([label in five for label, five in zip(labels, predictions["top5_class"], strict=True)])
+    wrong = _counts(labels[~correct], predictions["prediction"][~correct])
     return Measures(
         overall,
-        _top5(predictions) if "top5_class" in predictions else None,
+        top5,
         # fsum rounds once, so that the order of the images does not matter
         None if confidences is None else math.fsum(confidences) / len(correct),
-        None if confidences is None else tuple(calibration_bins(confidences, correct)),
+        None if confidences is None else tuple(calibration_bins(confidences, correct.tolist())),
         {tier: tiers[tier] for tier in TIERS if tier in tiers},
-        {int(str(each)): accuracy for each, accuracy in _by(predictions, "class_index")},
-        tuple(_confusions(predictions)),
+        {int(each): accuracy for each, accuracy in _by(predictions, "class_index").items()},
+        tuple(Confusion(*pair, images) for pair, images in wrong),
         _renumbering(predictions) if overall.is_at_chance else None,
     )
 
 
+def _accuracy(correct: Iterable[bool]) -> Accuracy:
+    values = [*map(bool, correct)]
+    return Accuracy(len(values), sum(values))
+
+
+def _by(predictions: pd.DataFrame, column: str) -> dict[Any, Accuracy]:
+    """The accuracy of the rows with each value of a column, values sorted; rows without one are left out."""
+    return {value: _accuracy(correct) for value, correct in predictions.groupby(column, dropna=True)["correct"]}
+
+
+def _counts(labels: "pd.Series[Any]", predicted: "pd.Series[Any]") -> list[tuple[tuple[int, int], int]]:
+    """The number of images of each pair of label and prediction, the most frequent first, then by both."""
+    counts = Counter(zip(labels.tolist(), predicted.tolist(), strict=True))
+    return sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+
+
 def _renumbering(predictions: pd.DataFrame) -> Renumbering | None:
     """The renumbering of classes under which the predictions are far better than by chance; None if there is none."""
-    labels, predicted = predictions["class_index"].to_numpy(), predictions["prediction"].to_numpy()
-    fitted = (predictions.groupby("class_index").cumcount() % 2 == 0).to_numpy()
-    counts = Counter(zip(labels[fitted].tolist(), predicted[fitted].tolist(), strict=True))
-    prediction_of: dict[int, int] = {}
-    taken: set[int] = set()
-    for (label, prediction), _ in sorted(counts.items(), key=lambda each: (-each[1], each[0])):
-        if label not in prediction_of and prediction not in taken:
-            prediction_of[label] = prediction
-            taken.add(prediction)
-    others = labels[~fitted]
-    expected = np.array([prediction_of.get(label, -1) for label in others.tolist()])
-    if not len(others):
+    labels, predicted = predictions["class_index"], predictions["prediction"]
+    fitted = predictions.groupby("class_index").cumcount() % 2 == 0
+    if fitted.all():
         return None
-    found = Accuracy(len(others), int((expected == predicted[~fitted]).sum()))
+    prediction_of: dict[int, int] = {}
+    for (label, prediction), _ in _counts(labels[fitted], predicted[fitted]):
+        if label not in prediction_of and prediction not in prediction_of.values():
+            prediction_of[label] = prediction
+    found = _accuracy(labels[~fitted].map(prediction_of) == predicted[~fitted])
     # a model that always gives the same answer is as good as the largest class is frequent
-    largest = max(Counter(labels.tolist()).values()) / len(labels)
-    if found.interval[0] <= MIN_EXPLAINED + largest:
+    if found.interval[0] <= MIN_EXPLAINED + labels.value_counts(normalize=True).max():
         return None
     offset, times = Counter(prediction - label for label, prediction in prediction_of.items()).most_common(1)[0]
     return Renumbering(found, offset if times >= OFFSET_SHARE * len(prediction_of) else None)
-
-
-def _by(predictions: pd.DataFrame, column: str) -> Iterator[tuple[object, Accuracy]]:
-    """The accuracy of the rows with each value of a column, values sorted; rows without one are left out."""
-    for value, correct in predictions.groupby(column, dropna=True)["correct"]:
-        yield value, Accuracy(len(correct), int(correct.sum()))
-
-
-def _top5(predictions: pd.DataFrame) -> Accuracy:
-    labels = predictions["class_index"].tolist()
-    found = [label in five for label, five in zip(labels, predictions["top5_class"].tolist(), strict=True)]
-    return Accuracy(len(found), sum(found))
-
-
-def _confusions(predictions: pd.DataFrame) -> Iterator[Confusion]:
-    wrong = predictions[~predictions["correct"].astype(bool)]
-    counts = Counter(zip(wrong["class_index"].tolist(), wrong["prediction"].tolist(), strict=True))
-    for (label, prediction), images in sorted(counts.items(), key=lambda each: (-each[1], each[0])):
-        yield Confusion(label, prediction, images)
 
 
 def calibration_bins(confidences: Sequence[float], correct: Sequence[bool]) -> Iterator[Bin]:
@@ -198,17 +202,37 @@ def expected_calibration_error(bins: Sequence[Bin]) -> float:
     return math.fsum(gaps) / images
 
 
-TEST = "McNemar, exact, two-sided"
-INTERVAL = "Newcombe 1998, method 10, 95 %"
-CORRECTION = "Holm, over all pairs"
+CALIBRATION = "ECE of Guo et al. 2017, 15 bins of equal width"
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
-    """The name of a model, and whether it classifies each image of a set correctly, by file."""
+class MeasuredModel:
+    """A model with its measures; `record` says what its predictions were computed with, `path` where they are.
+
+    `correct`: whether each image is classified correctly, by file.
+    """
 
     name: str
+    measures: Measures
+    record: dict[str, Any]
+    path: Path | None
     correct: dict[str, bool]
+
+    @property
+    def is_deterministic(self) -> bool | None:
+        """Whether two runs over the same images gave the same scores; None for predictions made elsewhere."""
+        return self.record.get("deterministic")
+
+
+def measured(name: str, predictions: pd.DataFrame, record: dict[str, Any], path: Path | None = None) -> MeasuredModel:
+    """The measures of predictions that have the columns of `checked_table`."""
+    correct = dict(zip(predictions["file"].tolist(), map(bool, predictions["correct"]), strict=True))
+    return MeasuredModel(name, measures(predictions), record, path, correct)
+
+
+TEST = "McNemar, exact, two-sided"
+INTERVAL = "Newcombe 1998, method 10, 95 %"
+CORRECTION = "Holm, over all pairs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,27 +257,135 @@ class Pair:
         """The 95 % interval of the difference of the accuracies."""
         return difference_interval(self.counts)
 
+    def as_json(self) -> dict[str, Any]:
+        """The comparison for programs."""
+        return {
+            "first": self.first,
+            "second": self.second,
+            "difference": self.counts.difference,
+            "interval": list(self.interval),
+            "p": self.p,
+            "p_holm": self.p_holm,
+            "both": self.counts.both,
+            "neither": self.counts.neither,
+            "only_first": list(self.only_first),
+            "only_second": list(self.only_second),
+        }
 
-def pairs_of(answers: Sequence[Answers]) -> list[Pair]:
+
+def pairs_of(models: Sequence[MeasuredModel]) -> list[Pair]:
     """Every two models, the earlier one first. Raises ValueError if they are of different images."""
-    found = [(first, second, *_only(first, second)) for first, second in combinations(answers, 2)]
-    counts = [_counts(first, only_first, only_second) for first, _, only_first, only_second in found]
-    p = [mcnemar_p(each) for each in counts]
-    rows = zip(found, counts, p, holm(p), strict=True)
+    rows = []
+    for first, second in combinations(models, 2):
+        if first.correct.keys() != second.correct.keys():
+            raise ValueError(f"{first.name} and {second.name}: predictions of different images")
+        # both, only the first, only the second, neither
+        files = {kind: list[str]() for kind in product((True, False), repeat=2)}
+        for file in sorted(first.correct):
+            files[first.correct[file], second.correct[file]].append(file)
+        counts = PairedCounts(*map(len, files.values()))
+        rows.append((first.name, second.name, counts, mcnemar_p(counts), files[True, False], files[False, True]))
+    corrected = holm([p for *_, p, _, _ in rows])
     return [
-        Pair(first.name, second.name, each, value, corrected, only_first, only_second)
-        for (first, second, only_first, only_second), each, value, corrected in rows
+        Pair(first, second, counts, p, p_holm, tuple(only_first), tuple(only_second))
+        for (first, second, counts, p, only_first, only_second), p_holm in zip(rows, corrected, strict=True)
     ]
 
 
-def _only(first: Answers, second: Answers) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    if first.correct.keys() != second.correct.keys():
-        raise ValueError(f"{first.name} and {second.name}: predictions of different images")
-    files = sorted(file for file in first.correct if first.correct[file] != second.correct[file])
-    return tuple(each for each in files if first.correct[each]), tuple(each for each in files if second.correct[each])
+def by_accuracy(rows: Sequence[MeasuredModel]) -> list[MeasuredModel]:
+    """The models by accuracy, the highest first; equal ones in the order in which they were given."""
+    return sorted(rows, key=lambda row: -row.measures.overall.share)
 
 
-def _counts(first: Answers, only_first: Sequence[str], only_second: Sequence[str]) -> PairedCounts:
-    both = sum(first.correct.values()) - len(only_first)
-    neither = len(first.correct) - both - len(only_first) - len(only_second)
-    return PairedCounts(both, len(only_first), len(only_second), neither)
+def pairs(rows: Sequence[MeasuredModel]) -> list[Pair]:
+    """Every two models, the more accurate one first."""
+    return pairs_of(by_accuracy(rows))
+
+
+def notes_of(row: MeasuredModel) -> list[str]:
+    """Notes for readers of a model's measures, in sentences."""
+    notes, found = [], row.measures.renumbered
+    if row.is_deterministic is False:
+        notes.append(
+            f"{row.name} is not deterministic: the same images got other scores in a second run or another batch, so "
+            "its numbers vary"
+        )
+    if row.measures.overall.is_at_chance:
+        why = "expected a trained model that predicts ImageNet's classes, in the order of their wnids"
+        if found is not None:
+            by = "" if found.offset is None else f", each by {found.offset:+d}"
+            why = (
+                f"its classes are probably numbered otherwise: renumbered to fit half of the images{by}, "
+                f"{100 * found.accuracy.share:.2f} % of the others are correct; expected the order of the wnids"
+            )
+        notes.append(f"{row.name}: accuracy at chance; {why}")
+    return notes
+
+
+def as_json(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> str:
+    """The set, and every model with all of its measures, by accuracy."""
+    return json.dumps(content(images, rows), indent=2)
+
+
+def content(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> dict[str, Any]:
+    """The content of the JSON; shares and confidences are between 0 and 1."""
+    return {
+        "set": {
+            "name": images.name,
+            "kind": images.kind,
+            "images": len(images.items),
+            "classes": len({item.class_index for item in images.items}),
+            "checked_against": images.checked,
+            "notes": list(images.notes),
+        },
+        "interval": "Wilson, 95 %",
+        "comparability": card(images, rows).as_json(),
+        "models": [_model(row) for row in by_accuracy(rows)],
+        "pairs": {
+            "test": TEST,
+            "interval": INTERVAL,
+            "correction": CORRECTION,
+            "of": [pair.as_json() for pair in pairs(rows)],
+        },
+    }
+
+
+def card(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> ComparabilityCard:
+    """The comparability card of the measures on a set."""
+    # of predictions made elsewhere the record has none
+    pixels = next(filter(None, (row.record.get("pixels_sha256") for row in rows)), None)
+    return clean_card(
+        [(item.class_index, item.sha256) for item in images.items],
+        pixels,
+        CardInterval(kind="Wilson", level=0.95),
+        {row.name: card_model(row.record) for row in rows},
+        images.manifest_sha256,
+        of_predictions=images.predicted_classes,
+    )
+
+
+def _model(row: MeasuredModel) -> dict[str, Any]:
+    found = row.measures
+    # predictions made elsewhere have the digest of their file instead
+    kept = ("source_sha256", "preprocessing", "weights_sha256", "precision", "against_float64", "versions")
+    calibration = None
+    if found.bins is not None:
+        bins = [asdict(each) for each in found.bins]
+        calibration = {"definition": CALIBRATION, "error": found.calibration_error, "bins": bins}
+    return {
+        "model": row.name,
+        **found.overall.as_json(),
+        "top5": None if found.top5 is None else found.top5.as_json(),
+        "mean_confidence": found.mean_confidence,
+        "calibration": calibration,
+        "tiers": {tier: accuracy.as_json() for tier, accuracy in found.tiers.items()},
+        "classes": {wnids()[each]: accuracy.as_json() for each, accuracy in found.classes.items()},
+        "confusions": [
+            {"wnid": wnids()[label], "predicted": wnids()[prediction], "images": images}
+            for label, prediction, images in found.confusions
+        ],
+        "deterministic": row.is_deterministic,
+        "notes": notes_of(row),
+        **{key: row.record.get(key) for key in kept},
+        "predictions": None if row.path is None else row.path.name,
+    }

@@ -1,14 +1,14 @@
 """The measures of models as tables for a terminal of 80 columns."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from cleanset.dataset.ilsvrc import class_names, wnids
-from cleanset.measure.evaluation import MeasuredModel, by_accuracy, card, notes_of, pairs
-from cleanset.measure.measures import Pair
+from cleanset.measure.measures import MeasuredModel, by_accuracy, card, notes_of, pairs
 from cleanset.measure.sets import EvaluationSet
 
 MAX_COLUMNS = 6
@@ -17,113 +17,113 @@ MEANING = (
     "Interval: Wilson's. Confidence: mean probability of the top-1 class. ECE: expected calibration error, 15 bins."
 )
 MEANING_OF_PAIRS = "Difference in percentage points, interval: Newcombe's for pairs. p: McNemar's exact test"
+SHORT: dict[str, Any] = {"no_wrap": True}
+NUMBER = SHORT | {"justify": "right"}
+WORDS = SHORT | {"overflow": "ellipsis", "min_width": 16}
+MODEL: dict[str, Any] = {"overflow": "fold", "min_width": 16, "vertical": "top"}
+"""Styles of columns: the names of models are never cut."""
+
+
+def plain_table(columns: Iterable[tuple[str, Any]], rows: Iterable[Iterable[Any]], gap: int = 1) -> Table:
+    """A table without lines from headers with their styles, and the cells, texts, of each row."""
+    table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="bold")
+    for header, style in columns:
+        table.add_column(header, **style)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def numbers(*headers: str) -> list[tuple[str, Any]]:
+    """Columns of numbers."""
+    return [(header, NUMBER) for header in headers]
 
 
 def as_text(images: EvaluationSet, rows: Sequence[MeasuredModel], most: int = 10) -> Group:
     """The set, the models by accuracy, and the `most` hardest classes; fits into 80 columns."""
     order = by_accuracy(rows)
-    parts: list[RenderableType] = [
-        *map(Text, (*about(images), *images.notes, *(note for row in order for note in notes_of(row)))),
-        Text(),
-        _leaderboard(order),
-    ]
+    notes = (*about(images), *images.notes, *(note for row in order for note in notes_of(row)))
+    tables = [_leaderboard(order)]
     if order[0].measures.tiers:
-        parts += [Text(), _tiers(order)]
+        tables.append(_tiers(order))
     if len(order) > 1:
-        parts += [Text(), _pairs(order)]
-    hardest = hardest_classes(order, most)
-    if hardest:
-        parts += [Text(), _classes(order, hardest)]
-        parts += [Text(), _confusions(order, most)]
-    return Group(*parts, Text(), *map(Text, meanings(order)), Text(card(images, rows).line))
-
-
-def meanings(rows: Sequence[MeasuredModel]) -> list[str]:
-    """The meaning of the columns, in lines."""
+        tables.append(_pairs(order))
+    if hardest := hardest_classes(order, most):
+        tables += [_classes(order, hardest), _confusions(order, most)]
+    parts: list[RenderableType] = [*map(Text, notes)]
+    for table in tables:
+        parts += [Text(), table]
     corrected = ", corrected by Holm's method" if len(rows) > 2 else ""
-    return [MEANING, *([f"{MEANING_OF_PAIRS}{corrected}."] if len(rows) > 1 else [])]
+    meanings = [MEANING, *([f"{MEANING_OF_PAIRS}{corrected}."] if len(rows) > 1 else [])]
+    return Group(*parts, Text(), *map(Text, meanings), Text(card(images, rows).line))
 
 
 def about(images: EvaluationSet) -> Iterator[str]:
     """The size of the set, and against what it was checked, in lines."""
-    classes = len({item.class_index for item in images.items})
-    yield f"{images.name}: {_counted(len(images.items), 'image')}, {_counted(classes, 'class', 'classes')}"
+    count, classes = len(images.items), len({item.class_index for item in images.items})
+    of_classes = f"{classes:,} {'class' if classes == 1 else 'classes'}"
+    yield f"{images.name}: {count:,} {'image' if count == 1 else 'images'}, {of_classes}"
     if images.checked is None:
         yield "no manifest: which images these are was not checked"
     else:
         yield f"SHA-256 of every image as in {images.checked}"
 
 
-def _counted(number: int, one: str, many: str | None = None) -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
-def _table() -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("#", justify="right", no_wrap=True)
-    return table
-
-
 def _leaderboard(order: Sequence[MeasuredModel]) -> Table:
-    table = _table()
-    table.add_column("model", overflow="fold", min_width=16, vertical="top")
-    for header in ("accuracy", "95 % interval", "top-5", "confidence", "ECE"):
-        table.add_column(header, justify="right", no_wrap=True)
-    for rank, row in enumerate(order, start=1):
-        measures = row.measures
-        low, high = measures.overall.interval
-        table.add_row(
+    rows = (
+        (
             str(rank),
             Text(row.name),
-            percent(measures.overall.share),
-            f"{100 * low:.2f} – {100 * high:.2f}",
-            "–" if measures.top5 is None else f"{100 * measures.top5.share:.2f}",
-            _decimal(measures.mean_confidence),
-            _decimal(measures.calibration_error),
+            percent(row.measures.overall.share),
+            ends(row.measures.overall.interval),
+            "–" if row.measures.top5 is None else f"{100 * row.measures.top5.share:.2f}",
+            *(
+                "–" if value is None else f"{value:.4f}"
+                for value in (row.measures.mean_confidence, row.measures.calibration_error)
+            ),
         )
-    return table
-
-
-def _decimal(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}"
+        for rank, row in enumerate(order, start=1)
+    )
+    measured = numbers("accuracy", "95 % interval", "top-5", "confidence", "ECE")
+    return plain_table([("#", NUMBER), ("model", MODEL), *measured], rows)
 
 
 def _tiers(order: Sequence[MeasuredModel]) -> Table:
-    table = _table()
-    table.add_column("accuracy by tier", no_wrap=True, overflow="ellipsis", min_width=16)
     tiers = order[0].measures.tiers
-    for tier, accuracy in tiers.items():
-        table.add_column(f"{tier}\n({accuracy.images:,})", justify="right", no_wrap=True)
-    for rank, row in enumerate(order, start=1):
-        shares = (percent(row.measures.tiers[tier].share) for tier in tiers)
-        table.add_row(str(rank), Text(row.name), *shares)
-    return table
+    headers = numbers(*(f"{tier}\n({accuracy.images:,})" for tier, accuracy in tiers.items()))
+    rows = (
+        (str(rank), Text(row.name), *(percent(row.measures.tiers[tier].share) for tier in tiers))
+        for rank, row in enumerate(order, start=1)
+    )
+    return plain_table([("#", NUMBER), ("accuracy by tier", WORDS), *headers], rows)
 
 
 def _pairs(order: Sequence[MeasuredModel]) -> Table:
     """The most accurate model against each other one."""
-    places = {row.name: rank for rank, row in enumerate(order, start=1)}
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("pair", no_wrap=True)
-    for header in ("difference", "95 % interval", "only first", "only second", "p"):
-        table.add_column(header, justify="right", no_wrap=True)
-    for pair in pairs(order)[: len(order) - 1]:
-        table.add_row(f"#{places[pair.first]} – #{places[pair.second]}", *_pair_cells(pair))
-    return table
-
-
-def _pair_cells(pair: Pair) -> Iterator[str]:
-    low, high = pair.interval
-    yield f"{100 * pair.counts.difference:.2f}"
-    yield f"{100 * low:.2f} – {100 * high:.2f}"
-    yield f"{pair.counts.only_first:,}"
-    yield f"{pair.counts.only_second:,}"
-    yield shown_p(pair.p_holm)
+    ranks = {row.name: rank for rank, row in enumerate(order, start=1)}
+    rows = (
+        (
+            f"#{ranks[pair.first]} – #{ranks[pair.second]}",
+            f"{100 * pair.counts.difference:.2f}",
+            ends(pair.interval),
+            f"{pair.counts.only_first:,}",
+            f"{pair.counts.only_second:,}",
+            shown_p(pair.p_holm),
+        )
+        for pair in pairs(order)[: len(order) - 1]
+    )
+    headers = numbers("difference", "95 % interval", "only first", "only second", "p")
+    return plain_table([("pair", SHORT), *headers], rows)
 
 
 def percent(share: float, digits: int = 2) -> str:
     """A share of 0 to 1 in percent."""
     return f"{100 * share:.{digits}f} %"
+
+
+def ends(interval: tuple[float, float]) -> str:
+    """The ends of an interval of shares, in percent."""
+    return " – ".join(f"{100 * end:.2f}" for end in interval)
 
 
 def shown_p(value: float) -> str:
@@ -139,26 +139,22 @@ def hardest_classes(order: Sequence[MeasuredModel], most: int) -> list[int]:
     return [each for each in sorted(shares, key=lambda each: (shares[each], each)) if shares[each] < 1][:most]
 
 
+def _of_models(order: Sequence[MeasuredModel], of_many: str) -> list[tuple[str, Any]]:
+    """A column for each model, or one of all."""
+    few = len(order) <= MAX_COLUMNS
+    return numbers(*(f"#{rank}" for rank in range(1, len(order) + 1))) if few else numbers(of_many)
+
+
 def _classes(order: Sequence[MeasuredModel], classes: Sequence[int]) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("wnid", no_wrap=True)
-    table.add_column("hardest classes", no_wrap=True, overflow="ellipsis", min_width=16)
-    table.add_column("images", justify="right", no_wrap=True)
-    _add_model_columns(table, order, "mean")
+    rows = []
     for each in classes:
         shares = [row.measures.classes[each].share for row in order]
         if len(shares) > MAX_COLUMNS:
             shares = [sum(shares) / len(shares)]
-        images = order[0].measures.classes[each].images
-        cells = (percent(share, 0) for share in shares)
-        table.add_row(wnids()[each], Text(class_names()[each].name), f"{images:,}", *cells)
-    return table
-
-
-def _add_model_columns(table: Table, order: Sequence[MeasuredModel], of_many: str) -> None:
-    few = len(order) <= MAX_COLUMNS
-    for header in [f"#{rank}" for rank in range(1, len(order) + 1)] if few else [of_many]:
-        table.add_column(header, justify="right", no_wrap=True)
+        images = f"{order[0].measures.classes[each].images:,}"
+        rows.append((wnids()[each], Text(class_names()[each].name), images, *(percent(share, 0) for share in shares)))
+    columns = [("wnid", SHORT), ("hardest classes", WORDS), ("images", NUMBER), *_of_models(order, "mean")]
+    return plain_table(columns, rows)
 
 
 def confusion_counts(order: Sequence[MeasuredModel], most: int) -> list[tuple[int, int, list[int]]]:
@@ -170,12 +166,10 @@ def confusion_counts(order: Sequence[MeasuredModel], most: int) -> list[tuple[in
 
 
 def _confusions(order: Sequence[MeasuredModel], most: int) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("most frequent confusions", no_wrap=True, overflow="ellipsis", min_width=16)
-    table.add_column("predicted as", no_wrap=True, overflow="ellipsis", min_width=16)
-    _add_model_columns(table, order, "sum")
+    rows = []
     for label, prediction, counts in confusion_counts(order, most):
         cells = counts if len(counts) <= MAX_COLUMNS else [sum(counts)]
         names = (Text(class_names()[each].name) for each in (label, prediction))
-        table.add_row(*names, *(f"{count:,}" for count in cells))
-    return table
+        rows.append((*names, *(f"{count:,}" for count in cells)))
+    columns = [("most frequent confusions", WORDS), ("predicted as", WORDS), *_of_models(order, "sum")]
+    return plain_table(columns, rows)

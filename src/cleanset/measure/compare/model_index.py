@@ -118,7 +118,7 @@ def _dataset(set_name: str, model: str, found: MeasuredModels) -> dict[str, Any]
         "type": DATASET,
         "config": card.measured,
         "revision": card.digest,
-        "args": _arguments(card, found.model(model)),
+        "args": _arguments(card, found.card.models[model]),
     }
 
 

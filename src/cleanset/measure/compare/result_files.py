@@ -4,13 +4,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes
-from cleanset.measure.comparability import CLEAN, CardModel, ComparabilityCard
+from cleanset.measure.comparability import CLEAN, ComparabilityCard
 from cleanset.parsing import parse_json
 from cleanset.validation import first_problem, shown
 
@@ -57,8 +57,7 @@ COUNTS_TOLERANCE = 1e-6
 """Largest difference between an accuracy and the share of its counts: a file may hold rounded numbers."""
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredValue:
+class MeasuredValue(NamedTuple):
     """A measure with the ends of its interval, if it has one; a missing value is None."""
 
     value: float | None
@@ -71,10 +70,6 @@ class MeasuredModels:
 
     card: ComparabilityCard
     models: Mapping[str, Mapping[str, MeasuredValue]]
-
-    def model(self, name: str) -> CardModel:
-        """The model's part of the card."""
-        return self.card.models[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +126,8 @@ def parse_results(content: object, name: str) -> ResultFile:
     of_set = content.get("set")
     of_set = of_set if isinstance(of_set, dict) else {}
     notes = of_set.get("notes")
-    return ResultFile(
-        name, str(of_set.get("name", "")), [str(each) for each in notes] if isinstance(notes, list) else [], measured
-    )
+    notes = [str(each) for each in notes] if isinstance(notes, list) else []
+    return ResultFile(name, str(of_set.get("name", "")), notes, measured)
 
 
 def _check_printable(value: object, name: str) -> None:

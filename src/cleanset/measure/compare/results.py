@@ -1,11 +1,11 @@
 """Results of models side by side: one table of what is comparable, and why the rest is not in it."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -24,6 +24,7 @@ from cleanset.measure.compare.result_files import (
     read_results,
     result_file,
 )
+from cleanset.measure.terminal import MODEL, NUMBER, plain_table
 from cleanset.validation import join_names
 
 MIN_RESULTS = 2
@@ -39,16 +40,15 @@ class ModelRow:
     values: dict[tuple[str, str], MeasuredValue]
 
 
-@dataclass(frozen=True, slots=True)
-class NotComparable:
+class NotComparable(NamedTuple):
     """A measurement that is left out: the first field that differs from the card of another result, and both values."""
 
     result: str
     measured: str
     field: str
-    found: str
-    expected: str
-    other: str
+    value: str
+    compared_with: str
+    its_value: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,23 +93,23 @@ def compare_results(results: Sequence[ResultFile]) -> ComparedResults:
     for result in results:
         if cards and not cards.keys() & result.measured.keys():
             found, expected = (", ".join(names) for names in (result.measured, cards))
-            left_out.append(NotComparable(result.name, found, "measured", found, expected, results[0].name))
+            left_out.append(NotComparable(result.name, found, "measured", found, results[0].name, expected))
             continue
         of_file: dict[str, ModelRow] = {}
         for name, measured in result.measured.items():
             other, card = cards.setdefault(name, (result.name, measured.card))
             if (difference := first_difference(card, measured.card)) is not None:
                 field, expected, found = difference
-                left_out.append(NotComparable(result.name, name, field, found, expected, other))
+                left_out.append(NotComparable(result.name, name, field, found, other, expected))
                 continue
             for model, values in measured.models.items():
-                row = of_file.setdefault(model, ModelRow(result.name, model, measured.model(model), {}))
+                row = of_file.setdefault(model, ModelRow(result.name, model, measured.card.models[model], {}))
                 row.values.update({(name, measure): value for measure, value in values.items()})
         rows += of_file.values()
-    unranked = ComparedResults(rows, cards, left_out, list(_notices(rows)))
-    columns = unranked.columns
-    ranked = sorted(rows, key=partial(_rank, *columns[0])) if columns else rows
-    return ComparedResults(ranked, cards, left_out, unranked.notices)
+    compared = ComparedResults(rows, cards, left_out, list(_notices(rows)))
+    if compared.columns:
+        rows.sort(key=partial(_rank, *compared.columns[0]))
+    return compared
 
 
 def _rank(measured: str, headline: Headline, row: ModelRow) -> tuple[bool, float]:
@@ -124,41 +124,32 @@ def _notices(rows: Sequence[ModelRow]) -> Iterator[str]:
     elsewhere = [_where(row) for row in rows if row.facts.preprocessing_sha256 is None]
     if elsewhere:
         yield f"predictions made elsewhere, by a preprocessing that is not known: {join_names(elsewhere)}"
-    precisions = _grouped((row.facts.precision, _where(row)) for row in rows)
-    if len(precisions) > 1:
-        yield f"precisions differ: {_listed(precisions, ' for ')}"
+    if precisions := _grouped(((row.facts.precision, _where(row)) for row in rows), " for "):
+        yield f"precisions differ: {precisions}"
     for library in sorted({name for row in rows for name in row.facts.versions}):
-        versions = _grouped((row.facts.versions.get(library), row.result) for row in rows)
-        if len(versions) > 1:
-            yield f"versions of {library} differ: {_listed(versions, ' in ')}"
+        if versions := _grouped(((row.facts.versions.get(library), row.result) for row in rows), " in "):
+            yield f"versions of {library} differ: {versions}"
 
 
 def _repeated(rows: Sequence[ModelRow]) -> Iterator[str]:
     """Yield a sentence for each model whose name or weights an earlier row has."""
-    by_name: dict[str, ModelRow] = {}
-    by_weights: dict[str, ModelRow] = {}
-    for row in rows:
-        weights = row.facts.weights_sha256
-        if (other := by_name.get(row.model)) is not None:
-            yield f"{row.model} is in {other.result} and in {row.result}, {_between(other, row)}"
-        elif weights is not None and (other := by_weights.get(weights)) is not None:
-            yield f"{_where(other)} and {_where(row)} have the same weights, {_between(other, row)}"
-        by_name.setdefault(row.model, row)
-        if weights is not None:
-            by_weights.setdefault(weights, row)
+    for place, row in enumerate(rows):
+        weights, earlier = row.facts.weights_sha256, rows[:place]
+        same_name = next((other for other in earlier if other.model == row.model), None)
+        same_weights = next((other for other in earlier if weights and other.facts.weights_sha256 == weights), None)
+        if same_name is not None:
+            yield f"{row.model} is in {same_name.result} and in {row.result}, {_between(same_name, row)}"
+        elif same_weights is not None:
+            yield f"{_where(same_weights)} and {_where(row)} have the same weights, {_between(same_weights, row)}"
 
 
-def _grouped(pairs: Iterable[tuple[str | None, str]]) -> dict[str, list[str]]:
-    """The names by value, each once; those without a value are left out."""
+def _grouped(pairs: Iterable[tuple[str | None, str]], word: str) -> str | None:
+    """The names of each value, or None where no two values differ; those without a value are left out."""
     found: dict[str, dict[str, None]] = {}
     for value, name in pairs:
         if value is not None:
             found.setdefault(value, {})[name] = None
-    return {value: list(names) for value, names in found.items()}
-
-
-def _listed(groups: Mapping[str, Sequence[str]], word: str) -> str:
-    return "; ".join(f"{value}{word}{join_names(names)}" for value, names in groups.items())
+    return "; ".join(f"{value}{word}{join_names(names)}" for value, names in found.items()) if len(found) > 1 else None
 
 
 def _between(other: ModelRow, row: ModelRow) -> str:
@@ -171,7 +162,9 @@ def _between(other: ModelRow, row: ModelRow) -> str:
     ):
         found = getattr(other.facts, field), getattr(row.facts, field)
         if found[0] != found[1]:
-            values = (_short(value) for value in found)
+            values = (
+                "not known" if value is None else f"{value[:12]}…" if len(value) == 64 else value for value in found
+            )
             return f"with {title}: {' and '.join(values)}; their ranks depend on it"
     same = all(row.values[key] == other.values[key] for key in row.values.keys() & other.values.keys())
     return "with the same preprocessing" + (" and the same numbers" if same else ", but with other numbers")
@@ -189,46 +182,35 @@ def as_text(compared: ComparedResults) -> Group:
     """The table, the cards, what is not comparable, and the notices; fits into 80 columns."""
     parts: list[RenderableType] = [_table(compared), Text()]
     for name, (_, card) in compared.cards.items():
-        classes = card.classes.of_images
+        classes, interval = card.classes.of_images, card.interval
         counted = f"{card.images.count:,} images of {classes:,} {'class' if classes == 1 else 'classes'}"
-        parts.append(Text(f"{name}: card {card.short_digest}, {counted}; intervals: {_interval(card)}"))
-    if compared.left_out:
-        parts += [Text(), Text("Not comparable, and not in the table:", style="bold")]
-        parts += [_indented(_left_out(each)) for each in compared.left_out]
-    if compared.notices:
-        parts += [Text(), Text("What else to know:", style="bold")]
-        parts += map(_indented, compared.notices)
+        draws = f", {interval.draws:,} draws" if interval.draws is not None else ""
+        kind = f"{100 * interval.level:g} %, {interval.kind}{draws}"
+        parts.append(Text(f"{name}: card {card.short_digest}, {counted}; intervals: {kind}"))
+    left_out = [
+        f"{each.result}{'' if each.field == 'measured' else f', {each.measured}'}: {each.field} {each.value}, "
+        f"but {each.its_value} in {each.compared_with}"
+        for each in compared.left_out
+    ]
+    titled = (("Not comparable, and not in the table:", left_out), ("What else to know:", compared.notices))
+    for title, lines in titled:
+        if lines:
+            parts += [Text(), Text(title, style="bold"), *(Padding(Text(line), (0, 0, 0, 2)) for line in lines)]
     return Group(*parts)
-
-
-def _indented(line: str) -> Padding:
-    return Padding(Text(line), (0, 0, 0, 2))
-
-
-def _interval(card: ComparabilityCard) -> str:
-    draws = f", {card.interval.draws:,} draws" if card.interval.draws is not None else ""
-    return f"{100 * card.interval.level:g} %, {card.interval.kind}{draws}"
-
-
-def _left_out(each: NotComparable) -> str:
-    part = "" if each.field == "measured" else f", {each.measured}"
-    return f"{each.result}{part}: {each.field} {each.found}, but {each.expected} in {each.other}"
 
 
 def _table(compared: ComparedResults) -> Table:
     """A row for each model; below its name the preprocessing and the precision, below a value its interval."""
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("#", justify="right", no_wrap=True, vertical="top")
-    table.add_column("model", overflow="fold", min_width=16, vertical="top")
-    for _, headline in compared.columns:
-        table.add_column(headline.title, justify="right", no_wrap=True, vertical="top")
+    number = NUMBER | {"vertical": "top"}
     several = len({row.model for row in compared.rows}) < len(compared.rows)
+    rows = []
     for rank, row in enumerate(compared.rows, start=1):
         facts = row.facts.preprocessing or "predictions made elsewhere", row.facts.precision
         lines = [_where(row) if several else row.model, "  " + ", ".join(filter(None, facts))]
         cells = (_cell(row.values.get((name, each.name)), each) for name, each in compared.columns)
-        table.add_row(str(rank), Text("\n".join(lines)), *cells)
-    return table
+        rows.append((str(rank), Text("\n".join(lines)), *cells))
+    headers = [(headline.title, number) for _, headline in compared.columns]
+    return plain_table([("#", number), ("model", MODEL), *headers], rows, gap=2)
 
 
 def _cell(found: MeasuredValue | None, headline: Headline) -> str:
@@ -238,47 +220,25 @@ def _cell(found: MeasuredValue | None, headline: Headline) -> str:
     value = f"{factor * found.value:.{digits}f}{unit}"
     if found.interval is None:
         return value
-    low, high = (f"{factor * end:.{digits}f}" for end in found.interval)
-    return f"{value}\n{low} – {high}"
-
-
-def content(compared: ComparedResults) -> dict[str, Any]:
-    """The content of the JSON; shares are between 0 and 1."""
-    return {
-        "kind": "results",
-        "comparable": not compared.left_out,
-        "cards": {name: {"digest": card.digest, "from": where} for name, (where, card) in compared.cards.items()},
-        "rows": [
-            {
-                "model": row.model,
-                "result": row.result,
-                **row.facts.model_dump(mode="json"),
-                "measures": _measures(row),
-            }
-            for row in compared.rows
-        ],
-        "not_comparable": [
-            {
-                "result": each.result,
-                "measured": each.measured,
-                "field": each.field,
-                "value": each.found,
-                "compared_with": each.other,
-                "its_value": each.expected,
-            }
-            for each in compared.left_out
-        ],
-        "notices": list(compared.notices),
-    }
-
-
-def _measures(row: ModelRow) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    for (name, measure), each in row.values.items():
-        found.setdefault(name, {})[measure] = {"value": each.value, "interval": each.interval and list(each.interval)}
-    return found
+    return f"{value}\n{' – '.join(f'{factor * end:.{digits}f}' for end in found.interval)}"
 
 
 def as_json(compared: ComparedResults) -> str:
-    """The comparison for programs."""
-    return json.dumps(content(compared), indent=2)
+    """The comparison for programs; shares are between 0 and 1."""
+    rows = []
+    for row in compared.rows:
+        measures: dict[str, dict[str, Any]] = {}
+        for (name, measure), each in row.values.items():
+            measures.setdefault(name, {})[measure] = each._asdict()
+        rows.append(
+            {"model": row.model, "result": row.result, **row.facts.model_dump(mode="json"), "measures": measures}
+        )
+    content = {
+        "kind": "results",
+        "comparable": not compared.left_out,
+        "cards": {name: {"digest": card.digest, "from": where} for name, (where, card) in compared.cards.items()},
+        "rows": rows,
+        "not_comparable": [each._asdict() for each in compared.left_out],
+        "notices": list(compared.notices),
+    }
+    return json.dumps(content, indent=2)
