@@ -10,9 +10,8 @@ from cleanset.dataset.archives import Location
 from cleanset.dataset.ilsvrc import class_indices
 from cleanset.edition.params import Model
 from cleanset.images.codec import decode
-from cleanset.scoring.engine import DevicePipeline
+from cleanset.scoring.engine import Settings, score_few
 from cleanset.scoring.models import load_model
-from cleanset.scoring.scorer import grouped, to_table
 
 pytestmark = pytest.mark.real
 
@@ -31,8 +30,7 @@ def test_a_trained_model_knows_most_full_size_photographs(real: Path) -> None:
         path = photographs[name]
         return Location(path, 0, path.stat().st_size, None).read()
 
-    with DevicePipeline(model, read, torch.device("cpu"), "float32", 4, workers=2) as pipeline:
-        scores = to_table(pipeline.score(grouped(names, 4)))
+    scores = score_few(model, read, Settings([torch.device("cpu")], "float32", 4, 2), names)
     wanted = [class_indices()[name.split("_")[0]] for name in names]
     correct = sum(top5[0] == label for top5, label in zip(scores["top5_class"], wanted, strict=True))
     assert len(names) == 150

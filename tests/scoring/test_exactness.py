@@ -17,10 +17,9 @@ from cleanset.files import sha256
 from cleanset.images.codec import decode
 from cleanset.images.preprocessing import ResizeAndCrop
 from cleanset.scoring.comparison import Distance, distance, easiest, sample, sample_size
-from cleanset.scoring.engine import DevicePipeline
+from cleanset.scoring.engine import DevicePipeline, Settings, score_few
 from cleanset.scoring.logits import ranked
 from cleanset.scoring.models import LoadedModel, load_model
-from cleanset.scoring.scorer import arithmetic, grouped, to_table
 from cleanset.scoring.validity import code_of
 from cleanset.stages import score as stage
 from cleanset.tables import SCORES, write_table
@@ -50,14 +49,11 @@ def test_resnet50s_in_float64_are_the_same_bytes(role: str, tmp_path: Path) -> N
     model = resnet50(role, tmp_path)
     found = set()
     for batch_size, workers in ((1, 1), (3, 2), (8, 1)):
-        with (
-            arithmetic("float64"),
-            DevicePipeline(model, IMAGES.__getitem__, CPU, "float64", batch_size, workers) as pipeline,
-        ):
-            write_table(tmp_path / "t", to_table(pipeline.score(grouped(list(IMAGES), batch_size))), SCORES)
+        settings = Settings([CPU], "float64", batch_size, workers)
+        write_table(tmp_path / "t", score_few(model, IMAGES.__getitem__, settings, list(IMAGES)), SCORES)
         found.add((tmp_path / "t").read_bytes())
     assert len(found) == 1
-    with DevicePipeline(model, IMAGES.__getitem__, CPU, "float64", 5, 1) as pipeline:
+    with DevicePipeline(model, IMAGES.__getitem__, Settings([CPU], "float64", 5, 1), CPU) as pipeline:
         (exact,) = pipeline.score([list(IMAGES)])
     pixels = torch.from_numpy(np.stack([model.preprocessing(decode(data)) for data in IMAGES.values()]))
     threads = torch.get_num_threads()

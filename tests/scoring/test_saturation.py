@@ -8,9 +8,8 @@ import torch
 
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, verified_images
-from cleanset.scoring.engine import DevicePipeline
+from cleanset.scoring.engine import Settings, score_few
 from cleanset.scoring.models import load_model
-from cleanset.scoring.scorer import grouped, to_table
 from cleanset.selection.candidates import correct, ordered
 from cleanset.tables import INDEX, read_table
 from tests.checkouts import Checkout
@@ -46,8 +45,7 @@ def saturated(built: Checkout) -> tuple[pd.DataFrame, pd.DataFrame]:
     model = load_model(params.model(ROLE), edition.folder)
     model = replace(model, network=Times30(model.network))
     read = verified_images(edition, params.dataset.images, index).read
-    with DevicePipeline(model, read, torch.device("cpu"), "float64", 4, 2) as pipeline:
-        return index, to_table(pipeline.score(grouped(index["image_id"].tolist(), 4)))
+    return index, score_few(model, read, Settings([torch.device("cpu")], "float64", 4, 2), index["image_id"].tolist())
 
 
 def test_ties_vanish(saturated: tuple[pd.DataFrame, pd.DataFrame]) -> None:

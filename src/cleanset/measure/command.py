@@ -122,8 +122,7 @@ def _of_models(asked: ModelsToRun, images: EvaluationSet, wanted: Wanted) -> lis
             "together: install them from the same index"
         ) from None
 
-    evaluated = evaluate(asked.specs, images, settings_for(asked.score), wanted.out, restricted=wanted.restricted)
-    return [measured(each.name, each.predictions, each.record, each.path) for each in evaluated]
+    return evaluate(asked.specs, images, settings_for(asked.score), wanted.out, restricted=wanted.restricted)
 
 
 def _given(files: Sequence[PredictionsFile], images: EvaluationSet, wanted: Wanted) -> list[MeasuredModel]:

@@ -18,6 +18,7 @@ from cleanset.files import remove_abandoned, sha256, write_text
 from cleanset.images.codec import decode, pixels_sha256
 from cleanset.images.preprocessing import Preprocessing
 from cleanset.measure.comparability import images_digest
+from cleanset.measure.measures import MeasuredModel, measured
 from cleanset.measure.predictions import scored_table
 from cleanset.measure.sets import EvaluationSet, Item
 from cleanset.measure.specs import CommandModel, ModuleModel, Spec, ZooModel, file_stems
@@ -32,12 +33,11 @@ from cleanset.measure.user_model import (
     load_module,
     random_image,
 )
-from cleanset.progress import available_cores, print_notice, rate_bar, tracked
+from cleanset.progress import available_cores, print_notice, tracked
 from cleanset.scoring.decoding import Batch
-from cleanset.scoring.engine import Settings, against_float64, score_few, score_shards
+from cleanset.scoring.engine import Run, Settings, score_few
 from cleanset.scoring.models import LoadedModel, load_model, preprocessing_of, weights_at_hand
 from cleanset.scoring.scorer import Scorer, arithmetic
-from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, below_float64, code_of, library_versions, read_finished
 from cleanset.tables import (
     CLASS,
@@ -158,43 +158,31 @@ def _tried(name: str, loaded: LoadedModel, settings: Settings) -> str:
     return digest.hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class ModelPredictions:
-    """The predictions of a model, with the columns of PREDICTIONS, and the record of what they were computed with."""
-
-    name: str
-    predictions: pd.DataFrame
-    record: dict[str, Any]
-    path: Path | None
-
-
 def evaluate(
     specs: Sequence[Spec], images: EvaluationSet, settings: Settings, out: Path | None, *, restricted: bool = False
-) -> list[ModelPredictions]:
-    """The predictions of each model, in the order of `specs`; `restricted`: among the classes of the images alone.
+) -> list[MeasuredModel]:
+    """The measures of each model, in the order of `specs`; `restricted`: among the classes of the images alone.
 
-    With `out`, they are written there, finished shards are kept until a model is finished, and what an earlier run has
-    finished there is not computed again. Raises CleansetError, naming the model, if one cannot be loaded or does not
-    give 1,000 finite logits; those before it stay finished.
+    With `out`, predictions are written there with their records, finished shards are kept until a model is finished,
+    and what an earlier run has finished there is not computed again. Raises CleansetError, naming the model, if one
+    cannot be loaded or does not give 1,000 finite logits; those before it stay finished.
     """
     for spec in specs:  # what is known to be missing shows before hours are spent on another
         check(spec)
     if out is not None:
         remove_abandoned(out)
-    paths = [None if out is None else out / f"{stem}.parquet" for stem in file_stems([spec.text for spec in specs])]
     pixels = cache(partial(pixels_digest, images))
-    return [
-        _evaluated(_restricted(load(spec, settings), images, restricted), images, settings, path, pixels)
-        for spec, path in zip(specs, paths, strict=True)
-    ]
-
-
-def _restricted(model: NamedModel, images: EvaluationSet, is_restricted: bool) -> NamedModel:
-    if not is_restricted:
-        return model
     classes = sorted({item.class_index for item in images.items})
-    identity = f"{model.identity}, among classes {classes_digest(classes)}"
-    return NamedModel(model.name, among_classes(model.loaded, classes), identity)
+    found = []
+    for spec, stem in zip(specs, file_stems([spec.text for spec in specs]), strict=True):
+        model = load(spec, settings)
+        if restricted:
+            identity = f"{model.identity}, among classes {classes_digest(classes)}"
+            model = NamedModel(model.name, among_classes(model.loaded, classes), identity)
+        path = None if out is None else out / f"{stem}.parquet"
+        predictions, record = _predicted(model, images, settings, path, pixels)
+        found.append(measured(model.name, predictions, record, path))
+    return found
 
 
 def pixels_digest(images: EvaluationSet) -> str:
@@ -209,33 +197,36 @@ def pixels_digest(images: EvaluationSet) -> str:
         return images_digest(tracked(pool.map(digest, images.items), len(images.items), "digests of the images"))
 
 
-def _evaluated(
+def _predicted(
     model: NamedModel, images: EvaluationSet, settings: Settings, path: Path | None, pixels: Callable[[], str]
-) -> ModelPredictions:
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """The predictions of a model, with the columns of PREDICTIONS, and the record of what they were computed with."""
     made_from = _made_from(model, images, settings)
-    record = {**made_from.facts, "fingerprint": made_from.fingerprint, "against_float64": None}
-    done = _finished(path, made_from) if path is not None else None
+    # a record of an earlier version may lack what the card needs
     card_facts = {"preprocessing_sha256": preprocessing_digest(model.loaded.preprocessing)}
-    if done is not None:
-        # records of earlier versions lack what the card needs
-        earlier = {"pixels_sha256": pixels()} if "pixels_sha256" not in done[1] else {}
-        return ModelPredictions(model.name, done[0], done[1] | card_facts | earlier, path)
+    if path is not None and (finished := _finished(path, made_from)) is not None:
+        table, record = finished
+        return table, record | card_facts | ({} if "pixels_sha256" in record else {"pixels_sha256": pixels()})
+    run = Run(model.name, model.loaded, images.read, settings, _index(images), f"evaluate {model.name}")
+    shards = None if path is None else run.shards(path.with_suffix(".partial-shards"), made_from, NAMED_SCORES)
+    record = {**made_from.facts, "fingerprint": made_from.fingerprint, "against_float64": None}
     try:
         record["deterministic"] = is_deterministic(model, images, settings)
-        scores = _scores(model, images, settings, path, record["fingerprint"])
-        if settings.precision != "float64":
-            record["against_float64"] = _against_float64(model, images, settings, scores)
+        scores = run.scores(shards)
+        record["against_float64"] = _against_float64(run, scores)
     except CleansetError as error:
         text = str(error)
-        # an error of a network or preprocessing of one's own begins with its name already
+        # an error of a custom network or preprocessing begins with its name already
         raise CleansetError(text if text.startswith(model.name) else f"{model.name}: {text}") from None
     record |= card_facts | {"pixels_sha256": pixels()}
     table = scored_table(images.items, scores)
-    if path is not None:
-        write_predictions(path, table, record)
+    if path is not None and shards is not None:
+        write_table(path, table, PREDICTIONS)
+        content = record | {"predictions_sha256": sha256(path.read_bytes())}
+        write_text(path.with_suffix(".json"), json.dumps(content, indent=2) + "\n")
         # after the predictions are written, so that a kill in between loses nothing
-        _shards(path, record["fingerprint"], images, settings).remove()
-    return ModelPredictions(model.name, table, record, path)
+        shards.remove()
+    return table, record
 
 
 def _finished(path: Path, made_from: MadeFrom) -> tuple[pd.DataFrame, dict[str, Any]] | None:
@@ -245,13 +236,6 @@ def _finished(path: Path, made_from: MadeFrom) -> tuple[pd.DataFrame, dict[str, 
         return None if record is None else (read_table(path, PREDICTIONS), record)
     except CleansetError:  # a table of an earlier version
         return None
-
-
-def write_predictions(path: Path, table: pd.DataFrame, record: dict[str, Any]) -> None:
-    """Write predictions, and beside them as JSON what they were computed with and their SHA-256."""
-    write_table(path, table, PREDICTIONS)
-    content = record | {"predictions_sha256": sha256(path.read_bytes())}
-    write_text(path.with_suffix(".json"), json.dumps(content, indent=2) + "\n")
 
 
 def is_deterministic(model: NamedModel, images: EvaluationSet, settings: Settings) -> bool:
@@ -274,34 +258,15 @@ def is_deterministic(model: NamedModel, images: EvaluationSet, settings: Setting
     )
 
 
-def _against_float64(
-    model: NamedModel, images: EvaluationSet, settings: Settings, scores: pd.DataFrame
-) -> dict[str, Any] | None:
-    """The differences of scores from float64 on a sample; None for a network that does not run in float64."""
+def _against_float64(run: Run, scores: pd.DataFrame) -> dict[str, Any] | None:
+    """The differences of scores from float64 on a sample; None in it, and for a network that does not run in it."""
     try:
-        against = against_float64(model.loaded, images.read, settings, _index(images), scores)
+        against = run.against_float64(scores)
     except NetworkError:  # a constant of float32 outside its parameters and buffers
-        print_notice(f"{model.name}: {settings.precision} not compared with float64, in which the network does not run")
+        precision = run.settings.precision
+        print_notice(f"{run.name}: {precision} not compared with float64, in which the network does not run")
         return None
-    print_notice(f"{model.name}: {settings.precision} against float64: {against}")
-    return against.as_json()
-
-
-def _scores(model: NamedModel, images: EvaluationSet, settings: Settings, path: Path | None, name: str) -> pd.DataFrame:
-    """The scores of the images in their order; with `path`, through shards beside it."""
-    files = [item.file for item in images.items]
-    with rate_bar(len(files), f"evaluate {model.name}") as done:
-        if path is None:
-            return score_few(model.loaded, images.read, settings, files, done)
-        shards = _shards(path, name, images, settings)
-        done(shards.finished_images(), 0.0)
-        score_shards(model.loaded, images.read, settings, shards, done, print_notice)
-        return shards.table()
-
-
-def _shards(path: Path, name: str, images: EvaluationSet, settings: Settings) -> Shards:
-    files = [item.file for item in images.items]
-    return Shards(path.with_suffix(".partial-shards"), name, files, settings.batch_size, table=NAMED_SCORES)
+    return None if against is None else against.as_json()
 
 
 def _made_from(model: NamedModel, images: EvaluationSet, settings: Settings) -> MadeFrom:

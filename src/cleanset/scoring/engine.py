@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -24,7 +25,7 @@ from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import Score
 from cleanset.errors import CleansetError, install_command
 from cleanset.images.codec import Read, Source
-from cleanset.progress import available_cores, keep_freed_memory
+from cleanset.progress import available_cores, keep_freed_memory, print_notice, rate_bar
 from cleanset.scoring.comparison import Distance, distance, sample, sample_size
 from cleanset.scoring.decoding import Batch, SharedBatches, in_threads
 from cleanset.scoring.logits import ReadOff, top5
@@ -42,6 +43,8 @@ from cleanset.scoring.scorer import (
     to_table,
 )
 from cleanset.scoring.shards import Shards
+from cleanset.scoring.validity import MadeFrom
+from cleanset.tables import SCORES, Table
 
 OnProgress = Callable[[int, float], None]
 """Called with the number of images just finished, and the share of the time that was spent waiting for data."""
@@ -86,23 +89,21 @@ class DevicePipeline:
         self,
         model: LoadedModel,
         read: Source,
+        settings: Settings,
         device: torch.device,
-        precision: Precision,
-        batch_size: int,
-        workers: int,
         notify: Notify = ignore_notice,
         read_off: ReadOff = top5,
-        in_processes: bool = False,
     ) -> None:
-        self._read, self._preprocessing = read, model.preprocessing
-        self._batch_size, self._workers, self._on_gpu = batch_size, workers, device.type == "cuda"
+        self._read, self._preprocessing, self._batch_size = read, model.preprocessing, settings.batch_size
+        self._workers = max(1, settings.workers // len(settings.devices))
+        self._on_gpu = device.type == "cuda"
         if not self._on_gpu:
             keep_freed_memory()
-        self._scorer = Scorer(model, device, precision, notify, read_off)
+        self._scorer = Scorer(model, device, settings.precision, notify, read_off)
         self._open = ExitStack()
         self._shared: SharedBatches | None = None
-        if self._on_gpu or in_processes:
-            shared = SharedBatches(read, model.preprocessing, batch_size, workers)
+        if self._on_gpu or settings.in_processes:
+            shared = SharedBatches(read, model.preprocessing, settings.batch_size, self._workers)
             self._shared = self._open.enter_context(shared)
             if self._on_gpu:
                 self._open.enter_context(pinned(shared.memory))
@@ -144,20 +145,6 @@ def pinned(memory: NDArray[np.uint8]) -> Iterator[None]:
             runtime.cudaHostUnregister(address)
 
 
-def _pipeline(
-    model: LoadedModel,
-    read: Source,
-    settings: Settings,
-    device: torch.device,
-    workers: int,
-    notify: Notify,
-    read_off: ReadOff,
-) -> DevicePipeline:
-    return DevicePipeline(
-        model, read, device, settings.precision, settings.batch_size, workers, notify, read_off, settings.in_processes
-    )
-
-
 def score_few(
     model: LoadedModel,
     read: Source,
@@ -170,7 +157,8 @@ def score_few(
 
     Raises CleansetError as `score_shards` does.
     """
-    pipeline = _pipeline(model, read, settings, settings.devices[0], settings.workers, ignore_notice, read_off)
+    settings = replace(settings, devices=settings.devices[:1])
+    pipeline = DevicePipeline(model, read, settings, settings.devices[0], read_off=read_off)
     parts: list[Scored] = []
     groups = grouped(names, settings.batch_size)
     with arithmetic(settings.precision), pipeline, closing(pipeline.score(groups)) as scores:
@@ -178,14 +166,6 @@ def score_few(
             parts.append(scored)
             on_progress(len(scored.image_ids), pipeline.waiting_share())
     return to_table(parts)
-
-
-def against_float64(
-    model: LoadedModel, read: Source, settings: Settings, index: pd.DataFrame, scores: pd.DataFrame
-) -> Distance:
-    """The distance of `scores` from scores in float64, on a sample of the images."""
-    exact = score_few(model, read, replace(settings, precision="float64"), sample(index, sample_size(len(index))))
-    return distance(index, exact, scores)
 
 
 def score_shards(
@@ -216,8 +196,7 @@ def score_shards(
                         return
                     yield group
 
-        workers = max(1, settings.workers // len(settings.devices))
-        with _pipeline(model, read, settings, device, workers, notify, read_off) as pipeline:
+        with DevicePipeline(model, read, settings, device, notify, read_off) as pipeline:
             parts: list[Scored] = []
             with closing(pipeline.score(groups())) as scores:
                 for scored in scores:
@@ -236,18 +215,63 @@ def score_shards(
             stop.set()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """A run of a model over the images of `index`, in their order: from shards to a table and its exactness.
+
+    `index` has the columns image_id, ilsvrc_class, real_classes and single (see INDEX). `title` is that of the
+    progress bar, if not the name.
+    """
+
+    name: str
+    model: LoadedModel
+    read: Source
+    settings: Settings
+    index: pd.DataFrame
+    title: str = ""
+
+    def shards(self, folder: Path, made_from: MadeFrom, table: Table = SCORES) -> Shards:
+        """The shards in a folder; those of an interrupted run that was made from the same are finished."""
+        names = self.index["image_id"].tolist()
+        return Shards(folder, made_from.fingerprint, names, self.settings.batch_size, table=table)
+
+    def scores(
+        self, shards: Shards | None, compute: Callable[[Shards, OnProgress], None] | None = None
+    ) -> pd.DataFrame:
+        """The scores through shards, or without any; `compute`: what computes missing shards if not this machine."""
+        names = self.index["image_id"].tolist()
+        with rate_bar(len(names), self.title or self.name) as done:
+            if shards is None:
+                return score_few(self.model, self.read, self.settings, names, done)
+            done(shards.finished_images(), 0.0)
+            if compute is None:
+                score_shards(self.model, self.read, self.settings, shards, done, print_notice)
+            else:
+                compute(shards, done)
+        return shards.table()
+
+    def against_float64(self, scores: pd.DataFrame) -> Distance | None:
+        """The distance of the scores from scores in float64, on a sample of the images; None where they are in it."""
+        if self.settings.precision == "float64":
+            return None
+        drawn = sample(self.index, sample_size(len(self.index)))
+        exact = score_few(self.model, self.read, replace(self.settings, precision="float64"), drawn)
+        found = distance(self.index, exact, scores)
+        print_notice(f"{self.name}: {self.settings.precision} against float64: {found}")
+        return found
+
+
 class RayScorer:
     """A worker of the cluster, which keeps its model and device from shard to shard."""
 
     def __init__(self, load: Callable[[], LoadedModel], open_images: Callable[[], Read], settings: Settings) -> None:
         import ray
 
-        gpu = settings.devices[0].type == "cuda"
+        device = torch.device("cuda", 0) if settings.devices[0].type == "cuda" else torch.device("cpu")
         workers = max(1, int(ray.get_runtime_context().get_assigned_resources().get("CPU", 1)))
-        device = torch.device("cuda", 0) if gpu else torch.device("cpu")
         torch.set_num_threads(1)
-        self._settings = settings
-        self._pipeline = DevicePipeline(load(), open_images(), device, settings.precision, settings.batch_size, workers)
+        self._settings = replace(settings, devices=[device], workers=workers)
+        self._pipeline = DevicePipeline(load(), open_images(), self._settings, device)
 
     def __call__(self, rows: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """The scores of the images of some shards, a row for each."""

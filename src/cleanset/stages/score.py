@@ -10,7 +10,6 @@ from cleanset.edition.pipeline import READING_LISTS, check_params_named, check_r
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.codec import Read
-from cleanset.progress import print_notice, rate_bar
 from cleanset.scoring.record import ListRecord, ScoreRecord, write_record
 from cleanset.sets.published.lists import list_scores
 from cleanset.tables import INDEX, SCORES, read_table, write_table
@@ -61,17 +60,15 @@ def read_list(edition: Edition, role: str, model: Model) -> None:
 def run_network(edition: Edition, params: Params, role: str) -> None:
     """Write the scores of a network, and their record."""
     # torch is imported here, because a list needs none
-    from cleanset.scoring.engine import against_float64, score_shards, score_shards_on_ray, settings_for
+    from cleanset.scoring.engine import Run, score_shards_on_ray, settings_for
     from cleanset.scoring.models import load_model
-    from cleanset.scoring.shards import Shards
     from cleanset.scoring.validity import MadeFrom, below_float64
 
     index = read_table(edition.index, INDEX)
-    image_ids = index["image_id"].tolist()
     settings = settings_for(params.score)
     model = load_model(params.network(role), edition.folder)
     read = verified_images(edition, params.dataset.images, index).read
-    record = record_of(params, role, model, len(image_ids))
+    record = record_of(params, role, model, len(index))
     made_from = MadeFrom(
         {
             "record": record.model_dump(mode="json"),
@@ -79,20 +76,15 @@ def run_network(edition: Edition, params: Params, role: str) -> None:
             **below_float64(settings),
         }
     )
-    shards = Shards(edition.partial_scores(role), made_from.fingerprint, image_ids, settings.batch_size)
-    with rate_bar(len(image_ids), f"score {role}") as done:
-        done(shards.finished_images(), 0.0)
-        if params.score.engine == "ray":
-            folder = Edition(edition.folder.resolve())
-            load = partial(load_model, params.network(role), folder.folder)
-            score_shards_on_ray(load, partial(open_images, folder, params.dataset.images), settings, shards, done)
-        else:
-            score_shards(model, read, settings, shards, done, print_notice)
-    scores = shards.table()
-    if settings.precision != "float64":
-        against = against_float64(model, read, settings, index, scores)
-        print_notice(f"score {role}: {settings.precision} against float64: {against}")
-        record = record.model_copy(update={"against_float64": against})
+    scoring, on_cluster = Run(f"score {role}", model, read, settings, index), None
+    if params.score.engine == "ray":
+        folder = Edition(edition.folder.resolve())
+        load = partial(load_model, params.network(role), folder.folder)
+        images = partial(open_images, folder, params.dataset.images)
+        on_cluster = partial(score_shards_on_ray, load, images, settings)
+    shards = scoring.shards(edition.partial_scores(role), made_from)
+    scores = scoring.scores(shards, on_cluster)
+    record = record.model_copy(update={"against_float64": scoring.against_float64(scores)})
     write_table(edition.scores(role), scores, SCORES)
     write_record(edition.scored_with(role), record)
     shards.remove()

@@ -149,7 +149,7 @@ def test_the_results_carry_a_card(edition: Edition, evaluated: tuple[Evaluated, 
     metrics = json.loads((out / "metrics" / "corruptions" / "mean_error.json").read_text())
     assert {name: round(each["mean_error"].value or 0, 6) for name, each in measured.models.items()} == metrics
     assert measured.card.images.count == 71
-    assert measured.model("standard").weights_sha256 != measured.model("norm_robust").weights_sha256
+    assert measured.card.models["standard"].weights_sha256 != measured.card.models["norm_robust"].weights_sha256
     lines = (out / "digests" / "corruptions.txt").read_text().splitlines()[1:]
     assert len(lines) == 71 * 3
     found_lines = [line.split("  ", 1)[1] for line in lines]
