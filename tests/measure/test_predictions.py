@@ -153,7 +153,11 @@ def test_names_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     for name in ("a.csv", "b=c.csv"):
         Path(name).touch()
     found = parse_prediction_files(["a.csv", "mine=a.csv", "b=c.csv"], [])
-    assert [(each.name, str(each.path)) for each in found] == [("a.csv",) * 2, ("mine", "a.csv"), ("b=c.csv",) * 2]
+    assert {name: str(path) for name, path in found.items()} == {
+        "a.csv": "a.csv",
+        "mine": "a.csv",
+        "b=c.csv": "b=c.csv",
+    }
     for text, taken, message in (
         ("a.txt", [], "'a.txt': expected a file that ends in .csv or .parquet"),
         ("x=gone.csv", [], "'x=gone.csv': missing; expected FILE or NAME=FILE"),

@@ -154,7 +154,7 @@ def test_a_list_by_wnid_with_tiers(edition: Edition, tmp_path: Path) -> None:
             "standard",
             "line 1: columns .*; expected a CSV file with the columns image_id and cla",
         ),
-        ("standard,278,1,", "standard,278,", "standard", "line 2: expected 5 cells"),
+        ("standard,278,1,", "standard,278,", "standard", "line 2: 4 cells; expected 5"),
         (id_of(4), id_of(77), "standard", f"line 2: '{id_of(77)}'; expected an image of .*index.parquet"),
         (",278,", ",1000,", "standard", "line 2: '1000'; expected one of the 1,000 wnids, or a class index below 1000"),
         (

@@ -1,6 +1,6 @@
 """The command `evaluate`: from names on the command line to the measures of each model, as tables or JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,12 +13,7 @@ from cleanset.files import write_text
 from cleanset.measure.compare.model_index import check_hub, write_hub
 from cleanset.measure.compare.result_files import RESULTS, parse_results
 from cleanset.measure.measures import MeasuredModel, as_json, content, measured
-from cleanset.measure.predictions import (
-    PredictionsFile,
-    parse_prediction_files,
-    read_predictions,
-    write_predictions_csv,
-)
+from cleanset.measure.predictions import parse_prediction_files, read_predictions, write_predictions_csv
 from cleanset.measure.sets import EvaluationSet, open_list, open_set
 from cleanset.measure.specs import EXPECTED, Spec, file_stems, parse_specs
 from cleanset.progress import cache_folder
@@ -125,17 +120,17 @@ def _of_models(asked: ModelsToRun, images: EvaluationSet, wanted: Wanted) -> lis
     return evaluate(asked.specs, images, settings_for(asked.score), wanted.out, restricted=wanted.restricted)
 
 
-def _given(files: Sequence[PredictionsFile], images: EvaluationSet, wanted: Wanted) -> list[MeasuredModel]:
+def _given(files: Mapping[str, Path], images: EvaluationSet, wanted: Wanted) -> list[MeasuredModel]:
     """The measures of predictions made elsewhere, whose checked copies are kept beside those of the models."""
-    read = [read_predictions(file.path, images) for file in files]
-    names = [file.name.removesuffix(file.path.suffix) for file in files]
-    stems = file_stems([*wanted.models, *names])[len(wanted.models) :]
+    stems = file_stems([*wanted.models, *(name.removesuffix(path.suffix) for name, path in files.items())])
+    # all are read before a copy is written
+    read = {name: read_predictions(path, images) for name, path in files.items()}
     rows = []
-    for file, stem, (predictions, digest) in zip(files, stems, read, strict=True):
+    for (name, (predictions, digest)), stem in zip(read.items(), stems[len(wanted.models) :], strict=True):
         path = None if wanted.out is None else wanted.out / f"{stem}.csv"
         if path is not None:
             write_predictions_csv(path, predictions)
-        rows.append(measured(file.name, predictions, {"source_sha256": digest}, path))
+        rows.append(measured(name, predictions, {"source_sha256": digest}, path))
     return rows
 
 

@@ -6,9 +6,9 @@ card, too, and outside the digest: models differ in it, and are compared neverth
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, FiniteFloat, JsonValue
 
@@ -29,7 +29,7 @@ ALL_CLASSES = 1000
 """Number of ImageNet's classes; a prediction is one of them."""
 MODEL_FIELDS = ("weights_sha256", "preprocessing", "preprocessing_sha256", "precision")
 """The keys of a record of predictions that a card takes."""
-PIXELS = "pixels"
+PIXELS, REFERENCE = "pixels", "reference"
 
 _DIGEST = re.compile("[0-9a-f]{64}")
 _Text = Annotated[str, Field(min_length=1, max_length=500)]
@@ -85,14 +85,6 @@ class CardModel(Section):
     trained_on: list[_Text] = Field(default_factory=list)
 
 
-class CardField(NamedTuple):
-    """A field that must be equal: its name, its value, and the value as people are shown it."""
-
-    name: str
-    value: Any
-    shown: str
-
-
 class ComparabilityCard(Section):
     """The card of one kind of measurement, such as accuracy, or the errors on corrupted images.
 
@@ -137,22 +129,29 @@ class ComparabilityCard(Section):
         """The digest in a sentence, for the end of a table."""
         return f"Card {self.short_digest}: comparable with results of the same card (cleanset compare)."
 
-    def fields(self) -> Iterator[CardField]:
-        """Yield each field that must be equal; what explains a difference comes before the pixels."""
-        yield _field("measured", self.measured)
-        yield _field("number of images", self.images.count)
-        yield _field("images", self.images.sha256)
-        yield _field("classes of the images", self.classes.of_images)
-        yield _field("classes of predictions", self.classes.of_predictions)
-        yield from (_field(f"changes.{name}", steps) for name, steps in sorted(self.changes.items()))
-        yield from (_field(f"settings.{name}", value) for name, value in sorted(self.settings.items()))
-        yield _field(PIXELS, self.pixels_sha256, "not known")
-        reference = self.reference
-        if reference is None:
-            yield _field("reference", None)
-        else:
-            yield CardField("reference", reference.sha256, f"{reference.name} ({_shown(reference.sha256)})")
-        yield from (_field(f"interval.{name}", value) for name, value in self.interval)
+    def fields(self) -> dict[str, Any]:
+        """The values that must be equal, by name; what explains a difference comes before the pixels."""
+        return {
+            "measured": self.measured,
+            "number of images": self.images.count,
+            "images": self.images.sha256,
+            "classes of the images": self.classes.of_images,
+            "classes of predictions": self.classes.of_predictions,
+            **{f"changes.{name}": steps for name, steps in sorted(self.changes.items())},
+            **{f"settings.{name}": value for name, value in sorted(self.settings.items())},
+            PIXELS: self.pixels_sha256,
+            REFERENCE: self.reference and self.reference.sha256,
+            **{f"interval.{name}": value for name, value in self.interval},
+        }
+
+    def shown(self, name: str) -> str:
+        """A field as people are shown it: a value as JSON, a text as it is, a digest by its first digits."""
+        value = self.fields().get(name)
+        if value is None:
+            return "not known" if name == PIXELS else "none"
+        text = value if isinstance(value, str) else json.dumps(value)
+        text = f"{text[:SHOWN_DIGITS]}…" if _DIGEST.fullmatch(text) else cut(text, MAX_SHOWN)
+        return f"{self.reference.name} ({text})" if name == REFERENCE and self.reference else text
 
     def as_json(self) -> dict[str, Any]:
         """The card for a result file, with its digest and a checksum of all of it."""
@@ -194,26 +193,15 @@ def first_difference(a: ComparabilityCard, b: ComparabilityCard) -> tuple[str, s
 
     Pixels that are not known, because predictions were made elsewhere, do not count as a difference.
     """
-    of_a, of_b = ({field.name: field for field in card.fields()} for card in (a, b))
+    of_a, of_b = a.fields(), b.fields()
     names = list(of_a)
     place = names.index(PIXELS)
     # a change or setting of b alone, too, explains other pixels
     for name in (*names[:place], *(name for name in of_b if name not in of_a), *names[place:]):
-        found = of_a.get(name, _field(name, None)), of_b.get(name, _field(name, None))
-        values = [field.value for field in found]
+        values = of_a.get(name), of_b.get(name)
         if values[0] != values[1] and not (name == PIXELS and None in values):
-            return name, found[0].shown, found[1].shown
+            return name, a.shown(name), b.shown(name)
     return None
-
-
-def _field(name: str, value: Any, missing: str = "none") -> CardField:
-    return CardField(name, value, missing if value is None else _shown(value))
-
-
-def _shown(value: Any) -> str:
-    """A value as JSON, a text as it is, a digest by its first digits."""
-    text = value if isinstance(value, str) else json.dumps(value)
-    return f"{text[:SHOWN_DIGITS]}…" if _DIGEST.fullmatch(text) else cut(text, MAX_SHOWN)
 
 
 def images_digest(images: Iterable[tuple[int, str]]) -> str:

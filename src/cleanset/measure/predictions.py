@@ -4,12 +4,10 @@ Files are CSV, which needs no further library, or Parquet; `printed_answers` rea
 it was given.
 """
 
-import csv
-import io
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,8 @@ from numpy.typing import NDArray
 from cleanset.dataset.ilsvrc import CLASSES, class_indices
 from cleanset.errors import CleansetError, needing, reason
 from cleanset.files import read_bytes, sha256, write_text
-from cleanset.measure.sets import EvaluationSet, Item
+from cleanset.measure.sets import EvaluationSet, Item, csv_rows
+from cleanset.parsing import csv_text
 from cleanset.validation import join_names, shown
 
 TOP = 5
@@ -86,10 +85,22 @@ def checked_array(array: NDArray[Any], where: str, images: EvaluationSet) -> pd.
     expected = f"expected ({count},) class indices, or ({count}, {CLASSES}) probabilities, in the order of the set"
     if array.shape not in ((count,), (count, CLASSES)):
         raise CleansetError(f"{where}: {array.dtype} {array.shape}; {expected}")
-    kind = "iu" if array.ndim == 1 else "f"
-    if array.dtype.kind not in kind:
+    if array.dtype.kind not in ("iu" if array.ndim == 1 else "f"):
         raise CleansetError(f"{where}: {array.dtype} {array.shape}; {expected}")
-    (_check_indices if array.ndim == 1 else _check_probabilities)(array, where)
+    sums = array.reshape(count, -1).sum(axis=1, dtype=np.float64)
+    is_wrong = (array < 0) | (array >= CLASSES)
+    if array.ndim == 2:  # NaN is off as well
+        is_wrong = (array < 0).any(axis=1) | ~(np.abs(sums - 1) <= SUM_TOLERANCE)
+    if is_wrong.any():
+        first = int(np.argmax(is_wrong))
+        found = f"{array[first]}; {CLASS_EXPECTED}"
+        if array.ndim == 2:
+            low, high = array[first].min(), array[first].max()
+            found = (
+                f"values from {low:.4g} to {high:.4g} with the sum {sums[first]:.4g}; expected probabilities with the "
+                "sum 1: apply softmax to logits"
+            )
+        raise CleansetError(f"{where}, row {first + 1}: {found}")
     rows = {file: row for row, file in enumerate(images.order)}
     array = array[[rows[item.file] for item in images.items]]
     if array.ndim == 1:
@@ -99,30 +110,14 @@ def checked_array(array: NDArray[Any], where: str, images: EvaluationSet) -> pd.
     return _frame(images.items, top.tolist(), np.take_along_axis(exact, top, axis=1).tolist())
 
 
-def _check_indices(array: NDArray[Any], where: str) -> None:
-    wrong = np.flatnonzero((array < 0) | (array >= CLASSES))
-    if len(wrong):
-        raise CleansetError(f"{where}, row {wrong[0] + 1}: {array[wrong[0]]}; {CLASS_EXPECTED}")
-
-
-def _check_probabilities(array: NDArray[Any], where: str) -> None:
-    sums = array.sum(axis=1, dtype=np.float64)
-    # NaN is off as well
-    wrong = np.flatnonzero((array < 0).any(axis=1) | ~(np.abs(sums - 1) <= SUM_TOLERANCE))
-    if len(wrong):
-        row = array[wrong[0]]
-        raise CleansetError(
-            f"{where}, row {wrong[0] + 1}: values from {row.min():.4g} to {row.max():.4g} with the sum "
-            f"{sums[wrong[0]]:.4g}; expected probabilities with the sum 1: apply softmax to logits"
-        )
-
-
 def _as_five(columns: Columns) -> Columns:
     """The columns that --out writes, under the names of those that are read."""
     five = {"image": columns["file"], "sha256": columns["sha256"]}
-    for names, column in ((CLASS_COLUMNS, "top5_class"), (PROBABILITY_COLUMNS, "top5_probability")):
-        five |= {name: [row[rank] for row in columns[column]] for rank, name in enumerate(names)}
-    return five
+    return five | _five(CLASS_COLUMNS, columns["top5_class"]) | _five(PROBABILITY_COLUMNS, columns["top5_probability"])
+
+
+def _five(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
+    return {name: [row[rank] for row in rows] for rank, name in enumerate(names)}
 
 
 def _chosen(columns: Columns, where: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -188,23 +183,15 @@ def _probabilities(columns: Columns, names: Sequence[str], row: int, at: str) ->
     return found
 
 
-def _probability(value: object, name: str, at: str) -> float:
+def _probability(value: Any, name: str, at: str) -> float:
     number = math.nan
-    if isinstance(value, str):
-        number = _number(value)
-    elif isinstance(value, Real) and not isinstance(value, bool):
-        number = float(value)
+    # float alone would take True, 1_0, nan and digits of other scripts
+    if _NUMBER.fullmatch(value) if isinstance(value, str) else isinstance(value, Real) and not isinstance(value, bool):
+        with suppress(ValueError):
+            number = float(value)
     if not 0 <= number <= 1:
         raise CleansetError(f"{at}, column {name}: {shown(value)}; expected a probability from 0 to 1")
     return number
-
-
-def _number(text: str) -> float:
-    """The number that a text is; NaN for other texts. float alone would take 1_0, nan and digits of other scripts."""
-    try:
-        return float(text) if _NUMBER.fullmatch(text) else math.nan
-    except ValueError:
-        return math.nan
 
 
 def _frame(items: Sequence[Item], classes: Sequence[Sequence[int]], probabilities: Sequence[Any]) -> pd.DataFrame:
@@ -273,33 +260,28 @@ def printed_answers(
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class PredictionsFile:
-    """A file of predictions, and the name of the model that they are of."""
-
-    name: str
-    path: Path
-
-
-def parse_prediction_files(texts: Sequence[str], taken: Sequence[str]) -> list[PredictionsFile]:
-    """The files that FILE or NAME=FILE name; without a name, the text is the name.
+def parse_prediction_files(texts: Sequence[str], taken: Sequence[str]) -> dict[str, Path]:
+    """The files that FILE or NAME=FILE name, by the name of the model; without a name, the text is the name.
 
     `taken` are names that are in use. Raises CleansetError for a missing file, another ending, or a name that is taken.
     """
-    found: list[PredictionsFile] = []
+    found: dict[str, Path] = {}
     for text in texts:
         name, equals, path = text.partition("=")
         if not equals or Path(text).is_file():  # a file's name may have an equals sign
             name, path = text, text
+        problem = ""
         if (equals and not 1 <= len(name) <= MAX_NAME) or not name.isprintable():
-            raise CleansetError(f"--predictions {shown(text)}: expected a name of 1 to {MAX_NAME} characters before =")
-        if not path.endswith(ENDINGS):
-            raise CleansetError(f"--predictions {shown(text)}: expected a file that ends in {' or '.join(ENDINGS)}")
-        if not Path(path).exists():
-            raise CleansetError(f"--predictions {shown(text)}: missing; expected FILE or NAME=FILE")
-        if name in (*taken, *(each.name for each in found)):
-            raise CleansetError(f"--predictions {shown(text)}: the name {shown(name)} is taken; expected NAME=FILE")
-        found.append(PredictionsFile(name, Path(path)))
+            problem = f"expected a name of 1 to {MAX_NAME} characters before ="
+        elif not path.endswith(ENDINGS):
+            problem = f"expected a file that ends in {' or '.join(ENDINGS)}"
+        elif not Path(path).exists():
+            problem = "missing; expected FILE or NAME=FILE"
+        elif name in (*taken, *found):
+            problem = f"the name {shown(name)} is taken; expected NAME=FILE"
+        if problem:
+            raise CleansetError(f"--predictions {shown(text)}: {problem}")
+        found[name] = Path(path)
     return found
 
 
@@ -307,33 +289,13 @@ def read_predictions(path: Path, images: EvaluationSet) -> tuple[pd.DataFrame, s
     """The checked predictions of a file (see checked_table), and its SHA-256. Raises CleansetError."""
     if not path.exists():
         raise CleansetError(f"{path}: missing; expected a file of predictions")
-    if path.suffix == ".csv":
-        data = read_bytes(path)
-        columns, lines = _csv(data, path)
-        return checked_table(columns, str(path), lambda row: f"line {lines[row]}", images), sha256(data)
-    columns = _parquet(path)
-    return checked_table(columns, str(path), lambda row: f"row {row + 1}", images), sha256(read_bytes(path))
-
-
-def _csv(data: bytes, path: Path) -> tuple[dict[str, list[Any]], list[int]]:
-    """The cells by column, and the line of each row."""
-    try:
-        # utf-8-sig: spreadsheets put a byte order mark before the first column
-        rows = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
-        header = next(rows, [])
-        if len(set(header)) < len(header) or "image" not in header:
-            raise CleansetError(f"{path}, line 1: columns {shown(', '.join(header))}; {EXPECTED}")
-        cells, lines = [], []
-        for row in filter(None, rows):  # spreadsheets leave empty lines
-            if len(row) != len(header):
-                raise CleansetError(f"{path}, line {rows.line_num}: {len(row)} cells; expected {len(header)}")
-            cells.append(row)
-            lines.append(rows.line_num)
-    except UnicodeDecodeError as error:
-        raise CleansetError(f"{path}: not UTF-8 at byte {error.start}; expected a CSV file") from None
-    except csv.Error as error:
-        raise CleansetError(f"{path}, line {rows.line_num}: not CSV ({reason(error)}); {EXPECTED}") from None
-    return {name: [row[place] for row in cells] for place, name in enumerate(header)}, lines
+    digest = sha256(read_bytes(path))
+    if path.suffix != ".csv":
+        return checked_table(_parquet(path), str(path), lambda row: f"row {row + 1}", images), digest
+    header, rows = csv_rows(path, "image", EXPECTED)
+    columns = {name: [row[place] for row in rows.values()] for place, name in enumerate(header)}
+    lines = list(rows)
+    return checked_table(columns, str(path), lambda row: f"line {lines[row]}", images), digest
 
 
 def _parquet(path: Path) -> dict[str, list[Any]]:
@@ -357,19 +319,12 @@ def write_predictions_csv(path: Path, predictions: pd.DataFrame) -> None:
     """Write checked predictions as CSV, sorted by file, in the columns that are read from such a file."""
     columns: dict[str, list[Any]] = {"image": predictions["file"].tolist()}
     if "top5_class" in predictions:
-        columns |= _five(CLASS_COLUMNS, predictions["top5_class"])
-        columns |= _five(PROBABILITY_COLUMNS, predictions.get("top5_probability", pd.Series(dtype=object)))
+        columns |= _five(CLASS_COLUMNS, predictions["top5_class"].tolist())
+        if "top5_probability" in predictions:
+            columns |= _five(PROBABILITY_COLUMNS, predictions["top5_probability"].tolist())
     else:
         columns["class_index"] = predictions["prediction"].tolist()
         if "confidence" in predictions:
+            # str of a float32 has the fewest digits that read back as the same one
             columns["probability"] = list(predictions["confidence"].to_numpy())
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    # str of a float32 has the fewest digits that read back as the same one
-    writer.writerows(zip(*columns.values(), strict=True))
-    write_text(path, out.getvalue())
-
-
-def _five(names: Sequence[str], rows: "pd.Series[Any]") -> dict[str, list[Any]]:
-    return {name: [row[rank] for row in rows] for rank, name in enumerate(names)} if len(rows) else {}
+    write_text(path, csv_text(columns, zip(*columns.values(), strict=True)))

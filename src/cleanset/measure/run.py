@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cleanset import tables
 from cleanset.errors import CleansetError, reason
 from cleanset.files import remove_abandoned, sha256, write_text
 from cleanset.images.codec import decode, pixels_sha256
-from cleanset.images.preprocessing import Preprocessing
+from cleanset.images.preprocessing import RES256CROP224, Preprocessing
 from cleanset.measure.comparability import images_digest
 from cleanset.measure.measures import MeasuredModel, measured
 from cleanset.measure.predictions import scored_table
@@ -24,12 +25,11 @@ from cleanset.measure.sets import EvaluationSet, Item
 from cleanset.measure.specs import CommandModel, ModuleModel, Spec, ZooModel, file_stems
 from cleanset.measure.user_model import (
     CheckedNetwork,
+    CommandNetwork,
     NetworkError,
     among_classes,
-    callable_of,
-    check_command,
+    check_custom,
     classes_digest,
-    load_command,
     load_module,
     random_image,
 )
@@ -39,22 +39,7 @@ from cleanset.scoring.engine import Run, Settings, score_few
 from cleanset.scoring.models import LoadedModel, load_model, preprocessing_of, weights_at_hand
 from cleanset.scoring.scorer import Scorer, arithmetic
 from cleanset.scoring.validity import MadeFrom, below_float64, code_of, library_versions, read_finished
-from cleanset.tables import (
-    CLASS,
-    FILE,
-    FLAG,
-    LOG_ODDS,
-    PROBABILITY,
-    SCORES,
-    SHA256,
-    TIER,
-    TOP5_CLASSES,
-    TOP5_PROBABILITIES,
-    Table,
-    nullable,
-    read_table,
-    write_table,
-)
+from cleanset.tables import Table, nullable, read_table, write_table
 
 TRIED = 2
 """Images of random pixels that a network of a module is tried with."""
@@ -66,18 +51,18 @@ ROUNDING = 1e-3
 
 PREDICTIONS = Table(
     key=("file",),
-    file=FILE,  # within the set
-    class_index=CLASS,  # of the set
-    tier=nullable(TIER),
-    sha256=SHA256,  # of the bytes of the file
-    prediction=CLASS,  # the top-1 class
-    confidence=PROBABILITY,  # its softmax probability
-    correct=FLAG,
-    top5_class=TOP5_CLASSES,
-    top5_probability=TOP5_PROBABILITIES,
-    log_odds=LOG_ODDS,  # of the top-1 class
+    file=tables.FILE,  # within the set
+    class_index=tables.CLASS,  # of the set
+    tier=nullable(tables.TIER),
+    sha256=tables.SHA256,  # of the bytes of the file
+    prediction=tables.CLASS,  # the top-1 class
+    confidence=tables.PROBABILITY,  # its softmax probability
+    correct=tables.FLAG,
+    top5_class=tables.TOP5_CLASSES,
+    top5_probability=tables.TOP5_PROBABILITIES,
+    log_odds=tables.LOG_ODDS,  # of the top-1 class
 )
-_SCORES: dict[str, Any] = SCORES.columns | {"image_id": FILE}
+_SCORES: dict[str, Any] = tables.SCORES.columns | {"image_id": tables.FILE}
 NAMED_SCORES = Table(**_SCORES)
 """SCORES of images that have any names."""
 
@@ -93,11 +78,8 @@ class NamedModel:
 
 def check(spec: Spec) -> None:
     """Raise CleansetError for a model that cannot be there, before anything is computed; download missing weights."""
-    if isinstance(spec, ModuleModel):
-        callable_of(spec)
-        return
-    if isinstance(spec, CommandModel):
-        check_command(spec)
+    if not isinstance(spec, ZooModel):
+        check_custom(spec)
         return
     if spec.model.source == "robustbench" and find_spec("robustbench") is None:
         raise CleansetError(
@@ -113,11 +95,13 @@ def check(spec: Spec) -> None:
 
 def load(spec: Spec, settings: Settings) -> NamedModel:
     """Load a model. Raises CleansetError if that fails, or if it does not give logits."""
+    if isinstance(spec, CommandModel):
+        # what the program is made of is not known
+        network = CommandNetwork(spec.text, spec.command).eval()
+        return NamedModel(spec.text, LoadedModel(network, RES256CROP224, sha256(spec.text.encode())), spec.text)
     if isinstance(spec, ModuleModel):
         loaded = load_module(spec)
         return NamedModel(spec.text, loaded, _tried(spec.text, loaded, settings))
-    if isinstance(spec, CommandModel):
-        return NamedModel(spec.text, load_command(spec), spec.text)
     try:
         loaded = load_model(spec.model, spec.folder)
     except CleansetError as error:

@@ -27,7 +27,7 @@ from cleanset.vocabulary import TIERS
 ENDINGS = (".jpeg", ".jpg", ".png")
 FORMATS = ("JPEG", "PNG")
 _BOX = ("left", "top", "right", "bottom")
-_LIST = "a CSV file with the columns image_id and class_index or wnid"
+_LIST = "expected a CSV file with the columns image_id and class_index or wnid"
 
 Kind = Literal["export", "folder", "list"]
 Given = TypeVar("Given")
@@ -182,64 +182,72 @@ def open_list(path: Path, edition: Edition, role: str | None) -> EvaluationSet:
     digests = dict(zip(index["image_id"], index["sha256"], strict=True))
     images = verified_images(edition, params.dataset.images, index)
     id_of: dict[str, str] = {}
-    rows_of: dict[str, dict[str, str]] = {}
+    found: list[Item] = []
     for line, row in rows.items():
-        image_id, class_index = row["image_id"], _class_index(row, f"{path}, line {line}")
+        where = f"{path}, line {line}"
+        image_id, class_index, tier = row["image_id"], _class_index(row, where), row.get("tier") or None
         if image_id not in digests:
-            raise CleansetError(f"{path}, line {line}: {shown(image_id)}; expected an image of {edition.index}")
+            raise CleansetError(f"{where}: {shown(image_id)}; expected an image of {edition.index}")
         file = file_name(wnids()[class_index], image_id, None)
         if file in id_of:
-            raise CleansetError(f"{path}, line {line}: {image_id} a second time in this class; expected it once")
-        if row.get("tier") and row["tier"] not in TIERS:
-            raise CleansetError(f"{path}, line {line}: tier {shown(row['tier'])}; expected {', '.join(TIERS)} or none")
-        id_of[file], rows_of[file] = image_id, row | {"class_index": str(class_index)}
+            raise CleansetError(f"{where}: {image_id} a second time in this class; expected it once")
+        if tier not in (None, *TIERS):
+            raise CleansetError(f"{where}: tier {shown(tier)}; expected {', '.join(TIERS)} or none")
+        id_of[file] = image_id
+        found.append(Item(file, class_index, tier, digests[image_id]))
 
-    def check(file: str) -> Item:
-        images.read(id_of[file])
-        row = rows_of[file]
-        return Item(file, int(row["class_index"]), row.get("tier") or None, digests[id_of[file]])
+    def check(item: Item) -> Item:
+        images.read(id_of[item.file])
+        return item
 
     cropped = sum(row.get("cropped") == "yes" for row in rows.values())
     them = f"{cropped:,} of them {'is' if cropped == 1 else 'are'}"
     notes = [f"{them} cropped in the list, and measured whole: it has no boxes"] if cropped else []
+    items = _each(check, sorted(found, key=lambda item: item.file))
+    order, read = [item.file for item in items], ListedImages(images, id_of)
     name = f"{path}{f' ({role})' if role else ''}"
-    items = _each(check, sorted(id_of))
-    read = ListedImages(images, id_of)
-    return EvaluationSet(name, "list", items, read, f"{edition.index}", notes, [item.file for item in items])
+    return EvaluationSet(name, "list", items, read, str(edition.index), notes, order)
+
+
+def csv_rows(path: Path, needed: str, expected: str) -> tuple[list[str], dict[int, list[str]]]:
+    """The header of a CSV file, which has the column `needed`, and the cells of each row by line number.
+
+    Raises CleansetError that says what is `expected`. Empty lines and a byte order mark, as spreadsheets write them,
+    are left out.
+    """
+    rows = csv.reader(io.StringIO(read_text(path, expected).removeprefix("\ufeff"), newline=""), strict=True)
+    try:
+        header = next(rows, [])
+        if len(set(header)) < len(header) or needed not in header:
+            raise CleansetError(f"{path}, line 1: columns {shown(', '.join(header))}; {expected}")
+        found = {}
+        for row in filter(None, rows):
+            if len(row) != len(header):
+                raise CleansetError(f"{path}, line {rows.line_num}: {len(row)} cells; expected {len(header)}")
+            found[rows.line_num] = row
+    except csv.Error as error:
+        raise CleansetError(f"{path}, line {rows.line_num}: not CSV ({reason(error)}); {expected}") from None
+    return header, found
 
 
 def _rows(path: Path, role: str | None) -> dict[int, dict[str, str]]:
     """The rows of a list, or those of a role, by line number."""
-    try:
-        reader = csv.DictReader(io.StringIO(read_text(path, f"expected {_LIST}"), newline=""), strict=True)
-        columns = list(reader.fieldnames or ())
-        if "image_id" not in columns or not {"class_index", "wnid"} & set(columns):
-            raise CleansetError(f"{path}, line 1: columns {shown(', '.join(columns))}; expected {_LIST}")
-        rows = {}
-        for row in reader:
-            # DictReader has surplus cells under None, and None in place of missing ones
-            if None in row or None in row.values():
-                raise CleansetError(f"{path}, line {reader.line_num}: expected {len(columns)} cells")
-            rows[reader.line_num] = row
-    except csv.Error as error:
-        raise CleansetError(f"{path}: not CSV ({reason(error)}); expected {_LIST}") from None
+    header, cells = csv_rows(path, "image_id", _LIST)
+    if not {"class_index", "wnid"} & set(header):
+        raise CleansetError(f"{path}, line 1: columns {shown(', '.join(header))}; {_LIST}")
+    rows = {line: dict(zip(header, row, strict=True)) for line, row in cells.items()}
     for line, row in rows.items():
         if any(row.get(edge) for edge in _BOX):
             raise CleansetError(
                 f"{path}, line {line}: a crop box; expected whole images: run cleanset rebuild, and evaluate its folder"
             )
-    return _of_role(rows, path, role)
-
-
-def _of_role(rows: dict[int, dict[str, str]], path: Path, role: str | None) -> dict[int, dict[str, str]]:
-    found = sorted({row["model"] for row in rows.values() if "model" in row})
-    if role is None and len(found) > 1:
-        raise CleansetError(f"{path}: images of {', '.join(map(shown, found))}; expected --role with one of them")
-    if role is not None:
-        if role not in found:
-            named = ", ".join(map(shown, found)) or "no column model"
-            raise CleansetError(f"{path}: no images of {shown(role)}; it has {named}")
-        rows = {line: row for line, row in rows.items() if row["model"] == role}
+    models = sorted({row["model"] for row in rows.values() if "model" in row})
+    if role is None and len(models) > 1:
+        raise CleansetError(f"{path}: images of {', '.join(map(shown, models))}; expected --role with one of them")
+    if role is not None and role not in models:
+        named = ", ".join(map(shown, models)) or "no column model"
+        raise CleansetError(f"{path}: no images of {shown(role)}; it has {named}")
+    rows = {line: row for line, row in rows.items() if role in (None, row.get("model"))}
     if not rows:
         raise CleansetError(f"{path}: no images; expected at least one row")
     return rows

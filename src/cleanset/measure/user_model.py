@@ -26,7 +26,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -113,8 +113,8 @@ class CheckedNetwork(nn.Module):
             lower = pixels.dtype == torch.float64 and isinstance(error, RuntimeError)
             remedy = "correct it, or try --precision float32" if lower else "correct it"
             raise NetworkError(
-                f"{self._name}: the network raises {type(error).__name__} ({reason(error)}) for {kind} pixels "
-                f"{tuple(pixels.shape)}; expected logits: {remedy}"
+                f"{self._name}: the network raises {raised(error)} for {kind} pixels {tuple(pixels.shape)}; "
+                f"expected logits: {remedy}"
             ) from None
         expected = (len(pixels), CLASSES)
         if (
@@ -151,9 +151,14 @@ def load_module(spec: ModuleModel) -> LoadedModel:
 
     `weights_sha256` is a digest of the network's parameters and buffers.
     """
-    returned = _called(spec)
+    expected = "expected a network and its preprocessing"
+    make = callable_of(spec)
+    try:
+        returned = make()
+    except (Exception, SystemExit) as error:  # whatever its code raises
+        raise CleansetError(f"{spec.text}: raises {raised(error)}; {expected}") from None
     if not isinstance(returned, tuple) or len(returned) != 2:
-        raise CleansetError(f"{spec.text}: returns {_kind(returned)}; expected a network and its preprocessing")
+        raise CleansetError(f"{spec.text}: returns {_kind(returned)}; {expected}")
     network, preprocessing = returned
     if not isinstance(network, nn.Module):
         raise CleansetError(f"{spec.text}: returns {_kind(network)} as its network; expected a torch.nn.Module")
@@ -166,34 +171,35 @@ def load_module(spec: ModuleModel) -> LoadedModel:
     return LoadedModel(checked, chosen, tensors_sha256(network))
 
 
+def check_custom(spec: ModuleModel | CommandModel) -> None:
+    """Raise CleansetError unless the callable of a module, or the program of a command, is there."""
+    if isinstance(spec, ModuleModel):
+        callable_of(spec)
+    elif shutil.which(spec.command[0]) is None:
+        raise CleansetError(f"--model {spec.text}: no program {shown(spec.command[0])} here or on the PATH")
+
+
 def callable_of(spec: ModuleModel) -> Callable[[], object]:
     """The callable of a name in a module. Raises CleansetError if it is missing or cannot be imported."""
     here = str(spec.folder.resolve() if spec.folder is not None else Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)  # as `python -m` does
     try:
-        module = importlib.import_module(spec.module)
+        made = getattr(importlib.import_module(spec.module), spec.name, None)
     except (Exception, SystemExit) as error:  # whatever its code raises
+        problem = f"importing {spec.module} raises {raised(error)}"
         if isinstance(error, ModuleNotFoundError) and error.name in (spec.module, spec.module.partition(".")[0]):
-            raise CleansetError(f"--model {spec.text}: no module {spec.module} here or installed") from None
-        raise CleansetError(
-            f"--model {spec.text}: importing {spec.module} raises {type(error).__name__} ({reason(error)})"
-        ) from None
-    made = getattr(module, spec.name, None)
+            problem = f"no module {spec.module} here or installed"
+        raise CleansetError(f"--model {spec.text}: {problem}") from None
     if not callable(made):
         found = "has no" if made is None else f"has {_kind(made)} as"
-        raise CleansetError(f"--model {spec.text}: {module.__name__} {found} {spec.name}; expected a callable")
+        raise CleansetError(f"--model {spec.text}: {spec.module} {found} {spec.name}; expected a callable")
     return cast(Callable[[], object], made)
 
 
-def _called(spec: ModuleModel) -> object:
-    make = callable_of(spec)
-    try:
-        return make()
-    except (Exception, SystemExit) as error:  # whatever its code raises
-        raise CleansetError(
-            f"{spec.text}: raises {type(error).__name__} ({reason(error)}); expected a network and its preprocessing"
-        ) from None
+def raised(error: BaseException) -> str:
+    """An exception of somebody else's code, in a phrase."""
+    return f"{type(error).__name__} ({reason(error)})"
 
 
 def named(preprocessing: object, name: str) -> Preprocessing:
@@ -202,11 +208,17 @@ def named(preprocessing: object, name: str) -> Preprocessing:
     Raises CleansetError for another name, and for what does not map an image to square pixels.
     """
     if isinstance(preprocessing, str):
-        return _of_project(preprocessing, name)
+        match = _TIMM.fullmatch(preprocessing)
+        resize, size = (int(match[2]), int(match[3])) if match else (0, 0)
+        if match is not None and 1 <= size <= resize <= MAX_SIZE:
+            return ResizeAndCrop(preprocessing, resize, size, "bicubic" if match[1] == "bicubic" else "bilinear")
+        if preprocessing in NAMED:
+            return NAMED[preprocessing]
     if not callable(preprocessing):
-        raise CleansetError(
-            f"{name}: {_kind(preprocessing)} as preprocessing; expected {PREPROCESSINGS}, or a callable"
-        )
+        found = f"preprocessing {shown(preprocessing)}"
+        if not isinstance(preprocessing, str):
+            found = f"{_kind(preprocessing)} as preprocessing"
+        raise CleansetError(f"{name}: {found}; expected {PREPROCESSINGS}, or a callable")
     pixels = _preprocessed(name, preprocessing, random_image())
     size = pixels.shape[-1] if pixels.ndim else 0
     if pixels.shape != (3, size, size) or not 1 <= size <= MAX_SIZE:
@@ -214,16 +226,6 @@ def named(preprocessing: object, name: str) -> Preprocessing:
             f"{name}: the preprocessing gives uint8 {pixels.shape}; expected (3, size, size), red first"
         )
     return CheckedPreprocessing(name, preprocessing, size)
-
-
-def _of_project(preprocessing: str, name: str) -> Preprocessing:
-    if preprocessing in NAMED:
-        return NAMED[preprocessing]
-    match = _TIMM.fullmatch(preprocessing)
-    resize, size = (int(match[2]), int(match[3])) if match else (0, 0)
-    if match is None or not 1 <= size <= resize <= MAX_SIZE:
-        raise CleansetError(f"{name}: preprocessing {shown(preprocessing)}; expected {PREPROCESSINGS}, or a callable")
-    return ResizeAndCrop(preprocessing, resize, size, "bicubic" if match[1] == "bicubic" else "bilinear")
 
 
 def random_image() -> Image.Image:
@@ -236,8 +238,7 @@ def _preprocessed(name: str, function: Callable[[Image.Image], Any], image: Imag
         pixels = np.asarray(function(image.convert("RGB")))
     except (Exception, SystemExit) as error:  # whatever its code raises
         raise CleansetError(
-            f"{name}: the preprocessing raises {type(error).__name__} ({reason(error)}) for an image of "
-            f"{image.width} x {image.height} pixels"
+            f"{name}: the preprocessing raises {raised(error)} for an image of {image.width} x {image.height} pixels"
         ) from None
     if pixels.dtype != np.uint8:
         raise CleansetError(f"{name}: the preprocessing gives {pixels.dtype} {pixels.shape}; expected uint8 pixels")
@@ -279,8 +280,18 @@ class CommandNetwork(nn.Module):
         with tempfile.TemporaryDirectory() as folder:
             for name, image in zip(names, levels.permute(0, 2, 3, 1).numpy(), strict=True):
                 Path(folder, name).write_bytes(codec.png(Image.fromarray(np.ascontiguousarray(image))))
-            classes = answered(self._output(folder), names, self._name)
-        found = torch.tensor([classes[name] for name in names], dtype=torch.int64, device=pixels.device)
+            text = self._output(folder)
+        indices = class_indices()
+        answers = printed_answers(
+            text, names, self._name, indices.__contains__, kind="a wnid", expected="a wnid such as n01443537"
+        )
+        missing = sorted(set(names) - set(answers))
+        if missing:
+            raise CleansetError(
+                f"{self._name}: no answer to {len(missing)} of {len(names)} images, {missing[0]} among them; expected "
+                "a line `file, wnid` for each"
+            )
+        found = torch.tensor([indices[answers[name]] for name in names], dtype=torch.int64, device=pixels.device)
         return nn.functional.one_hot(found, CLASSES).to(pixels.dtype)
 
     def _output(self, folder: str) -> str:
@@ -292,31 +303,3 @@ class CommandNetwork(nn.Module):
             said = done.stderr[-2000:].decode(errors="replace").strip().rpartition("\n")[2]
             raise CleansetError(f"{self._name}: ends with exit code {done.returncode} ({shown(said)}); expected 0")
         return done.stdout.decode(errors="replace")
-
-
-def answered(text: str, files: Collection[str], name: str) -> dict[str, int]:
-    """The class index of each file, from lines `file, wnid`.
-
-    Raises CleansetError, naming the model, for another line, and for a file without an answer or with two.
-    """
-    found = printed_answers(
-        text, files, name, class_indices().__contains__, kind="a wnid", expected="a wnid such as n01443537"
-    )
-    missing = sorted(set(files) - set(found))
-    if missing:
-        raise CleansetError(
-            f"{name}: no answer to {len(missing)} of {len(files)} images, {missing[0]} among them; expected a line "
-            "`file, wnid` for each"
-        )
-    return {file: class_indices()[wnid] for file, wnid in found.items()}
-
-
-def check_command(spec: CommandModel) -> None:
-    """Raise CleansetError unless the program of a command is there."""
-    if shutil.which(spec.command[0]) is None:
-        raise CleansetError(f"--model {spec.text}: no program {shown(spec.command[0])} here or on the PATH")
-
-
-def load_command(spec: CommandModel) -> LoadedModel:
-    """The command as a model; its digest is that of the line, since what the program is made of is not known."""
-    return LoadedModel(CommandNetwork(spec.text, spec.command).eval(), RES256CROP224, sha256(spec.text.encode()))
