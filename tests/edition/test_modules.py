@@ -89,27 +89,19 @@ def names(found: list[str]) -> list[str]:
 
 
 @pytest.mark.usefixtures("package")
-def test_what_a_stage_reaches() -> None:
-    """Not what its neighbors import, nor what only annotations name; `errors` is where the walk stops."""
-    found = reached([Definition("cleanset.stage", "run")], {"cleanset.errors"})
-    assert names(found) == ["boxes", "constants", "handed_on", "helpers", "lazy", "rules", "shares", "stage"]
-
-
-@pytest.mark.usefixtures("package")
-def test_without_plumbing_the_walk_goes_on() -> None:
-    found = reached([Definition("cleanset.stage", "run")])
-    assert set(names(found)) >= {"errors", "far"}
-    assert "unused" not in names(found)
-
-
-@pytest.mark.usefixtures("package")
-def test_another_function_of_the_module() -> None:
-    assert names(reached([Definition("cleanset.stage", "other")])) == ["stage", "unused"]
-
-
-@pytest.mark.usefixtures("package")
-def test_a_whole_module() -> None:
-    assert names(reached([Definition("cleanset.rules")])) == ["boxes", "constants", "far", "rules", "shares"]
+@pytest.mark.parametrize(
+    ("root", "plumbing", "expected"),
+    [
+        # not what its neighbors import, nor what only annotations name; at `errors` the walk stops
+        (("stage", "run"), ["errors"], "boxes constants handed_on helpers lazy rules shares stage"),
+        (("stage", "run"), [], "boxes constants errors far handed_on helpers lazy rules shares stage"),
+        (("stage", "other"), [], "stage unused"),
+        (("rules", ""), [], "boxes constants far rules shares"),
+    ],
+)
+def test_what_is_reached(root: tuple[str, str], plumbing: list[str], expected: str) -> None:
+    found = reached([Definition(f"cleanset.{root[0]}", root[1])], {f"cleanset.{each}" for each in plumbing})
+    assert names(found) == expected.split()
 
 
 @pytest.mark.parametrize(
