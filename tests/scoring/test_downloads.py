@@ -211,8 +211,7 @@ class TestWeb:
 
 
 def start(origin: Hub | Drive, path: Path, **options: object) -> "subprocess.Popen[bytes]":
-    words = (origin.repository, origin.file) if isinstance(origin, Hub) else (origin.id,)
-    return subprocess.Popen([sys.executable, "-c", PROGRAM, path, *words], **options)  # type: ignore[call-overload, no-any-return]
+    return subprocess.Popen([sys.executable, "-c", PROGRAM, path, *origin], **options)  # type: ignore[call-overload, no-any-return]
 
 
 @pytest.mark.parametrize("origin", [HUB, DRIVE], ids=["hub", "drive"])

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 import yaml
@@ -225,8 +225,7 @@ class Unchecked:
     remedy: str
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(NamedTuple):
     """One file of an out: its two places, and the MD5 that both should have."""
 
     out: Out
@@ -264,17 +263,11 @@ def examine(edition: Path, quick: bool) -> Findings:
     repaired = repair_locks(edition)
     if quick:
         return Findings(repaired, None, [], [], [])
-    cache = cache_folder(edition)
-    hashed, rotten, unchecked = rotten_files(edition, cache)
-    return Findings(repaired, hashed, rotten, unchecked, leftovers(edition))
-
-
-def cache_folder(edition: Path) -> Path:
-    """The folder of DVC's cache."""
     from dvc.config import Config
 
     folder = Config(dvc_dir=str(edition / ".dvc"))["cache"].get("dir")
-    return Path(folder) if folder else edition / ".dvc" / "cache"
+    cache = Path(folder) if folder else edition / ".dvc" / "cache"
+    return Findings(repaired, *rotten_files(edition, cache), leftovers(edition))
 
 
 def leftovers(edition: Path) -> list[Path]:
@@ -319,9 +312,10 @@ def rotten_files(edition: Path, cache: Path) -> tuple[int, list[Rotten], list[Un
         for path, digest in sorted(wrong_lists.items())
     ]
     for path, file in sorted({file.in_cache: file for file in files if file.in_cache in wrong}.items()):
-        is_good_here = file.in_workspace.is_file() and file.in_workspace not in wrong
-        repair = _from_workspace if is_good_here else _from_elsewhere
-        found.append(Rotten(path, wrong[path], file.md5, repair(edition, path, file.out)))
+        repair = _from_elsewhere(edition, path, file.out)
+        if file.in_workspace.is_file() and file.in_workspace not in wrong:
+            repair = f"rm -f {os.path.relpath(path, edition)} && dvc commit -f {file.out.stage}"
+        found.append(Rotten(path, wrong[path], file.md5, repair))
     for path, file in sorted({file.in_workspace: file for file in files if file.in_workspace in wrong}.items()):
         out = os.path.relpath(file.out.path, edition)
         is_restorable = file.out.is_cached and file.in_cache.is_file()
@@ -371,10 +365,6 @@ def _files(out: Out, cache: Path, unreadable: Collection[Path]) -> Iterator[_Fil
     elif path.is_file() and path not in unreadable:
         for entry in json.loads(path.read_bytes()):
             yield _File(out, entry["md5"], cache / object_path(entry["md5"]), out.path / entry["relpath"])
-
-
-def _from_workspace(edition: Path, path: Path, out: Out) -> str:
-    return f"rm -f {os.path.relpath(path, edition)} && dvc commit -f {out.stage}"
 
 
 def _from_elsewhere(edition: Path, path: Path, out: Out) -> str:

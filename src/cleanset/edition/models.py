@@ -10,9 +10,8 @@ The models of an edition: their entries in params.yaml, and their files in the d
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -31,8 +30,7 @@ CORRECT = "correct it, or git checkout it"
 _IMAGE_ID = re.compile(r"ILSVRC2012_val_[0-9]{8}")
 
 
-@dataclass(frozen=True, slots=True)
-class BeyondImage:
+class BeyondImage(NamedTuple):
     """An image from beyond a list; `where`: file and line."""
 
     where: str
@@ -176,13 +174,12 @@ def with_lists(models: Models, edition: Path) -> dict[str, Model]:
 
     Raises CleansetError for a file that is missing or has no list of the model.
     """
-    return {role: _with_list(role, model, edition) if model.is_list else model for role, model in models.items()}
-
-
-def _with_list(role: str, model: Model, edition: Path) -> Model:
-    digests = list_digests(Path(), role, model)
-    relative = Path(os.path.relpath(Path(str(model.file)).resolve(), edition.resolve())).as_posix()
-    return model.model_copy(update={"file": relative, **digests})
+    found = dict(models)
+    for role, model in models.items():
+        if model.is_list:
+            relative = Path(os.path.relpath(Path(str(model.file)).resolve(), edition.resolve())).as_posix()
+            found[role] = model.model_copy(update={"file": relative, **list_digests(Path(), role, model)})
+    return found
 
 
 def change_models(edition: Path, new: Models, removed: Collection[str]) -> None:
@@ -243,7 +240,7 @@ def with_models(text: str, models: Models) -> str:
     }
     published = (content.get("count") or {}).get("published_top1") or {}
     for role, model in before.items():
-        if role not in models or _name(models[role]) != _name(model):
+        if role not in models or models[role].address != model.address:
             published.pop(role, None)
     # a new role or model may be one that params.yaml cannot have
     checked_params(content, "params.yaml")
@@ -284,10 +281,6 @@ def _comments(text: str) -> list[tuple[str, str]]:
             found += [(each, "" if len(each) - len(each.lstrip()) > column else name) for each in waiting]
             waiting = []
     return found
-
-
-def _name(model: Model) -> tuple[object, ...]:
-    return model.source, model.name, model.threat_model, model.file
 
 
 def _entry(model: Model, before: Mapping[str, object] | None) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 import datetime
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -69,6 +70,11 @@ class Model(Section):
     def is_list(self) -> bool:
         """Whether the model is a published list, which has no network."""
         return self.source == "lists"
+
+    @property
+    def address(self) -> tuple[object, ...]:
+        """Where the model is found: other models have other addresses."""
+        return self.source, self.name, self.threat_model, self.file
 
     @property
     def is_pinned(self) -> bool:
@@ -239,13 +245,11 @@ class Export(Section):
     @field_validator("date")
     @classmethod
     def _iso_date(cls, date: str) -> str:
-        if date:
-            try:
-                known = datetime.date.fromisoformat(date).isoformat() == date
-            except ValueError:
-                known = False
-            if not known:
-                raise ValueError(f'{shown(date)}; expected a day like "2026-01-31", or nothing')
+        known = not date
+        with suppress(ValueError):
+            known = known or datetime.date.fromisoformat(date).isoformat() == date
+        if not known:
+            raise ValueError(f'{shown(date)}; expected a day like "2026-01-31", or nothing')
         return date
 
 
@@ -298,7 +302,8 @@ class Params(Section):
         if not isinstance(content, dict):
             return content
         completed = dict(content)
-        for section, keys in _of_protocol(content).items():
+        protocol = content.get("protocol", "as_written")
+        for section, keys in next((keys for name, keys in PROTOCOLS.items() if name == protocol), {}).items():
             if isinstance(content.get(section, {}), dict):
                 completed[section] = keys | content.get(section, {})
         return completed
@@ -315,22 +320,17 @@ class Params(Section):
     @model_validator(mode="after")
     def _answerable_by_lists(self) -> Self:
         """A list has the images of a class that its model is surest of, and no prediction of anything else."""
-        needs = (
-            ("review.wrong_after_crop", self.review.wrong_after_crop, "reject", "accept", "predictions of crops"),
-            (
-                "select.pool",
-                self.select.pool,
-                "ensemble",
-                "model",
-                "the other images that its model classifies correctly",
-            ),
-            ("count.accuracy", self.count.accuracy, True, "false", "predictions of all images"),
-        )
+        needs = {
+            "review.wrong_after_crop": ("reject", "accept", "predictions of crops"),
+            "select.pool": ("ensemble", "model", "the other images that its model classifies correctly"),
+            "count.accuracy": (True, "false", "predictions of all images"),
+        }
         for role in (role for role, model in self.models.items() if model.is_list):
-            for key, found, refused, expected, lacking in needs:
-                if found == refused:
+            for key, (refused, expected, lacking) in needs.items():
+                section, _, name = key.partition(".")
+                if getattr(getattr(self, section), name) == refused:
                     raise ValueError(
-                        f"{key}: {str(found).lower()}, but models.{role} is a published list, which lacks {lacking}; "
+                        f"{key}: {str(refused).lower()}, but models.{role} is a published list, which lacks {lacking}; "
                         f"expected {expected}"
                     )
         return self
@@ -377,10 +377,6 @@ def has_no_network(role: str, model: Model) -> str:
         f"{role}: a published list ({model.name} in {model.file}), which has no network to run; expected a model from "
         "timm, torchvision or robustbench"
     )
-
-
-def _of_protocol(content: dict[object, object]) -> dict[str, dict[str, object]]:
-    return next((PROTOCOLS[name] for name in PROTOCOLS if name == content.get("protocol", "as_written")), {})
 
 
 def _listed(roles: Iterable[str]) -> str:

@@ -108,20 +108,16 @@ def check_params_named(edition: Edition) -> None:
     missing: dict[str, str] = {}  # the first stage that needs it, by key
     for stage, key in params_named(pipeline, edition.dvc_yaml):
         keys = [key.replace(_ROLE, role) for role in _table(content, "models")] if _ROLE in key else [key]
-        for key in keys:
-            if not _has(content, key):
-                missing.setdefault(key, stage)
+        missing = dict.fromkeys((each for each in keys if not _has(content, each)), stage) | missing
     # a section is there as soon as one of its keys is
-    missing = {
-        key: stage for key, stage in missing.items() if not any(other.startswith(f"{key}.") for other in missing)
-    }
-    if missing:
-        stages = list(dict.fromkeys(missing.values()))
-        named = f"stage {join_names(stages)} of {edition.dvc_yaml} names: add it"
-        if len(missing) > 1:
-            named = f"stages of {edition.dvc_yaml} name ({join_names(stages)}): add them"
+    needed = {key: stage for key, stage in missing.items() if not any(other.startswith(f"{key}.") for other in missing)}
+    if needed:
+        stages = join_names(dict.fromkeys(needed.values()))
+        named = f"stage {stages} of {edition.dvc_yaml} names: add it"
+        if len(needed) > 1:
+            named = f"stages of {edition.dvc_yaml} name ({stages}): add them"
         raise CleansetError(
-            f"{edition.params_yaml}: no {join_names(missing)}, which {named}, as in imagenet/params.yaml"
+            f"{edition.params_yaml}: no {join_names(needed)}, which {named}, as in imagenet/params.yaml"
         )
 
 
@@ -234,7 +230,7 @@ def check_versions(edition: Edition, root: str, stage: str, libraries: Iterable[
     wanted = DECISIVE[stage] if libraries is None else tuple(libraries)
     locked = locked_versions(read_text(lock, "expected what make lock writes"), wanted)
     for name in wanted:
-        found = _installed(name)
+        found = installed_version(name)
         if name in locked and found != locked[name]:
             raise CleansetError(_difference(name, found, locked[name], lock, stage))
 
@@ -257,8 +253,8 @@ def locked_versions(text: str, names: Iterable[str]) -> dict[str, str]:
     return versions
 
 
-def _installed(name: str) -> str | None:
-    """The installed version without its local part: 2.11.0 for 2.11.0+cpu."""
+def installed_version(name: str) -> str | None:
+    """The installed version of a library without its local part, 2.11.0 for 2.11.0+cpu; None if it is missing."""
     try:
         return version(name).partition("+")[0]
     except PackageNotFoundError:

@@ -10,7 +10,6 @@ import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import timm
 import torch
@@ -79,17 +78,15 @@ def _is_table(content: object) -> bool:
 
 def unusable_kind(tensor: Tensor) -> str | None:
     """The reason why a tensor has no values to compute with, such as a sparse tensor; None for an ordinary one."""
-    if nn.parameter.is_lazy(tensor):
+    if nn.parameter.is_lazy(tensor):  # which has no layout to ask for
         return "a parameter without values yet"
-    for kind, is_so in (
-        ("a nested tensor", tensor.is_nested),
-        ("a meta tensor, which has no values", tensor.is_meta),
-        ("a quantized tensor", tensor.is_quantized),
-        ("a sparse tensor", tensor.layout is not torch.strided),
-    ):
-        if is_so:
-            return kind
-    return None
+    kinds = {
+        "a nested tensor": tensor.is_nested,
+        "a meta tensor, which has no values": tensor.is_meta,
+        "a quantized tensor": tensor.is_quantized,
+        "a sparse tensor": tensor.layout is not torch.strided,
+    }
+    return next((kind for kind, is_so in kinds.items() if is_so), None)
 
 
 _CONSTANTS = ("normalize.mean", "normalize.std")
@@ -174,25 +171,16 @@ def _bare(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return list(_forms(tensors))[-1]
 
 
-class _Differences(NamedTuple):
-    """Keys in which tensors differ from those of a network."""
-
-    missing: list[str]
-    unexpected: list[str]
-    shape_mismatch: list[str]
-    type_mismatch: list[str]
-
-
-def _differences(network: nn.Module, tensors: dict[str, Tensor]) -> _Differences:
-    """The differences between tensors and those of a network: types differ where only one of two is floating point."""
+def _differences(network: nn.Module, tensors: dict[str, Tensor]) -> dict[str, list[str]]:
+    """The keys in which tensors differ from a network's, by kind; types differ where one of two is floating point."""
     wanted = network.state_dict()
     both = sorted(set(wanted) & set(tensors))
-    return _Differences(
-        missing=[key for key in sorted(set(wanted) - set(tensors)) if not key.endswith(_COUNTER)],
-        unexpected=sorted(set(tensors) - set(wanted)),
-        shape_mismatch=[key for key in both if wanted[key].shape != tensors[key].shape],
-        type_mismatch=[key for key in both if not _same_type(key, wanted[key], tensors[key])],
-    )
+    return {
+        "missing keys": [key for key in sorted(set(wanted) - set(tensors)) if not key.endswith(_COUNTER)],
+        "unexpected keys": sorted(set(tensors) - set(wanted)),
+        "shape mismatch": [key for key in both if wanted[key].shape != tensors[key].shape],
+        "type mismatch": [key for key in both if not _same_type(key, wanted[key], tensors[key])],
+    }
 
 
 def _same_type(key: str, wanted: Tensor, found: Tensor) -> bool:
@@ -202,7 +190,7 @@ def _same_type(key: str, wanted: Tensor, found: Tensor) -> bool:
 
 
 def _fits(network: nn.Module, tensors: dict[str, Tensor]) -> bool:
-    return not any(_differences(network, tensors))
+    return not any(_differences(network, tensors).values())
 
 
 def _load(network: nn.Module, tensors: dict[str, Tensor]) -> bool:
@@ -242,15 +230,11 @@ def _described_differences(network: nn.Module, tensors: dict[str, Tensor]) -> st
     """The differences between a checkpoint and the model, for people."""
     tensors = _bare(tensors)
     part = network if any(key in tensors for key in _CONSTANTS) else _inner(network)
-    found = _differences(part, tensors)
 
     def listed(keys: list[str]) -> str:
         shown = [cut(key, MAX_NAME) for key in keys[:MAX_KEYS]]
         more = f" and {len(keys) - MAX_KEYS} more" if len(keys) > MAX_KEYS else ""
         return f"{shown}{more}" if keys else "none"
 
-    return (
-        f"missing keys {listed(found.missing)}, unexpected keys {listed(found.unexpected)}, shape mismatch "
-        f"{listed(found.shape_mismatch)}, type mismatch {listed(found.type_mismatch)}; "
-        "expected the weights of exactly this model"
-    )
+    found = ", ".join(f"{kind} {listed(keys)}" for kind, keys in _differences(part, tensors).items())
+    return f"{found}; expected the weights of exactly this model"

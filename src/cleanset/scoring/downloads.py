@@ -13,10 +13,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 MAX_ATTEMPTS = 3
 """Maximum number of attempts at a broken download; huggingface_hub also resumes on its own."""
@@ -24,8 +24,7 @@ STALL_SECONDS = 60
 """Time without a byte after which a download is given up; gdown has no timeout of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hub:
+class Hub(NamedTuple):
     """A file in a repository of the Hugging Face hub."""
 
     repository: str
@@ -37,8 +36,7 @@ class Hub:
         return f"https://huggingface.co/{self.repository}/resolve/main/{self.file}"
 
 
-@dataclass(frozen=True, slots=True)
-class Drive:
+class Drive(NamedTuple):
     """A file on Google Drive."""
 
     id: str
@@ -49,12 +47,11 @@ class Drive:
         return f"https://drive.google.com/uc?id={self.id}"
 
 
-@dataclass(frozen=True, slots=True)
-class Web:
-    """A file at an address; `digest`: how its SHA-256 begins, where that is known."""
+class Web(NamedTuple):
+    """A file at an address; `digest`: how its SHA-256 begins, empty where that is not known."""
 
     url: str
-    digest: str | None = None
+    digest: str = ""
 
 
 Origin = Hub | Drive | Web
@@ -108,34 +105,16 @@ def _alone_in(folder: Path) -> Iterator[None]:
 
 def _run(origin: Origin, path: Path) -> None:
     """Download to `path` in a process whose home is the folder of `path`. Raises ValueError if it fails."""
-    kind, *words = _words(origin)
-    home = str(path.parent)
-    environment = os.environ | {
-        "HOME": home,
-        "XDG_CACHE_HOME": home,
-        "HF_HOME": home,
-        "HF_HUB_CACHE": home,
-        "HF_XET_CACHE": home,
-        "HF_HUB_DISABLE_XET": "1",  # Xet bypasses proxies and HF_ENDPOINT
-        "HF_HUB_DISABLE_TELEMETRY": "1",
-        "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
-    }
+    switches = ("HF_HUB_DISABLE_XET", "HF_HUB_DISABLE_TELEMETRY", "HF_HUB_DISABLE_IMPLICIT_TOKEN")
+    folders = ("HOME", "XDG_CACHE_HOME", "HF_HOME", "HF_HUB_CACHE", "HF_XET_CACHE")
+    # Xet bypasses proxies and HF_ENDPOINT
+    environment = os.environ | dict.fromkeys(folders, str(path.parent)) | dict.fromkeys(switches, "1")
     # -P: modules in the current folder are not imported
-    command = [sys.executable, "-P", "-m", "cleanset.scoring.downloads", str(STALL_SECONDS), kind, *words, str(path)]
+    module = [sys.executable, "-P", "-m", "cleanset.scoring.downloads"]
+    command = [*module, str(STALL_SECONDS), type(origin).__name__, *origin, str(path)]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
         raise ValueError(done.stdout.strip() or f"the download ended with code {done.returncode}")
-
-
-def _words(origin: Origin) -> tuple[str, ...]:
-    """The origin as arguments of the process."""
-    match origin:
-        case Hub():
-            return "hub", origin.repository, origin.file
-        case Drive():
-            return "drive", origin.id
-        case Web():
-            return "web", origin.url, origin.digest or ""
 
 
 def _from_web(url: str, digest: str, path: Path) -> None:
@@ -196,18 +175,18 @@ def _give_up_when_stalled(folder: Path, seconds: float) -> None:
 def _main(stalled: str, kind: str, *words: str) -> None:
     """Download in this process; print the reason and exit with 1 if that fails."""
     path = Path(words[-1])
+    fetchers: dict[str, Callable[..., None]] = {"Hub": _from_hub, "Web": _from_web, "Drive": _from_drive}
     threading.Thread(target=_give_up_when_stalled, args=(path.parent, float(stalled)), daemon=True).start()
+    import httpx
+
+    # the connection broke, so that another attempt may succeed; a server that refuses would refuse again
+    passing = (ConnectionError, TimeoutError, httpx.TransportError)
     for attempt in range(MAX_ATTEMPTS):
         try:
-            if kind == "hub":
-                _from_hub(words[0], words[1], path)
-            elif kind == "web":
-                _from_web(words[0], words[1], path)
-            else:
-                _from_drive(words[0], path)
+            fetchers[kind](*words[:-1], path)
             return
         except Exception as error:  # huggingface_hub, httpx and gdown raise their own
-            if not _may_pass(error) or attempt == MAX_ATTEMPTS - 1:
+            if not isinstance(error, passing) or attempt == MAX_ATTEMPTS - 1:
                 print(_reason(error))
                 sys.exit(1)
 
@@ -216,13 +195,6 @@ def _reason(error: Exception) -> str:
     text = " ".join(str(error).split())
     text = text.removeprefix("Failed to retrieve file url: ").split(" You may still be able to", 1)[0]  # gdown's
     return f"{type(error).__name__}: {text if len(text) <= 300 else f'{text[:300]}…'}"
-
-
-def _may_pass(error: Exception) -> bool:
-    """Whether the connection broke, so that another attempt may succeed, rather than the server refused."""
-    import httpx
-
-    return isinstance(error, (ConnectionError, TimeoutError, httpx.TransportError))
 
 
 if __name__ == "__main__":

@@ -69,6 +69,10 @@ def _member(edition: Edition, role: str, model: Model) -> EnsembleModel:
         state = "not weights"
     elif model.sha256 not in (None, found):
         state = "other bytes"
+    scored = None
+    if edition.scored_with(role).is_file():
+        record = read_record(edition.scored_with(role))
+        scored = record.list_sha256 if isinstance(record, ListRecord) else record.weights_sha256
     return EnsembleModel(
         role,
         model.source,
@@ -78,23 +82,15 @@ def _member(edition: Edition, role: str, model: Model) -> EnsembleModel:
         relative.as_posix(),
         found,
         model.sha256,
-        _scored_sha256(edition, role),
+        scored,
         state,
     )
 
 
 def _is_pinned_list(edition: Edition, model: Model) -> bool:
     """Whether every file of a list is there and has its SHA-256, where params.yaml has one."""
-    files = {key: path for key, path in list_files(edition.folder, model).items() if getattr(model, key) is not None}
-    return all(path.is_file() and sha256_of(path) == getattr(model, key) for key, path in files.items())
-
-
-def _scored_sha256(edition: Edition, role: str) -> str | None:
-    path = edition.scored_with(role)
-    if not path.is_file():
-        return None
-    record = read_record(path)
-    return record.list_sha256 if isinstance(record, ListRecord) else record.weights_sha256
+    files = {path: getattr(model, key) for key, path in list_files(edition.folder, model).items()}
+    return all(path.is_file() and sha256_of(path) == digest for path, digest in files.items() if digest is not None)
 
 
 def as_json(listed: list[EnsembleModel], others: Sequence[dict[str, Any]] = ()) -> str:
@@ -134,18 +130,17 @@ def pin(edition: Edition) -> list[str]:
 
     Missing weights are downloaded first. From then on other bytes are refused.
     """
-    unpinned = {role: model for role, model in read_params(edition.folder).models.items() if not model.is_pinned}
-    digests = {role: _digests(edition, role, model) for role, model in unpinned.items()}
+    folder = edition.folder
+    digests = {
+        role: list_digests(folder, role, model)
+        if model.is_list
+        else {"sha256": sha256_of(weights_at_hand(model, folder))}
+        for role, model in read_params(folder).models.items()
+        if not model.is_pinned
+    }
     if digests:
-        pin_models(edition.folder, digests)
+        pin_models(folder, digests)
     return list(digests)
-
-
-def _digests(edition: Edition, role: str, model: Model) -> dict[str, str]:
-    """The SHA-256 of a model's weights or list, by key of params.yaml."""
-    if model.is_list:
-        return list_digests(edition.folder, role, model)
-    return {"sha256": sha256_of(weights_at_hand(model, edition.folder))}
 
 
 def change(edition: Edition, add: list[str], weights: Path | None, remove: list[str]) -> list[str]:

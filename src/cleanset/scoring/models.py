@@ -58,16 +58,6 @@ def published_weights(name: str) -> Any:
     return entries[weights]
 
 
-def preprocessing_of_weights(name: str) -> ResizeAndCrop:
-    """The preprocessing that torchvision publishes for NAME.WEIGHTS. Raises CleansetError as `published_weights`."""
-    transforms = published_weights(name).transforms()
-    (size,), (resize,) = transforms.crop_size, transforms.resize_size
-    try:
-        return torchvision_preprocessing(resize, size, transforms.interpolation.value)
-    except ValueError as error:
-        raise CleansetError(f"{name}: {error}") from None
-
-
 def normalisation_of(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and standard deviation of each channel. Raises CleansetError as `published_weights` does."""
     transforms = published_weights(name).transforms()
@@ -87,13 +77,6 @@ def network_of(name: str) -> nn.Module:
         options = {"transform_input": True, "init_weights": False}
     network: nn.Module = models.get_model(architecture, weights=None, **options)
     return network
-
-
-def address_of(name: str) -> tuple[str, str | None]:
-    """Where torchvision keeps the weights, and how their SHA-256 begins, which is in the name of the file."""
-    url = str(published_weights(name).url)
-    digest = _URL_DIGEST.search(url)
-    return url, digest[1] if digest else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +128,6 @@ def preprocessing_of(model: Model) -> ResizeAndCrop:
 
     Raises CleansetError if timm, torchvision or RobustBench has no such model, or none that can be used here.
     """
-    if model.source == "torchvision":
-        return preprocessing_of_weights(model.name)
     if model.source == "robustbench":
         entry = _robustbench_entry(model)
         if entry.get("preprocessing") != RES256CROP224.name:
@@ -154,8 +135,12 @@ def preprocessing_of(model: Model) -> ResizeAndCrop:
                 f"{model.name}: preprocessing {entry.get('preprocessing')}; expected {RES256CROP224.name}"
             )
         return RES256CROP224
-    config: dict[str, Any] = timm.data.resolve_data_config({}, pretrained_cfg=_timm_config(model).to_dict())
     try:
+        if model.source == "torchvision":
+            transforms = published_weights(model.name).transforms()
+            (size,), (resize,) = transforms.crop_size, transforms.resize_size
+            return torchvision_preprocessing(resize, size, transforms.interpolation.value)
+        config: dict[str, Any] = timm.data.resolve_data_config({}, pretrained_cfg=_timm_config(model).to_dict())
         return timm_preprocessing(
             config["input_size"][-1], config["crop_pct"], config["interpolation"], config["crop_mode"]
         )
@@ -217,7 +202,9 @@ def _download(model: Model, path: Path) -> None:
 def _origin(model: Model) -> Hub | Drive | Web | None:
     """Where a zoo keeps a model's weights; None if it names no address."""
     if model.source == "torchvision":
-        return Web(*address_of(model.name))
+        url = str(published_weights(model.name).url)
+        digest = _URL_DIGEST.search(url)
+        return Web(url, digest[1] if digest else "")
     if model.source == "robustbench":
         return Drive(_robustbench_entry(model)["gdrive_id"])
     config = _timm_config(model)
@@ -243,13 +230,8 @@ def _network(model: Model) -> nn.Module:
     if model.source == "robustbench":
         network: nn.Module = _robustbench_entry(model)["model"]()
         return network
-    if model.source == "timm":
-        return _timm_network(model)
-    return nn.Sequential(Normalise(*normalisation_of(model.name)), network_of(model.name))
-
-
-def _timm_network(model: Model) -> nn.Module:
-    """timm's network behind its normalisation."""
+    if model.source == "torchvision":
+        return nn.Sequential(Normalise(*normalisation_of(model.name)), network_of(model.name))
     config = _timm_config(model)
     return nn.Sequential(Normalise(config.mean, config.std), timm.create_model(model.name, pretrained=False))
 

@@ -4,26 +4,22 @@ import json
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from cleanset.edition.params import Precision
 from cleanset.files import read_text, write_text
 from cleanset.images.preprocessing import ResizeAndCrop
 from cleanset.parsing import parse_json
 from cleanset.scoring.comparison import Distance
-from cleanset.validation import parse_record
-
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+from cleanset.validation import Sha256, parse_record
 
 
-class ScoreRecord(BaseModel):
+class ScoreRecord(BaseModel, extra="forbid", frozen=True):
     """A record of what scores were computed with; nothing in it depends on the machine.
 
     `code` names the version of the code that turns an image into scores (a SHA-256 of its source files in records of
     cleanset 0.1). `against_float64` is None for precision float64. `versions` are those of the libraries that compute.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     role: str
     source: str
@@ -38,14 +34,12 @@ class ScoreRecord(BaseModel):
     code: str
 
 
-class ListRecord(BaseModel):
+class ListRecord(BaseModel, extra="forbid", frozen=True):
     """A record of a published list in place of scores: nothing was computed, and no crop has a prediction.
 
     `list_sha256` is that of the file with the list of the model `name`; `listed` counts its images. `beyond`: the ids
     of the images that people took from beyond it, from a file with `beyond_sha256`; their confidence is not known.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     role: str
     source: Literal["lists"]

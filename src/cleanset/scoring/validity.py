@@ -8,12 +8,11 @@ That none was forgotten is shown by building the sample from nothing (tests/proj
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cleanset.edition.pipeline import COMPUTING
+from cleanset.edition.pipeline import COMPUTING, installed_version
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, sha256
 from cleanset.parsing import parse_json
@@ -83,13 +82,7 @@ def library_versions(libraries: Iterable[str] = COMPUTING) -> dict[str, str]:
 
     Those that are not installed are left out: RobustBench, for example, is needed by its own models alone.
     """
-    found = {}
-    for name in libraries:
-        try:
-            found[name] = version(name).partition("+")[0]
-        except PackageNotFoundError:
-            continue
-    return found
+    return {name: found for name in libraries if (found := installed_version(name)) is not None}
 
 
 def below_float64(settings: "Settings") -> dict[str, Any]:
