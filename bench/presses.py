@@ -17,7 +17,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar, Protocol
@@ -348,13 +348,13 @@ class OnServer:
             self._box = simulation.BOX
             return
         modifier, _, name = key.rpartition("+")
-        card, screen = None, Screen(self._tab.wnid, dict.fromkeys(ids, 0.0))
+        card, screen = None, Screen(wnid=self._tab.wnid, seconds=dict.fromkeys(ids, 0.0))
         if name.startswith(("Digit", "Click")):
             place = int(name[5:]) - 1
-            key, card, screen = "guess", ids[place], replace(screen, reason=self._cards[place].likeliest)
+            key, card, screen = "guess", ids[place], screen.model_copy(update={"reason": self._cards[place].likeliest})
             key = key if modifier else "focus"
         elif modifier:
-            key, screen = "reason", replace(screen, reason=name[-1].lower())
+            key, screen = "reason", screen.model_copy(update={"reason": name[-1].lower()})
         self._tab.press(key, ids, self._box, card, screen)
         if key == "Enter":
             self._box = None

@@ -1,17 +1,23 @@
-"""Serving a local page: binding an address, the guard, the announcement, and NiceGUI's set-up."""
+"""Serving a local page: address, guard, announcement and NiceGUI's set-up; a tab and the keys from there."""
 
+import asyncio
 import secrets
 import socket
 import threading
 import webbrowser
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, ClassVar
 from zlib import crc32
 
 import uvicorn
 from fastapi import FastAPI
-from nicegui import ui
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from nicegui import events, ui
+from pydantic import BaseModel, ConfigDict, ValidationError
+from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
 from cleanset.errors import CleansetError
@@ -31,6 +37,11 @@ FIRST_PORT, PORTS = 20_000, 10_000
 ANY_HOST = ("0.0.0.0", "::")
 _ELSEWHERE = ("192.0.2.1", "2001:db8::1")
 """Documentation addresses (RFC 5737, 3849), to ask the system for its outward address; nothing is sent."""
+
+
+# the address of an image changes with its bytes or with the server, so that no browser has to ask again
+KEPT = {"Cache-Control": "private, max-age=86400, immutable"}
+FRESH = {"Cache-Control": "no-store"}
 
 
 def usual_port(folder: Path, name: str) -> int:
@@ -64,6 +75,88 @@ def run_page(
     server = AnnouncingServer(config, announcement.format(address(host, port, token)), here if browser else None)
     with suppress(KeyboardInterrupt):
         server.run(sockets=[bound])
+
+
+def new_application(**options: Any) -> FastAPI:
+    """An application without pages about itself."""
+    return FastAPI(docs_url=None, redoc_url=None, openapi_url=None, **options)
+
+
+def image_response(data: bytes, headers: dict[str, str]) -> Response:
+    """An image of `Photos`, PNG or JPEG."""
+    return Response(data, media_type="image/png" if data.startswith(b"\x89PNG") else "image/jpeg", headers=headers)
+
+
+def html_templates(package: str) -> Environment:
+    """The templates of a package, in which everything is escaped, and names are written as words."""
+    templates = Environment(
+        loader=PackageLoader(package), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    templates.filters["words"] = lambda name: name.replace("_", " ")
+    return templates
+
+
+class SentKey(BaseModel):
+    """A key as the browser sends it. `number`: counts those of a tab; `seen`: the images on the screen when pressed."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    key: str
+    number: int
+    seen: list[str]
+
+
+class KeyedTab(ABC):
+    """The elements in a browser that show one tab, and the keys that come from there.
+
+    `tab`: counts the keys answered in its attribute `pressed`. `lock` is held while the state behind it is used.
+    `SENT`: the kind of key; anything else is ignored.
+    """
+
+    SENT: ClassVar[type[SentKey]] = SentKey
+
+    def __init__(self, tab: Any, lock: asyncio.Lock) -> None:
+        self._tab, self._lock = tab, lock
+        # not sanitized here, because the templates escape everything
+        self._parts = {name: ui.html(html, sanitize=False).classes(name) for name, html in self.render().items()}
+        ui.on("key", self._answer)
+
+    @abstractmethod
+    def render(self) -> dict[str, str]:
+        """The HTML of each part of the tab, by the name of its element."""
+
+    @abstractmethod
+    def press(self, sent: Any) -> None:
+        """Carry out a key of the kind SENT."""
+
+    def show(self, parts: dict[str, str]) -> None:
+        """Show the tab as rendered."""
+        for name, html in parts.items():
+            self._parts[name].set_content(html)
+
+    async def do(self, what: Callable[[], None]) -> None:
+        """Run one action after another, outside of the event loop: writing waits for the disk, images must not."""
+
+        def done() -> dict[str, str]:
+            what()
+            return self.render()
+
+        async with self._lock:
+            self.show(await asyncio.to_thread(done))
+
+    async def _answer(self, event: events.GenericEventArguments) -> None:
+        """Answer a key once, however often it arrives: the browser sends it again until it is answered."""
+        try:
+            sent = self.SENT.model_validate(event.args)
+        except ValidationError:
+            return
+
+        def once() -> None:
+            if sent.number > self._tab.pressed:
+                self.press(sent)
+                self._tab.pressed = sent.number
+
+        await self.do(once)
 
 
 def serve_page(app: FastAPI, static: Path, title: str) -> None:

@@ -351,14 +351,14 @@ def test_a_crop_from_close_up_leads_back_to_the_cards(edition: Path, library: Li
 def test_a_guess_goes_on_as_any_verdict_and_its_reason_can_be_changed(edition: Path, library: Library) -> None:
     tab = tab_of(edition, library)
     first, second = tab.cursor.images()[:2]
-    tab.press("guess", [first, second], card=first, screen=Screen(tab.wnid, reason="border"))
+    tab.press("guess", [first, second], card=first, screen=Screen(wnid=tab.wnid, reason="border"))
     assert tab.cursor.focus == second
     for key, reason in (("k", "duplicate"), ("l", "blur")):
-        tab.press("reason", [first, second], screen=Screen(tab.wnid, reason=key))
+        tab.press("reason", [first, second], screen=Screen(wnid=tab.wnid, reason=key))
         assert reviews(edition) == {GOLDFISH: {first: {"verdict": "reject", "reason": reason}}}
     tab.press("ArrowRight", [])
     tab.press("ArrowLeft", [])
-    tab.press("reason", [first, second], screen=Screen(tab.wnid, reason="k"))
+    tab.press("reason", [first, second], screen=Screen(wnid=tab.wnid, reason="k"))
     assert set(reviews(edition)[GOLDFISH]) == {first, second}
 
 

@@ -29,7 +29,7 @@ def take_all(tab: Tab, seconds: dict[str, float] | None = None) -> str:
     """Press the key for all the rest; what the page says."""
     shown = tab.cursor.images()
     looked = dict.fromkeys(shown, LONG_ENOUGH) if seconds is None else seconds
-    tab.press("a", shown, screen=Screen(tab.wnid, looked, tab.pressed))
+    tab.press("a", shown, screen=Screen(wnid=tab.wnid, seconds=looked, answered=tab.pressed))
     assert tab.notice is not None
     render(tab)
     return tab.notice.text
@@ -53,7 +53,9 @@ def test_only_what_was_looked_at_for_long_enough_is_taken(edition: Path, library
 def test_cards_that_came_after_the_key_are_named_as_such(edition: Path, library: Library) -> None:
     tab = tab_of(edition, library)
     *before, last = tab.cursor.images()
-    tab.press("a", before, screen=Screen(tab.wnid, dict.fromkeys(before, LONG_ENOUGH), tab.pressed))
+    tab.press(
+        "a", before, screen=Screen(wnid=tab.wnid, seconds=dict.fromkeys(before, LONG_ENOUGH), answered=tab.pressed)
+    )
     assert tab.notice is not None
     assert tab.notice.text == (
         f"{len(before)} images are clean. Left: card {len(before) + 1}, shown only after the key was pressed: look, "
@@ -129,13 +131,13 @@ def test_a_key_of_the_class_before_decides_nothing_here(edition: Path, library: 
     tab.press("n", before)
     for key in ("c", "a", "guess", "reason"):
         shown = [*before, *tab.cursor.images()]
-        screen = Screen(GOLDFISH, dict.fromkeys(shown, 9.0), answered=0, reason="w")
+        screen = Screen(wnid=GOLDFISH, seconds=dict.fromkeys(shown, 9.0), answered=0, reason="w")
         tab.press(key, shown, card=tab.cursor.images()[0], screen=screen)
     assert tab.notice is not None
     assert "4 keys were pressed before the images were shown" in tab.notice.text
     assert reviews(edition) == {}
     tab.unread.counted_at -= READ_SECONDS
-    tab.press("ArrowRight", [], screen=Screen(tab.wnid, answered=tab.pressed))
+    tab.press("ArrowRight", [], screen=Screen(wnid=tab.wnid, answered=tab.pressed))
     assert tab.notice is None
 
 
@@ -147,7 +149,9 @@ def test_an_image_that_a_key_came_too_early_for_is_left(edition: Path, library: 
     wnid, (first, *others) = tab.wnid, tab.cursor.images()
 
     def press(key: str, seconds: float) -> None:
-        screen = Screen(wnid, dict.fromkeys([first, *others], 9.0), tab.pressed, "b", seconds)
+        screen = Screen(
+            wnid=wnid, seconds=dict.fromkeys([first, *others], 9.0), answered=tab.pressed, reason="b", shown=seconds
+        )
         tab.press(key, [first, *others], card=first, screen=screen)
 
     press(key, 0.3)
@@ -166,11 +170,16 @@ def test_the_reason_after_a_lost_rejection_rejects_no_other_image(edition: Path,
         take_all(tab)
     before, shown = reviews(edition), tab.cursor.images()
     for key, seconds in (("guess", 0.4), ("reason", 0.6)):
-        tab.press(key, shown, card=shown[1], screen=Screen(tab.wnid, {}, tab.pressed, "b", seconds))
+        tab.press(
+            key,
+            shown,
+            card=shown[1],
+            screen=Screen(wnid=tab.wnid, seconds={}, answered=tab.pressed, reason="b", shown=seconds),
+        )
     assert reviews(edition) == before
     assert tab.notice is not None
     assert "2 keys were pressed before the images were shown" in tab.notice.text
-    tab.press("reason", shown, screen=Screen(tab.wnid, {}, tab.pressed, "b", 0.8))
+    tab.press("reason", shown, screen=Screen(wnid=tab.wnid, seconds={}, answered=tab.pressed, reason="b", shown=0.8))
     assert reviews(edition)[tab.wnid] == {shown[0]: {"verdict": "reject", "reason": "border"}}
 
 
@@ -182,7 +191,13 @@ def test_a_key_pressed_twice_settles_one_class(edition: Path, library: Library, 
     before, shown = reviews(edition), tab.cursor.images()
 
     def press(seconds: float) -> None:
-        screen = Screen(tab.wnid, dict.fromkeys(shown, 9.0), tab.pressed, "border" if key == "guess" else "b", seconds)
+        screen = Screen(
+            wnid=tab.wnid,
+            seconds=dict.fromkeys(shown, 9.0),
+            answered=tab.pressed,
+            reason="border" if key == "guess" else "b",
+            shown=seconds,
+        )
         tab.press(key, shown, card=shown[0], screen=screen)
 
     press(0.49)
@@ -199,7 +214,7 @@ def test_one_verdict_at_once_after_the_reviewer_went_to_the_class(edition: Path,
     tab.press("n", [])
     render(tab)
     for key in ("a", "c"):
-        screen = Screen(tab.wnid, dict.fromkeys(tab.cursor.images(), 9.0), tab.pressed, shown=0.1)
+        screen = Screen(wnid=tab.wnid, seconds=dict.fromkeys(tab.cursor.images(), 9.0), answered=tab.pressed, shown=0.1)
         tab.press(key, tab.cursor.images(), screen=screen)
         assert len(reviews(edition)) == (key == "c")
 
@@ -218,11 +233,11 @@ def test_the_reason_of_the_last_exception_can_be_changed_after_its_class(edition
     while tab.cursor.class_index == class_index:
         shown = tab.cursor.images()
         last = tab.cursor.asked()[0]
-        tab.press("guess", shown, card=last, screen=Screen(tab.wnid, reason="border"))
+        tab.press("guess", shown, card=last, screen=Screen(wnid=tab.wnid, reason="border"))
         render(tab)
     assert tab.notice is not None
     assert "Rejected last: border; Shift and a reason's key changes it." in tab.notice.text
-    tab.press("reason", tab.cursor.images(), screen=Screen(tab.wnid, reason="k"))
+    tab.press("reason", tab.cursor.images(), screen=Screen(wnid=tab.wnid, reason="k"))
     assert reviews(edition)[GOLDFISH][last] == {"verdict": "reject", "reason": "duplicate"}
     assert tab.cursor.own() is None
 
@@ -247,7 +262,7 @@ def test_no_reason_is_offered_before_the_hints_are_known(edition: Path, library:
     first = tab.cursor.images()[0]
     assert {card.likeliest for card in cards(tab)} == {None}
     assert "<kbd>⇧1</kbd> …" in render(tab)["view"]
-    tab.press("guess", tab.cursor.images(), card=first, screen=Screen(tab.wnid))
+    tab.press("guess", tab.cursor.images(), card=first, screen=Screen(wnid=tab.wnid))
     assert tab.notice is not None
     own = tab.cursor.status.votes[tab.cursor.class_index, first]["ada"].review
     words = str(own.reason).replace("_", " ")

@@ -4,8 +4,9 @@ The notices of a tab, which stay until a key is pressed with them on the screen.
 """
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from pydantic import BaseModel, ConfigDict, Field
 
 REASON_KEYS = {
     "w": "watermark",
@@ -32,8 +33,7 @@ FILTERS = {"a": "all", "u": "unsettled", "b": "boxes", "s": "short", "c": "confl
 VERDICTS = {"c": "clean", "x": "crop", "r": "reject", "u": "unsure"}
 
 
-@dataclass(frozen=True, slots=True)
-class Screen:
+class Screen(BaseModel):
     """The screen when a key was pressed, beside the images on it; None: not known.
 
     `wnid`: the class. `seconds`: by image id, for how long the reviewer had an image before them, whole and wide
@@ -41,8 +41,10 @@ class Screen:
     `shown`: seconds since all images of the class were there.
     """
 
+    model_config = ConfigDict(frozen=True, strict=True)
+
     wnid: str | None = None
-    seconds: Mapping[str, float] = field(default_factory=dict)
+    seconds: dict[str, float] = Field(default_factory=dict)
     answered: int | None = None
     reason: str | None = None
     shown: float | None = None

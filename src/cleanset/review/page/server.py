@@ -4,13 +4,15 @@ The browser asks for an image by its image id, which is looked up: paths from a 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 from fastapi import FastAPI, Request
-from nicegui import events, ui
+from nicegui import ui
+from PIL.Image import Image
+from pydantic import BeforeValidator
 from starlette.responses import PlainTextResponse, Response
 
 from cleanset.dataset.ilsvrc import ClassName, class_indices, search_classes, wnids
@@ -22,7 +24,7 @@ from cleanset.review.gold import read_gold_key
 from cleanset.review.hints.background import BackgroundHints, usual_text_cache
 from cleanset.review.opinions import read_look_again, read_opinions
 from cleanset.review.page.gold_session import AuditSession, audit_library, with_golds
-from cleanset.review.page.keys import REASON_KEYS, Screen
+from cleanset.review.page.keys import Screen
 from cleanset.review.page.library import IndexedImage, Library, assigned_share, open_library, share_of
 from cleanset.review.page.session import CropScores, Session, StoredVotes
 from cleanset.review.page.tab import Tab
@@ -30,7 +32,17 @@ from cleanset.review.page.view import render
 from cleanset.review.store import MAX_NOTE, review_file, reviewer_folders
 from cleanset.validation import MAX_VALUE, shown
 from cleanset.web.images import CARD_PIXELS, as_the_model_sees, fault_text
-from cleanset.web.pages import run_page, serve_page, usual_port
+from cleanset.web.pages import (
+    FRESH,
+    KEPT,
+    KeyedTab,
+    SentKey,
+    image_response,
+    new_application,
+    run_page,
+    serve_page,
+    usual_port,
+)
 
 STATIC = Path(__file__).parent / "static"
 RESCAN_SECONDS = 5.0
@@ -41,10 +53,6 @@ RESCAN_CLASSES = 25
 
 TILE_PIXELS = 360
 """Longest side of an image among one's own last verdicts, and in the guidelines."""
-
-# the address of an image changes with its bytes (view.url_of), so that no browser has to ask again
-_KEPT = {"Cache-Control": "private, max-age=86400, immutable"}
-_FRESH = {"Cache-Control": "no-store"}
 
 
 def run(
@@ -119,7 +127,7 @@ def application(session: Session) -> FastAPI:
         task.cancel()
         session.hints.close()
 
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
+    app = new_application(lifespan=lifespan)
     serve_images(app, session.library)
     build(session, lock)
     serve_page(app, STATIC, "cleanset review")
@@ -140,28 +148,28 @@ async def _rescan(session: Session, lock: asyncio.Lock) -> None:
 
 
 def serve_images(app: FastAPI, library: Library) -> None:
-    """Add /image/card, /image/full, /crop and /seen to an application."""
+    """Add /image/<size>/<id>, /crop/<id> and /seen/<role>/<id> to an application."""
 
     @app.get("/image/{size}/{image_id}")
     def image(size: str, image_id: str) -> Response:
         longest = {"card": CARD_PIXELS, "tile": TILE_PIXELS, "full": None}
         if size not in longest:
             return _unknown("size", size, longest)
-        return _answer(library, image_id, lambda _: library.photos.encoded(image_id, longest[size]), _KEPT)
+        return _answer(library, image_id, lambda _: library.photos.encoded(image_id, longest[size]), KEPT)
 
     @app.get("/crop/{image_id}")
     def crop(image_id: str, box: str = "") -> Response:
-        return _answer(
-            library, image_id, lambda image: library.photos.cropped(image_id, _inside(box, image), lambda x: x), _FRESH
-        )
+        return part(image_id, box, lambda image: image)
 
     @app.get("/seen/{role}/{image_id}")
     def seen(role: str, image_id: str, box: str = "") -> Response:
         if role not in library.seen_by:
             return _unknown("model", role, library.seen_by)
-        see = as_the_model_sees(library.seen_by[role])
+        return part(image_id, box, as_the_model_sees(library.seen_by[role]))
+
+    def part(image_id: str, box: str, see: Callable[[Image], Image]) -> Response:
         return _answer(
-            library, image_id, lambda image: library.photos.cropped(image_id, _inside(box, image), see), _FRESH
+            library, image_id, lambda image: library.photos.cropped(image_id, _inside(box, image), see), FRESH
         )
 
 
@@ -172,12 +180,11 @@ def _answer(
     if image is None:
         return _unknown("image", image_id, ["the id of a candidate"])
     try:
-        data = encode(image)
+        return image_response(encode(image), headers)
     except _AddressError as error:
-        return PlainTextResponse(f"{image_id}: {error}\n", 400, _FRESH)
+        return PlainTextResponse(f"{image_id}: {error}\n", 400, FRESH)
     except (CleansetError, OSError, ValueError) as error:
-        return PlainTextResponse(f"{image_id}: {fault_text(error)}\n", 500, _FRESH)
-    return Response(data, media_type="image/png" if data.startswith(b"\x89PNG") else "image/jpeg", headers=headers)
+        return PlainTextResponse(f"{image_id}: {fault_text(error)}\n", 500, FRESH)
 
 
 class _AddressError(ValueError):
@@ -314,79 +321,6 @@ _HEAD = """
 """
 
 
-class TabElements:
-    """The elements in a browser that show one tab, and the keys that come from there."""
-
-    def __init__(self, session: Session, lock: asyncio.Lock, class_index: int | None) -> None:
-        self._lock, self._tab = lock, Tab(session)
-        self._tab.start(class_index)
-        # not sanitized here, because the templates escape everything
-        self._parts = {name: ui.html(sanitize=False).classes(name) for name in ("view", "overlay", "panel")}
-        ui.html(_NARROW, sanitize=False)
-        self._search = Search(list(session.library.names.values()), self._leave_search, session.state_in_words)
-        self._note = Note(self._leave_note)
-        self._show(render(self._tab))
-        ui.on("key", self._press)
-        ui.timer(REFRESH_SECONDS, self._refresh)
-
-    async def _press(self, event: events.GenericEventArguments) -> None:
-        """Answer a key once, however often it arrives: the browser sends it again until it is answered."""
-        sent = event.args if isinstance(event.args, dict) else {}
-        key, number, seen = sent.get("key"), sent.get("number"), sent.get("seen")
-        if not isinstance(key, str) or not isinstance(number, int) or not isinstance(seen, list):
-            return
-
-        def press() -> None:
-            if number > self._tab.pressed:
-                if self._tab.mode in ("search", "note"):
-                    self._leave_dialog(key, str(sent.get("text", "")))
-                else:
-                    shown = [str(each) for each in seen]
-                    self._tab.press(key, shown, _box(sent.get("box")), str(sent.get("card")), _screen(sent))
-                self._tab.pressed = number
-
-        await self._do(press)
-
-    def _leave_dialog(self, key: str, text: str) -> None:
-        """Accept the text typed in a dialog on Enter, discard it on Escape."""
-        if self._tab.mode == "note" and key in ("Enter", "Escape"):
-            self._tab.leave_note(text if key == "Enter" else None)
-        elif self._tab.mode == "search" and key == "Escape":
-            self._tab.leave_search(None)
-        elif self._tab.mode == "search" and key == "Enter":
-            # by the text that came with the key: the field may have changed since
-            chosen = self._search.chosen(text)
-            if chosen is not None:
-                self._tab.leave_search(chosen)
-
-    async def _leave_search(self, class_index: int | None) -> None:
-        await self._do(lambda: self._tab.leave_search(class_index))
-
-    async def _leave_note(self, text: str | None) -> None:
-        await self._do(lambda: self._tab.leave_note(text))
-
-    async def _refresh(self) -> None:
-        if self._tab.mode in ("class", "end", "zoom") or self._tab.is_proposal_awaited:
-            await self._do(self._tab.propose_box)
-
-    async def _do(self, what: Callable[[], None]) -> None:
-        """Run one action after another, outside of the event loop: writing waits for the disk, images must not."""
-
-        def done() -> dict[str, str]:
-            what()
-            return render(self._tab)
-
-        async with self._lock:
-            parts = await asyncio.to_thread(done)
-            self._show(parts)
-
-    def _show(self, parts: dict[str, str]) -> None:
-        for name, html in parts.items():
-            self._parts[name].set_content(html)
-        self._search.show(self._tab.mode == "search")
-        self._note.show(self._tab.note() if self._tab.mode == "note" else None)
-
-
 def _box(box: object) -> Box | None:
     """A crop box as the browser sends it; None for anything else."""
     try:
@@ -395,18 +329,64 @@ def _box(box: object) -> Box | None:
         return None
 
 
-def _screen(sent: Mapping[str, Any]) -> Screen:
-    """The screen as the browser describes it; anything else in its place counts as not known."""
-    wnid, answered, reason, shown = (sent.get(name) for name in ("wnid", "answered", "reason", "shown"))
-    given = sent.get("seconds")
-    seconds = given.items() if isinstance(given, dict) else ()
-    return Screen(
-        wnid if isinstance(wnid, str) else None,
-        {str(image_id): float(each) for image_id, each in seconds if isinstance(each, int | float)},
-        answered if isinstance(answered, int) else None,
-        reason if isinstance(reason, str) and reason in (*REASON_KEYS, *REASON_KEYS.values()) else None,
-        float(shown) if isinstance(shown, int | float) else None,
-    )
+class ReviewKey(SentKey, Screen):
+    """A key of a reviewer, with the box that is drawn, the card that it is about, and the text typed in a dialog."""
+
+    box: Annotated[Box | None, BeforeValidator(_box)] = None
+    card: str | None = None
+    text: str = ""
+
+
+class TabElements(KeyedTab):
+    """The elements in a browser that show one tab, and the keys that come from there."""
+
+    SENT = ReviewKey
+    _tab: Tab
+
+    def __init__(self, session: Session, lock: asyncio.Lock, class_index: int | None) -> None:
+        tab = Tab(session)
+        tab.start(class_index)
+        super().__init__(tab, lock)
+        ui.html(_NARROW, sanitize=False)
+        self._search = Search(list(session.library.names.values()), self._leave_search, session.state_in_words)
+        self._note = Note(self._leave_note)
+        self._show_dialogs()
+        ui.timer(REFRESH_SECONDS, self._refresh)
+
+    def render(self) -> dict[str, str]:
+        """View, overlay and panel."""
+        return render(self._tab)
+
+    def show(self, parts: dict[str, str]) -> None:
+        """Show the tab as rendered, and the dialog that is open."""
+        super().show(parts)
+        self._show_dialogs()
+
+    def press(self, sent: ReviewKey) -> None:
+        """Carry out a key. A dialog takes the text typed on Enter, and discards it on Escape."""
+        if self._tab.mode == "note" and sent.key in ("Enter", "Escape"):
+            self._tab.leave_note(sent.text if sent.key == "Enter" else None)
+        elif self._tab.mode == "search" and sent.key in ("Enter", "Escape"):
+            # by the text that came with the key: the field may have changed since
+            chosen = self._search.chosen(sent.text) if sent.key == "Enter" else None
+            if sent.key == "Escape" or chosen is not None:
+                self._tab.leave_search(chosen)
+        else:
+            self._tab.press(sent.key, sent.seen, sent.box, sent.card, sent)
+
+    async def _leave_search(self, class_index: int | None) -> None:
+        await self.do(lambda: self._tab.leave_search(class_index))
+
+    async def _leave_note(self, text: str | None) -> None:
+        await self.do(lambda: self._tab.leave_note(text))
+
+    async def _refresh(self) -> None:
+        if self._tab.mode in ("class", "end", "zoom") or self._tab.is_proposal_awaited:
+            await self.do(self._tab.propose_box)
+
+    def _show_dialogs(self) -> None:
+        self._search.show(self._tab.mode == "search")
+        self._note.show(self._tab.note() if self._tab.mode == "note" else None)
 
 
 def build(session: Session, lock: asyncio.Lock) -> None:

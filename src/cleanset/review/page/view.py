@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
 from cleanset.images.boxes import Crop
 from cleanset.review.opinions import Opinion
@@ -20,6 +20,7 @@ from cleanset.review.queue import Candidate
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
 from cleanset.selection.crop_check import is_misclassified
+from cleanset.web.pages import html_templates
 
 if TYPE_CHECKING:
     from cleanset.review.hints.hints import Hint
@@ -275,11 +276,7 @@ def _distinct_views(library: Library) -> list[tuple[str, str, int]]:
 
 @cache
 def _templates() -> Environment:
-    templates = Environment(
-        loader=PackageLoader("cleanset.review.page"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    templates.filters["words"] = lambda name: name.replace("_", " ")
+    templates = html_templates("cleanset.review.page")
     templates.filters["percent"] = lambda share: f"{100 * share:.1f} %"
     templates.filters["thousands"] = lambda number: f"{number:,}"
     return templates

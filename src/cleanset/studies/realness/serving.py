@@ -17,7 +17,7 @@ from cleanset.studies.realness.plan import TRIAL_COLUMNS
 from cleanset.studies.realness.planning import PAGE, PLAN, TRIALS
 from cleanset.studies.realness.ratings import ANSWER_COLUMNS
 from cleanset.validation import shown
-from cleanset.web.pages import run_page, usual_port
+from cleanset.web.pages import FRESH, new_application, run_page, usual_port
 
 ANSWERS = "answers"
 MAX_ANSWER_BYTES = 2_000_000
@@ -97,7 +97,7 @@ def run(plan: Path, host: str, port: int | None, browser: bool) -> None:
 
 def application(server: StudyServer) -> FastAPI:
     """The plan's page, which gives each visitor without a list the next one, and saves answers."""
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    app = new_application()
     page = server.plan / PAGE
 
     @app.get("/")
@@ -108,7 +108,7 @@ def application(server: StudyServer) -> FastAPI:
         if number is None:
             return PlainTextResponse("All lists are answered. Thank you.\n")
         # a browser that kept the redirect would give the next person the same list
-        return RedirectResponse(f"/?list={number}", status_code=303, headers={"Cache-Control": "no-store"})
+        return RedirectResponse(f"/?list={number}", status_code=303, headers=FRESH)
 
     @app.get("/lists.js")
     def lists() -> Response:

@@ -6,17 +6,29 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import FastAPI
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from nicegui import events, ui
+from jinja2 import Environment
+from nicegui import ui
+from pydantic import BeforeValidator
 from starlette.responses import PlainTextResponse, Response
 
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.judge_page.session import JudgeSession, JudgeTab, open_session
 from cleanset.studies.contest.judging import CONTAINS, MAX_COORDINATE, Point
-from cleanset.web.pages import run_page, serve_page, usual_port
+from cleanset.web.pages import (
+    FRESH,
+    KEPT,
+    KeyedTab,
+    SentKey,
+    html_templates,
+    image_response,
+    new_application,
+    run_page,
+    serve_page,
+    usual_port,
+)
 
 WORDS = {
     "definitely_yes": ("Definitely yes", "and no other judge will say no"),
@@ -84,10 +96,7 @@ def _ahead(session: JudgeSession) -> str:
 
 @cache
 def _templates() -> Environment:
-    templates = Environment(
-        loader=PackageLoader("cleanset.studies.contest.judge_page"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
+    templates = html_templates("cleanset.studies.contest.judge_page")
     templates.filters["words"] = lambda name: name.replace("_", " ").replace("-", " ")
     return templates
 
@@ -97,36 +106,6 @@ _HEAD = """
 <link rel="stylesheet" href="/static/judge.css">
 <script type="module" src="/static/judge.js"></script>
 """
-_KEPT = {"Cache-Control": "private, max-age=86400, immutable"}
-_FRESH = {"Cache-Control": "no-store"}
-
-
-class JudgeElements:
-    """The element in a browser that shows one tab and sends its keys."""
-
-    def __init__(self, session: JudgeSession, lock: asyncio.Lock) -> None:
-        self._lock, self._tab = lock, JudgeTab(session)
-        self._html = ui.html(render(self._tab), sanitize=False)
-        ui.on("key", self._press)
-
-    async def _press(self, event: events.GenericEventArguments) -> None:
-        """Answer a key once, however often it is sent: a browser without an answer sends it again."""
-        sent = event.args if isinstance(event.args, dict) else {}
-        key, number, seen = sent.get("key"), sent.get("number"), sent.get("seen")
-        if not isinstance(key, str) or not isinstance(number, int) or not isinstance(seen, list):
-            return
-
-        def press() -> str:
-            if number > self._tab.pressed:
-                self._tab.press(
-                    key, [str(each) for each in seen], _point(sent.get("point")), _number(sent.get("corner"))
-                )
-                self._tab.pressed = number
-            return render(self._tab)
-
-        async with self._lock:
-            # in a thread: saving waits for the disk, and the event loop also sends the images
-            self._html.set_content(await asyncio.to_thread(press))
 
 
 def _point(point: object) -> Point | None:
@@ -137,9 +116,25 @@ def _point(point: object) -> Point | None:
     return None
 
 
-def _number(corner: object) -> int | None:
-    """The number of a corner as the browser sends it; None for anything else."""
-    return corner if type(corner) is int else None
+class JudgeKey(SentKey):
+    """A key of a judge: `point` of the image and `corner` of the outline, where a corner is set or moved."""
+
+    point: Annotated[Point | None, BeforeValidator(_point)] = None
+    corner: int | None = None
+
+
+class JudgeElements(KeyedTab):
+    """The element in a browser that shows one tab and sends its keys."""
+
+    SENT = JudgeKey
+
+    def render(self) -> dict[str, str]:
+        """The whole page."""
+        return {"judging": render(self._tab)}
+
+    def press(self, sent: JudgeKey) -> None:
+        """Carry out a key."""
+        self._tab.press(sent.key, sent.seen, sent.point, sent.corner)
 
 
 def build(session: JudgeSession, lock: asyncio.Lock) -> None:
@@ -149,7 +144,7 @@ def build(session: JudgeSession, lock: asyncio.Lock) -> None:
     async def page() -> None:
         ui.add_head_html(_HEAD)
         async with lock:
-            JudgeElements(session, lock)
+            JudgeElements(JudgeTab(session), lock)
 
 
 def serve_images(app: FastAPI, session: JudgeSession) -> None:
@@ -165,8 +160,8 @@ def serve_images(app: FastAPI, session: JudgeSession) -> None:
         except (CleansetError, OSError, ValueError) as error:
             # for the terminal alone: a path might tell the judge where the image is from
             print(f"error: {error}", file=sys.stderr, flush=True)
-            return PlainTextResponse("the image cannot be shown\n", 500, _FRESH)
-        return Response(data, media_type="image/png" if data.startswith(b"\x89PNG") else "image/jpeg", headers=_KEPT)
+            return PlainTextResponse("the image cannot be shown\n", 500, FRESH)
+        return image_response(data, KEPT)
 
 
 def run(contest: Path, judge: str, on: datetime.date, host: str, port: int | None, browser: bool) -> None:
@@ -179,7 +174,7 @@ def run(contest: Path, judge: str, on: datetime.date, host: str, port: int | Non
 
 def application(session: JudgeSession) -> FastAPI:
     """Page, images and static files."""
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    app = new_application()
     serve_images(app, session)
     build(session, asyncio.Lock())
     serve_page(app, STATIC, "Judging images")
