@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -45,7 +46,12 @@ pytestmark = pytest.mark.slow
 NOWHERE = Edition(Path("nowhere"))
 SURE = math.exp(10) / (math.exp(10) + 999)
 """Softmax probability of a logit of 10 beside 999 of 0."""
+Measured = tuple[EvaluationSet, list[MeasuredModel]]
 ROLES = ("standard", "norm_robust", "corruption_robust")
+
+
+def measure(folder: Path | str, *models: str, edition: Edition = NOWHERE, **options: Any) -> Measured:
+    return run(edition, Wanted(str(folder), models, **options))
 
 
 def printed(images: EvaluationSet, rows: list[MeasuredModel], width: int = 80, most: int = 10) -> str:
@@ -102,35 +108,29 @@ def test_what_is_written(mine: str, folder: Path, tmp_path: Path) -> None:
 
 def test_the_comparability_card(mine: str, folder: Path, edition: Edition, tmp_path: Path) -> None:
     """The images and their pixels, whatever their names; the preprocessing by what it does."""
-    pixels = {(0, (255, 0, 0)), (1, (0, 0, 255)), (1, (0, 255, 0))}  # of COLOURS
-
-    def solid(colour: tuple[int, int, int]) -> str:
-        return sha256(bytes(colour) * 120)
-
-    images, rows = run(NOWHERE, Wanted(str(folder), [f"{mine}:colours", f"{mine}:named"], out=tmp_path / "out"))
-    card = card_of(images, rows)
-    assert card.pixels_sha256 == sha256("\n".join(sorted(f"{index} {solid(each)}" for index, each in pixels)).encode())
+    pixels = ((0, (255, 0, 0)), (1, (0, 0, 255)), (1, (0, 255, 0)))  # of COLOURS
+    lines = sorted(f"{index} {sha256(bytes(colour) * 120)}" for index, colour in pixels)
+    out = tmp_path / "out"
+    card = card_of(*measure(folder, f"{mine}:colours", f"{mine}:named", out=out))
+    assert card.pixels_sha256 == sha256("\n".join(lines).encode())
     assert card.images.manifest_sha256 is None
     colours, named = card.models.values()
     assert colours.weights_sha256 == named.weights_sha256
     assert colours.preprocessing_sha256 != named.preprocessing_sha256
-    stored = json.loads((tmp_path / "out" / RESULTS).read_text())["comparability"]
-    assert ComparabilityCard.from_json(stored) == card
+    assert ComparabilityCard.from_json(json.loads((out / RESULTS).read_text())["comparability"]) == card
     # the record of an earlier version
-    path = tmp_path / "out" / "mine_named.json"
-    record = json.loads(path.read_text())
-    path.write_text(json.dumps({key: record[key] for key in record if key not in ("pixels_sha256",)}))
-    again = run(NOWHERE, Wanted(str(folder), [f"{mine}:named"], out=tmp_path / "out"))
-    assert card_of(*again).digest == card.digest
-    renamed = tmp_path / "renamed"
-    shutil.copytree(folder, renamed)
-    (renamed / "n01440764" / "red.png").rename(renamed / "n01440764" / "first.png")
-    assert card_of(*run(NOWHERE, Wanted(str(renamed), [f"{mine}:named"]))).digest == card.digest
-    draw(renamed / "n01440764" / "first.png", (254, 0, 0))
-    other = card_of(*run(NOWHERE, Wanted(str(renamed), [f"{mine}:named"])))
+    record = json.loads((out / "mine_named.json").read_text())
+    del record["pixels_sha256"]
+    (out / "mine_named.json").write_text(json.dumps(record))
+    assert card_of(*measure(folder, f"{mine}:named", out=out)).digest == card.digest
+    image = folder / "n01440764" / "red.png"
+    image = image.rename(image.with_name("first.png"))
+    assert card_of(*measure(folder, f"{mine}:named")).digest == card.digest
+    draw(image, (254, 0, 0))
+    other = card_of(*measure(folder, f"{mine}:named"))
     assert first_difference(card, other) == ("images", *(f"{each.images.sha256[:12]}…" for each in (card, other)))
     export = edition.export("standard")
-    of_export = card_of(*run(NOWHERE, Wanted(str(export), [f"{mine}:named"])))
+    of_export = card_of(*measure(export, f"{mine}:named"))
     assert of_export.images.manifest_sha256 == sha256((export / "manifest.csv").read_bytes())
 
 
@@ -257,9 +257,9 @@ def test_what_was_computed_otherwise_is_not_taken(mine: str, folder: Path, tmp_p
 
 def test_models_before_one_that_fails_stay_finished(mine: str, folder: Path, tmp_path: Path) -> None:
     with pytest.raises(CleansetError, match=r"^mine:nan, "):
-        run(NOWHERE, Wanted(str(folder), [f"{mine}:colours", f"{mine}:nan"], out=tmp_path / "out"))
-    assert len(read_table(tmp_path / "out" / "mine_colours.parquet", PREDICTIONS)) == 3
-    assert not (tmp_path / "out" / RESULTS).exists()
+        measure(folder, f"{mine}:colours", f"{mine}:nan", out=tmp_path)
+    assert len(read_table(tmp_path / "mine_colours.parquet", PREDICTIONS)) == 3
+    assert not (tmp_path / RESULTS).exists()
 
 
 def test_below_float64_it_says_how_far_it_is(mine: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -326,35 +326,26 @@ def leaderboard(models: int) -> tuple[EvaluationSet, list[MeasuredModel]]:
     return EvaluationSet("standard", "export", items, lambda _: b"", "the manifest"), rows
 
 
-def test_five_tiers_fit_into_80_columns() -> None:
-    """Every accuracy is printed whole."""
-    images, (row,) = leaderboard(1)
-    tiers = {tier: Accuracy(1000, 900 + number) for number, tier in enumerate(TIERS)}
-    text = printed(images, [replace(row, measures=replace(row.measures, tiers=tiers))])
-    assert max(map(len, text.splitlines())) <= 80
-    assert all(f"{90 + number / 10:.2f} %" in text for number in range(len(TIERS)))
-    assert all(tier in text for tier in TIERS)
-
-
 @pytest.mark.parametrize(("models", "last"), [(1, "n01440764 tench 10 0 %"), (8, "n01440764 tench 10 35 %")])
 def test_the_table_fits_into_80_columns(models: int, last: str) -> None:
-    lines = printed(*leaderboard(models)).splitlines()
-    assert max(map(len, lines)) <= 80
+    """Every accuracy is printed whole, also of five tiers."""
+    images, rows = leaderboard(models)
+    tiers = {tier: Accuracy(1000, 900 + number) for number, tier in enumerate(TIERS)}
+    first = replace(rows[0], measures=replace(rows[0].measures, tiers=tiers))
+    for shown in (rows, [first]):
+        lines = printed(images, shown).splitlines()
+        assert max(map(len, lines)) <= 80
+    assert all(f"{90 + number / 10:.2f} %" in "\n".join(lines) for number in range(len(TIERS)))
+    lines = printed(images, rows).splitlines()
     assert last in [" ".join(line.split()) for line in lines]
-    first = next(line for line in lines if line.startswith("1 "))
-    assert first.startswith("1 robustbench:Linf/")
-    assert " ".join(first.split()[2:]).startswith("99." if models == 1 else "99.9")
+    line = next(line for line in lines if line.startswith("1 robustbench:Linf/"))
+    assert " ".join(line.split()[2:]).startswith("99." if models == 1 else "99.9")
 
 
 def test_the_best_comes_first_and_equal_ones_as_given() -> None:
     images, rows = leaderboard(3)
-    order = json.loads(as_json(images, [with_record(row) for row in (rows[0], rows[2], rows[1])]))["models"]
+    order = json.loads(as_json(images, [rows[0], rows[2], rows[1]]))["models"]
     assert [model["correct"] for model in order] == [2958, 2957, 2956]
-
-
-def with_record(row: MeasuredModel) -> MeasuredModel:
-    keys = ("preprocessing", "weights_sha256", "precision", "against_float64", "versions")
-    return replace(row, record=dict.fromkeys(keys))
 
 
 def test_models_of_the_zoos_without_an_edition(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

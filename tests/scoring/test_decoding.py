@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from cleanset.errors import CleansetError
+from cleanset.images.codec import decode
 from cleanset.images.preprocessing import RES256CROP224
 from cleanset.scoring.decoding import PREFETCHED_BATCHES, Batch, SharedBatches, in_threads, pixels_of
 from cleanset.scoring.scorer import grouped
@@ -30,6 +31,8 @@ def test_processes_give_what_threads_give(count: int, batch_size: int, workers: 
             assert [batch.image_ids for batch in found] == [batch.image_ids for batch in expected] == groups
             for ours, theirs in zip(found, expected, strict=True):
                 assert np.array_equal(ours.pixels, theirs.pixels)
+                for name, pixels in zip(ours.image_ids, ours.pixels, strict=False):
+                    assert np.array_equal(pixels, SMALL(decode(images[name])))
     assert count > 2 * PREFETCHED_BATCHES or not found[-1].pixels[count % batch_size or batch_size :].any()
 
 

@@ -90,12 +90,6 @@ def test_distance_looks_only_at_the_sample() -> None:
     assert found == Distance(1, 1.0, 0.25, 1, 0, 0)
 
 
-def test_a_class_that_leaves_the_five_counts() -> None:
-    """Class 1 has 0.5 on one side and is not among the five on the other, whose fifth has 0."""
-    exact, other = scores_of({"a": (1, 0.5)}), scores_of({"a": (500, 0.125)})
-    assert distance(index_of({"a": [1]}), exact, other).largest_difference == 0.5
-
-
 def test_easiest() -> None:
     """At most five, by falling confidence, ties by id; only correctly classified single-label images."""
     labels = {name: [7] for name in "abcdefgh"} | {"i": [7, 8]}

@@ -2,14 +2,14 @@
 
 import re
 import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.scoring import shards
+from cleanset.scoring import engine
 from cleanset.scoring.shards import Shards
 from cleanset.stages import score
 from cleanset.tables import INDEX, read_table, write_table
@@ -30,11 +30,11 @@ def taken_over(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     missing: list[int] = []
 
     class Watched(Shards):
-        def __init__(self, *arguments: object) -> None:
-            super().__init__(*arguments)  # type: ignore[arg-type]
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
             missing.extend(self.missing)
 
-    monkeypatch.setattr(shards, "Shards", Watched)
+    monkeypatch.setattr(engine, "Shards", Watched)
     score.run(edition, "standard")
     return [number for number in range(2) if number not in missing]
 
@@ -91,36 +91,21 @@ def test_shards_of_other_weights_images_or_precision_are_not_taken(
     assert len({first, single, single_in_twos, other_weights, other_images}) == 5
 
 
-def file_in_its_place(folder: Path) -> Path:
-    folder.write_text("mine")
-    return folder
-
-
-def link_in_its_place(folder: Path) -> Path:
-    folder.symlink_to("elsewhere")
-    return folder
-
-
-def file_among_the_shards(folder: Path) -> Path:
-    folder.mkdir()
-    (folder / "notes.txt").write_text("mine")
-    return folder / "notes.txt"
-
-
-def folder_among_the_shards(folder: Path) -> Path:
-    (folder / "mine").mkdir(parents=True)
-    (folder / "mine" / "00000.parquet").touch()
-    (folder / "mine" / "notes.txt").write_text("mine")
-    return folder / "mine"
-
-
-@pytest.mark.parametrize(
-    "obstacle", [file_in_its_place, link_in_its_place, file_among_the_shards, folder_among_the_shards]
-)
-def test_what_is_in_the_way_of_the_shards_is_named_and_stays(tmp_path: Path, obstacle: Callable[[Path], Path]) -> None:
+@pytest.mark.parametrize("obstacle", ["file", "link", "notes.txt", "mine"])
+def test_what_is_in_the_way_of_the_shards_is_named_and_stays(tmp_path: Path, obstacle: str) -> None:
     edition = make_edition(tmp_path, 3)
-    edition.partial_scores("standard").parent.mkdir(parents=True)
-    path = obstacle(edition.partial_scores("standard"))
+    folder = edition.partial_scores("standard")
+    folder.parent.mkdir(parents=True)
+    path = folder if obstacle in ("file", "link") else folder / obstacle
+    if obstacle == "link":
+        path.symlink_to("elsewhere")
+    elif obstacle == "mine":  # a folder with a shard and something else
+        path.mkdir(parents=True)
+        (path / "00000.parquet").touch()
+        (path / "notes.txt").write_text("mine")
+    else:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("mine")
     before = sorted(edition.folder.rglob("*"))
     with pytest.raises(CleansetError, match=rf"^{re.escape(str(path))}: .*; expected .*: (remove it|move it away)"):
         score.run(edition, "standard")

@@ -11,8 +11,6 @@ import timm
 import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
-from torchvision.models import resnet50
-from torchvision.transforms.functional import center_crop, normalize, pil_to_tensor, resize
 
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
@@ -73,22 +71,19 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
     return load_model(Model(source="timm", name="test_byobnet", **weights), folder)
 
 
-def images_of(model: LoadedModel, images: dict[str, bytes], batch_size: int, workers: int = 2) -> Any:
-    groups = grouped(list(images), batch_size)
-    return in_threads(groups, images.__getitem__, model.preprocessing, batch_size, workers)
-
-
 def scored(
     model: LoadedModel, images: dict[str, bytes], batch_size: int, precision: Precision = "float64", workers: int = 2
 ) -> pd.DataFrame:
     with arithmetic(precision):
-        scorer = Scorer(model, CPU, precision)
-        return to_table(scorer(images_of(model, images, batch_size, workers), workers))
+        groups = grouped(list(images), batch_size)
+        decoded = in_threads(groups, images.__getitem__, model.preprocessing, batch_size, workers)
+        return to_table(Scorer(model, CPU, precision)(decoded, workers))
 
 
 def test_score_is_a_plain_loop(tiny: LoadedModel) -> None:
     images = ten_images()
     table = scored(tiny, images, 4)
+    assert list(table.columns) == SCORES.names
     assert table["image_id"].tolist() == [id_of(number) for number in range(1, 11)]
     network = tiny.network.double()
     for image_id, found, stored, log_odds in zip(*(table[name] for name in SCORES.names), strict=True):
@@ -111,17 +106,6 @@ def test_batches_and_workers_do_not_show(tiny: LoadedModel, tmp_path: Path, batc
         write_table(tmp_path / name, table, SCORES)
         written.append((tmp_path / name).read_bytes())
     assert written[0] == written[1]
-
-
-def test_batches_come_in_order_and_whole(tiny: LoadedModel) -> None:
-    images = ten_images()
-    found = list(images_of(tiny, images, 3))
-    assert [batch.pixels.shape for batch in found] == [(3, 3, 160, 160)] * 4
-    assert [image_id for batch in found for image_id in batch.image_ids] == list(images)
-    pixels = np.concatenate([batch.pixels for batch in found])
-    for row, data in zip(pixels[:10], images.values(), strict=True):
-        assert np.array_equal(row, tiny.preprocessing(decode(data)))
-    assert not pixels[10:].any()  # the last batch is filled up
 
 
 def test_images_are_read_only_a_little_ahead(tiny: LoadedModel) -> None:
@@ -187,53 +171,6 @@ def test_normalise_is_exact_in_the_precision_of_the_pixels() -> None:
     assert layer(pixels.float()).dtype == torch.float32
 
 
-def prepared(data: bytes, short: int, size: int) -> torch.Tensor:
-    """Torchvision's bilinear preprocessing, normalised by hand."""
-    image = center_crop(resize(decode(data).convert("RGB"), [short]), [size, size])
-    pixels: torch.Tensor = pil_to_tensor(image).double() / 255
-    return torch.as_tensor(normalize(pixels, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]))[None]
-
-
-def test_robustbench_resnet50_normalises_once(tmp_path: Path) -> None:
-    torch.manual_seed(2)
-    plain = resnet50()
-    nn.init.normal_(plain.fc.weight, std=0.3)
-    tensors = {f"model.{key}": value for key, value in plain.state_dict().items()}
-    full = tensors | {
-        "normalize.mean": torch.tensor([0.485, 0.456, 0.406]).view(1, 3, 1, 1),
-        "normalize.std": torch.tensor([0.229, 0.224, 0.225]).view(1, 3, 1, 1),
-    }
-    images = {id_of(1): jpeg(drawn_image(300, 260)), id_of(2): jpeg(drawn_image(200, 330, seed=3))}
-    plain = plain.double().eval()
-    with torch.inference_mode():
-        expected = torch.cat([plain(prepared(data, 256, 224)) for data in images.values()])
-    for name, content in (("bare.pt", tensors), ("full.pt", {f"module.{key}": value for key, value in full.items()})):
-        weights = saved(tmp_path / name, content)
-        model = load_model(
-            Model(source="robustbench", name="Salman2020Do_R50", threat_model="Linf", **weights), tmp_path
-        )
-        assert model.preprocessing.name == "Res256Crop224"
-        table = scored(model, images, 1)
-        assert np.stack(table["top5_class"].to_list()).tolist() == expected.topk(5).indices.tolist()
-        # the constants of RobustBench's own normalisation are float32
-        probabilities = expected.softmax(dim=1).topk(5).values.numpy()
-        assert np.allclose(np.stack(table["top5_probability"].to_list()), probabilities, rtol=1e-5)
-
-
-def test_timm_model_normalises_once(tmp_path: Path) -> None:
-    torch.manual_seed(3)
-    network = timm.create_model("test_byobnet", pretrained=False)
-    weights = saved(tmp_path / "w.safetensors", dict(network.state_dict()))
-    model = load_model(Model(source="timm", name="test_byobnet", **weights), tmp_path)
-    assert model.weights_sha256 == weights["sha256"]
-    config = network.pretrained_cfg
-    pixels = torch.rand(2, 3, 160, 160, dtype=torch.float64)
-    network = network.double().eval()
-    with torch.inference_mode():
-        expected = network(normalize(pixels, list(config["mean"]), list(config["std"])))
-        assert torch.allclose(model.network.double()(pixels), expected, rtol=1e-12, atol=1e-12)
-
-
 def test_real_model_against_timms_own_transform(real: Path) -> None:
     """EfficientNet-Lite0 on four photographs, with timm's transform and a plain forward pass."""
     name = "tf_efficientnet_lite0"
@@ -271,9 +208,3 @@ def test_progress_is_seen_at_a_terminal_and_ends_at_the_total() -> None:
     assert b"images" in shown
     assert b"5/5" in shown
     assert b"6/5" not in shown
-
-
-def test_score_table_has_the_columns_of_its_schema(tiny: LoadedModel) -> None:
-    images = ten_images()
-    table: pd.DataFrame = scored(tiny, images, 4)
-    assert list(table.columns) == SCORES.names

@@ -20,7 +20,14 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, needing, reason
 from cleanset.measure.measures import MeasuredModel, Pair, as_json, content, measured, pairs_of
-from cleanset.measure.predictions import ENDINGS, checked_array, checked_table, read_predictions, scored_table
+from cleanset.measure.predictions import (
+    ENDINGS,
+    checked_array,
+    checked_table,
+    raised,
+    read_predictions,
+    scored_table,
+)
 from cleanset.measure.sets import EvaluationSet, open_set
 from cleanset.progress import available_cores, tracked
 from cleanset.scoring.logits import top5
@@ -138,7 +145,8 @@ def evaluate(
     results. Raises CleansetError for anything that does not fit, naming the first image or row.
     """
     opened = _opened(images, Path(edition))
-    named = name or _name_of(model)
+    of_type = getattr(model, "__name__", type(model).__name__)
+    named = name or str(model if isinstance(model, str | Path) else of_type)
     if _is_predictions(model):
         if transform is not None:
             raise CleansetError(f"{named}: predictions with a transform; {EXPECTED}")
@@ -161,19 +169,12 @@ def _opened(images: ImageSet | str | Path, folder: Path) -> EvaluationSet:
     return open_set(str(images), edition, roles)
 
 
-def _name_of(model: object) -> str:
-    """A name for a model that was given none: its file, its function, or its type."""
-    if isinstance(model, str | Path):
-        return str(model)
-    return str(getattr(model, "__name__", type(model).__name__))
-
-
 def _is_predictions(model: object) -> bool:
     if isinstance(model, str | Path):
         if not str(model).endswith(ENDINGS):
             raise CleansetError(f"{shown(str(model))}; {EXPECTED}: cleanset evaluate takes models by name")
         return True
-    if isinstance(model, pd.DataFrame | pd.Series | np.ndarray) or hasattr(model, "__array__"):
+    if isinstance(model, pd.DataFrame | pd.Series) or hasattr(model, "__array__"):
         return True
     if not callable(model):
         raise CleansetError(f"a value of type {type(model).__name__}; {EXPECTED}")
@@ -230,19 +231,13 @@ def predict(
         for number, batch in enumerate(tracked(batches, len(batches), f"evaluate {name}")):
             found = logits_of(batch)
             if number == 0:
-                # the transform may be random, too
-                deterministic = np.array_equal(found, logits_of(batch)) and _is_independent(found, logits_of, batch)
+                # the transform may be random, too; the first image is the same among copies of itself, up to rounding
+                deterministic = np.array_equal(found, logits_of(batch)) and bool(
+                    (np.abs(logits_of([batch[0]] * len(batch)) - found[0]) <= BATCH_TOLERANCE * np.ptp(found[0])).all()
+                )
             for column, values in top5(found).items():
                 columns.setdefault(column, []).extend(values)
     return scored_table(images.items, pd.DataFrame({"image_id": files, **columns})), deterministic
-
-
-def _is_independent(
-    found: NDArray[np.float64], logits_of: Callable[[Sequence[str]], NDArray[np.float64]], batch: Sequence[str]
-) -> bool:
-    """Whether the first image of a batch gets the same logits among copies of itself, up to rounding."""
-    copies = logits_of([batch[0]] * len(batch))
-    return bool((np.abs(copies - found[0]) <= BATCH_TOLERANCE * np.ptp(found[0])).all())
 
 
 @contextmanager
@@ -276,7 +271,7 @@ def _inputs(
         try:
             return transform(image.convert("RGB"))
         except (Exception, SystemExit) as error:  # whatever its code raises
-            raise CleansetError(f"{name}: the transform raises {_shown(error)} for {file}") from None
+            raise CleansetError(f"{name}: the transform raises {raised(error)} for {file}") from None
 
     parts = list(pool.map(transformed, files))
     try:
@@ -297,7 +292,7 @@ def _logits(
     try:
         output = model(to_device(batch, device) if device is not None and hasattr(batch, "to") else batch)
     except (Exception, SystemExit) as error:  # whatever its code raises
-        raise CleansetError(f"{name}: the model raises {_shown(error)} for a batch of {len(files)} images") from None
+        raise CleansetError(f"{name}: the model raises {raised(error)} for a batch of {len(files)} images") from None
     expected = f"expected logits of shape {(len(files), CLASSES)}"
     if not hasattr(output, "__array__"):
         raise CleansetError(f"{name}: the model gives a value of type {type(output).__name__}; {expected}")
@@ -312,7 +307,3 @@ def _logits(
     if (logits >= 0).all() and (np.abs(logits.sum(axis=1) - 1) < SUM_TOLERANCE).all():
         raise CleansetError(f"{name}: the model gives probabilities; {expected}: leave out its softmax")
     return logits
-
-
-def _shown(error: BaseException) -> str:
-    return f"{type(error).__name__} ({reason(error)})"

@@ -236,6 +236,11 @@ def scored_table(items: Sequence[Item], scores: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def raised(error: BaseException) -> str:
+    """An exception of somebody else's code, in a phrase."""
+    return f"{type(error).__name__} ({reason(error)})"
+
+
 def printed_answers(
     text: str, files: Collection[str], name: str, is_answer: Callable[[str], bool], *, kind: str, expected: str
 ) -> dict[str, str]:

@@ -42,7 +42,7 @@ from cleanset.errors import CleansetError, reason
 from cleanset.files import sha256
 from cleanset.images import codec
 from cleanset.images.preprocessing import KERAS256, RES256CROP224, Preprocessing, ResizeAndCrop
-from cleanset.measure.predictions import printed_answers
+from cleanset.measure.predictions import printed_answers, raised
 from cleanset.measure.specs import CommandModel, ModuleModel
 from cleanset.scoring.checkpoints import unusable_kind
 from cleanset.scoring.models import LoadedModel
@@ -195,11 +195,6 @@ def callable_of(spec: ModuleModel) -> Callable[[], object]:
         found = "has no" if made is None else f"has {_kind(made)} as"
         raise CleansetError(f"--model {spec.text}: {spec.module} {found} {spec.name}; expected a callable")
     return cast(Callable[[], object], made)
-
-
-def raised(error: BaseException) -> str:
-    """An exception of somebody else's code, in a phrase."""
-    return f"{type(error).__name__} ({reason(error)})"
 
 
 def named(preprocessing: object, name: str) -> Preprocessing:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import chdir
 from pathlib import Path
 
 from cleanset.cli import main
@@ -31,7 +32,9 @@ def cleanset(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     with tempfile.TemporaryDirectory() as folder:
         variables = os.environ | {"COLUMNS": "80"}
         process = FORK_SERVER.Process(target=_in_child, args=(arguments, str(cwd), dict(variables), folder))
-        process.start()
+        # the server of forks imports what it is asked to from the folder in which it starts
+        with chdir(Path(__file__).parents[3]):
+            process.start()
         process.join(LIMIT_SECONDS)
         if process.exitcode is None:
             process.kill()

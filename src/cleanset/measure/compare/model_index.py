@@ -13,8 +13,9 @@ import yaml
 
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, write_text
-from cleanset.measure.comparability import CardModel, ComparabilityCard
-from cleanset.measure.compare.result_files import HEADLINES, MeasuredModels, MeasuredValue, ResultFile
+from cleanset.measure.comparability import ComparabilityCard
+from cleanset.measure.compare.result_files import HEADLINES, MeasuredValue, ResultFile
+from cleanset.measure.specs import WEIGHTS
 
 TASK = {"type": "image-classification", "name": "Image Classification"}
 DATASET = "cleanset"
@@ -24,7 +25,6 @@ INDEX = r"model-index:\n(?:[ -].*\n)+"
 WRITTEN = re.compile(rf"---\n{INDEX}---\n\n# .*\n\nMeasured with cleanset:\n\n(?:- .*\n)+(?P<added>(?s:.*))\Z")
 WRITTEN_YAML = re.compile(rf"{INDEX}(?P<added>(?s:.*))\Z")
 """A card as this module writes it, and what its author has added below."""
-WEIGHTS = (".safetensors", ".pt", ".pth")
 METRICS = {"top5": "top_5_accuracy"}
 """The types of metrics that the Hub knows by another name."""
 
@@ -81,60 +81,43 @@ def write_hub(path: Path, results: ResultFile, stems: Mapping[str, str]) -> list
 
 
 def _card(name: str, results: ResultFile) -> str:
-    index = [{"name": _hub_name(name), "results": list(_results(name, results))}]
-    front = yaml.safe_dump({"model-index": index}, sort_keys=False, allow_unicode=True, width=120)
-    lines = [f"- {each}" for measured in results.measured.values() for each in _sentences(measured.card)]
-    lines += [f"- {note}" for note in results.notes]
-    return "\n".join([f"---\n{front}---\n", f"# {_hub_name(name)}\n", "Measured with cleanset:\n", *lines, ""])
-
-
-def _sentences(card: ComparabilityCard) -> Iterator[str]:
-    yield (
-        f"{card.measured} on {card.images.count:,} images of {card.classes.of_images:,} classes, comparability card "
-        f"`{card.digest}`: only numbers of the same card belong into one ranking (`cleanset compare`)"
-    )
-
-
-def _hub_name(name: str) -> str:
-    """The name of a model; of a file of weights without folders, which belong to a machine."""
-    return Path(name).stem if name.endswith(WEIGHTS) else name
-
-
-def _results(name: str, results: ResultFile) -> Iterator[dict[str, Any]]:
-    """Yield an entry of `results` for each kind of measurement of a model."""
+    lines, entries = [], []
     for measured, found in results.measured.items():
-        if name not in found.models:
-            continue
-        metrics = list(_metrics(measured, found.models[name]))
+        card = found.card
+        of = f"{card.images.count:,} images of {card.classes.of_images:,} classes"
+        lines.append(
+            f"- {card.measured} on {of}, comparability card `{card.digest}`: only numbers of the same card belong into "
+            "one ranking (`cleanset compare`)"
+        )
+        metrics = list(_metrics(measured, found.models.get(name, {})))
         if metrics:
-            yield {"task": TASK, "dataset": _dataset(results.set_name, name, found), "metrics": metrics}
+            dataset = {
+                "name": f"cleanset {Path(results.set_name).name or 'images'}, {card.measured}: {of}",
+                "type": DATASET,
+                "config": card.measured,
+                "revision": card.digest,
+                "args": _arguments(card, name),
+            }
+            entries.append({"task": TASK, "dataset": dataset, "metrics": metrics})
+    # folders belong to a machine
+    hub_name = Path(name).stem if name.endswith(WEIGHTS) else name
+    index = {"model-index": [{"name": hub_name, "results": entries}]}
+    front = yaml.safe_dump(index, sort_keys=False, allow_unicode=True, width=120)
+    lines += [f"- {note}" for note in results.notes]
+    return "\n".join([f"---\n{front}---\n", f"# {hub_name}\n", "Measured with cleanset:\n", *lines, ""])
 
 
-def _dataset(set_name: str, model: str, found: MeasuredModels) -> dict[str, Any]:
-    card = found.card
-    name = Path(set_name).name or "images"
-    return {
-        "name": f"cleanset {name}, {card.measured}: {card.images.count:,} images of {card.classes.of_images:,} classes",
-        "type": DATASET,
-        "config": card.measured,
-        "revision": card.digest,
-        "args": _arguments(card, found.card.models[model]),
-    }
-
-
-def _arguments(card: ComparabilityCard, model: CardModel) -> dict[str, Any]:
+def _arguments(card: ComparabilityCard, model: str) -> dict[str, Any]:
     """The card in full but for other models; empty parts are left out, as huggingface_hub's writer does."""
     fields = card.model_dump(mode="json", exclude={"models", "measured"}, exclude_none=True)
-    of_model = model.model_dump(mode="json", exclude_none=True)
+    of_model = card.models[model].model_dump(mode="json", exclude_none=True)
     return {key: value for key, value in {"comparability": card.digest, **fields, **of_model}.items() if value}
 
 
 def _metrics(measured: str, values: Mapping[str, MeasuredValue]) -> Iterator[dict[str, Any]]:
     """Yield an entry of `metrics` for each measure that has a value."""
     for headline in HEADLINES[measured]:
-        found = values.get(headline.name)
-        if found is None or found.value is None:
-            continue
-        metric = {"type": METRICS.get(headline.name, headline.name), "value": found.value, "name": headline.title}
-        ends = {} if found.interval is None else {"args": {"interval": list(found.interval)}}
-        yield metric | ends
+        found = values.get(headline.name, MeasuredValue(None))
+        if found.value is not None:
+            metric = {"type": METRICS.get(headline.name, headline.name), "value": found.value, "name": headline.title}
+            yield metric | ({} if found.interval is None else {"args": {"interval": list(found.interval)}})
