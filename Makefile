@@ -51,7 +51,7 @@ TRAINING_IMAGES ?= 100
 TRAINING_JOBS ?= $(if $(filter .,$(EDITION)),2,1)
 training: setup  ## [EDITION=imagenet]: train for robustness and on scenarios, and show the metrics; the sample draws its images
 	@case "$(EDITION)" in .) cd sample && python training_images.py --per-class $(TRAINING_IMAGES);; esac
-	cd "$(EDITION)/studies/training" && dvc repro data && dvc stage list --name-only | grep ^train@ \
+	cd "$(EDITION)/studies/training" && dvc repro data && dvc stage list --name-only | grep ^train \
 	| $(ON_CPU) xargs --max-args=1 --max-procs=$(TRAINING_JOBS) dvc repro --single-item && dvc repro && dvc metrics show
 
 remote: setup  ## URL=https://…: the address that finished sets are read from, in every edition

@@ -243,8 +243,8 @@ def evaluate(
     """Measure any models on a finished set: accuracy, calibration, paired tests.
 
     The models do not join the ensemble. Every image is checked against its
-    manifest first. `pydoc cleanset.measure.user_model` has the contract of
-    a MODULE:CALLABLE. Predictions made elsewhere need no torch.
+    manifest first. `python -m pydoc cleanset.measure.user_model` has the
+    contract of a MODULE:CALLABLE. Predictions made elsewhere need no torch.
     """
     from rich.console import Console
 

@@ -46,8 +46,8 @@ def test_score_over_trained_networks_of_the_page(repository: Path) -> None:
     assert ScenarioMeasures.model_validate(yaml.safe_load(text)).inner == "trained"
 
 
-def test_the_shared_settings_of_the_page(repository: Path) -> None:
-    (text,) = (each for each in blocks(repository, "yaml", PAGE) if each.startswith("shared"))
+def test_the_matrix_of_the_page(repository: Path) -> None:
+    (text,) = (each for each in blocks(repository, "yaml", PAGE) if each.startswith("matrix"))
     content = parse_yaml_with_lines(f"data: {{images: images}}\n{text}", PAGE, merges=True)[0]
-    run = TrainingParams.model_validate(content).run("ex2_resnet50_image_g")
+    run = TrainingParams.model_validate(content).run("as_written_resnet50_image_g")
     assert (run.scenario, run.network.pretrained, run.folds) == ("image_g", True, 12)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -77,11 +78,12 @@ def test_the_grids_of_the_papers(imagenet: TrainingParams) -> None:
 def test_the_runs_of_the_papers_stay_the_same(imagenet: TrainingParams) -> None:
     """152 runs with all their settings, by a digest of those that version 1 wrote out one by one.
 
-    Since then source 002's validation has a name, AugMix the severity of its authors' script, and what validates on
-    nothing keeps the last epoch by name.
+    Since then EX1 and EX2 are called by what they vary, source 002's validation has a name, AugMix the severity of its
+    authors' script, and what validates on nothing keeps the last epoch by name.
     """
     settings = {name: run.model_dump(mode="json") for name, run in imagenet.runs.items()}
     assert len(settings) == 152
+    settings = {_written_out(name): each for name, each in settings.items()}
     for name, each in settings.items():
         robust = each["folds"] == 0
         assert each.pop("validation") == ("set_aside" if robust else "as_written")
@@ -93,6 +95,23 @@ def test_the_runs_of_the_papers_stay_the_same(imagenet: TrainingParams) -> None:
     assert sha256(json.dumps(settings, sort_keys=True).encode()) == (
         "5f39e449c48e5d412ac8c291fae7af7d95117578327de92bcc850235669e8e0e"
     )
+
+
+def _written_out(name: str) -> str:
+    """The name of a run in version 1."""
+    found = re.fullmatch(r"as_(written|coded)_(.+)", name)
+    if not found:
+        return name
+    network, coded = found[2].removesuffix("_original"), "coded_" * (found[1] == "coded")
+    return f"{coded}{'ex1' if network != found[2] else 'ex2'}_{network}"
+
+
+def test_each_run_has_its_stage(repository: Path, imagenet: TrainingParams) -> None:
+    folder = repository / "imagenet" / "studies" / "training"
+    listed = subprocess.check_output(["dvc", "stage", "list", "--name-only"], cwd=folder, text=True).split()
+    assert {imagenet.stage(name) for name in imagenet.runs} == set(listed) - {"data", "summary"}
+    assert imagenet.stage("as_coded_resnet50_image_g") == "train_each@as_coded-resnet50-image_g"
+    assert imagenet.stage("noise_resnet50") == "train@noise_resnet50"
 
 
 @pytest.mark.parametrize("edition", [".", "imagenet"])
@@ -119,8 +138,8 @@ def test_each_network_and_its_weights_exist(imagenet: TrainingParams) -> None:
 
 def test_protocols(imagenet: TrainingParams) -> None:
     """As the paper's section 3.1 has it, and as its script."""
-    written, coded = imagenet.runs["ex1_resnet50"], imagenet.runs["coded_ex1_resnet50"]
-    transformer = imagenet.runs["ex2_vit_b_16_image_r"]
+    written, coded = (imagenet.runs[f"as_{how}_resnet50_original"] for how in ("written", "coded"))
+    transformer = imagenet.runs["as_written_vit_b_16_image_r"]
     names = ("optimizer", "rate", "epochs", "batch", "size", "augmentation", "folds")
     assert [getattr(written, name) for name in names] == ["sgd", 0.01, 100, 16, 224, "none", 12]
     assert [getattr(transformer, name) for name in names] == ["adam", 1e-4, 200, 16, 224, "none", 12]
@@ -143,7 +162,7 @@ def test_each_ex2_is_paired_with_its_ex1(imagenet: TrainingParams) -> None:
         found = pairs(each.compared() for each in runs)
         assert len(found) == 7
         assert {len(pair.ex2) for pair in found} == {tested}
-        assert all("ex1_" in pair.ex1.name for pair in found)
+        assert all(pair.ex1.name.endswith("_original") for pair in found)
 
 
 def _unfinished(name: str, params: TrainingParams) -> FinishedRun:

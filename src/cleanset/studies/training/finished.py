@@ -219,14 +219,15 @@ def finished_runs(study: TrainingStudy, params: TrainingParams) -> tuple[list[Fi
         found.append(FinishedRun(name, run, folds))
     if not found:
         raise CleansetError(
-            f"{study.runs}: no finished run; expected at least one of {join_names(missing)}: run dvc repro train@NAME"
+            f"{study.runs}: no finished run; expected at least one of {join_names(missing)}: run its stage "
+            "(dvc stage list)"
         )
     return found, missing
 
 
 def read_fold(files: RunFiles, run: str, fold: str) -> FinishedFold:
     """The result of a run on a fold. Raises CleansetError for a file that is missing or damaged."""
-    remedy = f"run dvc checkout train@{run}, or dvc repro --force train@{run}"
+    remedy = f"run dvc checkout data/runs/{run}, or train it again"
     record = parse_json(read_text(files.record, remedy), str(files.record), f"the record of a run: {remedy}")
     for key in ("parameters_in_millions", "epoch"):
         if not isinstance(record, dict) or not isinstance(record.get(key), int | float):

@@ -237,7 +237,7 @@ def copy_sheets(study: TrainingStudy, run: FinishedRun, report: Path) -> list[Ti
     table = source / "sheets.csv"
     if not table.is_file():
         return []
-    rows, remedy = pd.read_csv(table), f"run dvc checkout train@{run.name}"
+    rows, remedy = pd.read_csv(table), f"run dvc checkout data/runs/{run.name}"
     if tuple(rows.columns) != SHEET_COLUMNS:
         raise CleansetError(
             f"{table}: columns {', '.join(rows.columns)}; expected {', '.join(SHEET_COLUMNS)}: {remedy}"

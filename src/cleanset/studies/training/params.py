@@ -6,6 +6,7 @@ amount to.
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -76,6 +77,7 @@ CONVOLUTIONAL: dict[str, Any] = {"optimizer": "sgd", "rate": 0.01, "momentum": 0
 ATTENTION: dict[str, Any] = {"optimizer": "adamw", "rate": 6e-5, "weight_decay": 0.01, "warm_up_epochs": 3}
 
 
+_WEIGHTS = re.compile(r"(\.\w+)?, pretrained$")
 _NETWORK = re.compile(r"(?P<source>timm|torchvision|smp):(?P<name>[^/,]+)(/(?P<encoder>[^,]+))?(, pretrained)?")
 
 
@@ -434,10 +436,35 @@ class TrainingMeasures(Section):
     ]
 
 
+class Matrix(Section):
+    """Runs that differ in what is named here: each of `settings` with each of `networks` on each of `scenarios`.
+
+    Such a run is called SETTINGS_NETWORK_SCENARIO. It has the keys of its settings and its scenario, of which the
+    scenario's come first, and its network in short. `new_weights: true` among the settings: published weights that a
+    network names are left out.
+    """
+
+    settings: dict[Role, dict[str, Any]] = Field(default_factory=dict)
+    networks: dict[Role, str] = Field(default_factory=dict)
+    scenarios: dict[Role, dict[str, Any]] = Field(default_factory=dict)
+
+    def runs(self) -> dict[str, dict[str, Any]]:
+        """The keys of each run, by its name."""
+        found = {}
+        for axes in product(self.settings.items(), self.networks.items(), self.scenarios.items()):
+            (setting, keys), (name, network), (scenario, further) = axes
+            keys = dict(keys)
+            if keys.pop("new_weights", False):
+                network = _WEIGHTS.sub("", network)
+            found[f"{setting}_{name}_{scenario}"] = {**keys, "network": network, **further}
+        return found
+
+
 class TrainingParams(Section):
     """All of a training study's params.yaml.
 
     `shared`: settings that several runs merge (`<<`), each named by an anchor; a run's own keys come before them.
+    `matrix`: further runs, by what they vary; on reading they are added to `runs`.
     `folds`: into how many parts of equal classes the images are divided, for the runs that train several folds.
     `grids`: runs by name, or patterns such as `ex2_*`. `budget_hours`: a grid that would take longer does not start.
     `device`: auto is a GPU where there is one. `threads`: of the CPU, for each process that trains.
@@ -447,6 +474,7 @@ class TrainingParams(Section):
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
     folds: Annotated[int, Field(ge=2, le=100)] = 12
     shared: list[dict[str, Any]] = Field(default_factory=list)
+    matrix: Matrix = Matrix()
     runs: Annotated[dict[Role, Run], Field(min_length=1)]
     grids: dict[Role, Annotated[list[str], Field(min_length=1)]] = Field(default_factory=dict)
     budget_hours: Positive | None = None
@@ -454,6 +482,16 @@ class TrainingParams(Section):
     device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:[0-9]{1,3})?)$")] = "auto"
     threads: Annotated[int, Field(ge=1, le=1024)] = 1
     workers: Annotated[int, Field(ge=0, le=1024)] = 0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _runs_of_matrix(cls, content: object) -> object:
+        if not isinstance(content, Mapping) or not isinstance(content.get("runs"), Mapping):
+            return content
+        varied = Matrix.model_validate(content.get("matrix", {})).runs()
+        if both := sorted(varied.keys() & content["runs"].keys()):
+            raise ValueError(f"runs.{both[0]}: a run of the matrix, too; name it otherwise")
+        return {**content, "runs": {**varied, **content["runs"]}}
 
     @model_validator(mode="after")
     def _enough_folds(self) -> "TrainingParams":
@@ -467,6 +505,14 @@ class TrainingParams(Section):
         if name not in self.runs:
             raise CleansetError(f"unknown run {shown(name)}; expected one of {', '.join(self.runs)}")
         return self.runs[name]
+
+    def stage(self, name: str) -> str:
+        """The stage of dvc.yaml that trains a run."""
+        varied = self.matrix
+        for axes in product(varied.settings, varied.networks, varied.scenarios):
+            if "_".join(axes) == name:
+                return f"train_each@{'-'.join(axes)}"
+        return f"train@{name}"
 
 
 def read_training_params(path: Path) -> TrainingParams:

@@ -87,7 +87,7 @@ class Plan:
         if self.budget_hours is not None and self.hours > self.budget_hours:
             raise CleansetError(
                 f"{self.grid}: {self.hours:.2f} hours; expected at most {self.budget_hours:g}, the budget_hours of "
-                "params.yaml: run some of it, as dvc repro train@NAME, or raise budget_hours"
+                "params.yaml: run some of its stages (dvc stage list), or raise budget_hours"
             )
 
 
@@ -217,17 +217,17 @@ def run(study: "TrainingStudy", grid: str | None, steps: int, *, starts: bool) -
     Console().print(plan_table(plan), highlight=False)
     plan.check_budget()
     if starts:
-        start(study, [each.name for each in plan.runs if each.measured is not None])
+        start(study, [params.stage(each.name) for each in plan.runs if each.measured is not None])
 
 
-def start(study: "TrainingStudy", names: Sequence[str]) -> None:
-    """Train these runs by DVC, one after the other. Raises CleansetError if it fails."""
+def start(study: "TrainingStudy", stages: Sequence[str]) -> None:
+    """Train by these stages of DVC, one after the other. Raises CleansetError if it fails."""
     import subprocess
     import sys
 
-    if not names:
+    if not stages:
         print("every run is finished")
         return
-    command = [sys.executable, "-m", "dvc", "repro", *(f"train@{name}" for name in names)]
+    command = [sys.executable, "-m", "dvc", "repro", *stages]
     if subprocess.run(command, cwd=study.folder, check=False).returncode:
         raise CleansetError("dvc repro failed; expected every run to finish: see its messages above, then start again")
