@@ -24,7 +24,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.measure.command import Wanted, run
 from cleanset.measure.comparability import ComparabilityCard, first_difference
-from cleanset.measure.compare.result_files import RESULTS
+from cleanset.measure.compare.results import RESULTS
 from cleanset.measure.function import evaluate
 from cleanset.measure.measures import Accuracy, Confusion, MeasuredModel, Measures, as_json
 from cleanset.measure.measures import card as card_of

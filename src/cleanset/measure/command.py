@@ -11,7 +11,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, needing, reason
 from cleanset.files import write_text
 from cleanset.measure.compare.model_index import check_hub, write_hub
-from cleanset.measure.compare.result_files import RESULTS, parse_results
+from cleanset.measure.compare.results import RESULTS, parse_results
 from cleanset.measure.measures import MeasuredModel, as_json, content, measured
 from cleanset.measure.predictions import parse_prediction_files, read_predictions, write_predictions_csv
 from cleanset.measure.sets import EvaluationSet, open_list, open_set

@@ -12,8 +12,17 @@ from rich.console import Console
 
 from cleanset.errors import CleansetError
 from cleanset.measure.comparability import CardImages
-from cleanset.measure.compare.result_files import ResultFile, parse_results, read_results
-from cleanset.measure.compare.results import ComparedResults, are_results, as_json, as_text, compare_results, run
+from cleanset.measure.compare.results import (
+    ComparedResults,
+    ResultFile,
+    are_results,
+    as_json,
+    as_text,
+    compare_results,
+    parse_results,
+    read_results,
+    run,
+)
 from tests.measure.compare.command import cleanset, says
 from tests.measure.compare.drawn_results import MODEL, NUMBERS, A, B, C, accuracies, corrupted, put_results, robustness
 

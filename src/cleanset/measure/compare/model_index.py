@@ -14,7 +14,7 @@ import yaml
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, write_text
 from cleanset.measure.comparability import ComparabilityCard
-from cleanset.measure.compare.result_files import HEADLINES, MeasuredValue, ResultFile
+from cleanset.measure.compare.results import HEADLINES, MeasuredValue, ResultFile
 from cleanset.measure.specs import WEIGHTS
 
 TASK = {"type": "image-classification", "name": "Image Classification"}

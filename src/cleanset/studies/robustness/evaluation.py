@@ -29,7 +29,7 @@ from cleanset.measure.comparability import (
     images_digest,
 )
 from cleanset.measure.compare.model_index import write_hub
-from cleanset.measure.compare.result_files import RESULTS, parse_results
+from cleanset.measure.compare.results import RESULTS, parse_results
 from cleanset.measure.specs import Spec, ZooModel, file_stems
 from cleanset.scoring.validity import read_finished
 from cleanset.statistics.bootstrap import LEVEL, Bootstrap
