@@ -78,10 +78,7 @@ def test_a_stage_by_either_name(repository: Path) -> None:
     ("arguments", "message"),
     [
         (["score"], "stage score: no --model; name the role of one in params.yaml"),
-        (
-            ["stage", "count", "--model", "a"],
-            "stage count: --model a, but the stage is of all models: leave the option",
-        ),
+        (["stage", "count", "--model", "a"], "stage count: --model a, but the stage is of all models: leave the"),
         (["stage", "counts"], "unknown stage 'counts'; expected one of preprocess, score, "),
         (["crops", "--edition", "none"], "none/params.yaml: missing; expected the folder of an edition"),
     ],

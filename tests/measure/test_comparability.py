@@ -152,10 +152,7 @@ def test_an_edited_card_is_refused(path: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("edit", "problem"),
     [
-        (
-            {"settings": {"jpeg": 90, "seed": 0}},
-            r"^digest [0-9a-f]{12}…; expected [0-9a-f]{12}… of its fields: it has been",
-        ),
+        ({"settings": {"jpeg": 90, "seed": 0}}, r"^digest [0-9a-f]{12}…; expected [0-9a-f]{12}… of its fields: it"),
         ({"models": {}}, r"^checksum [0-9a-f]{12}…; expected"),
         ({"form": 2}, "^form 2; expected 1, the form of this version of cleanset"),
         ({"settings": {"jpeg": float("inf"), "seed": 0}}, "^a number that is not finite"),

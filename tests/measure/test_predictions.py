@@ -128,11 +128,7 @@ def test_a_file_that_does_not_fit(text: str, old: str, new: str, message: str, f
     [
         ("5,1,0,3,5", "0.5,0.2,0.1,0.1,0.1", "line 2: 5, 1, 0, 3, 5; expected five different classes"),
         ("5,1,0,3,2", "0.2,0.5,0.1,0.1,0.1", "line 2: probabilities 0.2, 0.5, 0.1, 0.1, 0.1; expected the highest fir"),
-        (
-            "5,1,0,3,2",
-            "0.9,0.5,0.1,0.1,0.1",
-            "line 2: probabilities 0.9, 0.5, .*; expected the highest first",
-        ),
+        ("5,1,0,3,2", "0.9,0.5,0.1,0.1,0.1", "line 2: probabilities 0.9, 0.5, .*; expected the highest first"),
         ("5,1,0,3,1000", "0.5,0.2,0.1,0.1,0.1", "line 2, column class_5: '1000'; expected a class index from 0 to 999"),
     ],
 )

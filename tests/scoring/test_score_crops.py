@@ -158,10 +158,7 @@ def another_image(edition: Edition) -> None:
     ("damage", "message"),
     [
         (lambda it: (it.folder / "w.safetensors").unlink(), r"w\.safetensors: missing; expected the weights of test_b"),
-        (
-            lambda it: (it.folder / "images.tar").unlink(),
-            r"images\.tar: missing; expected the validation images, a tar",
-        ),
+        (lambda it: (it.folder / "images.tar").unlink(), r"images\.tar: missing; expected the validation images, a"),
         (other_weights, r"^standard: weights with SHA-256 \w{64}, but .*standard\.json has \w{64}; expected those"),
         (lambda it: it.scored_with("standard").write_text("{}"), r"standard\.json: role: Field required.*: run dvc re"),
         (lambda it: it.crops.unlink(), r"data/crops\.parquet: missing; run dvc repro, or dvc pull to fetch it"),

@@ -25,19 +25,16 @@ from cleanset.files import read_text, write_text
 from cleanset.parsing import parse_yaml
 
 if TYPE_CHECKING:
-    from dvc.dependency import Dependency
-    from dvc.dependency.param import ParamsDependency
     from dvc.stage import Stage
 
 PIXELS = "decides pixels, and the stages that make them have a VERSION"
 PLUMBING = {
     "cleanset.cli": "calls the stage",
     "cleanset.review.commands": "calls the stage",
-    "cleanset.studies.attacks.commands": "calls the stage",
-    "cleanset.studies.contest.commands": "calls the stage",
-    "cleanset.studies.realness.commands": "calls the stage",
-    "cleanset.studies.robustness.commands": "calls the stage",
-    "cleanset.studies.training.commands": "calls the stage",
+    **{
+        f"cleanset.studies.{study}.commands": "calls the stage"
+        for study in ("attacks", "contest", "realness", "robustness", "training")
+    },
     "cleanset.edition.paths": "options of commands",
     "cleanset.edition": "reads params.yaml, whose keys stages name, and knows where files lie",
     "cleanset.dataset.archives": "finds images; what is read is checked by SHA-256",
@@ -45,13 +42,18 @@ PLUMBING = {
     "cleanset.sets.folder": "reads finished sets, which are checked by SHA-256",
     "cleanset.images": PIXELS,
     "cleanset.scoring.differentiable": PIXELS,
-    "cleanset.studies.robustness.changed_images": PIXELS,
-    "cleanset.studies.robustness.corruptions.changes": PIXELS,
-    "cleanset.studies.robustness.exact": PIXELS,
-    "cleanset.studies.robustness.perturbations.changes": PIXELS,
-    "cleanset.studies.robustness.published_images": PIXELS,
-    "cleanset.studies.robustness.scenarios.changes": PIXELS,
-    "cleanset.studies.robustness.scenarios.scenes": PIXELS,
+    **{
+        f"cleanset.studies.robustness.{module}": PIXELS
+        for module in (
+            "changed_images",
+            "exact",
+            "published_images",
+            "corruptions.changes",
+            "perturbations.changes",
+            "scenarios.changes",
+            "scenarios.scenes",
+        )
+    },
     "cleanset.validation": "the base class of params",
     "cleanset.errors": "messages",
     "cleanset.progress": "messages",
@@ -255,7 +257,7 @@ def with_code(text: str, app: typer.Typer, where: str) -> str:
     for name, entry in content["stages"].items():
         deps = entry.get("deps")
         # deps of a stage with a VERSION are written by hand
-        if deps and not _is_versioned(deps):
+        if deps and not any(str(dep).endswith(f"/{VERSION}") for dep in deps):
             code = _code_of(name, entry["cmd"], commands, where)
             others = [dep for dep in deps if not str(dep).startswith(prefix)]
             entry["deps"] = [*others, *(f"{prefix}{module}" for module in code)]
@@ -265,10 +267,6 @@ def with_code(text: str, app: typer.Typer, where: str) -> str:
         raise CleansetError(
             f"{where}: the deps on code cannot be written; expected a list with a line for each"
         ) from None
-
-
-def _is_versioned(deps: Iterable[object]) -> bool:
-    return any(str(dep).endswith(f"/{VERSION}") for dep in deps)
 
 
 def _commands(app: typer.Typer, prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Definition]]:
@@ -290,13 +288,11 @@ def _code_of(stage: str, command: str, commands: Mapping[tuple[str, ...], Defini
     # a stage of an edition is the module of its name
     run = Definition(f"{PACKAGE}.stages.{words[-1]}", "run")
     if words in ((PACKAGE, words[-1]), (PACKAGE, "stage", words[-1])) and path_of(run.module).is_file():
-        return _code((run,))
-    if words[:1] != (PACKAGE,) or words[1:] not in commands:
+        roots: tuple[Definition, ...] = (run,)
+    elif words[:1] == (PACKAGE,) and words[1:] in commands:
+        roots = used_by(commands[words[1:]])
+    else:
         raise CleansetError(f"{where}: stage {stage} runs {command!r}; expected a command that cleanset --help lists")
-    return _code(used_by(commands[words[1:]]))
-
-
-def _code(roots: Iterable[Definition]) -> list[str]:
     return [f"{module.replace('.', '/')}.py" for module in reached(roots, PLUMBING)]
 
 
@@ -334,10 +330,7 @@ def relock(project: Path) -> list[str]:
 
 
 def _entry(
-    stage: "Stage",
-    locked: Mapping[str, Any],
-    known: Mapping[str, dict[str, Any]],
-    lock: Path,
+    stage: "Stage", locked: Mapping[str, Any], known: Mapping[str, dict[str, Any]], lock: Path
 ) -> dict[str, Any]:
     """The lock's entry for a stage, its keys in DVC's order."""
     from dvc.dependency.param import ParamsDependency
@@ -350,10 +343,16 @@ def _entry(
     for dep in stage.deps:
         path = str(dep.def_path)
         if isinstance(dep, ParamsDependency):
-            params[path] = _values(dep, before.get("params", {}).get(path, {}))
+            # locked values win: a changed param has to run the stage
+            values = {**dep.read_params(), **before.get("params", {}).get(path, {})}
+            params[path] = {key: values[key] for key in sorted(dep.params) if key in values}
         # a VERSION that was raised says that the outputs change: the stage has to run
         elif CODE in path and not (path.endswith("/VERSION") and path in digests):
-            deps.append(_digest(dep))
+            # computes the digest of the file as it is; dumpd alone gives the one that was locked
+            dep.save()
+            written = dep.dumpd()
+            digest = {key: written[key] for key in ("hash", "md5", "size", "nfiles") if key in written}
+            deps.append({"path": path, **digest})
         elif path in digests:
             deps.append(dict(digests[path]))
         else:
@@ -366,17 +365,3 @@ def _entry(
     ordered = {path: params[path] for path in sorted(params, key=lambda path: (path != "params.yaml", path))}
     found = {"cmd": stage.cmd, "deps": deps, "params": ordered, "outs": before.get("outs")}
     return {key: value for key, value in found.items() if value}
-
-
-def _values(dep: "ParamsDependency", locked: Mapping[str, Any]) -> dict[str, Any]:
-    # locked values win: a changed param has to run the stage
-    values = {**dep.read_params(), **locked}
-    return {key: values[key] for key in sorted(dep.params) if key in values}
-
-
-def _digest(dep: "Dependency") -> dict[str, Any]:
-    # computes the digest of the file as it is; dumpd alone gives the one that was locked
-    dep.save()
-    written = dep.dumpd()
-    found = {key: written[key] for key in ("hash", "md5", "size", "nfiles") if key in written}
-    return {"path": str(dep.def_path), **found}

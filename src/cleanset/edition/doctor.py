@@ -133,17 +133,13 @@ def _is_complete(entry: Any) -> bool:
 
 
 def lock_files(edition: Path) -> list[Path]:
-    """Every dvc.lock of the edition's DVC project; those of projects inside it are not."""
-    return sorted(_lock_files(edition))
-
-
-def _lock_files(folder: Path) -> Iterator[Path]:
-    if (folder / "dvc.lock").is_file():
-        yield folder / "dvc.lock"
-    for child in folder.iterdir():
+    """Every dvc.lock of the edition's DVC project, or of a folder in it; those of projects inside it are not."""
+    found = [edition / "dvc.lock"] if (edition / "dvc.lock").is_file() else []
+    for child in edition.iterdir():
         is_plain = child.is_dir() and not child.is_symlink() and not child.name.startswith(".") and child.name != "data"
         if is_plain and not (child / ".dvc").is_dir():
-            yield from _lock_files(child)
+            found += lock_files(child)
+    return sorted(found)
 
 
 def check_idle(tmp: Path) -> None:
