@@ -32,7 +32,7 @@ TESTS = Path(__file__).resolve().parent
 
 NEEDS = {
     "browser": {"browser"},
-    "built": {"built", "published", "rebuilt", "studied"},
+    "built": {"built", "published", "rebuilt", "reviewable", "studied"},
     "exhaustive": {"both_published"},
     "gpu": {"gpu"},
     "long": {"published_edition"},

@@ -14,7 +14,6 @@ from cleanset.errors import CleansetError
 from cleanset.review.audit import (
     AuditPlan,
     AuditResult,
-    GoldCount,
     Kind,
     SetImage,
     audit_numbers,
@@ -29,6 +28,7 @@ from cleanset.review.audit import (
     read_plan,
     sentences,
 )
+from cleanset.review.gold import Share
 from cleanset.review.store import read_reviews
 from cleanset.review.verdicts import Review, Vote
 from cleanset.stages import count, review_apply
@@ -58,7 +58,7 @@ def result(
     plan: AuditPlan,
     votes: Verdicts,
     reviewers: Mapping[tuple[int, str], Collection[str]] = {},
-    golds: Mapping[str, GoldCount] = {},
+    golds: Mapping[str, Share] = {},
     now: Collection[SetImage] = SET,
 ) -> AuditResult:
     return audit_result(plan, votes, reviewers, golds, now)
@@ -84,14 +84,14 @@ def test_a_finished_fixed_audit_has_the_exact_bound() -> None:
     assert (found.seen, found.flawed, found.auditors) == (60, 2, ("cy",))
     assert found.at_most == found.bound == fixed_bound(Draws(200, 60, 2)) == 18
     assert audit_numbers(found) == {"audit_seen": 60, "audit_flawed": 2, "audit_flawed_at_most": 9.0}
-    assert sentences(found)[0] == "At most 9.00 % flawed (18 of 200 images), with 95 % confidence."
+    assert next(sentences(found)) == "At most 9.00 % flawed (18 of 200 images), with 95 % confidence."
 
 
 def test_a_fixed_audit_says_nothing_before_its_last_draw() -> None:
     plan = new_plan("standard", "fixed", "1", 60, SET)
     found = result(plan, votes_on(plan.draws[:59]))
     assert (found.seen, found.bound) == (59, None)
-    assert sentences(found)[0].startswith("No statement yet: 59 of 60 draws")
+    assert next(sentences(found)).startswith("No statement yet: 59 of 60 draws")
     assert "audit_flawed_at_most" not in audit_numbers(found)
 
 
@@ -118,17 +118,17 @@ def test_whoever_reviewed_an_image_does_not_audit_it() -> None:
 
 def test_the_bound_is_corrected_for_the_least_sensitive_auditor() -> None:
     plan = new_plan("standard", "fixed", "1", 60, SET)
-    golds = {"cy": GoldCount(38, 40), "ada": GoldCount(1, 40)}
+    golds = {"cy": Share(38, 40), "ada": Share(1, 40)}
     found = result(plan, votes_on(plan.draws), golds=golds)
     assert found.sensitivity == lower_limit(38, 40, 0.975)
     assert found.corrected == fixed_bound(Draws(200, 60, 0), 0.975, found.sensitivity)
     assert found.bound == found.corrected > (found.at_most or 0)
-    assert "at least 83 % of the flaws" in sentences(found)[2]
+    assert "at least 83 % of the flaws" in list(sentences(found))[2]
     # two auditors share the risk, and one without gold items leaves the sensitivity unknown
-    two = [GoldCount(38, 40), GoldCount(39, 40)]
+    two = [Share(38, 40), Share(39, 40)]
     assert least_sensitivity(two) == lower_limit(38, 40, 0.9875)
-    assert least_sensitivity([*two, GoldCount(0, 0)]) is None
-    assert "miss nothing" in sentences(result(plan, votes_on(plan.draws)))[2]
+    assert least_sensitivity([*two, Share(0, 0)]) is None
+    assert "miss nothing" in list(sentences(result(plan, votes_on(plan.draws))))[2]
 
 
 def test_a_set_that_has_changed_since() -> None:
@@ -140,7 +140,8 @@ def test_a_set_that_has_changed_since() -> None:
     after = result(plan, votes_on(plan.draws, 3), now=[*(each for each in SET if each not in gone), *new])
     assert (after.left, after.came, after.now) == (2, 3, 200)
     assert after.bound == (before.bound or 0) + 1
-    assert sentences(after)[-1].startswith("The set has changed since: 2 images found to be flawed were taken out")
+    *_, changed = sentences(after)
+    assert changed.startswith("The set has changed since: 2 images found to be flawed were taken out")
     cropped = replace(plan, images=plan.images)
     assert result(cropped, votes_on(plan.draws), now=[SET[0]._replace(crop=(0, 0, 5, 5)), *SET[1:]]).came == 1
 

@@ -76,77 +76,14 @@ def test_text_that_yaml_could_take_for_something_else_is_quoted() -> None:
 FOUR_EDGES = "crop: expected four whole numbers from 0: left, top, right, bottom in pixels; found "
 
 REFUSED = {
-    # not YAML
+    # what tests/test_yaml_files.py tries in all its forms
     "a colon too many": (clean(note="a: b"), "line 5: not YAML: mapping values are not allowed in this context"),
-    "a tab": (f"{TENCH}:\n\tP: {{}}\n", "line 2: not YAML: found character that cannot start any token"),
-    "an open bracket": (crop(crop="[0, 0"), "line 6: not YAML: did not find expected ',' or ']'"),
-    "an unknown alias": (clean(note="*missing"), "line 5: an anchor or alias; expected the values themselves"),
-    "two documents": (clean() + "---\n" + clean(), "line 5: a second document; a file holds one"),
-    "a control character": (clean(note="a\x00b"), "not YAML: unacceptable character #x0000"),
-    # tags
     "python object": (
         clean(note="!!python/object:os.system {}"),
         "line 5: a tag, '!!python/object:os.system'; expected text, numbers, lists and tables",
     ),
-    "python call": (
-        clean(note="!!python/object/apply:os.system ['true']"),
-        "line 5: a tag, '!!python/object/apply:os.system'; expected text",
-    ),
-    "python object as entry": (
-        f"{TENCH}:\n  {IMAGE}: !!python/object:builtins.dict\n    verdict: clean\n",
-        "line 2: a tag, '!!python/object:builtins.dict'; expected text",
-    ),
-    "python object as file": (
-        f"!!python/object:builtins.dict {{{TENCH}: {{}}}}",
-        "line 1: a tag, '!!python/object:builtins.dict'; expected text",
-    ),
-    "tagged key": (
-        clean() + "    !!python/name:os.system note: x\n",
-        "line 5: a tag, '!!python/name:os.system'; expected text",
-    ),
-    "own tag": (clean(note="!mine x"), "line 5: a tag, '!mine'; expected text, numbers, lists and tables"),
-    "tag inside a list": (crop(crop="[0, 0, 480, !mine 330]"), "line 5: a tag, '!mine'; expected text"),
-    "unquoted date": (
-        clean(note="2012-07-01"),
-        "line 5: '2012-07-01' without quotes, which YAML readers read differently; expected a decimal number without "
-        "leading zeros, such as 30, true, false or null: put it in quotes if it is text",
-    ),
-    "merge key": (
-        f"{TENCH}:\n  <<: {{verdict: clean, sha256: {SHA}}}\n",
-        "line 2: '<<' without quotes, which YAML readers read differently",
-    ),
-    "no truth value": (clean(object_fully_visible="!!bool maybe"), "line 5: a tag, '!!bool'; expected text"),
-    "no number": (clean(note="!!int ''"), "line 5: a tag, '!!int'; expected text"),
-    "no table": (clean(note="!!map x"), "line 5: a tag, '!!map'; expected text"),
-    # what YAML 1.1 reads as another value than YAML 1.2
-    "leading zeros": (
-        crop(crop="[030, 030, 478, 326]"),
-        "line 5: '030' without quotes, which YAML readers read differ",
-    ),
-    "leading zeros without octal digits": (crop(crop="[0, 0, 480, 089]"), "line 5: '089' without quotes"),
-    "octal edge": (crop(crop="[0o30, 0, 478, 326]"), "line 5: '0o30' without quotes"),
-    "hexadecimal edge": (crop(crop="[0x1e, 0, 478, 326]"), "line 5: '0x1e' without quotes"),
-    "binary edge": (crop(crop="[0b11, 0, 478, 326]"), "line 5: '0b11' without quotes"),
-    "sexagesimal edge": (crop(crop="[1:30, 0, 478, 326]"), "line 5: '1:30' without quotes"),
-    "edge with an underscore": (crop(crop="[0, 0, 4_78, 326]"), "line 5: '4_78' without quotes"),
     "yes as a truth value": (crop(object_fully_visible="yes"), "line 6: 'yes' without quotes"),
-    "on as a truth value": (crop(object_fully_visible="on"), "line 6: 'on' without quotes"),
-    "a number as sha256": (
-        entry(verdict="clean", sha256="1" * 62 + "e9"),
-        "line 4: '1111111111",
-    ),
-    "half of a number as a note": (clean(note="1e5"), "line 5: '1e5' without quotes"),
-    # anchors
     "alias of the file": (f"&a {{{TENCH}: *a}}", "line 1: an anchor or alias; expected the values themselves"),
-    "alias of the class": (f"{TENCH}: &a {{P: *a}}", "line 1: an anchor or alias; expected the values themselves"),
-    "alias of the entry": (
-        f"{TENCH}: {{P: &a {{note: *a}}}}",
-        "line 1: an anchor or alias; expected the values themselves",
-    ),
-    "alias of the list": (
-        f"{TENCH}: {{P: {{crop: &a [*a]}}}}",
-        "line 1: an anchor or alias; expected the values themselves",
-    ),
     # shape
     "a list": ("- a\n", "line 1: found a list; expected the wnid of the file, n01440764:"),
     "a text": ("clean\n", "line 1: found 'clean'; expected the wnid of the file, n01440764:"),
@@ -154,14 +91,8 @@ REFUSED = {
     "images as a list": (f"{TENCH}:\n- {IMAGE}\n", "line 1: found a list; expected image ids"),
     "no fields": (f"{TENCH}:\n  {IMAGE}:\n", "line 2: found nothing; expected verdict: …"),
     "verdict without its key": (f"{TENCH}:\n  {IMAGE}: clean\n", "line 2: found 'clean'; expected verdict: …"),
-    "a truth value as key": (
-        f"{TENCH}:\n  !!bool {IMAGE}: {{verdict: clean, sha256: {SHA}}}\n",
-        "line 2: a tag, '!!bool'; expected text",
-    ),
-    "a list as key": (f"{TENCH}:\n  [a, b]: clean\n", "line 2: the key ['a', 'b']; expected text: put it in quotes"),
     "a table as value": (clean(note="{a: b}"), f"line 2, {IMAGE}: note: expected a string"),
     "a list in a list": (clean(note="[[a]]"), f"line 2, {IMAGE}: note: expected a string; found [['a']]"),
-    "deeper than the stack": ("[" * 50_000, "line 1: lists or tables more than 20 deep"),
     "another class": (
         clean().replace(TENCH, GOLDFISH),
         "line 1: found n01443537; expected one entry, n01440764, the file's name",
@@ -171,17 +102,9 @@ REFUSED = {
         "line 1: found n01440764, n01443537; expected one entry, n01440764, the file's name",
     ),
     "no class": ("{}", "line 1: found nothing; expected one entry, n01440764, the file's name"),
-    "doubled class": (
-        clean() * 2,
-        "line 5: the key 'n01440764' a second time, first in line 1; a key comes once: remove one",
-    ),
     "doubled image": (
         clean() + f"  {IMAGE}:\n    verdict: reject\n",
         "line 5: the key 'ILSVRC2012_val_00002138' a second time, first in line 2; a key comes once: remove one",
-    ),
-    "doubled field": (
-        clean() + "    verdict: unsure\n",
-        "line 5: the key 'verdict' a second time, first in line 3; a key comes once: remove one",
     ),
     # values
     "unknown key": (
@@ -193,10 +116,6 @@ REFUSED = {
     "unknown verdict": (
         entry(verdict="ok", sha256=SHA),
         "verdict: expected 'clean', 'crop', 'reject' or 'unsure'; found 'ok'",
-    ),
-    "yes as verdict": (
-        entry(verdict="yes", sha256=SHA),
-        "line 3: 'yes' without quotes, which YAML readers read differently",
     ),
     "unknown reason": (
         entry(verdict="reject", reason="ugly", sha256=SHA),

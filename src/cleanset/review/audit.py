@@ -5,11 +5,9 @@ found clean counts as flawed. The files are below `reviews/audit/`: for each mod
 auditors' verdicts.
 """
 
-import csv
 import hashlib
-import io
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -20,8 +18,8 @@ from cleanset.dataset.ilsvrc import class_indices, wnids
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_text, write_text
 from cleanset.images.boxes import Box, box_of, parse_box
-from cleanset.parsing import parse_csv, parse_json, read_yaml
-from cleanset.review.gold import GoldAnswer, Key, calibrations, gold_answers, read_gold_key, without_golds
+from cleanset.parsing import csv_text, parse_csv, parse_json, read_yaml
+from cleanset.review.gold import GoldAnswer, Key, Share, calibrations, gold_answers, read_gold_key, without_golds
 from cleanset.review.store import AUDIT, BOARD, Votes, check_reviews, read_reviews, read_votes, review_file
 from cleanset.review.verdicts import Vote
 from cleanset.statistics.finite import (
@@ -63,14 +61,6 @@ class AuditPlan:
     def draws(self) -> tuple[SetImage, ...]:
         """The images to look at."""
         return self.images[: self.drawn]
-
-
-@dataclass(frozen=True, slots=True)
-class GoldCount:
-    """An auditor's gold items: `found` of the `flawed` ones were not judged clean."""
-
-    found: int
-    flawed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +149,14 @@ def audit_result(
     plan: AuditPlan,
     votes: Mapping[tuple[int, str], Mapping[str, Vote]],
     reviewers: Mapping[tuple[int, str], Collection[str]],
-    golds: Mapping[str, GoldCount],
+    golds: Mapping[str, Share],
     now: Collection[SetImage],
 ) -> AuditResult:
     """The result of an audit, for the set of today, `now`.
 
     `votes`: the auditors' verdicts; `reviewers`: who has reviewed an image, whose verdicts do not count in its audit.
-    `golds`: of each auditor. Several verdicts on a draw count as flawed if any is not clean.
+    `golds`: by auditor, how many flawed gold items were found. Several verdicts on a draw count as flawed if any is not
+    clean.
     """
     draws: list[dict[str, Vote]] = []
     for each in plan.draws:
@@ -185,7 +176,7 @@ def audit_result(
         # whatever came since may be flawed; only what was found to be flawed is known to have left with its flaw
         return None if bound is None else min(len(today), bound - left + came)
 
-    sensitivity = least_sensitivity([golds.get(name, GoldCount(0, 0)) for name in auditors])
+    sensitivity = least_sensitivity([golds.get(name, Share(0, 0)) for name in auditors])
     return AuditResult(
         plan.model,
         plan.kind,
@@ -210,15 +201,15 @@ def _bound(plan: AuditPlan, draws: Draws, level: float, sensitivity: float) -> i
     return fixed_bound(draws, level, sensitivity) if draws.drawn == plan.drawn else None
 
 
-def least_sensitivity(golds: Sequence[GoldCount]) -> float | None:
+def least_sensitivity(golds: Sequence[Share]) -> float | None:
     """A lower limit of the sensitivity of each auditor, wrong for any of them with a probability of 2.5 % at most.
 
     None unless every auditor has judged a flawed gold item. The limits share the risk (C. E. Bonferroni).
     """
-    if not golds or any(count.flawed == 0 for count in golds):
+    if not golds or any(share.golds == 0 for share in golds):
         return None
     level = 1 - (1 - LEVEL) / 2 / len(golds)
-    return min(lower_limit(count.found, count.flawed, level) for count in golds)
+    return min(lower_limit(share.correct, share.golds, level) for share in golds)
 
 
 def audit_numbers(result: AuditResult | None) -> dict[str, float | int]:
@@ -241,49 +232,36 @@ def percent(images: int, of: int) -> str:
     return f"{hundredths(images, of) / 100:.2f} %"
 
 
-def sentences(result: AuditResult) -> list[str]:
+def sentences(result: AuditResult) -> Iterator[str]:
     """The result of an audit in sentences, the bound first."""
-    return [_bound_sentence(result), _draws_sentence(result), *_sensitivity_sentences(result), *_changes(result)]
-
-
-def _bound_sentence(result: AuditResult) -> str:
     if result.bound is None:
-        return (
+        yield (
             f"No statement yet: {result.seen} of {result.drawn} draws are looked at, and a fixed number says nothing "
             "before the last."
         )
-    return (
-        f"At most {percent(result.bound, result.now)} flawed ({result.bound:,} of {result.now:,} images), with 95 % "
-        "confidence."
-    )
-
-
-def _draws_sentence(result: AuditResult) -> str:
+    else:
+        yield (
+            f"At most {percent(result.bound, result.now)} flawed ({result.bound:,} of {result.now:,} images), with "
+            "95 % confidence."
+        )
     validity = "a number fixed beforehand" if result.kind == "fixed" else "valid whenever one stops"
     auditors = ", ".join(result.auditors) or "nobody yet"
-    return (
+    yield (
         f"Drawn at random from {result.images:,}: {result.drawn:,} ({validity}); looked at again by people who had not "
         f"reviewed them ({auditors}): {result.seen:,}, of which flawed: {result.flawed:,}."
     )
-
-
-def _sensitivity_sentences(result: AuditResult) -> Iterable[str]:
-    if result.at_most is None or not result.seen:
-        return
-    if result.corrected is None or result.sensitivity is None:
-        yield (
-            "This takes it that the auditors miss nothing: not every one of them has judged a flawed gold item, so "
-            "that it cannot be corrected for what they miss."
-        )
-    else:
-        yield (
-            f"Corrected for what the auditors miss: by their gold items they find at least "
-            f"{100 * result.sensitivity:.0f} % of the flaws. If they missed nothing, it would be "
-            f"{percent(result.at_most, result.now)}."
-        )
-
-
-def _changes(result: AuditResult) -> Iterable[str]:
+    if result.at_most is not None and result.seen:
+        if result.corrected is None or result.sensitivity is None:
+            yield (
+                "This takes it that the auditors miss nothing: not every one of them has judged a flawed gold item, "
+                "so that it cannot be corrected for what they miss."
+            )
+        else:
+            yield (
+                "Corrected for what the auditors miss: by their gold items they find at least "
+                f"{100 * result.sensitivity:.0f} % of the flaws. If they missed nothing, it would be "
+                f"{percent(result.at_most, result.now)}."
+            )
     if result.left or result.came:
         yield (
             f"The set has changed since: {result.left:,} images found to be flawed were taken out, and {result.came:,} "
@@ -355,11 +333,8 @@ def _image(row: Mapping[str, str], where: str) -> SetImage:
 def write_plan(reviews: Path, plan: AuditPlan) -> None:
     """Write the plan, the order of drawing first: without the plan it counts for nothing."""
     verdicts_folder(reviews, plan.model).mkdir(parents=True, exist_ok=True)
-    rows = io.StringIO()
-    writer = csv.writer(rows, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows([wnids()[each.class_index], each.image_id, *(each.crop or [""] * 4)] for each in plan.images)
-    write_text(order_file(reviews, plan.model), rows.getvalue())
+    rows = ([wnids()[each.class_index], each.image_id, *(each.crop or [""] * 4)] for each in plan.images)
+    write_text(order_file(reviews, plan.model), csv_text(COLUMNS, rows))
     about = f"model: {plan.model}\nkind: {plan.kind}\ndrawn: {plan.drawn}\nseed: {json.dumps(plan.seed)}\n"
     write_text(plan_file(reviews, plan.model), about)
 
@@ -435,10 +410,7 @@ def read_audit(
     of_audit = without_golds(read_audit_votes(reviews, role), read_gold_key(reviews))
     # the plan has the ids of this edition's own images, and no auditor draws a box in a source image
     check_reviews(_without_boxes(of_audit), index, official_images=True)
-    golds = {
-        each.reviewer: GoldCount(each.sensitivity.correct, each.sensitivity.golds)
-        for each in calibrations(all_gold_answers(reviews, roles))
-    }
+    golds = {each.reviewer: each.sensitivity for each in calibrations(all_gold_answers(reviews, roles))}
     return audit_result(plan, of_audit, reviewers_of(votes), golds, set_images(selection))
 
 

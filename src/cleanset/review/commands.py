@@ -56,6 +56,7 @@ def review(
         {"--open or --fixed": kind, "--model": model, "--seed": seed},
         {"--look-again": look_again, "--share": share},
     )
+    plan = None
     if audit is not None:
         from cleanset.review import reports
 
@@ -64,15 +65,11 @@ def review(
         )
         if is_new or reviewer is None:
             typer.echo(reports.outlook(plan))
-        if reviewer is not None:
-            from cleanset.review.page import server
-
-            server.run(Edition(edition), reviewer, host, port, browser, plan=plan)
-        return
     if reviewer is not None:
         from cleanset.review.page import server
 
-        server.run(Edition(edition), reviewer, host, port, browser, look_again, share=share)
+        server.run(Edition(edition), reviewer, host, port, browser, look_again, plan, share)
+    if reviewer is not None or plan is not None:
         return
     if not status:
         typer.echo(context.get_help())

@@ -116,6 +116,11 @@ def gold_key_text(items: Iterable[GoldItem]) -> str:
     return "\n".join([",".join(COLUMNS), *rows, ""])
 
 
+def gold_file(folder: Path, image_id: str) -> Path:
+    """The image of a gold item."""
+    return folder / f"{image_id}.JPEG"
+
+
 def is_gold_answer(vote: Vote, key: Key, golds: GoldKey) -> bool:
     """Whether a vote is on the gold item of its image, not on the image."""
     return key in golds and vote.review.sha256 == golds[key].sha256

@@ -20,8 +20,8 @@ from cleanset.edition.paths import Edition, images_are_official, verified_images
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, sha256, write_text
 from cleanset.images.codec import Read, decode
-from cleanset.review.gold import GOLD_KEY, GoldItem, Key, gold_key_text, read_gold_key
-from cleanset.review.queue import ByRole, Candidate, candidates_by_class, order_in_class
+from cleanset.review.gold import GOLD_KEY, GoldItem, Key, gold_file, gold_key_text, read_gold_key
+from cleanset.review.queue import ByRole, by_image, candidates_by_class
 from cleanset.review.store import BOARD, Votes, basis_of, checked_reviews
 from cleanset.review.verdicts import Review
 from cleanset.tables import CANDIDATES, INDEX, read_table
@@ -130,7 +130,7 @@ def make(
     params = read_params(edition.folder)
     golds = read_gold_key(edition.reviews)
     target = edition.path(str(folder))
-    missing = [item for item in golds.values() if not (target / f"{item.image_id}.JPEG").is_file()]
+    missing = [item for item in golds.values() if not gold_file(target, item.image_id).is_file()]
     if not any(counts.values()) and not clean and not missing:
         raise CleansetError(
             "review gold: no number; expected how many: --planted 50, --published, --settled or --clean"
@@ -150,7 +150,9 @@ def make(
         for (key, reason, origin), _ in zip(
             _bases(source, is_flawed, votes, classes, found), range(count), strict=False
         ):
-            found[key] = _item(key, reason, origin, target, read, planters)
+            drawn, data = _content(key[1], reason, origin, read, planters)
+            _write(gold_file(target, key[1]), data)
+            found[key] = GoldItem(*key, sha256(data), drawn, origin)
     made = [item for key, item in found.items() if key not in golds]
     if not made and not missing:
         raise CleansetError(
@@ -179,16 +181,10 @@ def _bases(
     source: str, is_flawed: bool, votes: Votes, classes: Mapping[int, ByRole], taken: Mapping[Key, object]
 ) -> Iterator[tuple[Key, str | None, str]]:
     """The images that items of a source can be made from, with reason and source; each class in turn."""
+    images = {index: by_image(by_role).keys() for index, by_role in classes.items()}
     # of images that are candidates of several classes, one class would show the item, another the image
-    several = Counter(
-        name
-        for by_role in classes.values()
-        for name in {each.image_id for of_role in by_role.values() for each in of_role}
-    )
-    candidates = {
-        index: {each.image_id for of_role in by_role.values() for each in of_role if several[each.image_id] == 1}
-        for index, by_role in classes.items()
-    }
+    several = Counter(name for of_class in images.values() for name in of_class)
+    candidates = {index: {name for name in names if several[name] == 1} for index, names in images.items()}
     of_class: dict[int, list[tuple[Key, str | None, str]]] = {}
     for key, by_reviewer in votes.items():
         known = _known(source, is_flawed, {name: vote.review for name, vote in by_reviewer.items()})
@@ -228,11 +224,7 @@ def _known(source: str, is_flawed: bool, reviews: Mapping[str, Review]) -> tuple
 
 def _last_candidates(by_role: ByRole, among: Collection[str]) -> list[str]:
     """The third of a class's candidates that is least likely to be asked for; none where there are few."""
-    models: dict[str, list[Candidate]] = {}
-    for of_role in by_role.values():
-        for each in of_role:
-            models.setdefault(each.image_id, []).append(each)
-    ordered = sorted(models, key=lambda image_id: (order_in_class(models[image_id]), image_id))
+    ordered = list(by_image(by_role))
     last = ordered[max(2 * ENOUGH, len(ordered) * 2 // 3) :]
     return [image_id for image_id in last if image_id in among]
 
@@ -249,30 +241,20 @@ def _shuffled(key: tuple[int, str]) -> bytes:
     return hashlib.sha256(f"gold {key[0]} {key[1]}".encode()).digest()
 
 
-def _item(
-    key: Key, reason: str | None, source: str, folder: Path, read: Read, planters: Mapping[str, Planter]
-) -> GoldItem:
-    """Write the image of an item, and return the item."""
-    class_index, image_id = key
-    reason, data = _content(image_id, reason, source, read, planters)
-    _write(folder, image_id, data)
-    return GoldItem(class_index, image_id, sha256(data), reason, source)
-
-
 def _make_again(item: GoldItem, folder: Path, read: Read, planters: Mapping[str, Planter]) -> None:
     """Write the missing image of a listed item. Raises CleansetError unless its bytes are those listed."""
+    path = gold_file(folder, item.image_id)
     _, data = _content(item.image_id, item.reason, item.source, read, planters)
     if sha256(data) != item.sha256:
         raise CleansetError(
-            f"{folder / item.image_id}.JPEG: missing, and made again it has SHA-256 {sha256(data)}; expected "
-            f"{item.sha256}, as in reviews/{GOLD_KEY}: copy the folder from whoever made it, or use their versions of "
-            "cleanset and Pillow"
+            f"{path}: missing, and made again it has SHA-256 {sha256(data)}; expected {item.sha256}, as in "
+            f"reviews/{GOLD_KEY}: copy the folder from whoever made it, or use their versions of cleanset and Pillow"
         )
-    _write(folder, item.image_id, data)
+    _write(path, data)
 
 
-def _write(folder: Path, image_id: str, data: bytes) -> None:
-    with replacing(folder / f"{image_id}.JPEG") as partial:
+def _write(path: Path, data: bytes) -> None:
+    with replacing(path) as partial:
         partial.write_bytes(data)
 
 
@@ -285,11 +267,8 @@ def _content(
         return reason, data[:2] + _COMMENT + data[2:]
     rng = Random(f"gold {image_id}")
     drawn = sorted(planters)[rng.randrange(len(planters))]
-    return drawn, _planted(decode(data).convert("RGB"), planters[drawn], rng)
-
-
-def _planted(image: Image.Image, planter: Callable[[Image.Image, Random], Image.Image], rng: Random) -> bytes:
+    image = decode(data).convert("RGB")
     image.info = {}
     out = io.BytesIO()
-    planter(image, rng).save(out, format="JPEG", quality=95)
-    return out.getvalue()
+    planters[drawn](image, rng).save(out, format="JPEG", quality=95)
+    return drawn, out.getvalue()

@@ -225,7 +225,7 @@ def questions(
                 boxes.add(candidate.image_id)
 
     def order(image_id: str) -> tuple[bool, bool, tuple[int, int], int, str]:
-        return image_id not in certain, image_id not in boxes, *order_in_class(serves[image_id].values()), image_id
+        return image_id not in certain, image_id not in boxes, *_order_in_class(serves[image_id].values()), image_id
 
     return [
         Question(image_id, serves[image_id], image_id in certain, image_id in boxes)
@@ -233,7 +233,16 @@ def questions(
     ]
 
 
-def order_in_class(candidates: Collection[Candidate]) -> tuple[tuple[int, int], int]:
+def by_image(by_role: ByRole) -> dict[str, dict[str, Candidate]]:
+    """Every candidate of a class by image id, with the models that may use it, the most likely first."""
+    models: dict[str, dict[str, Candidate]] = {}
+    for role, candidates in by_role.items():
+        for candidate in candidates:
+            models.setdefault(candidate.image_id, {})[role] = candidate
+    return dict(sorted(models.items(), key=lambda item: (*_order_in_class(item[1].values()), item[0])))
+
+
+def _order_in_class(candidates: Collection[Candidate]) -> tuple[tuple[int, int], int]:
     """The sort key of an image in its class: best tier and rank with any model, then most models first."""
     return min(map(_order, candidates)), -len(candidates)
 

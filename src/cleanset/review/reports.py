@@ -6,7 +6,7 @@
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -33,6 +33,7 @@ from cleanset.review.audit import (
     AuditPlan,
     AuditResult,
     Kind,
+    SetImage,
     all_gold_answers,
     audited_roles,
     continued,
@@ -123,29 +124,45 @@ def agreement_table(report: AgreementReport) -> Group:
     return Group(*lines)
 
 
-def _numbers(report: AgreementReport) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_footer=True)
-    table.add_column("verdict", "all")
-    given = sum(found.given for found in report.verdicts.values())
-    for heading, footer in (
-        ("given", str(given)),
-        ("agreement", _percent(report.overall.agreement)),
-        ("kappa", _kappa(report.overall.kappa)),
-    ):
-        table.add_column(heading, footer, justify="right")
-    for verdict, found in report.verdicts.items():
-        table.add_row(verdict, str(found.given), _percent(found.agreement), _kappa(found.kappa))
+def grid(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    footer: Sequence[object] = (),
+    left: int = 1,
+    no_wrap: bool = False,
+) -> Table:
+    """A table for the terminal: its first `left` columns are aligned to the left, those of numbers to the right."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_footer=bool(footer))
+    for place, heading in enumerate(headings):
+        last = str(footer[place]) if footer else ""
+        table.add_column(heading, last, justify="left" if place < left else "right", no_wrap=no_wrap)
+    for row in rows:
+        table.add_row(*map(str, row))
     return table
+
+
+def _numbers(report: AgreementReport) -> Table:
+    given = sum(found.given for found in report.verdicts.values())
+    return grid(
+        ("verdict", "given", "agreement", "kappa"),
+        [(name, found.given, *_agreed(found)) for name, found in report.verdicts.items()],
+        ("all", given, *_agreed(report.overall)),
+    )
 
 
 def _pairs(report: AgreementReport) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("reviewers")
-    for heading in ("images", "agreement", "kappa"):
-        table.add_column(heading, justify="right")
-    for (a, b), found in report.pairs.items():
-        table.add_row(f"{a}, {b}", str(found.images), _percent(found.agreement), _kappa(found.kappa))
-    return table
+    return grid(
+        ("reviewers", "images", "agreement", "kappa"),
+        [(f"{a}, {b}", found.images, *_agreed(found)) for (a, b), found in report.pairs.items()],
+    )
+
+
+def _agreed(found: Agreement | VerdictAgreement) -> tuple[str, str]:
+    """Agreement and kappa."""
+    return (
+        "–" if found.agreement is None else f"{100 * found.agreement:.1f} %",
+        "–" if found.kappa is None else f"{found.kappa:.3f}",
+    )
 
 
 def _differences(report: AgreementReport) -> Table:
@@ -180,14 +197,6 @@ def _plain(reason: str | None) -> list[str]:
     return [reason.replace("_", " ")] if reason else []
 
 
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.1f} %"
-
-
-def _kappa(kappa: float | None) -> str:
-    return "–" if kappa is None else f"{kappa:.3f}"
-
-
 def one_role(params: Params, role: str | None) -> str:
     """The model to audit; the only one, if none is given. Raises CleansetError for an unknown or missing name."""
     if role is None and len(params.models) > 1:
@@ -209,19 +218,23 @@ def draw(
     params = read_params(edition.folder)
     role = one_role(params, role)
     plan = read_plan(edition.reviews, role)
-    if plan is not None:
-        if kind not in (None, plan.kind):
-            raise CleansetError(f"audit of {role}: it was begun as {plan.kind}; that cannot be changed afterwards")
-        if seed not in (None, plan.seed):
-            raise CleansetError(
-                f"audit of {role}: it was drawn with seed {plan.seed!r}, not {seed!r}; leave out --seed"
-            )
-        grown = continued(plan, drawn)
-        if auditor is not None:
-            draws_of_auditor(edition.reviews, grown, auditor)
-        if grown != plan:
-            write_plan(edition.reviews, grown)
-        return grown, grown != plan
+    if plan is None:
+        wanted = new_plan(role, kind or "fixed", seed or "1", drawn, _finished_set(edition, role))
+    elif kind not in (None, plan.kind):
+        raise CleansetError(f"audit of {role}: it was begun as {plan.kind}; that cannot be changed afterwards")
+    elif seed not in (None, plan.seed):
+        raise CleansetError(f"audit of {role}: it was drawn with seed {plan.seed!r}, not {seed!r}; leave out --seed")
+    else:
+        wanted = continued(plan, drawn)
+    if auditor is not None:
+        draws_of_auditor(edition.reviews, wanted, auditor)
+    if wanted != plan:
+        write_plan(edition.reviews, wanted)
+    return wanted, wanted != plan
+
+
+def _finished_set(edition: Edition, role: str) -> list[SetImage]:
+    """The images of a model's set. Raises CleansetError unless every class is settled."""
     rejected = read_table(edition.rejected(role), REJECTED)
     open_classes = int(rejected.loc[rejected["open"], "class_index"].nunique())
     if open_classes:
@@ -229,12 +242,7 @@ def draw(
             f"audit of {role}: {open_classes} classes of its set still wait for reviews; expected a finished set: "
             "cleanset review --status names them; then run dvc repro"
         )
-    images = set_images(read_table(edition.selection(role), SELECTION))
-    new = new_plan(role, kind or "fixed", seed or "1", drawn, images)
-    if auditor is not None:
-        draws_of_auditor(edition.reviews, new, auditor)
-    write_plan(edition.reviews, new)
-    return new, True
+    return set_images(read_table(edition.selection(role), SELECTION))
 
 
 def outlook(plan: AuditPlan) -> str:
@@ -276,9 +284,7 @@ def audit_as_json(results: Sequence[AuditResult]) -> str:
 
 def as_text(results: Sequence[AuditResult]) -> str:
     """A paragraph for each audit, the bound first."""
-    return "\n\n".join(
-        "\n".join([f"{each.model}: {lines[0]}", *lines[1:]]) for each in results if (lines := sentences(each))
-    )
+    return "\n\n".join(f"{each.model}: " + "\n".join(sentences(each)) for each in results)
 
 
 def run_calibration(edition: Edition) -> list[Calibration]:
@@ -316,18 +322,13 @@ def _share_json(share: Share) -> dict[str, Any]:
 
 def calibration_table(found: Sequence[Calibration]) -> Group:
     """A table for the terminal: a line for each reviewer and reason."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("reviewer", no_wrap=True)
-    table.add_column("gold items", no_wrap=True)
-    for heading in ("correct", "of", "share"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("95 % interval", justify="right", no_wrap=True)
+    rows: list[Sequence[str]] = []
     for each in found:
-        table.add_row(each.reviewer, "flawed: sensitivity", *_cells(each.sensitivity))
-        for reason, share in each.by_reason.items():
-            table.add_row("", f"  {reason.replace('_', ' ')}", *_cells(share))
-        table.add_row("", "clean: specificity", *_cells(each.specificity))
-    return Group(table, *map(_finding, found), "", _NOTE)
+        rows.append((each.reviewer, "flawed: sensitivity", *_cells(each.sensitivity)))
+        rows += [("", f"  {reason.replace('_', ' ')}", *_cells(share)) for reason, share in each.by_reason.items()]
+        rows.append(("", "clean: specificity", *_cells(each.specificity)))
+    headings = ("reviewer", "gold items", "correct", "of", "share", "95 % interval")
+    return Group(grid(headings, rows, left=2, no_wrap=True), *map(_finding, found), "", _NOTE)
 
 
 def _finding(found: Calibration) -> str:
@@ -338,10 +339,10 @@ def _finding(found: Calibration) -> str:
 
 
 def _cells(share: Share) -> tuple[str, str, str, str]:
+    if share.share is None:
+        return str(share.correct), str(share.golds), "–", "–"
     low, high = share.interval
-    known = "–" if share.share is None else f"{100 * share.share:.0f} %"
-    interval = "–" if share.share is None else f"{100 * low:.0f} to {100 * high:.0f} %"
-    return str(share.correct), str(share.golds), known, interval
+    return str(share.correct), str(share.golds), f"{100 * share.share:.0f} %", f"{100 * low:.0f} to {100 * high:.0f} %"
 
 
 _NOTE = (

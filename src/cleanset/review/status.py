@@ -5,9 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Group
-from rich.table import Table
 
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import Params, read_params
@@ -23,6 +21,7 @@ from cleanset.review.queue import (
     combined_state,
     decide_all,
 )
+from cleanset.review.reports import grid
 from cleanset.review.store import Votes, checked_reviews
 from cleanset.selection.crop_check import predictions_of_crops
 from cleanset.selection.fill import UNREVIEWED
@@ -133,18 +132,14 @@ def as_json(status: ReviewStatus) -> str:
 
 def as_table(status: ReviewStatus) -> Group:
     """A table for the terminal, with the classes that wait for the board."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_footer=True)
-    table.add_column("classes", ALL, no_wrap=True)
-    together = status.progress[ALL]
-    for state in STATES:
-        table.add_column(state, str(len(together.classes[state])), justify="right")
-    table.add_column("at least", str(together.at_least), justify="right")
-    table.add_column("at most", str(together.at_most), justify="right")
-    for role, progress in status.progress.items():
-        if role != ALL:
-            counts = [len(progress.classes[state]) for state in STATES]
-            table.add_row(role, *map(str, [*counts, progress.at_least, progress.at_most]))
-    return Group(table, *_notes(status))
+    progress = {role: each for role, each in status.progress.items() if role != ALL}
+    rows = [(role, *_counts(each)) for role, each in progress.items()]
+    footer = (ALL, *_counts(status.progress[ALL]))
+    return Group(grid(("classes", *STATES, "at least", "at most"), rows, footer), *_notes(status))
+
+
+def _counts(progress: ReviewProgress) -> list[int]:
+    return [*(len(progress.classes[state]) for state in STATES), progress.at_least, progress.at_most]
 
 
 def _notes(status: ReviewStatus) -> Iterator[str]:

@@ -172,15 +172,6 @@ def basis_of(review: Review) -> str:
     return review.basis or "explicit"
 
 
-def reviews_of_reviewer(votes: Votes, reviewer: str) -> dict[int, dict[str, Review]]:
-    """One reviewer's verdicts, by class index and then by image id."""
-    found: dict[int, dict[str, Review]] = defaultdict(dict)
-    for (class_index, image_id), by_reviewer in votes.items():
-        if reviewer in by_reviewer:
-            found[class_index][image_id] = by_reviewer[reviewer].review
-    return dict(found)
-
-
 def drawn_crops(votes: Votes) -> set[Crop]:
     """Every crop drawn by anybody, the board included, whatever was decided."""
     return {

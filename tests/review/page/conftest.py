@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Error, Page
 
 from tests.browser_tab import Server
 from tests.checkouts import Checkout
+from tests.once import once
 
 from .reviewing import Reviewing, reviews, serve
 
@@ -16,23 +17,39 @@ Serve = Callable[..., Server]
 Open = Callable[..., Reviewing]
 
 
-def with_empty_reviews(built: Checkout, folder: Path) -> Path:
-    """The sample edition as it was built, with empty reviews."""
+def with_empty_reviews(reviewable: Checkout, folder: Path) -> Path:
+    """The sample edition with its candidates, and with empty reviews."""
     (folder / "reviews").mkdir(parents=True)
-    shutil.copy(built.folder / "params.yaml", folder)
-    (folder / "data").symlink_to(built.folder / "data")
+    shutil.copy(reviewable.folder / "params.yaml", folder)
+    (folder / "data").symlink_to(reviewable.folder / "data")
     return folder
 
 
+@pytest.fixture(scope="session")
+def reviewable(repository: Path, pristine: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A clone with the sample's candidates; not to be changed. The stages after these take longer, and are not shown.
+
+    They come from the checkout's cache even where a stage would run anew: a mutation of the page is found sooner so.
+    """
+
+    def make(folder: Path) -> None:
+        clone = pristine.clone(folder / "cleanset")
+        clone.pull_what_is_in(repository / ".dvc" / "cache")
+        if not (clone.folder / "data" / "candidates").is_dir():
+            clone.run("dvc", "repro", "select")
+
+    return Checkout(once(tmp_path_factory, "reviewable", make) / "cleanset")
+
+
 @pytest.fixture
-def edition(built: Checkout, tmp_path: Path) -> Path:
-    return with_empty_reviews(built, tmp_path / "edition")
+def edition(reviewable: Checkout, tmp_path: Path) -> Path:
+    return with_empty_reviews(reviewable, tmp_path / "edition")
 
 
 @pytest.fixture(scope="session")
-def unchanged(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def unchanged(reviewable: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server for all tests that save no verdict: to start one takes longer than most of them."""
-    folder = with_empty_reviews(built, tmp_path_factory.mktemp("unchanged") / "edition")
+    folder = with_empty_reviews(reviewable, tmp_path_factory.mktemp("unchanged") / "edition")
     server = serve(folder, "ada")
     yield server
     server.kill()

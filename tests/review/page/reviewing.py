@@ -7,6 +7,12 @@ from typing import Any
 
 import yaml
 
+from cleanset.edition.paths import Edition
+from cleanset.review.page import tab
+from cleanset.review.page.keys import Screen
+from cleanset.review.page.library import open_library
+from cleanset.review.page.server import open_session
+from cleanset.review.page.view import render
 from tests.browser_tab import PATIENCE, SOURCE, Server, Tab
 
 REASONS = {
@@ -35,6 +41,29 @@ def reviews(
                 for image_id, entry in entries.items()
             }
     return found
+
+
+class TabAlone(tab.Tab):
+    """A tab without a browser: `type` presses keys with the whole class on the screen for long enough."""
+
+    def __init__(self, edition: Path, reviewer: str = "ada", share: str | None = None) -> None:
+        super().__init__(open_session(Edition(edition), open_library(Edition(edition)), reviewer, share=share))
+        self.start()
+
+    def type(self, *keys: str) -> dict[str, str]:
+        """Press keys, one after another; the HTML that is then shown."""
+        html = render(self)
+        for key in keys:
+            shown = self.cursor.images()
+            screen = Screen(wnid=self.wnid, seconds=dict.fromkeys(shown, 9.0), answered=self.pressed, shown=9.0)
+            self.press(key, shown, screen=screen)
+            html = render(self)
+        return html
+
+    @property
+    def said(self) -> str:
+        """The notice."""
+        return self.notice.text if self.notice else ""
 
 
 class Reviewing(Tab):

@@ -16,7 +16,6 @@ from cleanset.review import status as review_status
 from cleanset.review.audit import read_plan
 from cleanset.review.gold import read_gold_key
 from cleanset.review.gold_images import PLANTERS
-from cleanset.review.page.gold_session import GoldSession
 from cleanset.review.page.library import open_library
 from cleanset.review.page.server import open_session
 from cleanset.review.page.session import Session
@@ -24,6 +23,9 @@ from cleanset.review.page.tab import Tab
 from cleanset.review.page.view import cards, render
 from cleanset.review.reports import run_calibration as calibration
 from cleanset.review.store import read_reviews
+from tests.checkouts import Checkout
+
+from .conftest import with_empty_reviews
 
 COUNTS = {"planted": 12, "published": 0, "settled": 0}
 
@@ -61,19 +63,18 @@ def review_all(
         tab.press(key, [focus])
         if key == "r":
             tab.press("w", [focus])
-        if not until_end and isinstance(session, GoldSession) and not session.counting:
+        if not until_end and not session.counts_golds:
             break
     session.hints.close()
     return shown
 
 
 def careful(session: Session, key: tuple[int, str]) -> str:
-    return "r" if isinstance(session, GoldSession) and key in session.golds else "c"
+    return "r" if key in session.golds else "c"
 
 
 def test_a_careful_reviewer_finds_all_and_is_asked_nothing_twice(with_items: Path) -> None:
     session = session_of(with_items)
-    assert isinstance(session, GoldSession)
     assert len(session.golds) == 12
     shown = review_all(session, careful)
     (found,) = calibration(Edition(with_items))
@@ -89,13 +90,11 @@ def test_a_careless_reviewer_reviews_what_the_items_stood_for_at_the_end(with_it
     review_all(session, lambda *_: "c")
     (found,) = calibration(Edition(with_items))
     assert (found.sensitivity.correct, found.sensitivity.golds, found.finding) == (0, 12, "misses many")
-    assert isinstance(session, GoldSession)
-    assert not session.counting
+    assert not session.counts_golds
     assert not [index for index, status in session.statuses.items() if status.questions]
     assert review_status.run(Edition(with_items)).progress["all models"].at_most == 0
     # the next session has the answers, and asks nothing
     again = session_of(with_items)
-    assert isinstance(again, GoldSession)
     assert len(again.golds) == 12
     assert not again.unsettled()
 
@@ -103,7 +102,6 @@ def test_a_careless_reviewer_reviews_what_the_items_stood_for_at_the_end(with_it
 def test_nothing_tells_a_gold_item_from_another_image(with_items: Path) -> None:
     """The parts of a card, its address and its entry in the file have the forms of all others."""
     session = session_of(with_items)
-    assert isinstance(session, GoldSession)
     tab = Tab(session)
     forms: dict[bool, set[str]] = {True: set(), False: set()}
     ranks: list[tuple[int, str, int]] = []
@@ -143,18 +141,16 @@ def test_nothing_tells_a_gold_item_from_another_image(with_items: Path) -> None:
 def test_the_share_is_kept_over_sessions(with_items: Path) -> None:
     set_share(with_items, 0.05)
     session = session_of(with_items)
-    assert isinstance(session, GoldSession)
     assert len(session.golds) == 4
     first = set(session.golds)
     review_all(session, careful)
     again = session_of(with_items)
-    assert isinstance(again, GoldSession)
     assert set(again.golds) == first
     # another reviewer sees others' answers as little as the items
     ben = session_of(with_items, "ben")
     assert all("ada" not in status.votes.get(key, {}) for key in first for status in ben.statuses.values())
     board = session_of(with_items, "board")
-    assert not isinstance(board, GoldSession)
+    assert not board.all_golds
     assert not [key for status in board.statuses.values() for key in status.votes if key in first]
 
 
@@ -164,7 +160,8 @@ def test_without_the_params_answers_do_not_count(with_items: Path) -> None:
     (with_items / "params.yaml").write_text(re.sub(r"(?m)^  gold: .*\n", "", text))
     assert read_params(with_items).review.gold is None
     plain = session_of(with_items)
-    assert type(plain) is Session
+    assert plain.shows_others
+    assert not plain.all_golds
     golds = read_gold_key(with_items / "reviews")
     assert not [key for status in plain.statuses.values() for key in status.votes if key in golds]
     assert not plain.unsettled()
@@ -207,12 +204,12 @@ def test_in_a_new_clone_the_images_are_made_again(with_items: Path) -> None:
     assert not missing.exists()
 
 
-def test_an_audit_at_the_page(with_items: Path) -> None:
+def test_an_audit_at_the_page(built: Checkout, tmp_path: Path) -> None:
     """Ada and Ben each reviewed half of the set, and look at the other's half; their gold items correct the bound."""
+    with_items = with_empty_reviews(built, tmp_path / "edition")
     edition = Edition(with_items)
-    shutil.rmtree(with_items / "reviews")
-    shutil.copytree(Path(with_items / "data").resolve().parent / "reviews", with_items / "reviews")
-    shutil.rmtree(with_items / "gold")
+    set_share(with_items, 0.3)
+    shutil.copytree(built.folder / "reviews", with_items / "reviews", dirs_exist_ok=True)
     gold_images.make(edition, with_items / "gold", COUNTS, 0)
     # nobody who is refused fixes the number of draws
     for name, problem in (
@@ -227,9 +224,7 @@ def test_an_audit_at_the_page(with_items: Path) -> None:
     with pytest.raises(CleansetError, match="board decides on reviews; expected the name of an auditor"):
         open_session(edition, open_library(edition), "board", None, plan)
     session = open_session(edition, open_library(edition), "cy", None, plan)
-    assert {(index, name) for index, name in session.golds}.isdisjoint(  # type: ignore[attr-defined]
-        (each.class_index, each.image_id) for each in plan.draws
-    )
+    assert set(session.golds).isdisjoint((each.class_index, each.image_id) for each in plan.draws)
     by_id = {each.image_id: each for each in plan.draws}
     for image_id, image in session.library.images.items():
         if image_id in by_id and by_id[image_id].crop is not None:
@@ -259,7 +254,6 @@ def test_the_verdicts_of_others_give_no_item_away(with_items: Path) -> None:
     params.write_text(params.read_text().replace("min_reviewers: 1", "min_reviewers: 2"))
     review_all(session_of(with_items, "ben"), lambda *_: "c")
     session = session_of(with_items)
-    assert isinstance(session, GoldSession)
     review_all(session, lambda *_: "c")
     tab = Tab(session)
     shown = []

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import yaml
-
 from cleanset.review.page.keys import READ_SECONDS
 from tests.browser_tab import PATIENCE
 
@@ -14,22 +12,6 @@ from .test_typing_ahead import wait_for
 
 GOLDFISH, LADYBUG = "n01443537", "n02165456"
 GRID = {"verdict": "clean", "seen": "grid"}
-
-
-def test_one_key_a_class(edition: Path, start: Serve, visit: Open) -> None:
-    """Twelve presses for the twelve classes of the sample: every image that the queue asks for, all clean."""
-    params = yaml.safe_load((edition / "params.yaml").read_text())
-    params["review"]["seconds_per_image"] = 0.02
-    (edition / "params.yaml").write_text(yaml.safe_dump(params))
-    at = visit(start())
-    classes = []
-    while at.wnid:
-        classes.append(at.wnid)
-        at.press("a")
-    assert len(classes) == len(set(classes)) == 12
-    saved = reviews(edition)
-    assert sorted(saved) == sorted(classes)
-    assert [entry for of_class in saved.values() for entry in of_class.values()] == [GRID] * 70
 
 
 def test_a_second_press_at_once_takes_no_other_class(edition: Path, start: Serve, visit: Open) -> None:

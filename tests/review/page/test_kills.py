@@ -22,7 +22,7 @@ from .test_parts import library
 
 __all__ = ["library"]
 
-KILLS = 100
+KILLS = 50
 Flat = dict[str, str]
 """The verdict by image id."""
 

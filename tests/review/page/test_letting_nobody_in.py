@@ -13,7 +13,6 @@ from cleanset.web.pages import address, bind, bind_usual, usual_port
 from tests.browser_tab import Server
 
 from .conftest import Open, Serve
-from .reviewing import serve
 
 IMAGE = "/image/card/ILSVRC2012_val_00000005"
 SOCKET = "/_nicegui_ws/socket.io/?EIO=4&transport=websocket"
@@ -36,21 +35,9 @@ def status(server: Server, path: str, headers: Mapping[str, str], host: str | No
     return found
 
 
-@pytest.fixture(scope="module")
-def server(built: object, tmp_path_factory: pytest.TempPathFactory) -> Server:
-    """One for the whole file; nothing is saved here."""
-    folder = tmp_path_factory.mktemp("guarded")
-    (folder / "reviews").mkdir()
-    source: Path = built.folder  # type: ignore[attr-defined]
-    (folder / "params.yaml").write_bytes((source / "params.yaml").read_bytes())
-    (folder / "data").symlink_to(source / "data")
-    return serve(folder, "ada")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def ended(server: Server) -> object:
-    yield
-    server.kill()
+@pytest.fixture
+def server(unchanged: Server) -> Server:
+    return unchanged
 
 
 @pytest.mark.parametrize("path", ["/", IMAGE, POLLING, "/static/page.js"])

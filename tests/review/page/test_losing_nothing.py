@@ -12,7 +12,7 @@ from tests.browser_tab import PATIENCE, SOURCE, Server
 from tests.forked_commands import forking
 
 from .conftest import Open, Serve
-from .reviewing import LOOK_SECONDS, reviews
+from .reviewing import LOOK_SECONDS, TabAlone, reviews
 
 GOLDFISH, LADYBUG = "n01443537", "n02165456"
 CLEAN = {"verdict": "clean"}
@@ -38,22 +38,6 @@ def test_kill_9_of_the_server_and_resume(edition: Path, start: Serve, visit: Ope
     at.page.wait_for_timeout(1000 * LOOK_SECONDS)  # the class has appeared anew
     at.press("c")
     assert set(reviews(edition)[GOLDFISH]) == {first, second, third}
-
-
-def test_kill_9_at_any_moment(edition: Path, start: Serve, visit: Open) -> None:
-    """What the page showed as saved is on disk, and at most the one verdict after it."""
-    for rounds in range(3):
-        server = start()
-        at = visit(server)
-        before = sum(map(len, reviews(edition).values()))
-        for _ in range(rounds + 1):
-            at.page.keyboard.press("c")
-        server.kill()
-        at.page.wait_for_timeout(100)
-        told = int(at.of_view("pressed"))
-        on_disk = sum(map(len, reviews(edition).values())) - before
-        assert told <= on_disk <= rounds + 1
-        at.page.close()
 
 
 def test_keys_pressed_while_the_server_stands_still(edition: Path, start: Serve, visit: Open) -> None:
@@ -154,29 +138,24 @@ def test_two_tabs_do_not_overwrite_each_other(edition: Path, start: Serve, visit
     assert reviews(edition) == {GOLDFISH: {first: {"verdict": "reject", "reason": "border"}}}
 
 
-def test_two_servers_of_one_reviewer(edition: Path, start: Serve, visit: Open) -> None:
+def test_two_servers_of_one_reviewer(edition: Path) -> None:
     """The second says that the entry is another than it showed, and shows that; nothing is lost or doubled."""
-    one, two = visit(start()), visit(start())
-    first, second = one.shown[:2]
-    one.press("c")
-    one.press("c")
-    two.page.keyboard.press("u")  # as soon as the other has said clean, before it is told
-    two.page.wait_for_function("document.querySelector('#view').dataset.pressed === '1'", timeout=PATIENCE)
-    saved = reviews(edition)[GOLDFISH]
-    if two.notice:
-        assert "changed meanwhile" in two.notice
-        assert saved == dict.fromkeys(sorted([first, second]), CLEAN)
-        assert two.caption(first) == "clean"
-    else:  # told before the key was pressed: then it was meant
-        assert saved[first] == {"verdict": "unsure"}
+    one, two = TabAlone(edition), TabAlone(edition)
+    two.type()  # what it shows
+    first, second = one.cursor.images()[:2]
+    one.type("c", "c")
+    two.press("u", two.cursor.images())
+    assert "changed meanwhile" in two.said
+    assert reviews(edition)[GOLDFISH] == dict.fromkeys(sorted([first, second]), CLEAN)
+    assert two.cursor.own() == one.session.own(one.cursor.class_index, first)
 
 
-def test_two_servers_of_two_reviewers(edition: Path, start: Serve, visit: Open) -> None:
-    ada, ben = visit(start("ada")), visit(start("ben"))
+def test_two_servers_of_two_reviewers(edition: Path) -> None:
+    ada, ben = TabAlone(edition, "ada"), TabAlone(edition, "ben")
     while ada.wnid == GOLDFISH:
-        ada.press("c")
-        if ben.wnid == GOLDFISH and ben.focus:
-            ben.press("u")
+        ada.type("c")
+        if ben.wnid == GOLDFISH and ben.cursor.focus:
+            ben.type("u")
     assert {entry["verdict"] for entry in reviews(edition, "ada")[GOLDFISH].values()} == {"clean"}
     assert {entry["verdict"] for entry in reviews(edition, "ben")[GOLDFISH].values()} == {"unsure"}
 

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import yaml
 
+from cleanset.dataset.ilsvrc import class_indices
 from cleanset.review.store import check_reviews, read_reviews
 from cleanset.tables import INDEX, read_table
 
 from .conftest import Open, Serve
-from .reviewing import REASONS, reviews
+from .reviewing import REASONS, TabAlone, reviews
 
 GOLDFISH, LADYBUG, BALLOON = "n01443537", "n02165456", "n02782093"
 BLUR, CLEAN = {"verdict": "reject", "reason": "blur"}, {"verdict": "clean"}
@@ -87,35 +88,33 @@ def test_a_class_of_three_models_by_keyboard_alone(edition: Path, start: Serve, 
     check_reviews(votes, read_table(edition / "data" / "index.parquet", INDEX))
 
 
-def test_every_reason_has_its_key(edition: Path, start: Serve, visit: Open) -> None:
-    at = visit(start(), f"?class={BALLOON}")
-    at.press("m")
-    ids = at.shown[: len(REASONS)]
+def test_every_reason_has_its_key(edition: Path) -> None:
+    tab = TabAlone(edition)
+    tab.open(class_indices()[BALLOON])
+    tab.type("m")
+    ids = tab.cursor.images()[: len(REASONS)]
     for image_id, key in zip(ids, REASONS.values(), strict=True):
-        at.open(BALLOON, image_id)
-        at.press("r", key)
+        tab.cursor.focus_card(image_id)
+        tab.type("r", key)
     saved = reviews(edition)[BALLOON]
     assert [saved[image_id]["reason"] for image_id in ids] == list(REASONS)
 
 
-def test_undo_of_any_step(edition: Path, start: Serve, visit: Open) -> None:
-    at = visit(start())
-    first, second, third = at.shown[:3]
-    at.press("c", "r", "t", "u")
-    at.press("ArrowLeft", "ArrowLeft", "ArrowLeft", "d")
+def test_undo_of_any_step(edition: Path) -> None:
+    tab = TabAlone(edition)
+    first, second, third = tab.cursor.images()[:3]
+    tab.type("c", "r", "t", "u", "ArrowLeft", "ArrowLeft", "ArrowLeft", "d")
     assert list(reviews(edition)[GOLDFISH]) == sorted([second, third])
-    at.press("z")
-    assert reviews(edition)[GOLDFISH][first] == CLEAN
-    assert (at.focus, at.caption(first)) == (first, "clean")
-    at.press("n")
-    assert at.wnid == LADYBUG
-    at.press("z")
-    assert (at.wnid, at.focus, at.caption(third)) == (GOLDFISH, third, "not reviewed yet")
-    at.press("Backspace", "z")
-    assert reviews(edition) == {}
-    assert at.notice == "Undone: clean."
-    at.press("z")
-    assert at.notice.startswith("Nothing to undo")
+    tab.type("z")
+    assert (tab.cursor.focus, reviews(edition)[GOLDFISH][first]) == (first, CLEAN)
+    tab.type("n")
+    assert tab.wnid == LADYBUG
+    tab.type("z")
+    assert (tab.wnid, tab.cursor.focus, tab.cursor.own()) == (GOLDFISH, third, None)
+    tab.type("Backspace", "z")
+    assert (tab.said, reviews(edition)) == ("Undone: clean.", {})
+    tab.type("z")
+    assert tab.said.startswith("Nothing to undo")
 
 
 def test_a_reload_shows_the_same_class_and_verdicts(start: Serve, visit: Open) -> None:
@@ -150,38 +149,44 @@ def test_search_by_name_and_by_wnid(edition: Path, start: Serve, visit: Open) ->
     assert (at.wnid, reviews(edition)) == (BALLOON, {})
 
 
-def test_filters(edition: Path, start: Serve, visit: Open) -> None:
+def test_filters(edition: Path) -> None:
     with_one_model(edition)
-    at = visit(start())
-    at.press("f", "c")
-    assert at.notice == "No class here: conflicts."
-    at.press("c", "c", "c", "n", "c")
-    assert at.wnid not in (GOLDFISH, LADYBUG)
-    mine = at.wnid
-    at.press("f", "m", "n")
-    assert at.wnid == GOLDFISH
-    at.press("n")
-    assert at.wnid == mine
-    at.press("p")
-    assert at.wnid == GOLDFISH
-    at.press("f", "u")
-    assert at.wnid == LADYBUG
+    tab = TabAlone(edition)
+    tab.type("f", "c")
+    assert tab.said == "No class here: conflicts."
+    tab.type("c", "c", "c", "n", "c")
+    mine = tab.wnid
+    assert mine not in (GOLDFISH, LADYBUG)
+    for keys, wnid in (("fmn", GOLDFISH), ("n", mine), ("p", GOLDFISH), ("fu", LADYBUG)):
+        tab.type(*keys)
+        assert tab.wnid == wnid, keys
 
 
-def test_skipped_classes_come_at_the_end(edition: Path, start: Serve, visit: Open) -> None:
+def test_skipped_classes_come_at_the_end(edition: Path) -> None:
     with_one_model(edition)
-    at = visit(start())
+    tab = TabAlone(edition)
     seen: list[str] = []
-    at.press("s")
-    while at.mode == "class" and len(seen) < 12:
-        seen.append(at.wnid)
-        while at.wnid == seen[-1]:
-            at.press("c")
-        assert at.focus == (at.shown[0] if at.focus else "")
-    assert (seen[0], seen[-1], len(set(seen))) == (LADYBUG, GOLDFISH, 12)
-    assert at.mode == "end"
-    assert "Nothing is left to ask you." in at.page.inner_text("#view")
-    assert "12 of 12 classes are done, with 36 verdicts of ada." in at.page.inner_text("#view")
+    tab.type("s")
+    while tab.mode == "class" and len(seen) < 12:
+        seen.append(tab.wnid)
+        assert tab.cursor.focus == tab.cursor.images()[0]
+        while tab.wnid == seen[-1]:
+            html = tab.type("c")
+    assert (seen[0], seen[-1], len(set(seen)), tab.mode) == (LADYBUG, GOLDFISH, 12, "end")
+    assert "Nothing is left to ask you." in html["view"]
+    assert "12 of 12 classes are done, with 36 verdicts of ada." in html["view"]
+
+
+def test_one_key_a_class(edition: Path) -> None:
+    """Twelve presses for the twelve classes of the sample: every image that the queue asks for, all clean."""
+    tab, classes = TabAlone(edition), []
+    while not tab.ended:
+        classes.append(tab.wnid)
+        tab.type("a")
+    assert len(classes) == len(set(classes)) == 12
+    saved = reviews(edition)
+    assert sorted(saved) == sorted(classes)
+    assert [entry for of_class in saved.values() for entry in of_class.values()] == [CLEAN | {"seen": "grid"}] * 70
 
 
 def test_notes_and_looking_closely(edition: Path, start: Serve, visit: Open) -> None:
@@ -206,26 +211,25 @@ def test_notes_and_looking_closely(edition: Path, start: Serve, visit: Open) -> 
     assert "“<b>odd</b> & : # {dark}”" in at.page.inner_text(f"[data-card='{first}']")
 
 
-def test_the_help_names_every_key(start: Serve, visit: Open) -> None:
-    at = visit(start())
-    at.press("?")
-    sheet = at.page.inner_text(".help")
+def test_the_help_names_every_key(edition: Path) -> None:
+    tab = TabAlone(edition)
+    sheet = tab.type("?")["overlay"]
     for word in ("clean", "crop", "reject", "unsure", "undo", "skip", "search", "several objects", "fully visible"):
         assert word in sheet
-    at.press("c")
-    assert at.mode == "class"
+    tab.type("c")
+    assert (tab.mode, reviews(edition)) == ("class", {})
 
 
 def test_two_reviewers_that_differ_and_the_board(edition: Path, start: Serve, visit: Open) -> None:
-    ada, ben = visit(start("ada")), visit(start("ben"))
-    for at in (ada, ben):
-        at.go(BALLOON)
-    image = ada.focus
-    ada.press("c")
-    assert "ada" not in ben.page.inner_text("main [data-card]")  # who has not judged is not led
-    ben.open(BALLOON, image)
-    ben.press("r", "f")
-    assert "ada: clean" in ben.page.inner_text(f"[data-card='{image}']")
+    ada, ben = TabAlone(edition, "ada"), TabAlone(edition, "ben")
+    ada.open(class_indices()[BALLOON])
+    image = ada.cursor.focus
+    assert image is not None
+    ada.type("c")
+    ben.open(class_indices()[BALLOON])
+    assert "ada" not in ben.type()["view"].split("<main")[-1]  # who has not judged is not led
+    ben.cursor.focus_card(image)
+    assert "ada: clean" in ben.type("r", "f")["view"]
     board = visit(start("board"))
     assert (board.wnid, board.focus) == (BALLOON, image)
     assert board.page.locator(".options figcaption").all_inner_texts() == ["1\nclean\nada", "2\nreject: filter\nben"]

@@ -10,17 +10,16 @@ import yaml
 from tests.browser_tab import Server
 
 from .conftest import Open, Serve
-from .reviewing import reviews
+from .reviewing import TabAlone, reviews
 from .test_reviewing import with_one_model
 
 
-def settle_all(at: object) -> list[str]:
+def settle_all(tab: TabAlone) -> list[str]:
     """Find everything clean; the classes that were shown."""
     seen: list[str] = []
-    while at.mode != "end":  # type: ignore[attr-defined]
-        if at.wnid not in seen:  # type: ignore[attr-defined]
-            seen.append(at.wnid)  # type: ignore[attr-defined]
-        at.press("c")  # type: ignore[attr-defined]
+    while not tab.ended:
+        seen.append(tab.wnid)
+        tab.type("a")
     return seen
 
 
@@ -30,11 +29,9 @@ def test_two_halves_and_the_classes_that_both_have(edition: Path, start: Serve, 
     params = yaml.safe_load((edition / "params.yaml").read_text())
     params["review"] = params.get("review", {}) | {"overlap": 0.17}
     (edition / "params.yaml").write_text(yaml.safe_dump(params))
-    ada = visit(start("ada", "--share", "1/2"))
-    assert "of 7 classes" in ada.page.inner_text(".progress")
-    shown = settle_all(ada)
-    ben = visit(start("ben", "--share", "2/2"))
-    shown_to_ben = settle_all(ben)
+    assert "of 7 classes" in visit(start("ada", "--share", "1/2")).page.inner_text(".progress")
+    shown = settle_all(TabAlone(edition, "ada", share="1/2"))
+    shown_to_ben = settle_all(TabAlone(edition, "ben", share="2/2"))
     assert (len(shown), len(shown_to_ben), len({*shown, *shown_to_ben})) == (7, 7, 12)
     common = set(shown) & set(shown_to_ben)
     assert common == set(reviews(edition, "ada")) & set(reviews(edition, "ben"))
@@ -48,8 +45,8 @@ def answer(server: Server, path: str) -> tuple[int, str]:
     return caught.value.code, caught.value.read().decode().strip()
 
 
-def test_a_wrong_address_is_named(start: Serve, visit: Open) -> None:
-    server = start()
+def test_a_wrong_address_is_named(unchanged: Server, visit: Open) -> None:
+    server = unchanged
     image = visit(server).focus
     assert answer(server, "image/huge/x") == (404, "unknown size 'huge'; expected card, tile, full")
     assert answer(server, "crop/x?box=1") == (404, "unknown image 'x'; expected the id of a candidate")

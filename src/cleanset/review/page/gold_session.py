@@ -1,4 +1,4 @@
-"""The session of an auditor: the review page with the draws of an audit in place of the review queue.
+"""The draws of an audit in place of the candidates of the review page.
 
 Gold items in a session: shown in the place of a candidate, asked for and saved as any image, deciding nothing.
 
@@ -7,8 +7,8 @@ less, who rejects it for the next one. Only when nothing else is asked of the re
 without it. So nothing tells during the review which images were gold items.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -25,38 +25,17 @@ from cleanset.review.gold import (
     GoldKey,
     Key,
     chosen_golds,
+    gold_file,
     is_gold_answer,
     number_of_golds,
     place_among,
-    without_golds,
 )
 from cleanset.review.hints.background import BackgroundHints, usual_text_cache
 from cleanset.review.page.library import IndexedImage, Library
-from cleanset.review.page.session import ReviewerClassStatus, Session
-from cleanset.review.queue import ByRole, Candidate, Question
-from cleanset.review.save import VerdictChange
-from cleanset.review.store import BOARD, Votes
+from cleanset.review.page.session import Session
+from cleanset.review.queue import ByRole, Candidate
+from cleanset.review.store import BOARD
 from cleanset.web.images import Photos
-
-
-@dataclass
-class AuditSession(Session):
-    """An auditor's session: each image is asked for once, of one auditor, and others' verdicts are not shown."""
-
-    def _status_of(self, class_index: int, votes: Votes) -> ReviewerClassStatus:
-        (by_role,) = self.library.classes[class_index].items()
-        role, candidates = by_role
-        own = {
-            key: {self.reviewer: by_auditor[self.reviewer]}
-            for key, by_auditor in votes.items()
-            if self.reviewer in by_auditor
-        }
-        asked = [each for each in candidates if (class_index, each.image_id) not in votes]
-        questions = tuple(Question(each.image_id, {role: each}, certain=True) for each in asked)
-        kept = {role: len(candidates) - len(asked)}
-        # compared by identity: see Session._read_status
-        shown = votes if own == votes else own
-        return ReviewerClassStatus(shown, questions, "open" if asked else "settled", kept)
 
 
 def audit_library(edition: Edition, library: Library, plan: AuditPlan, auditor: str) -> Library:
@@ -118,36 +97,38 @@ def _audit_reading(read: Read, boxes: dict[str, Box]) -> Read:
     return delivered
 
 
-def with_golds(edition: Edition, session: Session, golds: GoldKey) -> Session:
-    """The session with its gold items, once every class is read; the same one where there are none.
+def mix_in_golds(edition: Edition, session: Session, golds: GoldKey) -> None:
+    """Give a session its gold items, once every class is read; nothing changes where there are none.
 
     Raises CleansetError for an image of an item that is missing or was changed.
     """
     policy = session.library.params.review.gold
     golds = {key: item for key, item in golds.items() if key[0] in session.library.classes}
     if policy is None or not golds or session.reviewer == BOARD:
-        return session
+        return
     own = {
         key for status in session.statuses.values() for key, each in status.votes.items() if session.reviewer in each
     }
     answered = _answered(session, golds)
-    is_audit = isinstance(session, AuditSession)
-    elsewhere = judged_elsewhere(edition.reviews, session.reviewer, None if is_audit else answered)
+    elsewhere = judged_elsewhere(edition.reviews, session.reviewer, None if session.is_audit else answered)
     open_classes = [index for index, status in session.statuses.items() if status.questions]
-    asked = sum(question.certain for status in session.statuses.values() for question in status.questions)
-    wanted = number_of_golds(policy.share, len(own) + asked)
-    known = own | elsewhere | _shown(session, golds)
+    certain = [
+        (index, question.image_id)
+        for index, status in session.statuses.items()
+        for question in status.questions
+        if question.certain
+    ]
+    # the image of an item that is asked for itself would be seen twice
+    known = own | elsewhere | golds.keys() & set(certain)
+    wanted = number_of_golds(policy.share, len(own) + len(certain))
     chosen = chosen_golds(golds, known - answered, open_classes, answered, wanted)
-    library = gold_library(session.library, chosen, edition.path(policy.folder))
-    values = {each.name: getattr(session, each.name) for each in fields(Session)}
-    changed = {"library": library, "hints": BackgroundHints(library.photos.read, usual_text_cache()), "statuses": {}}
-    kind = GoldAuditSession if is_audit else GoldSession
-    mixed: Session = kind(
-        **values | changed, plain=session.library, golds={item.key: item for item in chosen}, all_golds=golds
-    )
+    session.golds, session.all_golds = {item.key: item for item in chosen}, golds
+    session.plain, session.shows_others = session.library.classes, False  # an image without others' would be an item
+    session.library = gold_library(session.library, chosen, edition.path(policy.folder))
     session.hints.close()
-    mixed.refresh()
-    return mixed
+    session.hints = BackgroundHints(session.library.photos.read, usual_text_cache())
+    session.statuses = {}
+    session.refresh()
 
 
 def _answered(session: Session, golds: GoldKey) -> set[Key]:
@@ -165,82 +146,6 @@ def _answered(session: Session, golds: GoldKey) -> set[Key]:
     return found
 
 
-def _shown(session: Session, golds: GoldKey) -> set[Key]:
-    """The images of gold items that are asked for themselves: they would be seen twice."""
-    return {
-        (class_index, question.image_id)
-        for class_index, status in session.statuses.items()
-        for question in status.questions
-        if question.certain and (class_index, question.image_id) in golds
-    }
-
-
-@dataclass
-class GoldSession(Session):
-    """A session with gold items. `plain`: the library without them; `golds`: those of this session.
-
-    `counting`: the items count like other images; no more once nothing else is asked.
-    """
-
-    plain: Library = None  # type: ignore[assignment]  # a field after those with defaults
-    golds: Mapping[Key, GoldItem] = field(default_factory=dict)
-    all_golds: GoldKey = field(default_factory=dict)
-    counting: bool = True
-
-    def refresh(self, classes: Iterable[int] | None = None) -> None:
-        """Read as Session does, and stop counting the gold items once nothing else is asked."""
-        super().refresh(classes)
-        self._end_counting()
-
-    def save_verdicts(self, class_index: int, changes: Mapping[str, VerdictChange]) -> None:
-        """Write verdicts as Session does; the last one may bring back the classes that had a gold item."""
-        super().save_verdicts(class_index, changes)
-        self._end_counting()
-
-    def _end_counting(self) -> None:
-        if self.counting and not self.unsettled():
-            self.counting = False
-            with_one = {class_index for class_index, _ in self.golds}
-            self.statuses |= {index: self._read_status(index, None) for index in with_one}
-
-    @property
-    def shows_others(self) -> bool:
-        """Whether others' verdicts are shown: never, as an image without one would be a gold item."""
-        return False
-
-    def candidates_asked(self, class_index: int) -> ByRole:
-        """The candidates of a class that questions come from."""
-        if self.counting:
-            return self.library.classes[class_index]
-        # never the image of an item: this reviewer has its answer under the same id
-        return {
-            role: [each for each in candidates if (class_index, each.image_id) not in self.golds]
-            for role, candidates in self.plain.classes[class_index].items()
-        }
-
-    def _status_of(self, class_index: int, votes: Votes) -> ReviewerClassStatus:
-        shown = self._votes_shown(votes)
-        status = super()._status_of(class_index, shown if self.counting else without_golds(shown, self.all_golds))
-        return replace(status, votes=shown)
-
-    def _votes_shown(self, votes: Votes) -> Votes:
-        """The votes as this reviewer sees them: of a gold item their own answer alone, else those on the image."""
-        mine = {key: votes[key][self.reviewer] for key in self.golds if self.reviewer in votes.get(key, {})}
-        kept = without_golds(votes, self.all_golds)
-        if not any(key in votes for key in self.golds):
-            return kept
-        others = {key: by_reviewer for key, by_reviewer in kept.items() if key not in self.golds}
-        return others | {key: {self.reviewer: vote} for key, vote in mine.items()}
-
-
-@dataclass
-class GoldAuditSession(GoldSession, AuditSession):
-    """An auditor's session with gold items, each of which is asked for like a draw."""
-
-    def _end_counting(self) -> None:
-        """Change nothing: each gold item is looked at once, like each draw, whatever is found."""
-
-
 def gold_library(library: Library, items: Sequence[GoldItem], folder: Path) -> Library:
     """The library with gold items among its candidates, and their bytes in place of those of their images."""
     images = {item.image_id: _indexed(item, folder) for item in items}
@@ -254,11 +159,6 @@ def gold_library(library: Library, items: Sequence[GoldItem], folder: Path) -> L
 def _indexed(item: GoldItem, folder: Path) -> IndexedImage:
     image = decode(_read_item(item, folder))
     return IndexedImage(item.image_id, item.sha256, image.width, image.height)
-
-
-def gold_file(folder: Path, image_id: str) -> Path:
-    """The file of a gold item."""
-    return folder / f"{image_id}.JPEG"
 
 
 def _read_item(item: GoldItem, folder: Path) -> bytes:

@@ -158,14 +158,12 @@ class UnreadNotices:
 
     def _joined(self) -> Notice | None:
         texts = list(self._texts)[-2:]
-        if self.not_shown > 1:
+        if self.not_shown:
+            keys, images, them = ("The key was", "image was", "it")
+            if self.not_shown > 1:
+                keys, images, them = (f"{self.not_shown} keys were", "images were", "them")
             texts.append(
-                f"Not saved. {self.not_shown} keys were pressed before the images were shown, or within half a second "
-                "of it: look, and press them again"
-            )
-        elif self.not_shown:
-            texts.append(
-                "Not saved. The key was pressed before the image was shown, or within half a second of it: look, and "
-                "press it again"
+                f"Not saved. {keys} pressed before the {images} shown, or within half a second of it: look, and press "
+                f"{them} again"
             )
         return Notice(" ".join(texts), self.not_shown > 0 or any(self._texts.values())) if texts else None

@@ -17,7 +17,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import is_there
 from cleanset.images.preprocessing import Preprocessing
 from cleanset.parsing import parse_ranges
-from cleanset.review.queue import ByRole, Candidate, candidates_by_class, order_in_class
+from cleanset.review.queue import ByRole, Candidate, by_image, candidates_by_class
 from cleanset.review.store import BOARD
 from cleanset.scoring.record import ScoreRecord, read_record
 from cleanset.tables import CANDIDATES, INDEX, read_table
@@ -53,11 +53,7 @@ class Library:
 
     def candidates(self, class_index: int) -> dict[str, dict[str, Candidate]]:
         """Every candidate of a class by image id, with the models that may use it, the most likely first."""
-        models: dict[str, dict[str, Candidate]] = {}
-        for role, candidates in self.classes[class_index].items():
-            for candidate in candidates:
-                models.setdefault(candidate.image_id, {})[role] = candidate
-        return dict(sorted(models.items(), key=lambda item: (*order_in_class(item[1].values()), item[0])))
+        return by_image(self.classes[class_index])
 
     def surest(self, class_index: int, among: Collection[str], count: int) -> list[IndexedImage]:
         """The `count` images of a class, `among` those given, with the highest mean confidence over the models."""

@@ -23,7 +23,7 @@ from cleanset.review.audit import AuditPlan, verdicts_folder
 from cleanset.review.gold import read_gold_key
 from cleanset.review.hints.background import BackgroundHints, usual_text_cache
 from cleanset.review.opinions import read_look_again, read_opinions
-from cleanset.review.page.gold_session import AuditSession, audit_library, with_golds
+from cleanset.review.page.gold_session import audit_library, mix_in_golds
 from cleanset.review.page.keys import Screen
 from cleanset.review.page.library import IndexedImage, Library, assigned_share, open_library, share_of
 from cleanset.review.page.session import CropScores, Session, StoredVotes
@@ -103,17 +103,17 @@ def open_session(
     stored = StoredVotes(folder, reviewer, library.index, min_crop_pixels, official, golds)
     known = {index: library.candidates(index).keys() for index in library.classes}
     again = {} if look_again is None else read_look_again(look_again, known)
-    session_type = Session if plan is None else AuditSession
     hints = BackgroundHints(library.photos.read, usual_text_cache())
     opinions = read_opinions(edition.folder / name for name in library.params.review.opinions)
-    session = session_type(library, stored, reviewer, crop_scores, hints, again, opinions)
+    session = Session(library, stored, reviewer, crop_scores, hints, again, opinions, is_audit=plan is not None)
     review, classes = library.params.review, list(library.classes)
     if share is not None:
         session.share = share_of(classes, share, review.overlap)
     elif plan is None:
         session.share = assigned_share(classes, reviewer, review.assign, review.overlap)
     session.refresh()
-    return with_golds(edition, session, golds)
+    mix_in_golds(edition, session, golds)
+    return session
 
 
 def application(session: Session) -> FastAPI:

@@ -30,7 +30,6 @@ from cleanset.review.store import (
     refuse_link,
     review_file,
     reviewer_folders,
-    reviews_of_reviewer,
 )
 from cleanset.review.verdicts import Review, Vote
 from cleanset.selection.crop_check import Prediction, predictions_of_crops
@@ -289,8 +288,13 @@ def lacking_in_words(lacking: Mapping[str, int]) -> str:
 class Session:
     """One reviewer's work on one edition. Not thread-safe: callers hold a lock.
 
-    `share`: the classes that are asked for; None for all. `notes`: notes without a verdict yet, by class index and
-    image id; kept in memory only. `told_about_text`: a tab has said that text is not looked for.
+    `share`: the classes that are asked for; None for all. `is_audit`: each image is asked for once, of one auditor.
+    `shows_others`: a reviewer sees others' verdicts on an image once their own is given. `notes`: notes without a
+    verdict yet, by class index and image id; kept in memory only. `told_about_text`: a tab has said that text is not
+    looked for.
+
+    `golds`: the gold items of this session, `all_golds`: of the edition, `plain`: the classes without items. While
+    `counts_golds` the items count like other images; no more once nothing else is asked.
     """
 
     library: Library
@@ -301,6 +305,12 @@ class Session:
     look_again: LookAgain = field(default_factory=dict)
     opinions: Opinions = field(default_factory=dict)
     share: Share | None = None
+    is_audit: bool = False
+    shows_others: bool = True
+    golds: GoldKey = field(default_factory=dict)
+    all_golds: GoldKey = field(default_factory=dict)
+    plain: Mapping[int, ByRole] = field(default_factory=dict)
+    counts_golds: bool = True
     statuses: dict[int, ReviewerClassStatus] = field(default_factory=dict)
     notes: dict[tuple[int, str], str] = field(default_factory=dict)
     pace: Pace = field(default_factory=Pace)
@@ -312,9 +322,16 @@ class Session:
         if self.crop_scores.look() or not self.statuses:
             self.stored.check(self.library.classes)
             self.statuses = {index: self._read_status(index, None) for index in self.library.classes}
-            return
-        for class_index in self.library.classes if classes is None else classes:
-            self.refresh_class(class_index)
+        else:
+            for class_index in self.library.classes if classes is None else classes:
+                self.refresh_class(class_index)
+        self._end_counting()
+
+    def _end_counting(self) -> None:
+        """Stop counting the gold items once nothing else is asked; in an audit each is looked at once, like a draw."""
+        if self.golds and self.counts_golds and not self.is_audit and not self.unsettled():
+            self.counts_golds = False
+            self.statuses |= {index: self._read_status(index, None) for index, _ in self.golds}
 
     def refresh_class(self, class_index: int) -> ReviewerClassStatus:
         """Return the current status of a class; its files are read again if they changed."""
@@ -359,6 +376,7 @@ class Session:
                 self.recent.forget((class_index, image_id))
             else:
                 self.recent.count_verdict((class_index, image_id), now)
+        self._end_counting()  # the last verdict may bring back the classes that had a gold item
 
     def asked_for(self) -> int:
         """The number of classes of which this reviewer is asked."""
@@ -390,17 +408,46 @@ class Session:
             if status.broken or any(role is None or role in question.serves for question in status.questions)
         ]
 
-    @property
-    def shows_others(self) -> bool:
-        """Whether a reviewer sees others' verdicts on an image once their own is given."""
-        return True
-
     def candidates_asked(self, class_index: int) -> ByRole:
         """The candidates of a class that questions come from."""
-        return self.library.classes[class_index]
+        if self.counts_golds:
+            return self.library.classes[class_index]
+        # never the image of an item: this reviewer has its answer under the same id
+        return {
+            role: [each for each in candidates if (class_index, each.image_id) not in self.golds]
+            for role, candidates in self.plain[class_index].items()
+        }
 
     def _status_of(self, class_index: int, votes: Votes) -> ReviewerClassStatus:
-        """The status of a class with these votes.
+        """The status of a class with these votes; the same votes where all of them are shown, as _read_status needs."""
+        shown = self._votes_shown(votes)
+        if self.is_audit:
+            return self._audit_status(class_index, shown)
+        counted = shown if self.counts_golds else without_golds(shown, self.all_golds)
+        return replace(self._review_status(class_index, counted), votes=shown)
+
+    def _votes_shown(self, votes: Votes) -> Votes:
+        """The votes as this reviewer sees them: of a gold item their own answer alone, else those on the image."""
+        kept = without_golds(votes, self.all_golds)
+        if not any(key in votes for key in self.golds):
+            return kept
+        others = {key: by_reviewer for key, by_reviewer in kept.items() if key not in self.golds}
+        return others | self._own_votes({key: votes[key] for key in self.golds if key in votes})
+
+    def _own_votes(self, votes: Votes) -> Votes:
+        return {key: {self.reviewer: each[self.reviewer]} for key, each in votes.items() if self.reviewer in each}
+
+    def _audit_status(self, class_index: int, votes: Votes) -> ReviewerClassStatus:
+        """The status of the draws in a class. An auditor sees no verdicts of others."""
+        ((role, candidates),) = self.library.classes[class_index].items()
+        asked = [each for each in candidates if (class_index, each.image_id) not in votes]
+        questions = tuple(Question(each.image_id, {role: each}, certain=True) for each in asked)
+        own = self._own_votes(votes)
+        kept = {role: len(candidates) - len(asked)}
+        return ReviewerClassStatus(votes if own == votes else own, questions, "open" if asked else "settled", kept)
+
+    def _review_status(self, class_index: int, votes: Votes) -> ReviewerClassStatus:
+        """The status of a class in the reviews.
 
         The page asks even where `review.unreviewed` is clean: verdicts are worth giving there, too.
         """
@@ -409,10 +456,9 @@ class Session:
         by_role = self.candidates_asked(class_index)
         predictions = {role: self.crop_scores.predictions(role) for role in by_role}
         decided = replace(decide_all(review, votes, predictions), unreviewed=UNREVIEWED)
-        own = reviews_of_reviewer(votes, self.reviewer).get(class_index, {})
+        own = {image_id: of[self.reviewer].review for (_, image_id), of in votes.items() if self.reviewer in of}
         if self.share is not None and class_index in self.share.common:
-            alone = {key: {self.reviewer: votes[key][self.reviewer]} for key in votes if self.reviewer in votes[key]}
-            mine = replace(decide_all(review, alone, predictions), unreviewed=UNREVIEWED)
+            mine = replace(decide_all(review, self._own_votes(votes), predictions), unreviewed=UNREVIEWED)
         else:
             mine = decided
         asking = mine.for_reviewer(self.reviewer, own, class_index)

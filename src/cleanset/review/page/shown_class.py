@@ -241,6 +241,11 @@ class ShownClass:
             raise CleansetError(f"{focus} cannot be shown. {fault}")
         raise NotShownError
 
+    def _check_open(self) -> None:
+        """Raise CleansetError at the end, and where nothing can be saved."""
+        if self.ended or self.cursor.status.broken:
+            raise CleansetError(self.cursor.status.broken or "nothing is shown here")
+
     def _check_class(self) -> None:
         """Raise NotShownError if another class was on the screen when the key was pressed."""
         if self._screen.wnid not in (None, self.wnid):

@@ -129,8 +129,7 @@ class Tab(ShownClass):
     # Verdicts
 
     def _begin(self, verdict: str, seen: Collection[str]) -> None:
-        if self.cursor.status.broken:
-            raise CleansetError(self.cursor.status.broken)
+        self._check_open()
         if self.cursor.focus is None:
             return
         self._check_seen(seen)
@@ -148,8 +147,7 @@ class Tab(ShownClass):
 
     def _take_option(self, number: int, seen: Collection[str]) -> None:
         """Begin the board's verdict with that of an option, unchanged; an unknown box has to be drawn."""
-        if self.cursor.status.broken:
-            raise CleansetError(self.cursor.status.broken)
+        self._check_open()
         self._check_seen(seen)
         chosen = next((option for option in self.options() if option.number == number), None)
         if chosen is None:
@@ -214,8 +212,7 @@ class Tab(ShownClass):
 
     def _reject_by_guess(self, card: str | None, seen: Collection[str]) -> None:
         """Reject an image for its likeliest reason, which its card shows; the next key can change the reason."""
-        if self.ended or self.cursor.status.broken:
-            raise CleansetError(self.cursor.status.broken or "nothing is shown here")
+        self._check_open()
         self._is_guess_lost = True
         self._check_class()
         self._check_not_too_early(card)
@@ -276,8 +273,7 @@ class Tab(ShownClass):
 
     def _take_rest(self, seen: Collection[str]) -> None:
         """Take as clean, at once, all images of the queue that are on the screen and that nobody has rejected."""
-        if self.ended or self.cursor.status.broken:
-            raise CleansetError(self.cursor.status.broken or "nothing is shown here")
+        self._check_open()
         self._check_class()
         self._check_shown()
         if self.session.reviewer == BOARD:
@@ -292,24 +288,24 @@ class Tab(ShownClass):
         min_seconds = self.session.library.params.review.seconds_per_image
         rest = rest_of_class(self.cursor, self._screen.seconds, min_seconds, seen, self._early)
         self._early.clear()  # this notice names them
-        if rest.clean:
+        if rest["clean"]:
             images, notes = self.session.library.images, self.session.notes
             self._write(
                 {
                     image_id: Draft("clean").review(
                         images[image_id], notes.get((left, image_id)), self.history.seen(left, image_id) or "grid"
                     )
-                    for image_id in rest.clean
+                    for image_id in rest["clean"]
                 }
             )
-            for image_id in rest.clean:
+            for image_id in rest["clean"]:
                 notes.pop((left, image_id), None)
         settled = f" {self.notice.text}" if self.notice else ""
-        self.notice = Notice(rest_in_words(rest, shown) + settled, is_error=not rest.clean)
-        to_look_at = rest.early + rest.unseen + rest.late
+        self.notice = Notice(rest_in_words(rest, shown) + settled, is_error=not rest["clean"])
+        to_look_at = rest["early"] + rest["unseen"] + rest["late"]
         if self.cursor.class_index == left and to_look_at:
             self.cursor.focus, self.scrolled_at = to_look_at[0], self.pressed
-        elif self.cursor.class_index == left and self.cursor.focus in rest.clean:
+        elif self.cursor.class_index == left and self.cursor.focus in rest["clean"]:
             self.cursor.focus_next()
             self._ask_for_box()
 
