@@ -125,12 +125,19 @@ def halves(first: tuple[int, int, int], second: tuple[int, int, int]) -> Image.I
 
 def test_saturation_and_tint() -> None:
     grey = measured(halves((40, 40, 40), (200, 200, 200)))
-    assert (grey.saturation, grey.tint) == (0, 0)
+    assert (grey.saturations, grey.tint, grey.neutral) == ((0, 0, 0), 0, 1)
     brown = measured(halves((120, 100, 60), (200, 180, 140)))
-    assert (brown.saturation, brown.tint) == (60, 0)
+    assert (brown.saturations, brown.tint, brown.neutral) == ((60, 60, 60), 0, 0)
     # of one brightness: red and blue are each 20 from their means
     colours = measured(halves((120, 100, 80), (80, 100, 120)))
-    assert (colours.saturation, colours.tint) == (40, 20)
+    assert (colours.saturations, colours.tint) == ((40, 40, 40), 20)
+
+
+@pytest.mark.parametrize(("colour", "neutral"), [((120, 120, 123), 1), ((120, 120, 124), 0.5), ((10, 10, 60), 1)])
+def test_neutral_pixels(colour: tuple[int, int, int], neutral: float) -> None:
+    """One half is grey. Dark pixels are not counted, black and white in a photograph are neutral, too."""
+    assert measured(halves((100, 100, 100), colour)).neutral == neutral
+    assert measured(halves((0, 0, 0), (255, 255, 255))).neutral == 0
 
 
 def filters(image: Image.Image) -> list[str]:
@@ -141,8 +148,10 @@ def test_grey_tinted_and_coloured_images() -> None:
     grey = Image.fromarray(texture(160, 160))
     sepia = Image.merge("RGB", [grey.point(lambda value, by=by: value * by // 10) for by in (10, 8, 6)])
     coloured = Image.merge("RGB", [Image.fromarray(texture(160, 160, seed)) for seed in range(3)])
-    assert [filters(image) for image in (grey, sepia, coloured)] == [
-        ["nearly without colour"], ["a single tint"], [],
+    partly = grey.convert("RGB")
+    partly.paste((200, 140, 130), (60, 60, 100, 100))
+    assert [filters(image) for image in (grey, sepia, coloured, partly)] == [
+        ["nearly without colour"], ["a single tint"], [], ["grey with some colour"],
     ]  # fmt: skip
 
 
@@ -165,13 +174,20 @@ def test_background() -> None:
     assert measured(texture(200, 160)).background == 0
     assert measured(placed(flat(200, 160, 250), (40, 40, 160, 120))).background == 1
     # the lower side cuts the ellipse where it is widest, at half of the width; its neighbours do not count as plain
-    assert measured(placed(flat(200, 160, 250), (50, 40, 150, 280))).background == pytest.approx(0.47, abs=0.02)
-    assert measured(placed(flat(200, 160, 250), (-60, 40, 260, 280))).background == 0
+    assert measured(placed(flat(200, 160, 250), (50, 40, 150, 280))).background == pytest.approx(0.87, abs=0.01)
+    # what stands in front may divide the background
+    assert measured(placed(flat(200, 160, 250), (30, -20, 170, 180))).background == pytest.approx(0.77, abs=0.02)
 
 
-def test_a_gradient_is_plain_and_noise_is_not() -> None:
-    across = Image.fromarray(np.tile(np.arange(200, dtype=np.uint8), (160, 1)))
-    assert measured(placed(across.convert("RGB"), (40, 40, 160, 120))).background == 1
+@pytest.mark.parametrize(("range_of_levels", "background"), [(30, 1), (80, 0.2), (200, 0.08)])
+def test_a_background_is_of_one_colour(range_of_levels: int, background: float) -> None:
+    """At most 16 levels from the usual colour: all of a soft gradient, less of a stronger one."""
+    across = np.tile(np.linspace(20, 20 + range_of_levels, 200).astype(np.uint8), (160, 1))
+    shares = measured(placed(Image.fromarray(across).convert("RGB"), (40, 40, 160, 120))).background
+    assert shares == pytest.approx(background, abs=0.02)
+
+
+def test_noise_is_not_plain() -> None:
     noisy = np.random.default_rng(3).normal(200, 8, (160, 200)).round().astype(np.uint8)
     assert measured(noisy).background < 0.1
 
@@ -203,8 +219,8 @@ def test_noise(sigma: int) -> None:
 # What follows
 
 PLAIN = Measures(
-    margins=(0, 0, 0, 0), seams=(0.5, 0.5), saturation=80, tint=10, plain_levels=0.2, sharpness=0.7, noise=2,
-    background=0.1, size=(500, 150),
+    margins=(0, 0, 0, 0), seams=(0.5, 0.5), saturations=(30, 80, 90), neutral=0.2, tint=10,
+    plain_levels=0.2, sharpness=0.7, noise=2, background=0.1, size=(500, 150),
 )  # fmt: skip
 
 
@@ -214,16 +230,20 @@ PLAIN = Measures(
         (PLAIN, []),
         (replace(PLAIN, margins=(0.004, 0, 0.126, 0)), [Hint("border", "plain margins: left 1 %, right 13 %")]),
         (replace(PLAIN, seams=(0.849, 0.85)), [Hint("collage", "a straight edge from left to right")]),
-        (replace(PLAIN, saturation=16, tint=1), [Hint("filter", "nearly without colour")]),
-        (replace(PLAIN, saturation=17, tint=2.5), [Hint("filter", "a single tint")]),
-        (replace(PLAIN, saturation=17, tint=2.6), []),
+        (replace(PLAIN, saturations=(9, 8, 8)), [Hint("filter", "nearly without colour")]),
+        (replace(PLAIN, saturations=(10, 9, 9), tint=3), [Hint("filter", "a single tint")]),
+        (replace(PLAIN, saturations=(9, 9, 9), tint=3), []),
+        (replace(PLAIN, saturations=(10, 9, 9), tint=3.1), []),
+        (replace(PLAIN, saturations=(9, 40, 60), neutral=0.5), [Hint("filter", "grey with some colour")]),
+        (replace(PLAIN, saturations=(9, 40, 59), neutral=0.5), []),
+        (replace(PLAIN, saturations=(9, 40, 60), neutral=0.49), []),
         (replace(PLAIN, plain_levels=0.55), [Hint("filter", "few levels of brightness")]),
-        (replace(PLAIN, background=0.5), [Hint("artificial_background", "a plain background")]),
+        (replace(PLAIN, background=0.7), [Hint("artificial_background", "a plain background")]),
         (
-            replace(PLAIN, background=0.5, saturation=16, plain_levels=0.9),
+            replace(PLAIN, background=0.7, saturations=(0, 0, 0), plain_levels=0.9),
             [Hint("artificial_background", "a plain background")],
         ),
-        (replace(PLAIN, background=0.49, plain_levels=0.54), []),
+        (replace(PLAIN, background=0.69, plain_levels=0.54), []),
         (replace(PLAIN, sharpness=0.4), [Hint("blur", "no sharp edge anywhere")]),
         (replace(PLAIN, noise=15.4), [Hint("noise", "noise of 15 grey levels")]),
         (replace(PLAIN, size=(149, 500)), [Hint("few_pixels", "149 × 500 pixels")]),

@@ -75,7 +75,7 @@ def test_the_usual_folder_names_the_reader(tmp_path: Path, monkeypatch: pytest.M
     cache = usual_text_cache()
     assert cache is not None
     cache.keep(DIGEST, LINES)
-    assert (tmp_path / "hints" / "text-1-rapidocr-3.10.0" / f"{DIGEST}.json").is_file()
+    assert (tmp_path / "hints" / "text-2-rapidocr-3.10.0" / f"{DIGEST}.json").is_file()
     monkeypatch.setattr(text_cache, "can_read_text", lambda: False)
     assert usual_text_cache() is None
 

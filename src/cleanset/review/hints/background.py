@@ -1,4 +1,4 @@
-"""Lines of text kept on disk: reading them takes half a second an image, and gives the same each time.
+"""Lines of text kept on disk: reading them takes a quarter of a second an image, and gives the same each time.
 
 Hints of modification, measured in the background for the images that are shown or come next.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cleanset.review.hints.measures import Fingerprint, Measures
 
 
-VERSION = 1
+VERSION = 2
 """Raise it when `lines_of_text` reads or returns something else."""
 
 _LINES = TypeAdapter(tuple[TextLine, ...])
@@ -79,7 +79,7 @@ def usual_text_cache() -> TextCache | None:
 _Result = TypeVar("_Result")
 
 NO_TEXT = "CLEANSET_NO_TEXT"
-"""Environment variable: if it is set, no text is read, which spares a slow machine half a second an image."""
+"""Environment variable: if it is set, no text is read, which spares a slow machine a quarter of a second an image."""
 MAX_MEASURED = 300
 """Images whose measures are kept, the last ones shown, some 0.1 MB each."""
 
@@ -88,7 +88,7 @@ class BackgroundHints:
     """Hints by image id, for the images measured so far. They help people to look, and decide nothing.
 
     Images are measured in another process, so that the page never waits, and their text is read there, which takes
-    fifty times as long, where the extra `text` is installed and NO_TEXT is not set. Lines of text are small, and kept
+    twenty times as long, where the extra `text` is installed and NO_TEXT is not set. Lines of text are small, and kept
     for all images, and on disk with a `cache`.
     """
 

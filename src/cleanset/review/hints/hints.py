@@ -41,10 +41,14 @@ class Thresholds:
     """Values from which a measure counts as a sign: round numbers, chosen on half of the photographs."""
 
     seam: float = 0.85
-    saturation: float = 16.0
-    tint: float = 2.5
+    saturation: float = 8.0
+    tint: float = 3.0
+    tinted: float = 10.0
+    """Median saturation of a tint, which a photograph without strong colours rarely has."""
+    neutral: float = 0.5
+    one_colour: float = 60.0
     plain_levels: float = 0.55
-    background: float = 0.5
+    background: float = 0.7
     sharpness: float = 0.4
     noise: float = 15.0
     short_side: int = 150
@@ -90,10 +94,13 @@ def _hints(measures: Measures, limits: Thresholds) -> Iterator[Hint]:
 
 
 def _filters(measures: Measures, limits: Thresholds) -> Iterator[Hint]:
-    if measures.saturation <= limits.saturation:
+    median, high, highest = measures.saturations
+    if high <= limits.saturation:
         yield Hint("filter", "nearly without colour")
-    elif measures.tint <= limits.tint:
+    elif measures.tint <= limits.tint and median >= limits.tinted:
         yield Hint("filter", "a single tint")
+    elif measures.neutral >= limits.neutral and highest >= limits.one_colour:
+        yield Hint("filter", "grey with some colour")
     if measures.plain_levels >= limits.plain_levels:
         yield Hint("filter", "few levels of brightness")
 

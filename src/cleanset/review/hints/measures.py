@@ -13,7 +13,6 @@ import numpy as np
 import pdqhash
 from numpy.typing import NDArray
 from PIL import Image, ImageFilter
-from scipy import ndimage
 
 from cleanset.images.codec import decode
 
@@ -96,19 +95,21 @@ class Measures:
     edge, with the rows that are soft there; all 0 without a border.
     `seams`: the straightest edge from top to bottom and from left to right, inside plain margins and away from the
     outer tenths: the share of its length where colours step at once, and less on both sides.
-    `saturation`: the 95th of 100 pixels' difference between its strongest and weakest colour, in grey levels.
+    `saturations`: the 50th, 95th and 99th of 100 pixels' difference between its strongest and weakest colour, in grey
+    levels. `neutral`: the share of pixels, of those neither dark nor bright, where it is at most 3 levels.
     `tint`: how far colours stray from the mean colour of their brightness, in grey levels (root mean square).
     `plain_levels`: the share of pixels on the eight commonest grey levels.
     `sharpness`: the steepest edges between neighbours by those over four pixels: 0.25 for ramps, 1 for steps.
     `noise`: standard deviation of the noise, in grey levels (Immerkaer 1996, with the median).
-    `background`: how far one plain region reaches around the image, inside plain margins: the smallest share
-    of a side that lies in it.
+    `background`: how far one plain colour reaches around the image, inside plain margins: the mean of its shares of the
+    four sides.
     `size`: width and height in stored pixels.
     """
 
     margins: tuple[float, float, float, float]
     seams: tuple[float, float]
-    saturation: float
+    saturations: tuple[float, float, float]
+    neutral: float
     tint: float
     plain_levels: float
     sharpness: float
@@ -135,14 +136,15 @@ def measure(image: Image.Image) -> tuple[Measures, Fingerprint]:
     small = image.reduce(factor) if factor > 1 else image
     luma = small.convert("L")
     grey = np.asarray(luma).astype(np.int16)
-    saturation, tint = _colours(small)
+    saturations, neutral, tint = _colours(small)
     left, top, right, bottom = border(grey)
     margins = left / small.width, top / small.height, right / small.width, bottom / small.height
     inside = small.crop((left, top, small.width - right, small.height - bottom))
     measures = Measures(
         margins=margins,
         seams=_seams(inside),
-        saturation=saturation,
+        saturations=saturations,
+        neutral=neutral,
         tint=tint,
         plain_levels=_plain_levels(luma),
         sharpness=_sharpness(grey),
@@ -197,18 +199,26 @@ def _seams(inside: Image.Image) -> tuple[float, float]:
 # Colours
 
 
-def _colours(small: Image.Image) -> tuple[float, float]:
-    """`saturation` and `tint`, of the image reduced by four more: without noise and the fringes of JPEG."""
+_MAX_NEUTRAL = 3
+"""Levels between the colours of a grey pixel: JPEG changes them a little."""
+
+
+def _colours(small: Image.Image) -> tuple[tuple[float, float, float], float, float]:
+    """`saturations`, `neutral` and `tint`, of the image reduced by four more: without noise and the fringes of JPEG."""
     red, green, blue = (np.asarray(band).ravel().astype(np.int16) for band in small.reduce(4).split())
     spread = np.maximum(np.maximum(red, green), blue) - np.minimum(np.minimum(red, green), blue)
     levels = (red + 2 * green + blue) >> 4  # 64 of them
+    # black and white are neutral in any photograph
+    is_between = (levels >= 6) & (levels < 58)
+    neutral = float((is_between & (spread <= _MAX_NEUTRAL)).sum() / max(is_between.sum(), 1))
     counts = np.bincount(levels, minlength=64)
     strays = 0.0
     for band in (red, blue):
         values = band.astype(np.float64)
         strays += (values**2).sum() - (np.bincount(levels, values, 64) ** 2 / np.maximum(counts, 1)).sum()
+    median, high, highest = np.percentile(spread, (50, 95, 99)).tolist()
     # rounding may leave the difference of two large sums slightly below 0
-    return float(np.percentile(spread, 95)), float((max(strays, 0.0) / (2 * red.size)) ** 0.5)
+    return (median, high, highest), neutral, float((max(strays, 0.0) / (2 * red.size)) ** 0.5)
 
 
 def _plain_levels(luma: Image.Image) -> float:
@@ -217,7 +227,11 @@ def _plain_levels(luma: Image.Image) -> float:
 
 
 _MAX_PLAIN_STEP = 3
-"""Largest difference of neighbours in a plain region, in levels of each colour; photographs have more noise."""
+"""Largest difference of neighbours in a plain area, in levels of each colour; photographs have more noise."""
+_MAX_COLOUR_DISTANCE = 16
+"""Levels of each colour between a background and its usual colour: shadows and lights change it."""
+_SIDES = (np.s_[1], np.s_[-2], np.s_[:, 1], np.s_[:, -2])
+"""One pixel inside: the outermost is often a remainder of a frame."""
 
 
 def _background(inside: Image.Image) -> float:
@@ -230,13 +244,11 @@ def _background(inside: Image.Image) -> float:
         is_even = np.abs(steps).max(axis=2) <= _MAX_PLAIN_STEP
         of_axis[1:] &= is_even
         of_axis[:-1] &= is_even
-    labels, count = ndimage.label(plain)
-    # one pixel inside: the outermost is often a remainder of a frame
-    sides = (labels[1], labels[-2], labels[:, 1], labels[:, -2])
-    around = np.bincount(np.concatenate(sides), minlength=count + 1)
-    # label 0 is all that is not plain
-    around[0] = 0
-    return float(min((side == around.argmax()).mean() for side in sides)) if around.any() else 0.0
+    around = np.concatenate([pixels[side][plain[side]] for side in _SIDES])
+    if not len(around):
+        return 0.0
+    plain &= np.abs(pixels - np.median(around, axis=0)).max(axis=2) <= _MAX_COLOUR_DISTANCE
+    return float(np.mean([plain[side].mean() for side in _SIDES]))
 
 
 # Detail
