@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from hashlib import sha256
 
 import numpy as np
@@ -27,6 +28,7 @@ from cleanset.studies.attacks.warnings import (
     probe,
     random_answers,
     saturated_answers,
+    successes,
     tied_answers,
     transfer_beats_gradient,
 )
@@ -163,6 +165,44 @@ def test_what_images_of_another_model_break(network: nn.Module) -> None:
     assert seen.text.startswith("images made on honest succeed on")
     alone = probe(on_cpu(network, 64), among, PGD, [])
     assert (alone.seen, [each.sign for each in alone.not_told]) == ([], ["transfer_beats_gradient"])
+
+
+class Winners(nn.Module):
+    """A layer of which the tenth with the largest values passes (k-WTA), and a shortcut of 2 % that leads back.
+
+    Fitted to the honest network around its images. The values hardly differ, so that it is which of them pass that
+    tells the classes, and of that no gradient knows.
+    """
+
+    def __init__(self, shortcut: float = 0.02, units: int = 1000) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(4)
+        near = torch.from_numpy(np.stack([one.pixels for one in subjects(HONEST)] * 100) / 255)
+        near += 0.1 * (2 * torch.rand(near.shape, generator=generator, dtype=torch.float64) - 1)
+        self.weight, self.shortcut = 1e-3 * torch.randn(units, 432, generator=generator, dtype=torch.float64), shortcut
+        wanted, passed = HONEST(near).detach(), self.passed(near)
+        self.middle, self.mean = wanted.mean(0), passed.mean(0)
+        ridge = 0.3 * torch.eye(units, dtype=torch.float64)
+        left = torch.cat([passed - self.mean, ridge])
+        self.head = torch.linalg.lstsq(left, torch.cat([wanted - self.middle, 0 * ridge[:, :3]])).solution
+
+    def passed(self, pixels: Tensor) -> Tensor:
+        values = 1 + (pixels.flatten(1) - 0.5) @ self.weight.T
+        return values * (values >= values.topk(len(self.weight) // 10, dim=1).values[:, -1:])
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        found: Tensor = self.middle + (self.passed(pixels) - self.mean) @ self.head - self.shortcut * HONEST(pixels)
+        return found
+
+
+def test_winners_take_all() -> None:
+    """More steps do not help; without the shortcut, the gradient of such a layer leads somewhere, and PGD wins."""
+    network = Winners()
+    among = [one for one in subjects(HONEST) if classes(network, [one]) == {one.class_index}]
+    assert signs(network, among) == {"black_box_better"}
+    counts = [successes(on_cpu(network, 64), among, replace(PGD, steps=steps)).sum() for steps in (10, 100)]
+    assert max(counts) <= 3 < successes(on_cpu(network, 64), among, SPSA).sum() - 3
+    assert "black_box_better" not in signs(Winners(shortcut=0), among)
 
 
 def certain_network(seed: int, images: Sequence[Pixels]) -> nn.Module:
