@@ -6,6 +6,7 @@ reads noise. torch's FakeTensorMode has the same rules, but no values, and no ba
 """
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any, cast
@@ -26,6 +27,7 @@ FACTORIES = (
 NOISE = 77
 PLAIN: Any = {name: getattr(Tensor, name) for name in ("to", "copy_")}
 """Methods of tensors, before the fixture replaces them."""
+SUBMIT = ThreadPoolExecutor.submit
 
 
 class OnGpu(Tensor):
@@ -228,6 +230,16 @@ class Gpu:
         return make
 
 
+def submit(pool: ThreadPoolExecutor, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """In place of ThreadPoolExecutor.submit: a mode of torch is of one thread."""
+
+    def run() -> Any:
+        with OfGpu():  # type: ignore[no-untyped-call]
+            return function(*args, **kwargs)
+
+    return SUBMIT(pool, run)
+
+
 def apply(module: nn.Module, change: Callable[[Tensor], Tensor], recurse: bool = True) -> nn.Module:
     """In place of Module._apply, which keeps a parameter and replaces its data: those must be of the same class."""
     for child in module.children():
@@ -263,7 +275,11 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gpu]:
     # views of tensors of such a class fail in inference mode
     functions: dict[str, Any] = {"Generator": Generator, "inference_mode": torch.no_grad}
     functions |= {name: found.factory(getattr(torch, name)) for name in FACTORIES}
-    for owner, replaced in ((Tensor, tensor), (torch.cuda, cuda), (torch, functions), (nn.Module, {"_apply": apply})):
+    replacements: list[tuple[Any, dict[str, Any]]] = [
+        (Tensor, tensor), (torch.cuda, cuda), (torch, functions), (nn.Module, {"_apply": apply}),
+        (ThreadPoolExecutor, {"submit": submit}),
+    ]  # fmt: skip
+    for owner, replaced in replacements:
         for name, value in replaced.items():
             monkeypatch.setattr(owner, name, value)
     with OfGpu():  # type: ignore[no-untyped-call]

@@ -19,7 +19,8 @@ from cleanset.edition.params import Score
 from cleanset.measure.function import predict
 from cleanset.measure.sets import EvaluationSet, Item
 from cleanset.scoring.differentiable import PixelNetwork, Uninteresting, searching
-from cleanset.scoring.engine import score_few, settings_for
+from cleanset.scoring.engine import score_few, score_shards, settings_for
+from cleanset.scoring.shards import Shards
 from cleanset.studies.attacks.base import Ball, Other, Search, globally_seeded
 from cleanset.studies.attacks.changes import CommonCorruptions, SpatialGrid
 from cleanset.studies.attacks.gradient_attacks import Pgd, Spsa, Transfer
@@ -77,6 +78,18 @@ def test_scores(gpu: Gpu) -> None:
     for device in ("cpu", "cuda"):
         settings = replace(settings_for(Score(device=device, batch_size=4)), workers=1)
         found[device] = score_few(model, images.__getitem__, settings, list(images))
+    assert (gpu.transfers, gpu.slow) == (6, 0)
+    assert found["cpu"].equals(found["cuda"])
+
+
+def test_shards(gpu: Gpu, tmp_path: Path) -> None:
+    """Three shards of eight images; the next batch is copied while the one before is computed."""
+    images, found = many(21), {}
+    for device in ("cpu", "cuda"):
+        shards = Shards(tmp_path / device, "f", list(images), 4, min_images=8)
+        settings = replace(settings_for(Score(device=device, batch_size=4)), workers=1)
+        score_shards(linear(), images.__getitem__, settings, shards, lambda *_: None)
+        found[device] = shards.table()
     assert (gpu.transfers, gpu.slow) == (6, 0)
     assert found["cpu"].equals(found["cuda"])
 
