@@ -53,6 +53,8 @@ def main() -> None:
 def print_photographs() -> None:
     seconds: dict[str, list[float]] = {"measures": [], "text": []}
     further = read_photographs("photos_more")
+    # without the time to load what reads text
+    kinds_in(next(iter(further.values())))
     print_labelled(further, PROJECT / "bench" / "photos_more.csv", seconds)
     photographs = read_photographs("photos")
     found = print_labelled(photographs, REAL / "flaws.csv", seconds)
@@ -143,9 +145,8 @@ def print_labelled(
     names = list(photographs)
     halves = {"even": names[::2], "odd": names[1::2]} if labels.parent != REAL else {"all": names}
     for title, some in halves.items():
-        rows = [
-            row(HINT_AT.get(reason, reason), (reason,), {name: found[name] for name in some}) for reason in LABELLED
-        ]
+        images = {name: found[name] for name in some}
+        rows = [row(HINT_AT.get(reason, reason), (reason,), images) for reason in LABELLED]
         print_table(f"Photographs of {labels.name}, {title}: {len(some)}", HEADER, rows)
     return found
 

@@ -110,11 +110,17 @@ def test_hint(line: TextLine, expected: str) -> None:
     assert "text" not in {hint.kind for hint in hints_of_image(plain)}
 
 
+def written(*lines: tuple[int, int, str]) -> Image.Image:
+    image = Image.new("RGB", (320, 240), (90, 120, 90))
+    for left, top, text in lines:
+        ImageDraw.Draw(image).text((left, top), text, fill="white", font=ImageFont.load_default(16))
+    return image
+
+
 @needs_reader
 @pytest.mark.slow
 def test_reading() -> None:
-    image = Image.new("RGB", (320, 240), (90, 120, 90))
-    ImageDraw.Draw(image).text((10, 215), "picture of the week", fill="white", font=ImageFont.load_default(16))
+    image = written((10, 215, "picture of the week"))
     before = image.tobytes()
     (line,) = lines_of_text(image)
     assert line.text == "picture of the week"
@@ -127,6 +133,27 @@ def test_reading() -> None:
     assert line.slope < 0.02
     assert added_line([line], image.size) == line
     assert image.tobytes() == before
+
+
+@needs_reader
+@pytest.mark.slow
+@pytest.mark.parametrize("turn", [Image.Transpose.ROTATE_90, Image.Transpose.ROTATE_270])
+def test_reading_upwards_and_downwards(turn: Image.Transpose) -> None:
+    image = written((10, 215, "picture of the week")).transpose(turn)
+    (line,) = lines_of_text(image)
+    assert line.text == "picture of the week"
+    assert line.slope < 0.05
+    assert added_line([line], image.size) == line
+
+
+@needs_reader
+@pytest.mark.slow
+def test_what_is_read_in_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lines that are nearest to an edge, and none of too few letters."""
+    image = written((60, 110, "in the middle"), (10, 215, "picture of the week"), (290, 20, "A"))
+    assert [line.text for line in lines_of_text(image)] == ["picture of the week", "in the middle"]
+    monkeypatch.setattr("cleanset.review.hints.text.READ_PIXELS", 500)
+    assert [line.text for line in lines_of_text(image)] == ["picture of the week"]
 
 
 @needs_reader

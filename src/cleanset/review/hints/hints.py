@@ -2,7 +2,7 @@
 
 A hint never counts as a verdict, and an image without one may be as flawed as any. No hint finds
 several objects, a wrong class, a drawing, a small object in a large image, large words across the middle,
-text written upwards, a wordless watermark that only one image has, or a filter that leaves colours.
+text written at an angle, a wordless watermark that only one image has, or a filter that leaves many colours.
 
 A proposal is the largest part of an image without its margins and the lines of text that were added. Nothing here knows
 where the object is, or whether it stays fully visible in the proposal.
