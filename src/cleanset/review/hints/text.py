@@ -41,7 +41,7 @@ READ_PIXELS = 2_000
 """Sum of the widths, at `LINE_HEIGHT`, of the lines that are read in an image: the time grows with it."""
 LINE_HEIGHT = 48
 MIN_BOX_SCORE = 0.35
-"""RapidOCR's confidence that there is a line: below its own limit, as what is no text is not legible either."""
+"""RapidOCR's confidence that a line is there. Its own limit is higher; of texture, nothing legible is read."""
 MIN_RATIO = 1.5
 """Length by height of a line and of upright text. Shorter ones have too few letters to be taken for text."""
 
