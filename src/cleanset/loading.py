@@ -82,24 +82,29 @@ def _published(name: str, images: Path, choice: PublishedChoice, digests: str | 
 def table(
     model: str, edition: str | Path = ".", *, rev: str | None = None, folder: str = ".", update: bool = False
 ) -> "pd.DataFrame":
-    """The manifest of a model's finished set as a pandas table; fetches no images. Arguments as for `load`."""
+    """The manifest of a model's finished set as a pandas table; fetches no images. Arguments as for `load`.
+
+    Its `attrs["notices"]` say in sentences what limits the set, as those of `load` do.
+    """
     import pandas as pd
 
     if is_address(edition):
-        from cleanset.sets.fetching.fetch import manifest
+        from cleanset.sets.fetching.fetch import descriptions
 
-        text, where = manifest(published_set(str(edition), rev, folder, model), update)
+        text, where, release = descriptions(published_set(str(edition), rev, folder, model), update)
     else:
-        text, where = _checked_manifest(_local(model, Path(edition), rev, folder, update))
-    _entries(text, where, model)
+        at = _local(model, Path(edition), rev, folder, update)
+        (text, where), release = _checked_manifest(at), read_release(at)
+    entries = _entries(text, where, model)
     # pandas' own Int64, because int64 has no missing values and a whole image has no box
     numbers = dict.fromkeys(("left", "top", "right", "bottom"), "Int64")
     numbers |= dict.fromkeys(("confidence", "source_confidence"), "float64")
     # only these may be empty: by default pandas takes names such as "NA" or "null" for missing values
     empty = {name: [""] for name in numbers}
-    return pd.read_csv(
-        io.StringIO(text), dtype=numbers | {"real_classes": "str"}, keep_default_na=False, na_values=empty
-    )
+    kinds = numbers | {"real_classes": "str"}
+    found = pd.read_csv(io.StringIO(text), dtype=kinds, keep_default_na=False, na_values=empty)
+    found.attrs["notices"] = notices_of(entries, release)
+    return found
 
 
 def _image_set() -> type[ImageSet]:

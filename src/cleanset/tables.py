@@ -64,11 +64,11 @@ def _one_of(*choices: str) -> Callable[[pa.Array], Valid]:
 
 
 def _between(least: float, most: float) -> Callable[[pa.Array], Valid]:
-    """A check of a closed range; NaN lies outside every range."""
+    """A check of a closed range, of every value in lists of one length; NaN lies outside every range."""
 
     def is_valid(values: pa.Array) -> Valid:
-        numbers = _numpy(values)
-        valid: Valid = (numbers >= least) & (numbers <= most)
+        numbers = _rows(values) if pa.types.is_fixed_size_list(values.type) else _numpy(values)[:, None]
+        valid: Valid = np.all((numbers >= least) & (numbers <= most), axis=1)
         return valid
 
     return is_valid
@@ -77,15 +77,6 @@ def _between(least: float, most: float) -> Callable[[pa.Array], Valid]:
 def _rows(values: pa.Array) -> NDArray[Any]:
     """The values of a column of lists of one length, a row each."""
     return _numpy(values.values).reshape(len(values), values.type.list_size)
-
-
-def _each_between(least: float, most: float) -> Callable[[pa.Array], Valid]:
-    def is_valid(values: pa.Array) -> Valid:
-        rows = _rows(values)
-        valid: Valid = np.all((rows >= least) & (rows <= most), axis=1)
-        return valid
-
-    return is_valid
 
 
 def _five_classes(values: pa.Array) -> Valid:
@@ -148,7 +139,7 @@ LOG_ODDS_DIFFERENCE = Column(
     _between(-2 * MAX_FLOAT32, 2 * MAX_FLOAT32),
 )
 TOP5_CLASSES = Column(pa.list_(pa.int16(), 5), f"five distinct class indices from 0 to {MAX_CLASS}", _five_classes)
-TOP5_PROBABILITIES = Column(pa.list_(pa.float32(), 5), "five probabilities from 0 to 1", _each_between(0, 1))
+TOP5_PROBABILITIES = Column(pa.list_(pa.float32(), 5), "five probabilities from 0 to 1", _between(0, 1))
 LOGIT = Column(pa.float32(), "a logit, a finite number", _between(-MAX_FLOAT32, MAX_FLOAT32))
 NAME = Column(pa.string(), "a name of small letters, digits and _", _matches("[a-z][a-z0-9_]*"))
 NAMES = Column(pa.list_(pa.string()), "a list of one or more names", _not_empty)

@@ -196,6 +196,7 @@ def test_the_first_blocks_of_the_readme(repository: Path, pristine: Checkout, tm
     assert bibtex in "\n".join([*cited, ""])
 
 
+@pytest.mark.long
 def test_using_a_published_set(repository: Path, published: Checkout, tmp_path: Path) -> None:
     """The README's lines, verbatim but for the address, and for what pip need not bring here."""
     lines = block(repository, FETCH).replace("https://…/", "https://example.org/")
@@ -370,6 +371,7 @@ def test_comparing_results(repository: Path, checkout: Checkout) -> None:
 PREDICTIONS = "cleanset evaluate standard --predictions mine=predictions.csv --model norm_robust --report build/page"
 
 
+@pytest.mark.long
 def test_predictions_made_elsewhere(repository: Path, checkout: Checkout) -> None:
     """The network in float32 predicts what the model does in float64."""
     (program,) = blocks(repository, "python", "docs/evaluate.md")

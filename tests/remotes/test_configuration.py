@@ -43,6 +43,7 @@ def test_a_new_edition_has_it_too(place: str, pristine: Checkout, tmp_path: Path
     assert ("no_scm = true" in config) == place.startswith("elsewhere")
 
 
+@pytest.mark.long
 def test_a_maintainer_changes_it_by_one_line(repository: Path, pristine: Checkout, tmp_path: Path) -> None:
     checkout = pristine.clone(tmp_path / "cleanset")
     (checkout.folder / ".venv").mkdir()

@@ -30,7 +30,7 @@ from cleanset.review.audit import AuditResult
 from cleanset.scoring.record import ScoreRecord
 from cleanset.sets import verify
 from cleanset.sets.card import card, front_matter
-from cleanset.sets.description import CITATION, InputDigest, Provenance, Release, unreviewed_notice
+from cleanset.sets.description import CITATION, InputDigest, Provenance, Release, limits
 from cleanset.sets.folder import read_entries, write_descriptions
 from cleanset.stages import export
 from cleanset.tables import CROP_SCORES, SELECTION, read_table, write_table
@@ -253,7 +253,7 @@ def test_what_is_no_set_for_a_study_says_so() -> None:
     text = card(whole, EMPTY, EMPTY, NO_VOTES)
     assert "out of 50,000 validation images of ImageNet (ILSVRC2012): those" in text
     assert "not for a study" not in text
-    text = card(replace(whole, notices=unreviewed_notice(True)), EMPTY, EMPTY, NO_VOTES)
+    text = card(replace(whole, notices=limits(unreviewed=True)), EMPTY, EMPTY, NO_VOTES)
     assert "\n# cleanset-standard\n\n**Images that nobody has reviewed were taken for clean: a first look, not" in text
 
 

@@ -3,7 +3,6 @@
 import hashlib
 import importlib.metadata
 import io
-import json
 import shutil
 import subprocess
 import sys
@@ -21,7 +20,6 @@ from torchvision.datasets import ImageFolder
 
 import cleanset
 from cleanset.edition.paths import Edition
-from tests.checkouts import Checkout
 from tests.sets.conftest import FILES, trial
 from tests.sets.test_verify import describe_anew, rewrite, rows
 
@@ -119,6 +117,7 @@ def test_in_a_data_loader_with_workers(edition: Edition) -> None:
 def test_table(edition: Edition) -> None:
     table = cleanset.table("standard", edition=edition.folder)
     assert table["file"].tolist() == FILES
+    assert table.attrs["notices"] == [trial(edition.export("standard"))]
     assert table["class_index"].tolist() == [0, 0, 278, 278, 278, 281]
     assert table["confidence"].tolist() == [0.75, 0.875, 0.5, 0.25, 0.375, 0.99999994]
     assert table["source_confidence"].tolist() == [0.75, 0.5, 0.5, 0.25, 0.125, 0.99999994]
@@ -177,104 +176,6 @@ def test_a_plain_sequence_without_torch(edition: Edition) -> None:
         [sys.executable, "-c", program, str(edition.folder)], capture_output=True, text=True, check=False
     )
     assert done.stdout == "True 6 [0, 0, 278, 278, 278, 281]\n", done.stderr
-
-
-PROGRAM = """
-import json, sys
-import cleanset
-url, rev, folder = sys.argv[1:]
-def answer(call, *arguments, **keywords):
-    try:
-        return str(len(call(*arguments, **keywords)))
-    except cleanset.CleansetError as error:
-        return str(error)
-images = cleanset.load("standard", edition=url, folder=folder)
-image, label, record = images[-1]
-print(json.dumps({
-    "images": [entry.file for entry in images.entries],
-    "last": [image.size, label, record["file"]],
-    "at": str(images.folder),
-    "table": cleanset.table("standard", edition=url, rev=rev, folder=folder)["file"].tolist(),
-    "again": answer(cleanset.load, "standard", edition=url, rev=rev, folder=folder),
-    "model": answer(cleanset.load, "vit", edition=url),
-    "rev": answer(cleanset.table, "standard", edition=url, rev="v9"),
-    "folder": answer(cleanset.table, "standard", edition=url, folder="imagenet"),
-    "url": answer(cleanset.load, "standard", edition=url + "-not"),
-}))
-"""
-
-
-@pytest.mark.exhaustive
-def test_from_a_git_repository(published: Checkout, repository: Path, tmp_path: Path) -> None:
-    """Far from any checkout; nothing of the repository but its address is known."""
-    clone = published.clone(tmp_path / "published" / "cleanset")  # moved away below, while others use the first
-    url = f"file://{clone.folder}"
-    commit = published.run("git", "rev-parse", "HEAD").stdout.strip()
-    environment = published.environment() | {
-        "CLEANSET_CACHE": str(tmp_path / "cache"),
-        "PYTHONPATH": str(repository / "src"),
-    }
-
-    def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", program, *arguments]
-        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-
-    done = run(PROGRAM, url, commit, ".")
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    export = published.folder / "data" / "export" / "standard"
-    expected = [row["file"] for row in rows(export)]
-    assert found["images"] == found["table"] == expected
-    with Image.open(export / expected[-1]) as image:
-        assert found["last"] == [list(image.size), int(rows(export)[-1]["class_index"]), expected[-1]]
-    assert found["again"] == str(len(expected))
-    assert Path(found["at"]).is_relative_to(tmp_path / "cache")
-    models = "corruption_robust, norm_robust, standard"
-    assert found["model"] == f"{url}: no finished set of model vit; expected one of {models}"
-    assert found["folder"] == (
-        f"{url}, folder imagenet: no dvc.lock; expected the folder of an edition (--folder); editions are in: ."
-    )
-    assert found["rev"] == f"{url}: no revision v9; expected a branch, a tag or a commit of it"
-    assert found["url"].startswith(f"{url}-not: repository unreachable ('{clone.folder}-not' does not appear to be")
-    assert not any("\n" in found[name] for name in ("model", "folder", "rev", "url"))
-
-    # what was fetched is not asked for again: at a commit, the repository need not be there
-    gone = f"import cleanset; print(len(cleanset.load('standard', {url!r}, rev={commit!r})))"
-    clone.folder.rename(clone.folder.with_name("hidden"))
-    assert run(gone).stdout == f"{len(expected)}\n"
-
-
-def test_what_a_remote_has_spoilt_is_refused(published: Checkout, tmp_path: Path) -> None:
-    clone = published.clone(tmp_path / "clone")
-    remote = published.folder.parent / "remote"
-    shutil.copytree(remote, tmp_path / "remote")
-    clone.run("dvc", "remote", "modify", "origin", "url", str(tmp_path / "remote"))
-    clone.commit("Another remote")
-    export = published.folder / "data" / "export" / "standard"
-    image = export / rows(export)[0]["file"]
-    objects = (path for path in (tmp_path / "remote").rglob("*") if path.is_file())
-    spoilt = next(path for path in objects if path.read_bytes() == image.read_bytes())
-    spoilt.chmod(0o644)
-    spoilt.write_bytes(image.read_bytes()[:-100])
-    program = (
-        "import cleanset, sys\n"
-        "try:\n"
-        f"    cleanset.load('standard', 'file://{clone.folder}')\n"
-        "except cleanset.CleansetError as error:\n"
-        "    print(error)\n"
-    )
-    environment = clone.environment() | {
-        "PYTHONPATH": str(published.folder / "src"),
-        "CLEANSET_CACHE": str(tmp_path / "cache"),
-        "DVC_SITE_CACHE_DIR": str(tmp_path / "site"),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
-    name = f"{image.parent.name}/{image.name}"
-    assert done.stdout.startswith(f"{tmp_path}/remote: {name} is damaged there (MD5 "), done.stderr
-    assert done.stdout.count("\n") == 1
-    assert not list((tmp_path / "cache").rglob("standard/manifest.csv"))
 
 
 def sha256(path: Path) -> str:

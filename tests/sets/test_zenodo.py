@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cleanset.edition.readings import COUNTS_AS_CLEAN
 from cleanset.sets import publish
 from cleanset.sets.catalogues import zenodo_json
 from cleanset.sets.description import Release
@@ -80,6 +81,19 @@ def test_without_images() -> None:
             {"identifier": "arXiv:2006.07159", "relation": "references", "resource_type": "publication-preprint"},
         ],
     }
+
+
+def test_it_says_what_limits_the_set() -> None:
+    release = Release("1.2.3", "2026-01-31", "val.tar", "0" * 32, f"{COUNTS_AS_CLEAN} < two.", ("ann",))
+    entries = [WHOLE.model_copy(update={"source_check": "none"})]
+    _, *said, last, end = json.loads(zenodo_json(entries, release, with_images=False))["description"].split("</p>")
+    assert (last, end) == (f"<p>{COUNTS_AS_CLEAN} &lt; two.", "")
+    assert said == [
+        "<p>Images that nobody has reviewed were taken for clean: a first look, not for a study.",
+        "<p>Not verified: no digest of single images is known.",
+        f"<p>Made from an archive with the MD5 {'0' * 32}, which is not ImageNet's official one: a trial, not for a "
+        "study.",
+    ]
 
 
 def test_it_tells_what_croissant_tells(export_folder: Path, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ _METADATA = {*range(0xE1, 0xEE), 0xEF, 0xFE}
 """APP1 to APP13, APP15 and comments. APP0 (JFIF) and APP14 (Adobe) tell the colour space."""
 
 _EXIF = b"Exif\0\0"
-_ORIENTATION, _SHORT = 0x0112, 3
+ORIENTATION, _SHORT = 0x0112, 3
 
 
 def without_metadata(data: bytes) -> bytes:
@@ -81,7 +81,7 @@ def _orientation(tiff: bytes) -> int:
         (entries,) = struct.unpack_from(f"{order}H", tiff, at)
         for entry in range(at + 2, at + 2 + 12 * entries, 12):
             tag, kind, count, value = struct.unpack_from(f"{order}HHIH", tiff, entry)
-            if tag == _ORIENTATION:
+            if tag == ORIENTATION:
                 return value if kind == _SHORT and count == 1 and 1 <= value <= 8 else 1
     except struct.error:  # it ends early
         pass
@@ -102,8 +102,6 @@ MAX_SCANS = 64
 
 MAX_ASPECT_RATIO = 200
 """Long side by short side. A preprocessing scales the short side to some 256 pixels, the long one with it."""
-
-_ORIENTATION_TAG = 0x0112
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +134,16 @@ def decode(data: bytes, formats: tuple[str, ...] = ("JPEG",)) -> Image.Image:
     except Exception as error:  # Pillow raises whatever damaged bytes lead it to
         raise ValueError(reason(error)) from None
     if content is not data:
-        _set_orientation(image, orientation(data))
+        set_orientation(image, orientation(data))
     return image
 
 
-def _set_orientation(image: Image.Image, value: int) -> None:
+def set_orientation(image: Image.Image, value: int) -> None:
+    """Give an image an EXIF orientation, 1 to 8, and no other EXIF data."""
     exif = image.getexif()
     exif.clear()
     if value != 1:
-        exif[_ORIENTATION_TAG] = value
+        exif[ORIENTATION] = value
 
 
 def inspect(data: bytes) -> Facts:
@@ -171,7 +170,7 @@ def cropped(data: bytes, box: Box) -> Image.Image:
     check_box(box, image.width, image.height)
     part = image.convert("RGB").crop(box)
     part.info = {}
-    _set_orientation(part, orientation(data))
+    set_orientation(part, orientation(data))
     return part
 
 

@@ -58,17 +58,23 @@ class ResizeAndCrop:
             target = (self.resize, int(self.resize * height / width))
         else:
             target = (int(self.resize * width / height), self.resize)
-        if target[0] * target[1] > MAX_RESIZED_PIXELS:
-            raise ValueError(
-                f"{width} x {height} pixels, resized to {target[0]} x {target[1]}; "
-                f"expected at most {MAX_RESIZED_PIXELS:,} then"
-            )
-        image = image.convert("RGB").resize(target, _FILTERS[self.interpolation])
+        image = _resized(image, target, _FILTERS[self.interpolation])
         # torchvision's CenterCrop: half to even
         left = round((target[0] - self.size) / 2.0)
         top = round((target[1] - self.size) / 2.0)
         image = image.crop((left, top, left + self.size, top + self.size))
         return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))
+
+
+def _resized(image: Image.Image, size: tuple[int, int], resampling: Image.Resampling) -> Image.Image:
+    """The image as RGB at another size. Raises ValueError for too elongated an image, which would be too large."""
+    width, height = size
+    if width * height > MAX_RESIZED_PIXELS:
+        raise ValueError(
+            f"{image.width} x {image.height} pixels, resized to {width} x {height}; "
+            f"expected at most {MAX_RESIZED_PIXELS:,} then"
+        )
+    return image.convert("RGB").resize(size, resampling)
 
 
 RES256CROP224 = ResizeAndCrop("Res256Crop224", 256, 224, "bilinear")
@@ -192,12 +198,7 @@ def wide_image(image: Image.Image) -> NDArray[np.uint8]:
     """
     short = min(image.size)
     width, height = (SHORT_SIDE * side // short for side in image.size)
-    if width * height > MAX_RESIZED_PIXELS:
-        raise ValueError(
-            f"{image.width} x {image.height} pixels, resized to {width} x {height}; "
-            f"expected at most {MAX_RESIZED_PIXELS:,} then"
-        )
-    return np.asarray(image.convert("RGB").resize((width, height), Image.Resampling.BILINEAR))
+    return np.asarray(_resized(image, (width, height), Image.Resampling.BILINEAR))
 
 
 def central(image: NDArray[np.uint8], size: int = BASE_SIZE) -> NDArray[np.uint8]:

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from PIL import Image, ImageDraw, ImageOps
 
 from cleanset.images.boxes import Box
-from cleanset.images.codec import cropped, decode
+from cleanset.images.codec import ORIENTATION, cropped, decode, set_orientation
 
 THUMBNAIL_PIXELS = 400
 """Longer side of a thumbnail."""
 
 _QUALITY = 75
-_ORIENTATION = 0x0112
 _OUTLINE, _EDGE = "#ffb300", "#000000"
 
 
@@ -73,9 +72,7 @@ def _finished(small: Image.Image, original: Image.Image) -> Thumbnail:
     """The small image turned by the EXIF orientation of `original`, and encoded."""
     # Pillow would write the metadata of the original into the copy; the orientation alone is needed
     small.info = {}
-    exif = small.getexif()
-    exif.clear()
-    exif[_ORIENTATION] = original.getexif().get(_ORIENTATION, 1)
+    set_orientation(small, original.getexif().get(ORIENTATION, 1))
     turned = ImageOps.exif_transpose(small)
     out = io.BytesIO()
     turned.save(out, "JPEG", quality=_QUALITY, optimize=True)

@@ -17,27 +17,29 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from cleanset.errors import CleansetError, one_line, reason
-from cleanset.files import new_folder, read_bytes
+from cleanset.files import new_folder, read_text
 from cleanset.sets.folder import check_outside, read_entries, read_image
 from cleanset.sets.manifest import Entry, check_set
 
 
 def write_tar(folder: Path, out: Path) -> None:
-    """Write the files of `folder`, sorted by path, into a tar in which they lie in a folder of the same name.
+    """Write the files of `folder`, sorted by path, into a tar in which they lie in a folder of the same name."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    _write_members(out, ((f"{folder.name}/{path.relative_to(folder).as_posix()}", path.read_bytes()) for path in files))
 
-    Not compressed: images do not shrink, and other versions of zlib write other bytes.
-    """
+
+def _write_members(out: Path, members: Iterable[tuple[str, bytes]]) -> None:
+    """Write a tar. Not compressed: images do not shrink, and other versions of zlib write other bytes."""
     # not pax, the default of tarfile, which adds records of its own wherever a value does not fit
     with tarfile.open(out, "w", format=tarfile.USTAR_FORMAT) as tar:
-        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-            data = path.read_bytes()
+        for name, data in members:
             # TarInfo has no owner, the time 0 and the mode 0644 by default: the same bytes on every machine
-            member = tarfile.TarInfo(f"{folder.name}/{path.relative_to(folder).as_posix()}")
+            member = tarfile.TarInfo(name)
             member.size = len(data)
             tar.addfile(member, io.BytesIO(data))
 
@@ -106,24 +108,15 @@ def pack(folder: Path, out: Path, shard_size: int) -> str:
     with new_folder(out) as partial:
         partial.mkdir()
         for number, shard in enumerate(shards):
-            _write_shard(partial / f"{shard[0].model}-{number:06d}.tar", folder, shard)
+            members = (member for entry in shard for member in _members(folder, entry))
+            _write_members(partial / f"{shard[0].model}-{number:06d}.tar", members)
     return f"{out}: {len(entries):,} images in shards: {len(shards)}"
 
 
-def _write_shard(path: Path, folder: Path, entries: Sequence[Entry]) -> None:
-    with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as tar:
-        for entry in entries:
-            for suffix, data in _members(folder, entry):
-                # no owner, time 0, mode 0644, as in write_tar
-                member = tarfile.TarInfo(f"{entry.image_id}.{suffix}")
-                member.size = len(data)
-                tar.addfile(member, io.BytesIO(data))
-
-
 def _members(folder: Path, entry: Entry) -> Iterator[tuple[str, bytes]]:
-    yield _SUFFIXES[PurePosixPath(entry.file).suffix], read_image(folder, entry)
-    yield "cls", str(entry.class_index).encode()
-    yield "json", json.dumps(entry.model_dump(mode="json")).encode()
+    yield f"{entry.image_id}.{_SUFFIXES[PurePosixPath(entry.file).suffix]}", read_image(folder, entry)
+    yield f"{entry.image_id}.cls", str(entry.class_index).encode()
+    yield f"{entry.image_id}.json", json.dumps(entry.model_dump(mode="json")).encode()
 
 
 NAMESPACE = "cleanset"
@@ -157,12 +150,7 @@ def signer(data: bytes, signature: bytes, signers: Path) -> str:
     signature that is not valid, and CleansetError if `signers` cannot be read.
     """
     _check_armour(signature)
-    try:
-        known = read_bytes(signers).decode("utf-8")
-    except FileNotFoundError:
-        raise CleansetError(f"{signers}: missing; expected the signer's public key, or allowed signers") from None
-    except UnicodeDecodeError:
-        raise CleansetError(f"{signers}: not a text file; expected a public key, or allowed signers") from None
+    known = read_text(signers, "expected the signer's public key, or allowed signers")
     if _PUBLIC_KEY.fullmatch(known):
         # a list of signers begins each line with a name; * stands for any
         known = f"* {known}"

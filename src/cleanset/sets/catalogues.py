@@ -24,6 +24,7 @@ from cleanset.sets.description import (
     Release,
     citation,
     licences,
+    limits_of,
     name_of,
     provenance_of_files,
     summary_of,
@@ -48,6 +49,7 @@ _LIMITATIONS = [
     "classifies correctly, with high confidence.",
     "Not for training: the set is too small, and it would spoil ImageNet's validation images for later tests.",
 ]
+_CROPPED = "Cropped images differ from whole ones: smaller, often less wide, PNG instead of JPEG."
 _USE_CASES = [
     "Testing: studies that start from clean images, such as adversarial examples and how people see them, corruptions, "
     "certified robustness, explanations."
@@ -65,6 +67,7 @@ _MAINTENANCE = (
 def rai_properties(entries: Sequence[Entry], release: Release) -> dict[str, Any]:
     """The properties by name, of a set with these entries: what they and its release tell, and nothing guessed."""
     models = ", ".join(sorted({entry.model for entry in entries})) or "none"
+    classes, cropped = len({entry.wnid for entry in entries}), sum(entry.crop is not None for entry in entries)
     return {
         "rai:dataCollection": "Nothing new was collected. Of each class those validation images of ILSVRC2012 were "
         f"taken that the model `{models}` is surest of and that people, as far as they have reviewed them, found free "
@@ -72,8 +75,11 @@ def rai_properties(entries: Sequence[Entry], release: Release) -> dict[str, Any]
         "rai:dataCollectionType": _TYPES,
         "rai:dataCollectionRawData": f"The validation images of ILSVRC2012 ({release.archive or 'archive not known'}), "
         "with their labels (Russakovsky et al. 2015) and the reassessed ones (Beyer et al. 2020).",
-        "rai:dataCollectionMissingData": _missing(entries),
-        "rai:dataPreprocessingProtocol": [_preprocessing(entries)],
+        "rai:dataCollectionMissingData": f"Classes with images: {classes:,} of {CLASSES:,}. A column that is empty "
+        "says so in its description.",
+        "rai:dataPreprocessingProtocol": [
+            f"Images that are cropped, and PNG: {cropped:,}. The others are the original files, byte for byte."
+        ],
         "rai:dataAnnotationProtocol": "For each image and class a reviewer gives a verdict: clean; crop, with a box; "
         f"reject, with a reason; or unsure. {release.review or 'How the verdicts became one is not known.'}",
         "rai:dataAnnotationPlatform": _platforms(release),
@@ -87,21 +93,11 @@ def rai_properties(entries: Sequence[Entry], release: Release) -> dict[str, Any]
             "them small, hidden or unusual.",
             *_BIASES,
         ],
-        "rai:dataLimitations": _limitations(entries),
+        "rai:dataLimitations": [*_LIMITATIONS, *([_CROPPED] if cropped else [])],
         "rai:dataUseCases": _USE_CASES,
         "rai:personalSensitiveInformation": _PERSONAL,
         "rai:dataReleaseMaintenancePlan": _MAINTENANCE,
     }
-
-
-def _missing(entries: Sequence[Entry]) -> str:
-    classes = len({entry.wnid for entry in entries})
-    return f"Classes with images: {classes:,} of {CLASSES:,}. A column that is empty says so in its description."
-
-
-def _preprocessing(entries: Sequence[Entry]) -> str:
-    cropped = sum(entry.crop is not None for entry in entries)
-    return f"Images that are cropped, and PNG: {cropped:,}. The others are the original files, byte for byte."
 
 
 def _platforms(release: Release) -> list[str]:
@@ -122,12 +118,6 @@ def _annotators(release: Release) -> list[str]:
         return ["None."]
     names = ", ".join(release.reviewers)
     return [f"Reviewers: {len(release.reviewers)} ({names}). Nothing else is recorded about them."]
-
-
-def _limitations(entries: Sequence[Entry]) -> list[str]:
-    if all(entry.crop is None for entry in entries):
-        return _LIMITATIONS
-    return [*_LIMITATIONS, "Cropped images differ from whole ones: smaller, often less wide, PNG instead of JPEG."]
 
 
 VERSION = "http://mlcommons.org/croissant/1.1"
@@ -306,7 +296,12 @@ def zenodo_json(entries: Sequence[Entry], release: Release, with_images: bool) -
         if with_images
         else "without its images, which <code>cleanset rebuild</code> makes from ImageNet's"
     )
-    review = html.escape(release.review, quote=False)  # the field is HTML
+    # the field is HTML
+    paragraphs = [
+        f"{summary_of(entries)} Published {images}.",
+        *limits_of(entries, release),
+        html.escape(release.review, quote=False),
+    ]
     access = (
         {"access_right": "restricted", "access_conditions": f"<p>{TERMS} They are at {TERMS_URL}.</p>"}
         if with_images
@@ -315,7 +310,7 @@ def zenodo_json(entries: Sequence[Entry], release: Release, with_images: bool) -
     fields = {
         "title": f"{name_of(entries[0].model)}: a clean, human-verified subset of ImageNet's validation images",
         "upload_type": "dataset",
-        "description": f"<p>{summary_of(entries)} Published {images}.</p><p>{review}</p>",
+        "description": "".join(f"<p>{paragraph}</p>" for paragraph in paragraphs),
         "creators": [{"name": CREATOR}],
         "version": release.version,
         "publication_date": release.date,

@@ -18,7 +18,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import md5, sha256
 from cleanset.parsing import csv_text
 from cleanset.sets.manifest import twins
-from cleanset.vocabulary import TIERS, SourceCheck
+from cleanset.vocabulary import TIERS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -198,37 +198,49 @@ def name_of(model: str) -> str:
     return f"cleanset-{model}"
 
 
-def sample_notice(images: int) -> list[str]:
-    """A warning for a set that was made from another number of images than ImageNet's validation set has, else none."""
-    if images == VALIDATION_IMAGES:
-        return []
-    return [
-        f"Made from {images:,} images, not from the {VALIDATION_IMAGES:,} of ImageNet's validation set: a sample or a "
-        "trial, not for a study."
-    ]
-
-
-def unreviewed_notice(unreviewed_clean: bool) -> list[str]:
-    """A warning where images that nobody has reviewed are in the set, else none."""
-    return ["Images that nobody has reviewed were taken for clean: a first look, not for a study."][:unreviewed_clean]
-
-
 NOT_VERIFIED = "not verified: no digest of single images is known"
 
 
-def unverified_notice(source_check: SourceCheck) -> list[str]:
-    """A warning where nothing from outside fixes the bytes of the images, else none."""
-    return [f"{NOT_VERIFIED.capitalize()}."] if source_check == "none" else []
+def limits(
+    *,
+    unreviewed: bool = False,
+    unseen: int = 0,
+    verified: bool = True,
+    images: int = VALIDATION_IMAGES,
+    archive_md5: str = "",
+) -> list[str]:
+    """What makes a set unfit for a study, in sentences.
+
+    `unreviewed`: images that nobody has reviewed were taken for clean; `unseen`: images that nobody is known to have
+    judged; `verified`: something from outside fixes the bytes of the images; `images`: how many the set was chosen
+    from; `archive_md5`: of the archive, empty for a folder.
+    """
+    trial = f"Made from an archive with the MD5 {archive_md5}, which is not ImageNet's official one: a trial, not for a"
+    sample = (
+        f"Made from {images:,} images, not from the {VALIDATION_IMAGES:,} of ImageNet's validation set: a sample or a "
+        "trial, not for a study."
+    )
+    sentences = {
+        "Images that nobody has reviewed were taken for clean: a first look, not for a study.": unreviewed,
+        f"Images that no reviewer is known to have judged: {unseen:,}.": unseen,
+        f"{NOT_VERIFIED.capitalize()}.": not verified,
+        sample: images != VALIDATION_IMAGES,
+        f"{trial} study.": archive_md5 not in ("", OFFICIAL_IMAGES_MD5),
+    }
+    return [sentence for sentence, holds in sentences.items() if holds]
 
 
-def trial_notice(archive_md5: str) -> list[str]:
-    """A warning for a set from another archive than ImageNet's, else none; the MD5 of a folder is empty."""
-    if archive_md5 in ("", OFFICIAL_IMAGES_MD5):
-        return []
-    return [
-        f"Made from an archive with the MD5 {archive_md5}, which is not ImageNet's official one: a trial, not for a "
-        "study."
-    ]
+def limits_of(entries: "Sequence[Entry]", release: Release) -> list[str]:
+    """The limits that the manifest of a set and its Croissant description give; the same wherever they are read.
+
+    Without a description, the manifest alone tells which images no reviewer but perhaps the board has judged.
+    """
+    return limits(
+        unreviewed=COUNTS_AS_CLEAN in release.review,
+        unseen=0 if release.review else sum(entry.reviewers == 0 for entry in entries),
+        verified=all(entry.source_check != "none" for entry in entries),
+        archive_md5=release.archive_md5,
+    )
 
 
 def twins_notice(entries: "Iterable[Entry]") -> list[str]:
@@ -241,18 +253,8 @@ def twins_notice(entries: "Iterable[Entry]") -> list[str]:
 
 
 def notices_of(entries: "Sequence[Entry]", release: Release) -> list[str]:
-    """The notices of a set that its manifest and its Croissant description give; the same wherever it is read.
-
-    Without a description, the manifest alone tells which images no reviewer but perhaps the board has judged.
-    """
-    unseen = sum(entry.reviewers == 0 for entry in entries)
-    return [
-        *unreviewed_notice(COUNTS_AS_CLEAN in release.review),
-        *([f"Images that no reviewer is known to have judged: {unseen:,}."] if unseen and not release.review else []),
-        *(unverified_notice("none") if any(entry.source_check == "none" for entry in entries) else []),
-        *trial_notice(release.archive_md5),
-        *twins_notice(entries),
-    ]
+    """The limits of a set, and its twins."""
+    return [*limits_of(entries, release), *twins_notice(entries)]
 
 
 REJECTED_COLUMNS = ("wnid", "class_index", "class_name", "image_id", "tier", "rank", "reason")
@@ -348,6 +350,11 @@ def input_digests(folder: Path, paths: Sequence[Path]) -> list[InputDigest]:
 
 _ENTRY = re.compile(r"@\w+\{(\w+),\n(.*?)\n\}", re.DOTALL)
 _FIELD = re.compile(r"^  (\w+)\s*= \{(.*)\},?$", re.MULTILINE)
+_WHERE = {
+    "journal": "{journal}, {volume}({number}):{pages}", "eprint": "arXiv:{eprint}", "year": "{year}",
+    "doi": "doi:{doi}",
+}  # fmt: skip
+"""How a work is found, by the field that says so."""
 _ACCENTS = {"{\\'e}": "é", '{\\"u}': "ü", '{\\"a}': "ä", "--": "–"}
 
 
@@ -367,12 +374,7 @@ def _sentence(fields: dict[str, str]) -> str:
     people = [_first_name_first(each) for each in fields["author"].split(" and ")]
     authors = people[0] if len(people) == 1 else f"{', '.join(people[:-1])} and {people[-1]}"
     title = fields["title"] if fields["title"].endswith("?") else f"{fields['title']}."
-    where = (
-        [fields["journal"], f"{fields['volume']}({fields['number']}):{fields['pages']}"] if "journal" in fields else []
-    )
-    where += [f"arXiv:{fields['eprint']}"] if "eprint" in fields else []
-    where += [fields["year"]] if "year" in fields else []
-    where += [f"doi:{fields['doi']}"] if "doi" in fields else []
+    where = [form.format(**fields) for name, form in _WHERE.items() if name in fields]
     return f"{authors}. {title}{' ' + ', '.join(where) + '.' if where else ''}"
 
 

@@ -66,13 +66,8 @@ class Verification:
     problems: list[Problem]
 
 
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    """A line of the manifest, and its file: where it should be, or in another folder."""
-
-    line: int
-    entry: Entry
-    file: str
+_Placed = tuple[int, Entry, str]
+"""A line of the manifest, its entry, and its file: where it should be, or in another folder."""
 
 
 def run(folder: Path, decode: bool, signers: Path | None = None, expected: str | None = None) -> Verification:
@@ -121,12 +116,12 @@ def _verify(folder: Path, decode: bool, signers: Path | None) -> Verification:
     files, empty, others = _contents(folder)
     placed = _placed(manifest.entries, files)
     with_images = bool(placed) or not _is_without_images(folder, files)
-    found = {each.line for each in placed}
-    for line, entry in manifest.entries.items():
-        if with_images and line not in found:
-            problems.append(Problem("missing", entry.file, "nothing", entry.file_sha256, line))
+    lost = dict(manifest.entries) if with_images else {}
+    for line, _, _ in placed:
+        del lost[line]
+    problems += [Problem("missing", each.file, "nothing", each.file_sha256, line) for line, each in lost.items()]
     problems += _of_files(folder, placed, decode)
-    known = {each.file for each in placed} | {*DESCRIPTIONS, CHECKSUMS, SIGNATURE} | set(manifest.invalid_files)
+    known = {file for _, _, file in placed} | {*DESCRIPTIONS, CHECKSUMS, SIGNATURE} | set(manifest.invalid_files)
     problems += [Problem("surplus", file, "a file", "nothing") for file in sorted(files - known)]
     problems += [Problem("surplus", name, "an empty folder", "nothing") for name in sorted(empty)]
     problems += [Problem("surplus", name, "not a regular file", "nothing") for name in sorted(others)]
@@ -173,9 +168,8 @@ def render(verification: Verification, as_json: bool) -> str:
         of = f" of {verification.date}" if verification.date else ""
         summary += f"; signed: {verification.model} {verification.version}{of}, by {verification.signer}"
     elif verification.signed:
-        summary += (
-            "; signature not valid" if _has_bad_signature(verification) else "; signature not checked (--signature)"
-        )
+        is_bad = any(problem.what == "signature" for problem in verification.problems)
+        summary += "; signature not valid" if is_bad else "; signature not checked (--signature)"
     return "\n".join([*map(str, verification.problems), summary, *verification.notices])
 
 
@@ -208,10 +202,10 @@ def _placed(entries: Mapping[int, Entry], files: set[str]) -> list[_Placed]:
     placed = []
     for line, entry in entries.items():
         if entry.file in files:
-            placed.append(_Placed(line, entry, entry.file))
+            placed.append((line, entry, entry.file))
         # a file in another folder is misplaced, which is one problem, not one missing and one surplus
         elif same_name := elsewhere.get(PurePosixPath(entry.file).name):
-            placed.append(_Placed(line, entry, same_name.pop(0)))
+            placed.append((line, entry, same_name.pop(0)))
     return placed
 
 
@@ -224,22 +218,22 @@ def _of_files(folder: Path, placed: Sequence[_Placed], decode: bool) -> list[Pro
 
 
 def _of_file(folder: Path, placed: _Placed, decode: bool) -> Iterator[Problem]:
-    entry, line = placed.entry, placed.line
-    if placed.file != entry.file:
-        yield Problem("misplaced", placed.file, "here", entry.file, line)
-    data = read_regular_file(f"{folder}/{placed.file}")
+    line, entry, file = placed
+    if file != entry.file:
+        yield Problem("misplaced", file, "here", entry.file, line)
+    data = read_regular_file(f"{folder}/{file}")
     found = sha256(data)
     same_bytes = found == entry.file_sha256
     if same_bytes and not decode:
         return
     pixels = _pixels(data)
     if isinstance(pixels, ValueError):
-        yield Problem("undecodable", placed.file, str(pixels), entry.file_sha256, line)
+        yield Problem("undecodable", file, str(pixels), entry.file_sha256, line)
     elif not same_bytes:
         same_pixels = pixels == entry.pixels_sha256
-        yield Problem("reencoded" if same_pixels else "changed", placed.file, found, entry.file_sha256, line)
+        yield Problem("reencoded" if same_pixels else "changed", file, found, entry.file_sha256, line)
     elif pixels != entry.pixels_sha256:
-        yield Problem("pixels", placed.file, pixels, entry.pixels_sha256, line)
+        yield Problem("pixels", file, pixels, entry.pixels_sha256, line)
 
 
 def _pixels(data: bytes) -> str | ValueError:
@@ -263,10 +257,6 @@ def _signer(folder: Path, files: set[str], signers: Path) -> str | Problem:
         return signer(read_regular_file(folder / CHECKSUMS), read_regular_file(folder / SIGNATURE), signers)
     except SignatureError as error:
         return Problem("signature", SIGNATURE, str(error), f"one of {CHECKSUMS} by a key in {signers}")
-
-
-def _has_bad_signature(verification: Verification) -> bool:
-    return any(problem.what == "signature" for problem in verification.problems)
 
 
 def _derived_problems(

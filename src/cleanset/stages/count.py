@@ -12,6 +12,7 @@ from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import check_roles
 from cleanset.errors import CleansetError
 from cleanset.files import md5, write_metrics, write_text
+from cleanset.parsing import csv_text
 from cleanset.review.agreement import agreement_of_reviewers
 from cleanset.review.audit import audit_numbers, read_audit
 from cleanset.review.store import read_reviews
@@ -102,4 +103,4 @@ def write_short_classes(path: Path, short: pd.DataFrame) -> None:
     """Write the classes that could not be filled, with the reasons."""
     short = short.assign(wnid=[wnids()[index] for index in short["class_index"]])
     columns = ["model", "wnid", "kept", "candidates", "rejected"]
-    write_text(path, short[columns].to_csv(index=False, lineterminator="\n"))
+    write_text(path, csv_text(columns, short[columns].itertuples(index=False, name=None)))

@@ -35,11 +35,9 @@ from cleanset.sets.description import (
     Release,
     determining_params,
     input_digests,
+    limits,
     rejected_csv,
-    sample_notice,
     twins_notice,
-    unreviewed_notice,
-    unverified_notice,
 )
 from cleanset.sets.folder import CARD, REJECTED_CSV, write_descriptions
 from cleanset.sets.manifest import Entry, duplicates
@@ -88,9 +86,11 @@ def run(edition: Edition, role: str) -> None:
             images_per_class=per_class,
             images=scored.images,
             notices=[
-                *unreviewed_notice(params.review.unreviewed_are_clean),
-                *unverified_notice(source_check),
-                *sample_notice(scored.images),
+                *limits(
+                    unreviewed=params.review.unreviewed_are_clean,
+                    verified=source_check != "none",
+                    images=scored.images,
+                ),
                 *twins_notice(entries),
             ],
             readings=readings(params),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 
 import pandas as pd
 
@@ -132,15 +133,7 @@ def _measure_one(item: tuple[str, Location]) -> dict[str, object]:
         raise CleansetError(
             f"{location.path}: {name} cannot be read ({error}); expected a whole JPEG: fetch it again"
         ) from None
-    return {
-        "image_id": name,
-        "size": len(data),
-        "sha256": sha256(data),
-        "width": facts.width,
-        "height": facts.height,
-        "mode": facts.mode,
-        "pixels_sha256": facts.pixels_sha256,
-    }
+    return {"image_id": name, "size": len(data), "sha256": sha256(data), **asdict(facts)}
 
 
 def join(facts: pd.DataFrame, original: Mapping[str, int], reassessed: Mapping[str, list[int]]) -> pd.DataFrame:

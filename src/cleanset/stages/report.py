@@ -1,7 +1,7 @@
 """Stage report: candidates, sets and reviews as pages that open without a server or a network."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -41,9 +41,10 @@ from cleanset.review.agreement import (
     without_board,
 )
 from cleanset.review.store import Votes, basis_of, read_reviews
+from cleanset.review.verdicts import Review
 from cleanset.selection.fill import Filled
 from cleanset.sets.delivered import delivered_confidences, with_known_confidences
-from cleanset.sets.description import sample_notice, unreviewed_notice
+from cleanset.sets.description import limits
 from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, SHARED, read_table
 from cleanset.validation import shown
 from cleanset.vocabulary import BASES, VERDICTS
@@ -91,10 +92,10 @@ def report_data(edition: Edition, params: Params, index: pd.DataFrame) -> Report
     votes = read_reviews(edition.reviews)
     classes, per_class = params.dataset.class_list(), params.export.images_per_class
     verdicts = list(without_board(votes).values())
-    counts = verdict_counts(verdicts)
+    counts, by_basis = verdict_counts(verdicts), by_reviewer(votes, BASES, basis_of)
     states, overlap = class_states(sets, classes, per_class), overlaps(sets)
     candidates = candidates_by_class(sets, delivered, votes)
-    notices = (*sample_notice(len(index)), *unreviewed_notice(params.review.unreviewed_are_clean))
+    notices = (*limits(images=len(index)), *limits(unreviewed=params.review.unreviewed_are_clean))
     return ReportData(
         roles=tuple(sets),
         networks={role: network(model) for role, model in params.models.items()},
@@ -113,14 +114,15 @@ def report_data(edition: Edition, params: Params, index: pd.DataFrame) -> Report
         reviewed=len({image_id for _, image_id in votes}),
         hardest=tuple(hardest_classes(states, candidates, HARDEST_CLASSES)),
         totals=totals(edition),
-        reviewers=by_reviewer(votes),
+        reviewers=by_reviewer(votes, VERDICTS, lambda review: review.verdict),
         agreement=overall(counts),
         verdicts=verdict_agreements(counts),
         pairs=pairs(verdicts),
         differences=len(differences(votes)),
         candidates=candidates,
         sheets=tuple(sheets(states)),
-        bases=by_basis(votes),
+        # those with any verdict that is not explicit
+        bases={name: given for name, given in by_basis.items() if sum(given.values()) > given["explicit"]},
     )
 
 
@@ -149,20 +151,11 @@ def _numbers(path: Path) -> dict[str, float]:
     return numbers
 
 
-def by_reviewer(votes: Votes) -> dict[str, Counts]:
+def by_reviewer(votes: Votes, kinds: Iterable[str], kind_of: Callable[[Review], str]) -> dict[str, Counts]:
     """Number of verdicts of each kind, by reviewer."""
-    given: Counter[tuple[str, str]] = Counter(
-        (name, vote.review.verdict) for by_name in votes.values() for name, vote in by_name.items()
-    )
+    given = Counter((name, kind_of(vote.review)) for by_name in votes.values() for name, vote in by_name.items())
     names = sorted({name for name, _ in given})
-    return {name: {verdict: given[name, verdict] for verdict in VERDICTS} for name in names}
-
-
-def by_basis(votes: Votes) -> dict[str, Counts]:
-    """Number of verdicts of each basis, by reviewer, for those with any verdict that is not explicit."""
-    given = Counter((name, basis_of(vote.review)) for by_name in votes.values() for name, vote in by_name.items())
-    names = sorted({name for name, basis in given if basis != "explicit"})
-    return {name: {basis: given[name, basis] for basis in BASES} for name in names}
+    return {name: {kind: given[name, kind] for kind in kinds} for name in names}
 
 
 def shown_images(report: ReportData) -> list[ShownImage]:

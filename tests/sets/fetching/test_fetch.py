@@ -10,8 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner, Result
 
 import cleanset
+from cleanset.cli import app
+from cleanset.errors import system_error
 from cleanset.sets.fetching.fetch import STALE_SECONDS
 from tests.checkouts import files
 from tests.sets.conftest import FILES, trial
@@ -23,9 +26,9 @@ FILES_OF_SET = 12
 """Six images and six files that describe them."""
 
 
-def fetch(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command."""
-    return subprocess.run(command(*arguments), capture_output=True, text=True, check=False)
+def fetch(*arguments: str) -> Result:
+    """Run the command in this process."""
+    return CliRunner().invoke(app, ["fetch", *arguments])
 
 
 def command(*arguments: str) -> list[str]:
@@ -35,8 +38,10 @@ def command(*arguments: str) -> list[str]:
 def refused(*arguments: str) -> str:
     """The one line with which the command ends."""
     done = fetch(*arguments)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), done.stderr
-    return done.stderr.removeprefix("error: ").rstrip("\n")
+    error = done.exception
+    assert isinstance(error, cleanset.CleansetError | OSError), done.output
+    assert done.output == ""
+    return system_error(error) if isinstance(error, OSError) else str(error)
 
 
 def cache(tmp_path: Path) -> Path:
@@ -53,7 +58,8 @@ def commit(publisher: Publisher, server: Web, export: Path) -> str:
 def test_a_set_is_fetched_checked_and_copied(
     publisher: Publisher, server: Web, commit: str, export: Path, tmp_path: Path
 ) -> None:
-    done = fetch(publisher.url, "standard", "--out", str(tmp_path / "out"))
+    at_out = command(publisher.url, "standard", "--out", str(tmp_path / "out"))
+    done = subprocess.run(at_out, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == (
         f"{tmp_path}/out: 6 images of model standard at commit {commit[:12]}, checked\n{trial(tmp_path / 'out')}\n", "",
     )  # fmt: skip
@@ -80,12 +86,13 @@ def test_a_folder_in_the_way_is_seen_before_anything_is_fetched(
 
 @pytest.mark.parametrize("rev", [None, "main", "v1", "short", "commit", "main~0"])
 def test_no_network_the_second_time(
-    rev: str | None, publisher: Publisher, server: Web, commit: str, tmp_path: Path
+    rev: str | None, publisher: Publisher, server: Web, commit: str, export: Path, tmp_path: Path
 ) -> None:
     publisher.git("tag", "--annotate", "--message", "One", "v1")
     rev = {"short": commit[:7], "commit": commit}.get(rev or "", rev)
-    assert cleanset.table("standard", publisher.url, rev=rev)["file"].tolist() == FILES
-    assert len(server.asked) == 2  # the list and the manifest, no image
+    table = cleanset.table("standard", publisher.url, rev=rev)
+    assert (table["file"].tolist(), table.attrs["notices"]) == (FILES, [trial(export)])
+    assert len(server.asked) == 3  # the list, the manifest and the Croissant description, no image
     assert len(cleanset.load("standard", publisher.url, rev=rev)) == 6
     asked = len(server.asked)
     publisher.repository.rename(tmp_path / "away")
@@ -133,7 +140,7 @@ def test_after_a_kill_only_the_rest_is_fetched(
     (part / "n01440764" / ".ILSVRC2012_val_00000001.JPEG.part").write_bytes(b"half")  # as a kill leaves it
     (part / "n00000000").mkdir()
     server.asked.clear()
-    assert fetch(publisher.url, "standard").returncode == 0
+    assert fetch(publisher.url, "standard").exit_code == 0
     assert len(server.asked) == FILES_OF_SET - 5
     assert files(cache(tmp_path)) == files(export)
     assert not part.exists()
@@ -292,7 +299,7 @@ def test_each_failure_of_the_remote_has_its_line(
     )
     server.status = None
     other.write_bytes(data)
-    assert fetch(at, "standard").returncode == 0
+    assert fetch(at, "standard").exit_code == 0
 
 
 def test_a_remote_that_is_not_there(publisher: Publisher, export: Path, tmp_path: Path) -> None:
@@ -307,7 +314,7 @@ def test_a_remote_that_is_not_there(publisher: Publisher, export: Path, tmp_path
     )
     publisher.lead("../../remote")  # as dvc remote add writes it, beginning at .dvc
     publisher.commit("A relative one")
-    assert fetch(publisher.url, "standard", "--update").returncode == 0
+    assert fetch(publisher.url, "standard", "--update").exit_code == 0
 
 
 def test_each_failure_of_the_repository_has_its_line(publisher: Publisher, export: Path, tmp_path: Path) -> None:
@@ -337,7 +344,7 @@ def test_each_failure_of_the_repository_has_its_line(publisher: Publisher, expor
     assert refused("nowhere", "standard").startswith(
         "nowhere: not a folder; expected the address of a git repository, "
     )
-    assert fetch(at, "standard", "--folder", "imagenet").returncode == 0
+    assert fetch(at, "standard", "--folder", "imagenet").exit_code == 0
     (publisher.repository / ".dvc" / "config").write_text("[core]\n    analytics = false\n")
     publisher.commit("No remote")
     assert refused(at, "standard", "--folder", "imagenet", "--update") == (

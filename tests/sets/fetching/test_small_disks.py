@@ -69,9 +69,9 @@ def test_a_cache_that_can_only_be_read(
     """It serves what it has, and says that it takes nothing."""
     with small_disk_at(tmp_path / "disk", 2_000) as disk:
         monkeypatch.setenv("CLEANSET_CACHE", str(disk / "cache"))
-        assert fetch(publisher.url, "standard").returncode == 0
+        assert fetch(publisher.url, "standard").exit_code == 0
         read_only(disk)
-        assert fetch(publisher.url, "standard", "--out", str(tmp_path / "out")).returncode == 0
+        assert fetch(publisher.url, "standard", "--out", str(tmp_path / "out")).exit_code == 0
         assert files(tmp_path / "out") == files(export)
         assert cleanset.table("standard", publisher.url)["file"].tolist() == FILES
         for arguments in ({"update": True}, {"force": True}, {"rev": "main"}):

@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.dataset.labels import read_original_labels, timm_reassessed
 from cleanset.errors import CleansetError
+from cleanset.images.codec import Facts
 from cleanset.loading import load
 from cleanset.sets import description, publish, verify
 from cleanset.sets.description import Release
@@ -21,7 +23,7 @@ from cleanset.sets.published import image_set, source_images
 from cleanset.sets.published import source_images as digests
 from cleanset.sets.published.image_set import select_images
 from cleanset.sets.published.lists import MODELS, PublishedChoice, ilsvrc_class, ilsvrc_classes, published_verdicts
-from cleanset.sets.published.source_images import archive_md5
+from cleanset.sets.published.source_images import SourceImages, archive_md5, check_sides
 from replay import differences, numbers
 from tests.measure.compare.command import cleanset, says
 from tests.sets.conftest import edit
@@ -170,19 +172,14 @@ def unpacked(drawn: Drawn, folder: Path, layout: str) -> Path:
         tar.extractall(folder, filter="data")
     for path in list(folder.iterdir()) if layout != "flat" else ():
         wnid = wnids()[ilsvrc_class(path.stem)]
-        if layout == "hugging_face":
-            path.rename(folder / f"{path.stem}_{wnid}.JPEG")
-            continue
-        target = folder / ("ILSVRC/Data/CLS-LOC/val" if layout == "kaggle" else wnid)
-        target.mkdir(parents=True, exist_ok=True)
-        path.rename(target / path.name)
+        (folder / wnid).mkdir(exist_ok=True)
+        path.rename(folder / (f"{path.stem}_{wnid}.JPEG" if layout == "hugging_face" else f"{wnid}/{path.name}"))
     return folder
 
 
-@pytest.mark.parametrize("layout", ["flat", "wnids", "kaggle", "hugging_face"])
-def test_a_folder_is_not_verified(drawn: Drawn, layout: str, tmp_path: Path) -> None:
+def test_a_folder_is_not_verified(drawn: Drawn, tmp_path: Path) -> None:
     """The same images; card, manifest and the last line say that nothing fixes their bytes."""
-    images = unpacked(drawn, tmp_path / "val", layout)
+    images = unpacked(drawn, tmp_path / "val", "hugging_face")
     done = cleanset("published", "--images", "val", "--out", "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "not verified: no digest of single images is known"
@@ -243,6 +240,36 @@ def test_damaged_archives(drawn: Drawn, tmp_path: Path) -> None:
     )
 
 
+def test_images_that_were_resized(tmp_path: Path) -> None:
+    """Nine of ten with one side are still taken; all with one short or one long side are not."""
+    originals = [Facts(64, 90 + height, "RGB", "") for height in range(9)]
+    check_sides(tmp_path, [*originals, Facts(75, 95, "RGB", "")])
+    of_long_side = [Facts(120, 60 + height, "RGB", "") for height in range(9)]
+    for which, side, images in (("short", 64, originals), ("long", 120, of_long_side)):
+        with pytest.raises(CleansetError, match=f"9 of 9 images have a {which} side of {side} pixels: resized; exp"):
+            check_sides(tmp_path, images)
+
+
+def test_images_that_are_missing_or_no_jpeg(drawn: Drawn, tmp_path: Path) -> None:
+    names = sorted(entry.image_id for entry in read_entries(drawn.out))[:14]
+    draw_archive(tmp_path / "val.tar", names[12:])
+    with tarfile.open(tmp_path / "val.tar") as tar:
+        tar.extractall(tmp_path / "val", filter="data")
+    source = SourceImages(tmp_path / "val", None)
+    with pytest.raises(CleansetError) as raised:
+        source.locate(pd.DataFrame({"image_id": names}))
+    listed = f"{tmp_path}/val: missing images: 12 of 14: {', '.join(names[:10])} and 2 more; expected"
+    assert str(raised.value).startswith(listed)
+    (tmp_path / "val" / f"{names[13]}.JPEG").write_bytes(b"")
+    source.locate(pd.DataFrame({"image_id": names[12:]}))
+    assert source.read(names[12])[1].width > 0
+    with pytest.raises(
+        CleansetError, match=rf"{names[13]} cannot be decoded \(empty\); expected the JPEG of ImageNet: "
+    ):
+        source.read(names[13])
+
+
+@pytest.mark.long
 def test_folders_that_are_not_the_originals(drawn: Drawn, tmp_path: Path) -> None:
     images = unpacked(drawn, tmp_path / "val", "flat")
     selected = sorted(entry.image_id for entry in read_entries(drawn.out))

@@ -15,19 +15,22 @@ import fcntl
 import json
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from cleanset.edition.pipeline import object_path
 from cleanset.errors import CleansetError
 from cleanset.files import blocks_of, check_new, md5, new_folder, remove_abandoned, sha256, workspace_for, write_text
 from cleanset.progress import cache_folder, tracked
 from cleanset.sets import verify
-from cleanset.sets.description import notices_of
+from cleanset.sets.description import Release, notices_of, release_of
 from cleanset.sets.fetching.repository import (
     COMMIT,
     PublishedSet,
@@ -41,7 +44,7 @@ from cleanset.sets.fetching.repository import (
     snapshot,
 )
 from cleanset.sets.fetching.stores import MissingError, Store, UnreachableError, store_of
-from cleanset.sets.folder import read_entries, read_release
+from cleanset.sets.folder import CROISSANT, read_entries, read_release
 from cleanset.sets.manifest import MANIFEST
 
 STALE_SECONDS = 7 * 24 * 3600
@@ -67,25 +70,21 @@ def known_commit(published: PublishedSet) -> str | None:
     return commit if isinstance(commit, str) else None
 
 
-def keep_commit(published: PublishedSet, commit: str) -> None:
-    """Keep the commit of the revision."""
-    write_text(_revision_file(published), json.dumps({"commit": commit, "rev": published.rev}) + "\n")
-
-
 def known_location(published: PublishedSet, commit: str) -> SetLocation | None:
     """The location of the set's files, if it was kept before."""
-    found = _read_json(_location_file(published, commit))
     try:
-        directory, remote = found["directory"], Remote(**found["remote"])
-        is_whole = isinstance(directory, str) and isinstance(remote.options["url"], str)
-    except (KeyError, TypeError):
+        found = TypeAdapter(SetLocation).validate_json(_location_file(published, commit).read_bytes())
+    except (OSError, ValidationError):
         return None
-    return SetLocation(commit, directory, remote) if is_whole else None
+    return found if "url" in found.remote.options else None
 
 
-def keep_location(published: PublishedSet, located: SetLocation) -> None:
-    """Keep the location of the set's files."""
+def keep(published: PublishedSet, located: SetLocation, is_commit: bool) -> None:
+    """Keep the location of the set's files, and the commit of the revision, unless it is a commit itself."""
     write_text(_location_file(published, located.commit), json.dumps(asdict(located), indent=2) + "\n")
+    if not is_commit:
+        text = json.dumps({"commit": located.commit, "rev": published.rev})
+        write_text(_revision_file(published), f"{text}\n")
 
 
 @contextmanager
@@ -106,11 +105,11 @@ def writing() -> Iterator[None]:
 
 
 class KeptSet:
-    """The files of one set on this machine, whole or in part."""
+    """The files of one set: on this machine, whole or in part, and on its remote."""
 
     def __init__(self, published: PublishedSet, located: SetLocation) -> None:
-        self.model = published.model
-        self.directory = located.directory
+        self.published = published
+        self.located = located
         self.of = _name(published.url, published.folder, published.export)
         # by content, not by commit: commits that leave a set unchanged share one copy
         self.home = cache_folder() / f"{self.of}-{located.directory[:16]}"
@@ -120,17 +119,13 @@ class KeptSet:
     def listing(self) -> dict[str, str] | None:
         """MD5 of each file of the set, by path; None if the list is not here, or damaged."""
         try:
-            return files_of((self.home / _LIST).read_bytes(), self.directory, str(self.home))
+            return files_of((self.home / _LIST).read_bytes(), self.located.directory, str(self.home))
         except (OSError, CleansetError):
             return None
 
-    def keep_listing(self, data: bytes) -> None:
-        """Store DVC's list of the set's files."""
-        write_text(self.home / _LIST, data.decode())
-
     def read(self, file: str, expected: str) -> bytes | None:
-        """The bytes of a file, from the set or its part; None if it is not here, or damaged."""
-        for folder in (self.whole, self.part):
+        """The bytes of a file, from the set, its part, or those kept alone; None if it is not here, or damaged."""
+        for folder in (self.whole, self.part, self.home):
             with suppress(OSError):
                 data = (folder / file).read_bytes()
                 if md5([data]) == expected:
@@ -202,6 +197,91 @@ class KeptSet:
                     # without waiting: a part that another process is filling is not abandoned
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     shutil.rmtree(part, ignore_errors=True)
+
+    @cached_property
+    def store(self) -> Store:
+        """The remote."""
+        return store_of(self.located.remote, self.published.url)
+
+    def fetched_listing(self) -> dict[str, str]:
+        """MD5 of each file of the set, by path; from the remote, if the list is not here."""
+        if (files := self.listing()) is not None:
+            return files
+        directory = self.located.directory
+        try:
+            data = self.store.read(directory)
+        except MissingError:
+            raise CleansetError(
+                f"{self.store.name}: the list of the set's files is missing there ({object_path(directory)}); "
+                f"expected the set that {self.published} names: ask its publisher to run dvc push"
+            ) from None
+        except UnreachableError as error:
+            raise self._unreachable(error) from None
+        files = files_of(data, directory, self.store.name)
+        write_text(self.home / _LIST, data.decode())
+        return files
+
+    def fetch_alone(self, file: str, expected: str) -> bytes:
+        """Fetch a file without the others, and keep it. Raises CleansetError that says what is wrong with it there."""
+        try:
+            data = self._checked(file, expected)
+        except UnreachableError as error:
+            raise self._unreachable(error) from None
+        (self.home / file).write_bytes(data)
+        return data
+
+    def download(self, folder: Path, missing: Sequence[str], files: Mapping[str, str]) -> None:
+        """Fetch files into a folder, many at a time; all that can be had, before a problem is raised."""
+        problems: list[CleansetError] = []
+        done = 0
+        with ThreadPoolExecutor(THREADS) as pool:
+            running = [pool.submit(self._download, folder, file, files[file]) for file in missing]
+            try:
+                for future in tracked(as_completed(running), len(missing), "fetch"):
+                    try:
+                        future.result()
+                        done += 1
+                    except CleansetError as error:
+                        problems.append(error)
+            # one damaged file says nothing about the next, a remote that does not answer does
+            except UnreachableError as error:
+                have = len(files) - len(missing) + done
+                raise self._unreachable(error, f"; {have:,} of {len(files):,} files are kept") from None
+            finally:
+                # otherwise the block would go through all downloads that have not begun
+                pool.shutdown(cancel_futures=True)
+        if problems:
+            # threads finish in any order; the message is the same each time
+            first = min(map(str, problems))
+            count = f"; problems: {len(problems):,} of {len(files):,} files, this is the first" if problems[1:] else ""
+            raise CleansetError(f"{first}{count}")
+
+    def _download(self, folder: Path, file: str, expected: str) -> None:
+        self.write(folder, file, self._checked(file, expected))
+
+    def _checked(self, file: str, expected: str) -> bytes:
+        where, publisher = f"{self.store.name}: {file}", f"ask the publisher of {self.published} to"
+        found = ""
+        for _ in range(2):  # the line may have damaged it, or the remote
+            try:
+                data = self.store.read(expected)
+            except MissingError:
+                raise CleansetError(
+                    f"{where} is missing there ({object_path(expected)}); {publisher} run dvc push; all else that was "
+                    "fetched is kept"
+                ) from None
+            if (found := md5([data])) == expected:
+                return data
+        raise CleansetError(
+            f"{where} is damaged there (MD5 {found}, expected {expected}); {publisher} repair it; all else that was "
+            "fetched is kept"
+        )
+
+    def _unreachable(self, error: UnreachableError, kept: str = "") -> CleansetError:
+        return CleansetError(
+            f"{self.store.name}: remote unreachable ({error}){kept}; expected the files of {self.published}: check "
+            "the network and run this again"
+        )
 
 
 def _surplus(folder: Path, files: Mapping[str, str]) -> list[Path]:
@@ -290,18 +370,16 @@ def render(fetched: FetchedSet) -> str:
 @writing()
 def fetch(published: PublishedSet, update: bool = False, force: bool = False) -> FetchedSet:
     """The set, from this machine if it is here, whole; else what is missing or damaged is fetched. See `run`."""
-    located = _located(published, update)
-    kept = KeptSet(published, located)
+    kept = KeptSet(published, _located(published, update))
     # without the lock, because a whole set is only read
     if not force and (files := kept.listing()) and kept.is_whole(files):
-        return _fetched(located, kept)
+        return _fetched(kept)
     with kept.locked():
-        source = _Source(published, located, kept)
-        files = source.listing()
+        files = kept.fetched_listing()
         # looked at again under the lock: another process may have fetched the set meanwhile
         folder = kept.whole if kept.whole.is_dir() else kept.part
         missing = kept.faulty(folder, files, afresh=force)
-        source.download(folder, missing, files)
+        kept.download(folder, missing, files)
         if folder == kept.part or missing or force or _surplus(folder, files):
             kept.remove_surplus(folder, files)
             _verify(published, folder)
@@ -313,48 +391,36 @@ def fetch(published: PublishedSet, update: bool = False, force: bool = False) ->
     with suppress(OSError):
         # the set is there, whether or not old parts can be removed
         kept.remove_stale_parts()
-    return _fetched(located, kept)
+    return _fetched(kept)
 
 
 @writing()
-def manifest(published: PublishedSet, update: bool = False) -> tuple[str, str]:
-    """The text of the set's manifest, and its name for messages; fetches no image."""
-    located = _located(published, update)
-    kept = KeptSet(published, located)
+def descriptions(published: PublishedSet, update: bool = False) -> tuple[str, str, Release]:
+    """The text of the set's manifest, its name for messages, and the release; fetches no image."""
+    kept = KeptSet(published, _located(published, update))
     where = f"{published}, {published.export}/{MANIFEST}"
     files = kept.listing()
-    if files is None or (data := _kept_manifest(kept, files)) is None:
+    texts = [kept.read(name, (files or {}).get(name, "")) for name in (MANIFEST, CROISSANT)]
+    if None in texts:
         with kept.locked():
-            source = _Source(published, located, kept)
-            files = source.listing()
-            data = source.read(MANIFEST, _manifest_md5(files, where))
-            (kept.home / MANIFEST).write_bytes(data)
+            files = kept.fetched_listing()
+            if MANIFEST not in files:
+                raise CleansetError(f"{where}: not in the set; expected what stage export writes")
+            texts = [
+                text or (kept.fetch_alone(name, files[name]) if name in files else b"")
+                for name, text in zip((MANIFEST, CROISSANT), texts, strict=True)
+            ]
+    manifest, croissant = (text or b"" for text in texts)
     try:
-        return data.decode(), where
+        return manifest.decode(), where, release_of(croissant)
     except UnicodeDecodeError as error:
         raise CleansetError(f"{where}: not a text file ({error}); expected a manifest") from None
-
-
-def _kept_manifest(kept: KeptSet, files: Mapping[str, str]) -> bytes | None:
-    expected = files.get(MANIFEST, "")
-    if (data := kept.read(MANIFEST, expected)) is not None:
-        return data
-    with suppress(OSError):
-        data = (kept.home / MANIFEST).read_bytes()
-        return data if md5([data]) == expected else None
-    return None
-
-
-def _manifest_md5(files: Mapping[str, str], where: str) -> str:
-    if MANIFEST not in files:
-        raise CleansetError(f"{where}: not in the set; expected what stage export writes")
-    return files[MANIFEST]
 
 
 def _located(published: PublishedSet, update: bool) -> SetLocation:
     """The location of the set's files: the one kept before, else from the repository."""
     # a branch or tag may move, a full commit cannot
-    is_commit = published.rev is not None and COMMIT.fullmatch(published.rev)
+    is_commit = published.rev is not None and COMMIT.fullmatch(published.rev) is not None
     commit = published.rev if is_commit else None if update else known_commit(published)
     if commit and (found := known_location(published, commit)):
         return found
@@ -362,9 +428,7 @@ def _located(published: PublishedSet, update: bool) -> SetLocation:
     with workspace_for(cache_folder() / "repository") as workspace:
         files = _snapshot(published, commit, workspace)
         found = SetLocation(files.commit, directory_md5(files), remote_of(files))
-    keep_location(published, found)
-    if not is_commit:
-        keep_commit(published, found.commit)
+    keep(published, found, is_commit)
     return found
 
 
@@ -376,101 +440,6 @@ def _snapshot(published: PublishedSet, commit: str | None, workspace: Path) -> S
     return snapshot(published, published.rev or "HEAD", workspace / "now")
 
 
-class _Source:
-    """The files of a set on its remote."""
-
-    def __init__(self, published: PublishedSet, located: SetLocation, kept: KeptSet) -> None:
-        self._url = published.url
-        self._published = published
-        self._located = located
-        self._kept = kept
-        self._opened: Store | None = None
-
-    def _store(self) -> Store:
-        if self._opened is None:
-            self._opened = store_of(self._located.remote, self._url)
-        return self._opened
-
-    def listing(self) -> dict[str, str]:
-        """MD5 of each file of the set, by path."""
-        if (files := self._kept.listing()) is not None:
-            return files
-        directory = self._located.directory
-        try:
-            data = self._store().read(directory)
-        except MissingError:
-            raise CleansetError(
-                f"{self._store().name}: the list of the set's files is missing there ({object_path(directory)}); "
-                f"expected the set that {self._published} names: ask its publisher to run dvc push"
-            ) from None
-        except UnreachableError as error:
-            raise self._unreachable(error, "") from None
-        files = files_of(data, directory, self._store().name)
-        self._kept.keep_listing(data)
-        return files
-
-    def read(self, file: str, expected: str) -> bytes:
-        """The bytes of a file, checked. Raises CleansetError that says what is the matter with it there."""
-        try:
-            return self._checked(file, expected)
-        except UnreachableError as error:
-            raise self._unreachable(error, "") from None
-
-    def download(self, folder: Path, missing: Iterable[str], files: Mapping[str, str]) -> None:
-        """Fetch files into a folder, many at a time; all that can be had, before a problem is raised."""
-        wanted = list(missing)
-        problems: list[CleansetError] = []
-        done = 0
-        with ThreadPoolExecutor(THREADS) as pool:
-            running = [pool.submit(self._download, folder, file, files[file]) for file in wanted]
-            try:
-                for future in tracked(as_completed(running), len(wanted), "fetch"):
-                    try:
-                        future.result()
-                        done += 1
-                    except CleansetError as error:
-                        problems.append(error)
-            # one damaged file says nothing about the next, a remote that does not answer does
-            except UnreachableError as error:
-                have = len(files) - len(wanted) + done
-                raise self._unreachable(error, f"; {have:,} of {len(files):,} files are kept") from None
-            finally:
-                # otherwise the block would go through all downloads that have not begun
-                pool.shutdown(cancel_futures=True)
-        if problems:
-            # threads finish in any order; the message is the same each time
-            first = min(map(str, problems))
-            count = f"; problems: {len(problems):,} of {len(files):,} files, this is the first" if problems[1:] else ""
-            raise CleansetError(f"{first}{count}")
-
-    def _download(self, folder: Path, file: str, expected: str) -> None:
-        self._kept.write(folder, file, self._checked(file, expected))
-
-    def _checked(self, file: str, expected: str) -> bytes:
-        where = f"{self._store().name}: {file}"
-        found = ""
-        for _ in range(2):  # the line may have damaged it, or the remote
-            try:
-                data = self._store().read(expected)
-            except MissingError:
-                raise CleansetError(
-                    f"{where} is missing there ({object_path(expected)}); ask the publisher of {self._published} to "
-                    "run dvc push; all else that was fetched is kept"
-                ) from None
-            if (found := md5([data])) == expected:
-                return data
-        raise CleansetError(
-            f"{where} is damaged there (MD5 {found}, expected {expected}); ask the publisher of {self._published} to "
-            "repair it; all else that was fetched is kept"
-        )
-
-    def _unreachable(self, error: UnreachableError, kept: str) -> CleansetError:
-        return CleansetError(
-            f"{self._store().name}: remote unreachable ({error}){kept}; expected the files of {self._published}: check "
-            "the network and run this again"
-        )
-
-
 def _verify(published: PublishedSet, folder: Path) -> None:
     problems = verify.run(folder, decode=False).problems
     if problems:
@@ -480,7 +449,7 @@ def _verify(published: PublishedSet, folder: Path) -> None:
         )
 
 
-def _fetched(located: SetLocation, kept: KeptSet) -> FetchedSet:
+def _fetched(kept: KeptSet) -> FetchedSet:
     entries = read_entries(kept.whole)
     notices = notices_of(entries, read_release(kept.whole))
-    return FetchedSet(kept.whole, kept.model, located.commit, len(entries), notices)
+    return FetchedSet(kept.whole, kept.published.model, kept.located.commit, len(entries), notices)

@@ -42,9 +42,9 @@ from cleanset.sets.description import (
     Provenance,
     Release,
     determining_params,
+    limits_of,
     notices_of,
     rejected_csv,
-    twins_notice,
 )
 from cleanset.sets.folder import CARD, REJECTED_CSV, read_entries, write_descriptions
 from cleanset.sets.manifest import COLUMNS, MANIFEST, Entry, duplicates
@@ -178,7 +178,7 @@ def write_set(folder: Path, chosen: SelectedImages, source: SourceImages, out: s
         reviewers=tuple(verdicts_by_reviewer(votes)),
     )
     notices = notices_of(entries, release)
-    if notices == twins_notice(entries) and not chosen.choice.reviews:
+    if not limits_of(entries, release) and not chosen.choice.reviews:
         release = replace(release, date=DATE)
     provenance = Provenance(
         model=model,

@@ -26,7 +26,7 @@ from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, VALIDATION_IMAGES, pars
 from cleanset.errors import CleansetError
 from cleanset.files import check_regular, md5, open_file, read_bytes, read_text, sha256, write_text
 from cleanset.images.codec import Facts, inspect
-from cleanset.parsing import parse_csv
+from cleanset.parsing import csv_text, parse_csv
 from cleanset.progress import available_cores, tracked
 from cleanset.sets.published.lists import DIGESTS, ilsvrc_class
 from cleanset.validation import shown
@@ -131,12 +131,7 @@ def run(images: Path, out: Path) -> WrittenDigests:
             digests = list(tracked(pool.map(_digest, locations.values()), len(locations), "SHA-256"))
         found = md5_of_archive()
     rows = zip(locations, (at.size for at in locations.values()), digests, strict=True)
-    lines = [
-        ",".join(COLUMNS),
-        f"{ARCHIVE},{images.stat().st_size},md5:{found}",
-        *map("{0[0]},{0[1]},{0[2]}".format, rows),
-    ]
-    text = "".join(f"{line}\n" for line in lines)
+    text = csv_text(COLUMNS, [(ARCHIVE, images.stat().st_size, f"md5:{found}"), *rows])
     write_text(out, text)
     return WrittenDigests(str(out), len(locations), found, sha256(text.encode()))
 
