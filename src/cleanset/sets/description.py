@@ -209,7 +209,7 @@ def limits(
     images: int = VALIDATION_IMAGES,
     archive_md5: str = "",
 ) -> list[str]:
-    """What makes a set unfit for a study, in sentences.
+    """Sentences on what makes a set unfit for a study.
 
     `unreviewed`: images that nobody has reviewed were taken for clean; `unseen`: images that nobody is known to have
     judged; `verified`: something from outside fixes the bytes of the images; `images`: how many the set was chosen
@@ -354,7 +354,7 @@ _WHERE = {
     "journal": "{journal}, {volume}({number}):{pages}", "eprint": "arXiv:{eprint}", "year": "{year}",
     "doi": "doi:{doi}",
 }  # fmt: skip
-"""How a work is found, by the field that says so."""
+"""Where a work is found, as text, by the field that says so."""
 _ACCENTS = {"{\\'e}": "é", '{\\"u}': "ü", '{\\"a}': "ä", "--": "–"}
 
 
