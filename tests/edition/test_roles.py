@@ -61,6 +61,19 @@ def test_every_surplus_file_is_named(folder: Path) -> None:
         check_roles(Edition(folder), ROLES[1:])
 
 
+def test_every_missing_param_is_named(tmp_path: Path) -> None:
+    """With the first stage that needs it; a section is missing where all of its keys are."""
+    (tmp_path / "params.yaml").write_text("review: {seed: 1}\nmodels: {one: {name: a}}\n")
+    first, second = "[review.policy, count]", '[count, export, export.date, "models.${item.model}.source"]'
+    (tmp_path / "dvc.yaml").write_text(f"stages:\n  a: {{params: {first}}}\n  b: {{params: {second}}}\n")
+    with pytest.raises(CleansetError) as error:
+        check_params_named(Edition(tmp_path))
+    assert str(error.value) == (
+        f"{tmp_path}/params.yaml: no review.policy, count, export.date, models.one.source, which stages of "
+        f"{tmp_path}/dvc.yaml name (a, b): add them, as in imagenet/params.yaml"
+    )
+
+
 def test_preprocess_says_it_before_anything_is_read(made: Made, repository: Path) -> None:
     made.archives()
     shutil.copyfile(repository / "dvc.yaml", made.folder / "dvc.yaml")

@@ -108,7 +108,7 @@ def check_params_named(edition: Edition) -> None:
     missing: dict[str, str] = {}  # the first stage that needs it, by key
     for stage, key in params_named(pipeline, edition.dvc_yaml):
         keys = [key.replace(_ROLE, role) for role in _table(content, "models")] if _ROLE in key else [key]
-        missing = dict.fromkeys((each for each in keys if not _has(content, each)), stage) | missing
+        missing |= {each: stage for each in keys if not _has(content, each) and each not in missing}
     # a section is there as soon as one of its keys is
     needed = {key: stage for key, stage in missing.items() if not any(other.startswith(f"{key}.") for other in missing)}
     if needed:

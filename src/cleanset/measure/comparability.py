@@ -148,7 +148,7 @@ class ComparabilityCard(Section):
         """A field as people are shown it: a value as JSON, a text as it is, a digest by its first digits."""
         value = self.fields().get(name)
         if value is None:
-            return "not known" if name == PIXELS else "none"
+            return "none"
         text = value if isinstance(value, str) else json.dumps(value)
         text = f"{text[:SHOWN_DIGITS]}…" if _DIGEST.fullmatch(text) else cut(text, MAX_SHOWN)
         return f"{self.reference.name} ({text})" if name == REFERENCE and self.reference else text
