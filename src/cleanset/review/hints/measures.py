@@ -244,11 +244,13 @@ def _background(inside: Image.Image) -> float:
         is_even = np.abs(steps).max(axis=2) <= _MAX_PLAIN_STEP
         of_axis[1:] &= is_even
         of_axis[:-1] &= is_even
-    around = np.concatenate([pixels[side][plain[side]] for side in _SIDES])
-    if not len(around):
+    is_plain, around = ([array[side] for side in _SIDES] for array in (plain, pixels))
+    usual = np.concatenate([colours[of] for colours, of in zip(around, is_plain, strict=True)])
+    if not len(usual):
         return 0.0
-    plain &= np.abs(pixels - np.median(around, axis=0)).max(axis=2) <= _MAX_COLOUR_DISTANCE
-    return float(np.mean([plain[side].mean() for side in _SIDES]))
+    colour = np.median(usual, axis=0)
+    near = [np.abs(colours - colour).max(axis=1) <= _MAX_COLOUR_DISTANCE for colours in around]
+    return float(np.mean([(of & each).mean() for of, each in zip(is_plain, near, strict=True)]))
 
 
 # Detail
