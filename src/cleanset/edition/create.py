@@ -3,9 +3,9 @@
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
+from cleanset.edition.git import GitError, run_git
 from cleanset.edition.models import Models, with_files_of, with_lists, with_models
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
@@ -119,7 +119,7 @@ def _cache_section(cache: Path, project: Path) -> str:
 def _git_root(folder: Path) -> Path | None:
     """The git repository around a folder, which need not exist yet; None outside of one."""
     there = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
-    done = subprocess.run(
-        ["git", "-C", str(there), "rev-parse", "--show-toplevel"], capture_output=True, text=True, check=False
-    )
-    return Path(done.stdout.strip()).resolve() if done.returncode == 0 else None
+    try:
+        return Path(os.fsdecode(run_git(there, "rev-parse", "--show-toplevel")).strip()).resolve()
+    except GitError:
+        return None

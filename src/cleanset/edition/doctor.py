@@ -9,7 +9,6 @@ import fcntl
 import json
 import os
 import re
-import subprocess
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 import psutil
 import yaml
 
+from cleanset.edition.git import GitError, run_git
 from cleanset.edition.pipeline import object_path, stages_in
 from cleanset.errors import CleansetError, reason
 from cleanset.files import blocks_of, md5, read_bytes, read_text, write_text
@@ -104,12 +104,11 @@ def _whole_versions(lock: Path, copy: Path) -> list[tuple[str, str]]:
 
 
 def _git(lock: Path, *arguments: str) -> str:
-    """The output of git in the folder of `lock`; empty outside of a repository."""
+    """The output of git in the folder of `lock`; empty outside of a repository, and without git."""
     try:
-        done = subprocess.run(["git", *arguments], cwd=lock.parent, capture_output=True, check=False)
-    except FileNotFoundError:
+        return run_git(lock.parent, *arguments).decode(errors="replace")
+    except (GitError, CleansetError):
         return ""
-    return done.stdout.decode("utf-8", errors="replace") if done.returncode == 0 else ""
 
 
 def is_whole(text: str) -> bool:

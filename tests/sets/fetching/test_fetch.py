@@ -359,7 +359,7 @@ def test_without_git(publisher: Publisher, export: Path, monkeypatch: pytest.Mon
     publisher.push(export, str(publisher.remote))
     monkeypatch.setenv("PATH", "/nowhere")
     assert refused(publisher.url, "standard") == (
-        "git: not found; expected the program git, which reads the repository: install it"
+        "git: No such file or directory; expected the program git: install it"
     )
 
 

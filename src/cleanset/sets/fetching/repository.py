@@ -8,14 +8,13 @@ import configparser
 import errno
 import os
 import re
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import yaml
 
+from cleanset.edition.git import GitError, run_git
 from cleanset.edition.pipeline import stages_in
 from cleanset.errors import CleansetError, reason
 from cleanset.files import md5
@@ -35,8 +34,6 @@ _MAYBE_COMMIT = re.compile(r"[0-9a-fA-F]{4,40}")
 # git by itself waits for ever for a server that stops sending; with these settings, one minute
 _OPTIONS = ("-c", "advice.detachedHead=false", "-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=60")
 _PREFIX = re.compile(r"^(fatal|error|remote|ssh): *")
-# variables by which a user sets git up for every repository
-_SETTINGS = ("GIT_ASKPASS", "GIT_CONFIG", "GIT_EXEC", "GIT_PROXY", "GIT_SSH", "GIT_SSL", "GIT_TERMINAL", "GIT_TRACE")
 # lines that git adds to any failure, and that tell nothing about the cause
 _BOILERPLATE = ("warning:", "Please make sure you have", "and the repository exists")
 # what git says of a disk that it cannot write
@@ -99,10 +96,6 @@ class UnknownRevisionError(CleansetError):
     """The repository has no such revision."""
 
 
-class _GitError(Exception):
-    """git failed; the message is its standard error."""
-
-
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The files of a repository at a commit; `folder` is a bare repository that lacks most of them."""
@@ -137,7 +130,7 @@ class Snapshot:
     def _git(self, *arguments: str) -> str:
         try:
             return _git(self.folder, *arguments)
-        except _GitError as error:  # what is not there yet is downloaded now
+        except GitError as error:  # what is not there yet is downloaded now
             raise _unreachable(self.published, error) from None
 
 
@@ -155,7 +148,7 @@ def snapshot(published: PublishedSet, rev: str, folder: Path) -> Snapshot:
         for key, value in (("url", published.url), ("promisor", "true"), ("partialclonefilter", "blob:none")):
             _git(folder, "config", f"remote.origin.{key}", value)
         return Snapshot(published, folder, _commit(published, rev, folder))
-    except _GitError as error:
+    except GitError as error:
         # git words a full disk in many ways: whether there is room shows here
         (folder.parent / "room").write_bytes(bytes(MIN_ROOM_BYTES))
         raise _unreachable(published, error) from None
@@ -167,7 +160,7 @@ def _commit(published: PublishedSet, rev: str, folder: Path) -> str:
         try:
             _git(folder, "fetch", "--quiet", "--no-tags", "--depth=1", "--filter=blob:none", "origin", rev)
             return _git(folder, "rev-parse", "--verify", "FETCH_HEAD^{commit}").strip()
-        except _GitError as error:
+        except GitError as error:
             if not re.search(r"couldn't find remote ref|invalid refspec|not our ref|unadvertised object", str(error)):
                 raise
     return _commit_in_history(published, folder, rev)
@@ -181,7 +174,7 @@ def _commit_in_history(published: PublishedSet, folder: Path, rev: str) -> str:
         try:
             # a revision may begin with "-", which git would take for an option
             return _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}").strip()
-        except _GitError:
+        except GitError:
             continue
     listed = _git(
         folder, "for-each-ref", "--format=%(refname:lstrip=2)", "--sort=-creatordate", "--count=5", "refs/tags"
@@ -193,41 +186,23 @@ def _commit_in_history(published: PublishedSet, folder: Path, rev: str) -> str:
 
 
 def _git(folder: Path | None, *arguments: str) -> str:
-    """Run git and return its output. Raises _GitError if it fails, and OSError if a disk here is full or read-only."""
+    """Run git and return its output. Raises GitError if it fails, and OSError if a disk here is full or read-only."""
     place = [] if folder is None else [f"--git-dir={folder}"]
     try:
-        done = subprocess.run(
-            ["git", *_OPTIONS, *place, *arguments], stdin=subprocess.DEVNULL, capture_output=True, check=False,
-            env=_environment(),
-        )  # fmt: skip
-    except FileNotFoundError:
-        raise CleansetError(
-            "git: not found; expected the program git, which reads the repository: install it"
-        ) from None
-    if done.returncode:
-        said = done.stderr.decode(errors="replace")
+        return run_git(Path(), *_OPTIONS, *place, *arguments).decode(errors="replace")
+    except GitError as error:
         # git marks the lines of the other machine, whose disk is not meant
-        here = [line for line in said.splitlines() if not line.startswith("remote:")]
+        here = [line for line in str(error).splitlines() if not line.startswith("remote:")]
         for phrase, code in _DISK_ERRORS.items():
             if any(phrase in line for line in here):
-                raise OSError(code, os.strerror(code))
-        raise _GitError(said)
-    return done.stdout.decode(errors="replace")
+                raise OSError(code, os.strerror(code)) from None
+        raise
 
 
-def _environment() -> dict[str, str]:
-    """This process's, without what a hook of another repository sets; nobody is asked where nobody can answer."""
-    # GIT_DIR and the like, which git sets for its hooks, would lead to that repository
-    kept = {name: value for name, value in os.environ.items() if name.startswith(_SETTINGS) or name[:4] != "GIT_"}
-    quiet = {} if sys.stdin is not None and sys.stdin.isatty() else {"GIT_TERMINAL_PROMPT": "0"}
-    # in English, because _commit reads the messages
-    return {**kept, "LC_ALL": "C", **quiet}
-
-
-def _unreachable(published: PublishedSet, error: _GitError) -> CleansetError:
+def _unreachable(published: PublishedSet, error: GitError) -> CleansetError:
     lines = [line.strip() for line in str(error).splitlines()]
     said = " ".join(_PREFIX.sub("", line) for line in lines if line and not line.startswith(_BOILERPLATE))
-    why = without_credentials(reason(_GitError(said), 240))
+    why = without_credentials(reason(GitError(said), 240))
     return CleansetError(
         f"{without_credentials(published.url)}: repository unreachable ({why}); expected the address of a git "
         "repository that you may read: check it and the network"

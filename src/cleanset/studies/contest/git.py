@@ -12,7 +12,6 @@ import datetime
 import hashlib
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,7 +19,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from cleanset.errors import CleansetError, reason
+from cleanset.edition.git import GitError, run_git
+from cleanset.errors import CleansetError
 from cleanset.studies.contest.rules import day_of
 from cleanset.validation import shown
 
@@ -102,24 +102,21 @@ class History:
 
     def _git(self, *arguments: str, origin: Path | None = None, given: str = "", may_fail: bool = False) -> str:
         options = [part for option in _OPTIONS for part in ("-c", option)]
-        # nothing of the caller's environment or config either, such as the index of a commit that runs a hook
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")} | {
+        # nothing of the caller's config either, such as the index of a commit that runs a hook
+        only = {
             "GIT_DIR": str(origin or self._folder), "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_NO_REPLACE_OBJECTS": "1", "GIT_LITERAL_PATHSPECS": "1", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C",
+            "GIT_NO_REPLACE_OBJECTS": "1", "GIT_LITERAL_PATHSPECS": "1", "GIT_NO_LAZY_FETCH": "1",
         }  # fmt: skip
         try:
-            done = subprocess.run(
-                ["git", *options, *arguments], cwd=self._folder, env=environment, input=given.encode(),
-                capture_output=True, check=False,
-            )  # fmt: skip
-        except OSError as error:
-            raise CleansetError(f"git: {reason(error)}; expected git, to look for changes: install it") from None
-        if done.returncode != 0 and not may_fail:
-            said = done.stderr.decode(errors="replace").strip().partition("\n")[0]
+            found = run_git(self._folder, *options, *arguments, given=given.encode(), only=only)
+        except GitError as error:
+            if may_fail:
+                return ""
+            said = shown(str(error).strip().partition("\n")[0])
             raise CleansetError(
-                f"{self._contest}: git cannot read its repository ({shown(said)}); expected a whole one: clone it anew"
-            )
-        return done.stdout.decode(errors="surrogateescape")
+                f"{self._contest}: git cannot read its repository ({said}); expected a whole one: clone it anew"
+            ) from None
+        return found.decode(errors="surrogateescape")
 
     @cached_property
     def _instants(self) -> Mapping[str, datetime.datetime]:

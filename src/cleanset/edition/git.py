@@ -1,0 +1,40 @@
+"""The program git, started with nothing of the caller's environment that would lead it to another repository."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from cleanset.errors import CleansetError
+
+_SETTINGS = ("GIT_ASKPASS", "GIT_CONFIG", "GIT_EXEC", "GIT_PROXY", "GIT_SSH", "GIT_SSL", "GIT_TERMINAL", "GIT_TRACE")
+"""Beginnings of the variables by which a user sets git up for every repository."""
+
+
+class GitError(Exception):
+    """git failed; the message is its standard error."""
+
+
+def run_git(folder: Path, *arguments: str, given: bytes = b"", only: dict[str, str] | None = None) -> bytes:
+    """What git prints in a folder; `given`: its standard input.
+
+    `only`: the only variables of git's own that it is given, where not even the user's settings may count. Raises
+    GitError if git fails, and CleansetError if it cannot be started.
+    """
+    kept = () if only is not None else _SETTINGS
+    # GIT_DIR and the like, which git sets for its hooks, would lead to the repository of the hook
+    environment = {name: value for name, value in os.environ.items() if name.startswith(kept) or name[:4] != "GIT_"}
+    if only is None and (sys.stdin is None or not sys.stdin.isatty()):
+        # nobody is asked where nobody can answer
+        environment["GIT_TERMINAL_PROMPT"] = "0"
+    try:
+        done = subprocess.run(
+            ["git", *arguments], cwd=folder, input=given, capture_output=True, check=False,
+            # in English, because messages are read
+            env=environment | (only or {}) | {"LC_ALL": "C"},
+        )  # fmt: skip
+    except OSError as error:
+        raise CleansetError(f"git: {error.strerror}; expected the program git: install it") from None
+    if done.returncode:
+        raise GitError(done.stderr.decode(errors="replace"))
+    return done.stdout
