@@ -9,17 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
-from cleanset.studies.realness.analysis import (
+from cleanset.studies.realness.analysis import equivalence, interval
+from cleanset.studies.realness.mixed import Effect, Variances
+from cleanset.studies.realness.planning import (
     PUBLISHED,
     EquivalenceQuestion,
     StudyDesign,
-    equivalence,
-    interval,
     people_needed,
     power,
     standard_error,
 )
-from cleanset.studies.realness.mixed import Effect, Variances
 from tests.properties import examples
 
 WHOLE = StudyDesign(2966, 2966, 50, 50)

@@ -10,8 +10,8 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.studies.realness import mixed as crossed
-from cleanset.studies.realness.analysis import PUBLISHED
 from cleanset.studies.realness.mixed import RandomTerms, fit
+from cleanset.studies.realness.planning import PUBLISHED
 from tests.studies.realness.conftest import DIFFERENT_PEOPLE, arguments, path_of, published
 
 R_FOUND = """

@@ -10,30 +10,22 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, install_command
 from cleanset.files import sha256
 from cleanset.images.codec import pixels_sha256
-from cleanset.sets.folder import read_entries
-from cleanset.sets.manifest import MANIFEST
 from cleanset.studies.contest.consistency import check_submissions
-from cleanset.studies.contest.defending import unpublished_yaml
+from cleanset.studies.contest.defending import clean_images, unpublished_yaml
 from cleanset.studies.contest.files import (
-    Board,
     ContestFiles,
     Submission,
     SubmissionManifest,
     SubmittedImage,
     counted,
+    dated,
     last_day,
     repeats,
 )
 from cleanset.studies.contest.git import History, open_history
 from cleanset.studies.contest.history import (
-    check_controls,
-    check_entries,
-    check_first,
+    check_history,
     check_log,
-    check_log_kept,
-    check_none_removed,
-    check_rules,
-    check_signatures,
     check_submission_unchanged,
     first_commits,
 )
@@ -95,7 +87,7 @@ def _check_all(contest: Path, files: ContestFiles, history: History, on: datetim
     if files.defences or files.submissions:
         # computing the standing checks the files against each other
         standing(files, last_day(files))
-    signed = _check_history(contest, files, history, on)
+    signed = check_history(contest, files, history, on)
     _check_judges(files)
     check_log(contest, files)
     check_judges_folder(contest, files)
@@ -105,19 +97,6 @@ def _check_all(contest: Path, files: ContestFiles, history: History, on: datetim
     summary = f"{len(files.defences)} defences, {len(submissions)} submissions with {images} images"
     left = [f"left out: {each}" for each in repeats(submissions)]
     return [summary, *signed, *left, *_check_images(contest, submissions, files, history, on)]
-
-
-def _check_history(contest: Path, files: ContestFiles, history: History, on: datetime.date | None) -> list[str]:
-    check_rules(contest, history, files)
-    if files.rules.history == "made_up":
-        return []
-    history.require_whole()
-    check_none_removed(contest, history, on or (last_day(files) if files.defences else datetime.date.max))
-    check_entries(contest, history)
-    check_first(contest, history, files)
-    check_controls(contest, history, files)
-    check_log_kept(contest, history)
-    return check_signatures(contest, history, files)
 
 
 def _check_images(
@@ -150,13 +129,8 @@ class _Known:
 
     def __init__(self, contest: Path, files: ContestFiles, committed: Mapping[str, datetime.datetime]) -> None:
         self._contest, self._submissions, self._committed = contest, files.submissions, committed
-        edition = Edition(contest / ".." / "..")
-        clean = {
-            f"clean image {path.parent.name}/{path.name}": path
-            for manifest in sorted((edition.folder / "data" / "export").glob(f"*/{MANIFEST}"))
-            for path in (manifest.parent / entry.file for entry in read_entries(manifest.parent))
-        }
-        self._clean = known_images(clean)
+        clean = clean_images(Edition(contest / ".." / ".."))
+        self._clean = known_images({f"clean image {path.parent.name}/{path.name}": path for path, _ in clean})
         self._own = known_images({f"the judges' {path.name}": path for path in visible(contest / "judges" / IMAGES)})
         self._by_week: dict[datetime.date, list[KnownImage]] = {}
 
@@ -215,15 +189,8 @@ def _check_date(submission: Submission, on: datetime.date | None) -> None:
 
 
 def _check_other_dates(files: ContestFiles, on: datetime.date | None) -> None:
-    if on is None:
-        return
-    board = files.board
-    dated = [(f"defences/{name}", each.submitted) for name, each in files.defences.items()]
-    dated += [(f"results/runs/{each.defence}/{each.date}.json", each.date) for each in files.runs]
-    dated += [(f"{each}: {sha256[:12]}…", one.date) for each in files.answers for sha256, one in each.answers.items()]
-    dated += [(f"board/{name}.yaml", each.date) for name in Board.model_fields for each in getattr(board, name)]
-    for where, date in sorted(dated):
-        if date > on:
+    for where, date in sorted(dated(files)):
+        if on is not None and date > on:
             raise CleansetError(f"{where}: dated {date}; expected no day after {on}")
 
 
@@ -249,13 +216,13 @@ MAX_IMAGE_BYTES = 100_000_000
 
 def clean_pixels(edition: Edition) -> frozenset[str]:
     """The SHA-256 of the pixels of every image in the edition's finished sets. Raises CleansetError without a set."""
-    folders = sorted(path.parent for path in (edition.folder / "data" / "export").glob(f"*/{MANIFEST}"))
-    if not folders:
+    found = frozenset(entry.pixels_sha256 for _, entry in clean_images(edition))
+    if not found:
         raise CleansetError(
             f"{edition.folder / 'data' / 'export'}: no finished set to compare submitted images with; "
             "run dvc pull or dvc repro in the edition"
         )
-    return frozenset(entry.pixels_sha256 for folder in folders for entry in read_entries(folder))
+    return found
 
 
 def check_submission(

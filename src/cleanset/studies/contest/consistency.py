@@ -146,12 +146,17 @@ def _check_digests(files: ContestFiles, stake: Stake, where: str) -> None:
         raise CleansetError(
             f"{where}: digests: {wrong}; expected one of each of its defences: cleanset contest stake prints them"
         )
-    for name, digest in sorted(stake.digests.items()):
-        if files.digests[name] != digest:
-            raise CleansetError(
-                f"defences/{name}: digest {files.digests[name]} of defence.yaml and its files; expected {digest}, "
-                f"staked on {stake.date}: git checkout it, and submit what has changed under another name"
-            )
+    for name in sorted(stake.digests):
+        check_staked_digest(stake, name, files.digests[name])
+
+
+def check_staked_digest(stake: Stake, name: str, digest: str) -> None:
+    """Raise CleansetError for a defence with another digest than its stake's."""
+    if stake.digests.get(name, digest) != digest:
+        raise CleansetError(
+            f"defences/{name}: digest {digest} of defence.yaml and its files; expected {stake.digests[name]}, "
+            f"staked on {stake.date}: git checkout it, and submit what has changed under another name"
+        )
 
 
 def stake_days(files: ContestFiles) -> dict[str, datetime.date]:

@@ -20,7 +20,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, sha256, write_text
 from cleanset.scoring.logits import Groups
 from cleanset.sets.folder import read_entries
-from cleanset.sets.manifest import MANIFEST
+from cleanset.sets.manifest import MANIFEST, Entry
 from cleanset.statistics.coverage import (
     CONFIDENCES,
     RANKINGS,
@@ -35,9 +35,25 @@ from cleanset.statistics.coverage import (
     eligibility,
     threshold,
 )
+from cleanset.studies.contest.consistency import check_staked_digest
 from cleanset.studies.contest.defences import CommandDefence, ModelDefence
-from cleanset.studies.contest.files import ContestFiles, Defence, DefenceRun, ModelOfEdition, Stake, coverage_steps
-from cleanset.studies.contest.reading import IMAGES, check_defence, defence_digest, read_defence, read_rules, visible
+from cleanset.studies.contest.files import (
+    ContestFiles,
+    Defence,
+    DefenceRun,
+    ModelOfEdition,
+    Stake,
+    coverage_steps,
+    until,
+)
+from cleanset.studies.contest.reading import (
+    check_defence,
+    defence_digest,
+    read_defence,
+    read_rules,
+    submitted_paths,
+    visible,
+)
 from cleanset.studies.contest.rules import ABSTAIN, ContestRules
 from cleanset.validation import check_known, first_problem
 
@@ -53,15 +69,20 @@ class EligibilityImage:
     group: str
 
 
+def clean_images(edition: Edition) -> list[tuple[Path, Entry]]:
+    """The images of the edition's finished sets, set by set, with their entries."""
+    folders = sorted(path.parent for path in (edition.folder / "data" / "export").glob(f"*/{MANIFEST}"))
+    return [(folder / entry.file, entry) for folder in folders for entry in read_entries(folder)]
+
+
 def eligibility_list(edition: Edition, groups: Groups) -> dict[str, EligibilityImage]:
     """By SHA-256, the images of the edition's finished sets whose class is in one of the groups."""
     found: dict[str, EligibilityImage] = {}
-    for manifest in sorted((edition.folder / "data" / "export").glob(f"*/{MANIFEST}")):
-        for entry in read_entries(manifest.parent):
-            group = groups.group_of(entry.class_index)
-            if group is not None:
-                # an image in the sets of several models counts once
-                found.setdefault(entry.file_sha256, EligibilityImage(manifest.parent / entry.file, groups.names[group]))
+    for path, entry in clean_images(edition):
+        group = groups.group_of(entry.class_index)
+        if group is not None:
+            # an image in the sets of several models counts once
+            found.setdefault(entry.file_sha256, EligibilityImage(path, groups.names[group]))
     if not found:
         raise CleansetError(
             f"{edition.folder / 'data' / 'export'}: no image of a class of the contest; expected some in the finished "
@@ -119,17 +140,6 @@ def checked_list(contest: Path, rules: ContestRules, unpublished: Path | None) -
     return found
 
 
-def submitted_images(contest: Path, files: ContestFiles, on: datetime.date) -> dict[str, Path]:
-    """By SHA-256, every image that was submitted up to a day."""
-    found = {
-        image.sha256: contest / str(each) / IMAGES / image.file
-        for each in files.submissions
-        if each.day <= on
-        for image in each.manifest.images
-    }
-    return dict(sorted(found.items()))
-
-
 def run_defence(
     contest: Path,
     files: ContestFiles,
@@ -148,12 +158,13 @@ def run_defence(
     defence = files.defences[name]
     check_defence(contest / "defences" / name, defence)
     digest = defence_digest(contest / "defences" / name, defence)
-    _check_staked(files, name, digest)
+    for stake in files.board.stakes:
+        check_staked_digest(stake, name, digest)
     accepted = any(each.defence == name and each.date <= on for each in files.board.accepted)
     if defence.command is not None and not accepted:
         raise CleansetError(f"{name}: a command that the board has not accepted by {on}; expected board/accepted.yaml")
     groups, edition = files.rules.groups(), Edition(contest / ".." / "..")
-    known, submitted = eligibility_list(edition, groups), submitted_images(contest, files, on)
+    known, submitted = eligibility_list(edition, groups), submitted_paths(contest, until(files, on).submissions)
     hidden = checked_list(contest, files.rules, unpublished)
     for sha in sorted(hidden.keys() & (known.keys() | submitted.keys())):
         raise CleansetError(f"{hidden[sha].path}: a published image; expected none in the unpublished list: remove it")
@@ -190,15 +201,6 @@ def run_defence(
         "answers": {sha: answers[sha] for sha in submitted},
     }
     return DefenceRun.model_validate(content)
-
-
-def _check_staked(files: ContestFiles, name: str, digest: str) -> None:
-    for stake in files.board.stakes:
-        if stake.digests.get(name, digest) != digest:
-            raise CleansetError(
-                f"defences/{name}: digest {digest} of defence.yaml and its files; expected {stake.digests[name]}, "
-                f"staked on {stake.date}: git checkout it, and submit what has changed under another name"
-            )
 
 
 def _answering(

@@ -4,7 +4,7 @@ import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -205,6 +205,9 @@ class Board(Section):
     appeals: list[Appeal] = Field(default_factory=list)
     stakes: list[Stake] = Field(default_factory=list)
     accepted: list[Acceptance] = Field(default_factory=list)
+
+
+_LISTS = tuple(Board.model_fields)
 
 
 class EligibilityFigures(Section):
@@ -413,34 +416,32 @@ def team_of(defence: str) -> str:
 
 def until(files: ContestFiles, on: datetime.date) -> ContestFiles:
     """The content of the files at the end of a day, without anything that is dated later."""
-    board = files.board
-    answers = [
-        WeekOfAnswers(each.judge, each.week, {key: one for key, one in each.answers.items() if one.date <= on})
-        for each in files.answers
-    ]
+    board: dict[str, Any] = {name: [each for each in getattr(files.board, name) if each.date <= on] for name in _LISTS}
     return replace(
         files,
         defences={name: each for name, each in files.defences.items() if each.submitted <= on},
         submissions=[each for each in files.submissions if each.day <= on],
-        answers=answers,
-        board=Board(
-            decisions=[each for each in board.decisions if each.date <= on],
-            appeals=[each for each in board.appeals if each.date <= on],
-            stakes=[each for each in board.stakes if each.date <= on],
-            accepted=[each for each in board.accepted if each.date <= on],
-        ),
+        answers=[
+            replace(each, answers={key: one for key, one in each.answers.items() if one.date <= on})
+            for each in files.answers
+        ],
+        board=Board(**board),
         runs=[each for each in files.runs if each.date <= on],
     )
 
 
+def dated(files: ContestFiles) -> list[tuple[str, datetime.date]]:
+    """Everything with a date but submissions, which have two: the place of each, and its date."""
+    found = [(f"defences/{name}", each.submitted) for name, each in files.defences.items()]
+    found += [(f"results/runs/{each.defence}/{each.date}.json", each.date) for each in files.runs]
+    found += [(f"{each}: {sha256[:12]}…", one.date) for each in files.answers for sha256, one in each.answers.items()]
+    return found + [(f"board/{name}.yaml", each.date) for name in _LISTS for each in getattr(files.board, name)]
+
+
 def last_day(files: ContestFiles) -> datetime.date:
     """The latest day in the files. Raises CleansetError for files without a date."""
-    board = files.board
-    dates = [each.day for each in files.submissions]
-    dates += [each.submitted for each in files.defences.values()]
-    dates += [each.date for kind in (board.decisions, board.appeals, board.stakes, board.accepted) for each in kind]
-    dates += [one.date for each in files.answers for one in each.answers.values()]
-    dates += [each.week for each in files.submissions] + [each.date for each in files.runs]
+    dates = [date for _, date in dated(files)]
+    dates += [day for each in files.submissions for day in (each.day, each.week)]
     if not dates:
         raise CleansetError("contest: no date; expected at least one defence")
     return max(dates)

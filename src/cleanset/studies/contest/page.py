@@ -44,7 +44,7 @@ from cleanset.studies.contest.judging import (
     by_rule,
     doubled_area,
 )
-from cleanset.studies.contest.reading import IMAGES
+from cleanset.studies.contest.reading import submitted_paths
 from cleanset.studies.contest.rules import ABSTAIN, SIZE_RULES
 from cleanset.studies.contest.standing import DefenceStanding, Shares, Standing, history, standing
 from cleanset.tables import parquet_content
@@ -375,17 +375,12 @@ def write_page(folder: Path, files: ContestFiles, on: datetime.date) -> Path:
     these exist. Raises CleansetError as `standing` does, and for a published image that is missing or changed.
     """
     results = folder / "results"
-    published = {
-        image.sha256: folder / str(each) / IMAGES / image.file
-        for each in files.submissions
-        if each.week <= on
-        for image in each.manifest.images
-    }
+    published = submitted_paths(folder, (each for each in files.submissions if each.week <= on))
     found, thumbnails, attacked = attacked_images(folder / STUDY, published.keys()), {}, {}
     with replacing(results / THUMBNAILS) as partial:
         partial.mkdir()
         saved = _Thumbnails(partial)
-        for digest, path in sorted(published.items()):
+        for digest, path in published.items():
             image = read_image(path, digest)
             thumbnails[digest] = saved.jpeg(f"{digest}.jpg", image)
             if digest in found:

@@ -257,6 +257,16 @@ def own_digests(contest: Path) -> dict[Path, str]:
     return {path: file_sha256(path) for path in visible(contest / "judges" / IMAGES) if path.is_file()}
 
 
+def submitted_paths(contest: Path, submissions: Iterable[Submission]) -> dict[str, Path]:
+    """By SHA-256, the file of each image of some submissions, whether it is there or not; sorted."""
+    found = {
+        image.sha256: contest / str(each) / IMAGES / image.file
+        for each in submissions
+        for image in each.manifest.images
+    }
+    return dict(sorted(found.items()))
+
+
 def image_paths(
     contest: Path, files: ContestFiles, wanted: Iterable[str], digests: Mapping[Path, str] | None = None
 ) -> dict[str, Path]:
@@ -264,11 +274,7 @@ def image_paths(
 
     `digests`: the result of `own_digests`, if it is known. Raises CleansetError for an image without a file.
     """
-    found = {
-        image.sha256: contest / str(submission) / IMAGES / image.file
-        for submission in files.submissions
-        for image in submission.manifest.images
-    }
+    found = submitted_paths(contest, files.submissions)
     own = {digest: path for path, digest in (own_digests(contest) if digests is None else digests).items()}
     for digest in sorted(wanted):
         if not found.setdefault(digest, own.get(digest, Path())).is_file():

@@ -1,8 +1,8 @@
 """The standing as JSON and as a table, the notices to defenders, and both as files in results/."""
 
-import datetime
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,37 +15,26 @@ from cleanset.files import replacing, write_text
 from cleanset.studies.contest.files import ContestFiles, counted, team_of, until
 from cleanset.studies.contest.image_state import ImageState
 from cleanset.studies.contest.rules import ABSTAIN
-from cleanset.studies.contest.standing import DefenceStanding, Shares, Standing
+from cleanset.studies.contest.standing import Standing
 
 
 def as_json(standing: Standing) -> str:
     """The standing as JSON; shares are fractions such as "1/3"."""
     content = {
-        "on": str(standing.on),
-        "defences": {each.name: _defence(each) for each in standing.defences},
-        "attackers": _shares(standing.attackers),
-        "defenders": _shares(standing.defenders),
+        "on": standing.on,
+        "defences": {each.name: _without_name(asdict(each)) for each in standing.defences},
+        "attackers": standing.attackers,
+        "defenders": standing.defenders,
         "images": {sha256: _image(state) for sha256, state in standing.images.items()},
-        "judges_left_out": dict(standing.left_out),
-        "notes": list(standing.notes),
+        "judges_left_out": standing.left_out,
+        "notes": standing.notes,
     }
-    return json.dumps(content, indent=1) + "\n"
+    return json.dumps(content, indent=1, default=str) + "\n"
 
 
-def _defence(each: DefenceStanding) -> dict[str, Any]:
-    return {
-        "status": each.status,
-        "staked_on": _day(each.staked_on),
-        "batch": each.batch,
-        "reasons": list(each.reasons),
-        "broken_in": _day(each.broken_in),
-        "broken_by": list(each.broken_by),
-        "shares": _shares(each.shares),
-        "settled": each.settled,
-        "open_until": each.open_until,
-        "waits_for": list(each.waits_for),
-        "overfitting": None if each.overfitting is None else str(each.overfitting),
-    }
+def _without_name(defence: dict[str, Any]) -> dict[str, Any]:
+    del defence["name"]
+    return defence
 
 
 def _image(state: ImageState) -> dict[str, Any]:
@@ -56,17 +45,9 @@ def _image(state: ImageState) -> dict[str, Any]:
         "reason": verdict and verdict.reason,
         "by": "board" if state.by_board else "judges",
         "judges": state.judges,
-        "final_on": _day(state.final_on),
+        "final_on": state.final_on,
         "confirmed": state.confirmed,
     }
-
-
-def _day(day: datetime.date | None) -> str | None:
-    return None if day is None else str(day)
-
-
-def _shares(shares: Shares) -> dict[str, str]:
-    return {team: str(share) for team, share in sorted(shares.items())}
 
 
 COLUMNS = ("defence", "status", "dates", "shares", "over-fitting")

@@ -17,6 +17,7 @@ from cleanset.studies.contest.files import (
     Submission,
     SubmittedImage,
     counted,
+    dated,
     in_order,
     repeats,
     team_of,
@@ -419,13 +420,12 @@ def _summed(shares: Iterable[Shares]) -> Shares:
 
 def days_of_change(files: ContestFiles, on: datetime.date) -> list[datetime.date]:
     """The days up to `on` on which anything is dated or due, sorted; the standing changes on no other day."""
-    board, limits = files.board, files.rules.limits
+    limits = files.rules.limits
     answered = {one.date for each in files.answers for one in each.answers.values()}
     found = answered | {after(day, limits.appeal_days) for day in answered}
-    found |= {each.submitted for each in files.defences.values()} | {each.date for each in files.runs}
+    found |= {date for _, date in dated(files)}
     found |= {day for each in files.submissions for day in (each.day, each.week)}
-    found |= {each.date for kind in (board.decisions, board.appeals, board.stakes, board.accepted) for each in kind}
-    found |= {after(each.date, limits.unbroken_days) for each in board.stakes}
+    found |= {after(each.date, limits.unbroken_days) for each in files.board.stakes}
     return sorted(day for day in found if day <= on)
 
 

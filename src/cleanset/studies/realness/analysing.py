@@ -15,7 +15,6 @@ from rich.text import Text
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, read_text, write_text
 from cleanset.parsing import parse_csv
-from cleanset.review.agreement import Agreement
 from cleanset.studies.realness.analysis import Analysis, AnalysisSettings, analyse, images_csv, interval
 from cleanset.studies.realness.mixed import Effect
 from cleanset.studies.realness.plan import TRIAL_COLUMNS
@@ -209,13 +208,9 @@ def _summaries(analysis: Analysis) -> Table:
         table.add_column(header, justify="right", no_wrap=True)
     for kind in KINDS:
         found, agreed = analysis.summaries[kind], analysis.agreements[kind]
-        numbers = (found.mean, found.deviation, agreed.rating.agreement, agreed.rating.kappa, _kappa(agreed.negative))
+        numbers = (found.mean, found.deviation, agreed.rating.agreement, agreed.rating.kappa, agreed.negative.kappa)
         table.add_row(kind, f"{found.ratings:,}", *("-" if each is None else f"{each:.3f}" for each in numbers))
     return table
-
-
-def _kappa(agreement: Agreement) -> float | None:
-    return agreement.kappa
 
 
 def _shown(effect: Effect) -> str:

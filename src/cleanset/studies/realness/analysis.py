@@ -2,17 +2,6 @@
 
 Two one-sided tests: is an effect so close to 0 that it makes no difference (D. J. Schuirmann, 1987)?
 
-And how many people such a test needs.
-
-In a balanced study the effect is a difference of two means, and its variance is (Snijders and Bosker, "Multilevel
-Analysis", 2nd ed. 2012, chapter 11, with images as a second, crossed factor)
-
-    slope / people + residual * (1 / all real ratings + 1 / all modified ratings)
-                   + real / real images + modified / modified images
-
-An image counts at most as often as it is used: many people cannot make up for few images. The power is that of two
-one-sided tests with people - 1 degrees of freedom, from the t distribution around the true effect.
-
 The formula of the published studies, as R reads it: image numbers of the two types are one series.
 
 rating ~ type + (1 + type | pid) + (1 + type | image_id), with the published files, in which real and modified images
@@ -30,8 +19,6 @@ fitted by statsmodels' OrderedModel. It has no random effects: the standard erro
 alike (clusters of people), not for those of one image.
 """
 
-import csv
-import io
 import math
 import warnings
 from collections import defaultdict
@@ -45,10 +32,11 @@ from pydantic import Field
 from scipy.stats import norm, t
 
 from cleanset.errors import CleansetError, install_command
+from cleanset.parsing import csv_text
 from cleanset.review.agreement import Agreement, Counts, overall
 from cleanset.review.opinions import LOOK_AGAIN_COLUMNS
 from cleanset.statistics.paired import wilson
-from cleanset.studies.realness.mixed import Degrees, Effect, MixedFit, RandomTerms, Variances, fit
+from cleanset.studies.realness.mixed import Degrees, Effect, MixedFit, RandomTerms, fit
 from cleanset.studies.realness.ratings import (
     KINDS,
     SCALE,
@@ -117,74 +105,6 @@ def upper_tail(value: float, degrees: float) -> float:
 def quantile(share: float, degrees: float) -> float:
     """The quantile of Student's t, or of the normal for infinite degrees."""
     return float(norm.ppf(share) if math.isinf(degrees) else t.ppf(share, degrees))
-
-
-PUBLISHED = Variances(person=0.198, slope=0.376, covariance=-0.191, real=0.501, modified=0.143, residual=0.928)
-"""The medians over the six published studies of different people (without cadv_4_6), each by `mixed.fit`."""
-POWER = 0.8
-MAX_PEOPLE = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class StudyDesign:
-    """Numbers of real and modified images, and how many of each one person rates."""
-
-    real_images: int
-    modified_images: int
-    real_each: int
-    modified_each: int
-
-
-@dataclass(frozen=True, slots=True)
-class EquivalenceQuestion:
-    """A planned test: its bound and level, and the effect that is assumed to be true."""
-
-    bound: float
-    alpha: float
-    effect: float = 0.0
-
-
-def standard_error(people: int, design: StudyDesign, variances: Variances) -> float:
-    """The standard error of the effect with a number of people."""
-    real, modified = people * design.real_each, people * design.modified_each
-    ratings = variances.slope / people + variances.residual * (1 / real + 1 / modified)
-    images = variances.real / min(real, design.real_images) + variances.modified / min(modified, design.modified_images)
-    return math.sqrt(ratings + images)
-
-
-def power(people: int, design: StudyDesign, variances: Variances, question: EquivalenceQuestion) -> float:
-    """The probability, 0 to 1, that the tests find equivalence; `people` is at least 2."""
-    error = standard_error(people, design, variances)
-    critical, degrees = quantile(1 - question.alpha, people - 1), people - 1
-    misses = (upper_tail((question.bound + side * question.effect) / error - critical, degrees) for side in (1, -1))
-    # in a study that is much too small both misses are likely, and their sum is above 1
-    return max(0.0, 1 - sum(misses))
-
-
-def people_needed(
-    design: StudyDesign, variances: Variances, question: EquivalenceQuestion, wished: float = POWER
-) -> int:
-    """The smallest number of people with at least the wanted power.
-
-    Raises CleansetError if no number of people is enough, because there are too few images or the effect is not
-    smaller than the bound.
-    """
-
-    def enough(people: int) -> bool:
-        return power(people, design, variances, question) >= wished
-
-    if not enough(MAX_PEOPLE):
-        raise CleansetError(
-            f"the plan: even {MAX_PEOPLE:,} people who rate {design.real_images} real and {design.modified_images} "
-            f"modified images have less than {100 * wished:g} % power for a bound of {question.bound:g}; "
-            f"take more images or a wider bound"
-        )
-    # the power grows with the number of people
-    low, high = 1, MAX_PEOPLE
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
 
 
 @dataclass(frozen=True, slots=True)
@@ -462,11 +382,9 @@ def _all_excluded(answers: StudyAnswers, excluded: Exclusions) -> str:
 def images_csv(images: Iterable[ImageRatings], key: Iterable[Stimulus] = ()) -> str:
     """Images with their share of negative ratings and its interval; `key`: of the plan, for the wnids."""
     wnids = {(each.kind, each.image): each.wnid for each in key}
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(LOOK_AGAIN_COLUMNS)
-    for each in images:
-        numbers = (each.share, *each.interval, each.mean)
-        counted = (each.kind, each.image, wnids.get((each.kind, each.image), ""), each.ratings, each.negative)
-        writer.writerow((*counted, *(f"{number:.4f}" for number in numbers)))
-    return out.getvalue()
+    rows = (
+        (each.kind, each.image, wnids.get((each.kind, each.image), ""), each.ratings, each.negative,
+         *(f"{number:.4f}" for number in (each.share, *each.interval, each.mean)))
+        for each in images
+    )  # fmt: skip
+    return csv_text(LOOK_AGAIN_COLUMNS, rows)

@@ -4,8 +4,6 @@ The lists are balanced, seeded, and the same on any machine. No generator is use
 seed and the name.
 """
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ from typing import Any
 
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
+from cleanset.parsing import csv_text
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.realness.ratings import KEY_COLUMNS, KINDS, LABELS, SCALE, SIDES, ImageKind
 
@@ -303,12 +302,12 @@ def key_csv(
     ]  # fmt: skip
     rows += [(pair.stimulus, "pair", pair.image.name, pair.modified, "", "") for pair in plan.pairs]
     rows += [(attention(plan.seed, end).stimulus, "attention", "", str(end), "", "") for end in (SCALE[0], SCALE[-1])]
-    return _csv(KEY_COLUMNS, sorted(rows))
+    return csv_text(KEY_COLUMNS, sorted(rows))
 
 
 def trials_csv(plan: StudyPlan) -> str:
     """The lists as a table for survey tools: a line for each trial, nothing that reveals what is real."""
-    return _csv(
+    return csv_text(
         TRIAL_COLUMNS,
         [
             (number, position, each.kind, each.stimulus, each.file, each.file_right, each.choose)
@@ -331,11 +330,3 @@ def _trial(trial: Trial) -> dict[str, str]:
     if trial.kind == "pair":
         return content | {"left": trial.file, "right": trial.file_right}
     return content | ({"choose": trial.choose} if trial.kind == "attention" else {"file": trial.file})
-
-
-def _csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return out.getvalue()

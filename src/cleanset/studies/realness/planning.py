@@ -1,10 +1,22 @@
 """The images that people are shown, all in one size and format, so that nothing else reveals which are real.
 
 `cleanset study plan`: reads a finished set and attacked images, writes lists, stimuli, key and page.
+
+How many people the two one-sided tests of `analysis` need.
+
+In a balanced study the effect is a difference of two means, and its variance is (Snijders and Bosker, "Multilevel
+Analysis", 2nd ed. 2012, chapter 11, with images as a second, crossed factor)
+
+    slope / people + residual * (1 / all real ratings + 1 / all modified ratings)
+                   + real / real images + modified / modified images
+
+An image counts at most as often as it is used: many people cannot make up for few images. The power is that of two
+one-sided tests with people - 1 degrees of freedom, from the t distribution around the true effect.
 """
 
 import io
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -23,19 +35,7 @@ from cleanset.progress import tracked
 from cleanset.sets.folder import read_entries, read_image, read_regular_file
 from cleanset.sets.manifest import Entry
 from cleanset.studies.realness.analysing import texts_of
-from cleanset.studies.realness.analysis import (
-    ALPHA,
-    BOUND,
-    POWER,
-    PUBLISHED,
-    Alpha,
-    Bound,
-    EquivalenceQuestion,
-    StudyDesign,
-    people_needed,
-    power,
-    standard_error,
-)
+from cleanset.studies.realness.analysis import ALPHA, BOUND, Alpha, Bound, quantile, upper_tail
 from cleanset.studies.realness.mixed import Variances, fit
 from cleanset.studies.realness.plan import (
     ListSizes,
@@ -54,6 +54,74 @@ MAX_SIDE = 2048
 FORMATS = ("JPEG", "PNG")
 TILES = 4
 """Tiles along each side of an obviously modified image."""
+
+PUBLISHED = Variances(person=0.198, slope=0.376, covariance=-0.191, real=0.501, modified=0.143, residual=0.928)
+"""The medians over the six published studies of different people (without cadv_4_6), each by `mixed.fit`."""
+POWER = 0.8
+MAX_PEOPLE = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class StudyDesign:
+    """Numbers of real and modified images, and how many of each one person rates."""
+
+    real_images: int
+    modified_images: int
+    real_each: int
+    modified_each: int
+
+
+@dataclass(frozen=True, slots=True)
+class EquivalenceQuestion:
+    """A planned test: its bound and level, and the effect that is assumed to be true."""
+
+    bound: float
+    alpha: float
+    effect: float = 0.0
+
+
+def standard_error(people: int, design: StudyDesign, variances: Variances) -> float:
+    """The standard error of the effect with a number of people."""
+    real, modified = people * design.real_each, people * design.modified_each
+    ratings = variances.slope / people + variances.residual * (1 / real + 1 / modified)
+    images = variances.real / min(real, design.real_images) + variances.modified / min(modified, design.modified_images)
+    return math.sqrt(ratings + images)
+
+
+def power(people: int, design: StudyDesign, variances: Variances, question: EquivalenceQuestion) -> float:
+    """The probability, 0 to 1, that the tests find equivalence; `people` is at least 2."""
+    error = standard_error(people, design, variances)
+    critical, degrees = quantile(1 - question.alpha, people - 1), people - 1
+    misses = (upper_tail((question.bound + side * question.effect) / error - critical, degrees) for side in (1, -1))
+    # in a study that is much too small both misses are likely, and their sum is above 1
+    return max(0.0, 1 - sum(misses))
+
+
+def people_needed(
+    design: StudyDesign, variances: Variances, question: EquivalenceQuestion, wished: float = POWER
+) -> int:
+    """The smallest number of people with at least the wanted power.
+
+    Raises CleansetError if no number of people is enough, because there are too few images or the effect is not
+    smaller than the bound.
+    """
+
+    def enough(people: int) -> bool:
+        return power(people, design, variances, question) >= wished
+
+    if not enough(MAX_PEOPLE):
+        raise CleansetError(
+            f"the plan: even {MAX_PEOPLE:,} people who rate {design.real_images} real and {design.modified_images} "
+            f"modified images have less than {100 * wished:g} % power for a bound of {question.bound:g}; "
+            f"take more images or a wider bound"
+        )
+    # the power grows with the number of people
+    low, high = 1, MAX_PEOPLE
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
 
 Size = tuple[int, int]
 _SOURCE = re.compile(r"ILSVRC2012_val_[0-9]{8}")
