@@ -86,7 +86,7 @@ def test_nothing_is_left_when_it_cannot_be_made(tmp_path: Path, monkeypatch: pyt
     assert list(tmp_path.iterdir()) == []
     with monkeypatch.context() as patch:
         patch.setenv("PATH", str(tmp_path))  # no git
-        with pytest.raises(OSError, match="git"):
+        with pytest.raises(CleansetError, match="expected the program git"):
             make_edition(tmp_path / "mine")
     assert list(tmp_path.iterdir()) == []
     make_edition(tmp_path / "mine")
