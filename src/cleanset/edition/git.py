@@ -16,7 +16,7 @@ class GitError(Exception):
 
 
 def run_git(folder: Path, *arguments: str, given: bytes = b"", only: dict[str, str] | None = None) -> bytes:
-    """What git prints in a folder; `given`: its standard input.
+    """Run git in a folder, and return its output; `given`: its standard input.
 
     `only`: the only variables of git's own that it is given, where not even the user's settings may count. Raises
     GitError if git fails, and CleansetError if it cannot be started.
