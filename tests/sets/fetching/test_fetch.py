@@ -92,6 +92,7 @@ def test_no_network_the_second_time(
     rev = {"short": commit[:7], "commit": commit}.get(rev or "", rev)
     table = cleanset.table("standard", publisher.url, rev=rev)
     assert (table["file"].tolist(), table.attrs["notices"]) == (FILES, [trial(export)])
+    assert len(cleanset.table("standard", publisher.url, rev=rev)) == 6
     assert len(server.asked) == 3  # the list, the manifest and the Croissant description, no image
     assert len(cleanset.load("standard", publisher.url, rev=rev)) == 6
     asked = len(server.asked)
