@@ -100,6 +100,16 @@ def test_a_seam_between_images_of_nearly_equal_brightness() -> None:
     assert measured(stripes).seams == (0, 0)
 
 
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_a_thin_line_between_two_images_is_a_seam(width: int) -> None:
+    """The images are of the same brightness. A line on half of the height is none."""
+    image = texture(200, 160) // 4 + 100
+    without = image.copy()
+    image[:, 100 : 100 + width] = 250
+    assert measured(image).seams[0] == 1
+    assert measured(np.concatenate([image[:80], without[80:]])).seams[0] < 0.7
+
+
 def test_the_end_of_a_margin_is_no_seam() -> None:
     assert "collage" not in kinds(framed(50, 0, 50, 0))
     assert "border" in kinds(framed(50, 0, 50, 0))
