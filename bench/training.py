@@ -24,7 +24,7 @@ from cleanset.scoring.scorer import choose_devices
 from cleanset.studies.training.classification import Classification
 from cleanset.studies.training.images import FoldData, read_fold
 from cleanset.studies.training.loop import Progress, StateFolder, Trained, train
-from cleanset.studies.training.params import Run, TrainingParams, read_training_params
+from cleanset.studies.training.params import Adversarial, Run, TrainingParams, read_training_params
 from cleanset.studies.training.recipes import AdversarialTraining
 from cleanset.studies.training.study import TrainingStudy
 from cleanset.studies.training.train import deterministic
@@ -115,7 +115,7 @@ def step_alone(task: Classification, data: FoldData, clock: Clock) -> float:
 def ascended(device: torch.device) -> tuple[str, ...]:
     """An adversarial loss with its backward pass, by as many passes of the standard one as it takes."""
     data, clock = data_of(device), clock_of(device)
-    recipe = AdversarialTraining("Linf", 4 / 255, STEPS, 2 / 255)
+    recipe = AdversarialTraining(Adversarial(eps=4 / 255, steps=STEPS, step=2 / 255))
     ratios = []
     with deterministic(data.params.threads):
         task = Classification.of_fold(data)

@@ -9,7 +9,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from PIL import Image, ImageEnhance, ImageOps
 
-from cleanset.studies.training.params import ALL_AUGMIX_OPERATIONS, AUGMIX_OPERATIONS
+from cleanset.studies.training.params import ALL_AUGMIX_OPERATIONS, AUGMIX_OPERATIONS, Augmix
 from cleanset.studies.training.recipes import OPERATIONS, AugmixTraining, Magnitudes
 
 pytestmark = pytest.mark.slow
@@ -74,7 +74,7 @@ def photograph(number: int) -> NDArray[np.uint8]:
 
 @pytest.mark.parametrize("all_ops", [False, True])
 def test_two_hundred_mixtures_are_those_of_the_authors_formulas(all_ops: bool) -> None:
-    recipe = AugmixTraining(severity=3, all_ops=all_ops)
+    recipe = AugmixTraining(Augmix(severity=3, all_ops=all_ops))
     names = ALL_AUGMIX_OPERATIONS if all_ops else AUGMIX_OPERATIONS
     for number in range(200):
         image = photograph(number)

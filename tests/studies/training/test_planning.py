@@ -29,7 +29,7 @@ MEASURED = Measured(0.5, 4.0, 10)
 def planned(measured: Measured | None = MEASURED, **settings: Any) -> PlannedRun:
     """A run on three folds."""
     given = {"network": {"name": "a"}, "epochs": 5, "batch": 8, "folds": 3} | settings
-    return PlannedRun("one", "timm:a", 3, Run.model_validate(given), measured)
+    return PlannedRun("one", Run.model_validate(given), measured)
 
 
 def test_seconds_of_epochs() -> None:

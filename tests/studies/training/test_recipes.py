@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cleanset.studies.attacks.base import Norm
+from cleanset.studies.training.params import Adversarial, Augmix
 from cleanset.studies.training.recipes import (
     AdversarialTraining,
     AugmixTraining,
@@ -62,7 +63,7 @@ def convolutional() -> nn.Sequential:
 
 
 def ascent(norm: Norm = "Linf", eps: float = 4 / 255, steps: int = 8, **more: bool) -> AdversarialTraining:
-    return AdversarialTraining(norm, eps, steps, eps / 4, **more)
+    return AdversarialTraining(Adversarial(norm=norm, eps=eps, steps=steps, step=eps / 4, **more))
 
 
 def test_jensen_shannon_of_three_distributions() -> None:
@@ -100,7 +101,7 @@ def test_l2_ascent_goes_along_the_weights_of_a_linear_network() -> None:
 @given(st.sampled_from(["Linf", "L2"]), st.floats(0.001, 2), st.integers(1, 4), st.integers(0, 5))
 def test_what_is_found_stays_in_the_ball_and_in_0_to_1(norm: Norm, eps: float, steps: int, seed: int) -> None:
     batch = images(3, 0, 1)
-    recipe = AdversarialTraining(norm, eps, steps, eps)
+    recipe = AdversarialTraining(Adversarial(norm=norm, eps=eps, steps=steps, step=eps))
     found = recipe.ascent(convolutional(), batch, torch.tensor([0, 1, 2]), generator(seed))
     change = (found - batch).flatten(1)
     lengths = change.abs().amax(dim=1) if norm == "Linf" else change.norm(dim=1)
@@ -115,7 +116,7 @@ def test_more_steps_never_lower_the_mean_loss(norm: Norm) -> None:
     eps = 4 / 255 if norm == "Linf" else 0.5
     losses = [float(functional.cross_entropy(network(batch), labels).detach())]
     for steps in range(1, 13):
-        recipe = AdversarialTraining(norm, eps, steps, eps / 4, random_start=False)
+        recipe = ascent(norm, eps, steps, random_start=False)
         found = recipe.ascent(network, batch, labels, generator())
         losses.append(float(functional.cross_entropy(network(found), labels).detach()))
     assert losses[-1] > losses[0] + 0.05
@@ -154,7 +155,7 @@ def test_k_steps_take_k_and_one_passes() -> None:
 
 def test_a_warm_up_epoch_has_the_images_as_they_are() -> None:
     network, batch, labels = convolutional().eval(), images()[:, None], torch.arange(4) % 3
-    recipe = AdversarialTraining("Linf", 0.1, 2, 0.05, warm_up_epochs=2)
+    recipe = AdversarialTraining(Adversarial(eps=0.1, steps=2, step=0.05, warm_up_epochs=2))
     standard = Standard()(network, batch, labels, generator()).loss
     assert torch.equal(recipe(network, batch, labels, generator(), 2).loss, standard)
     assert recipe(network, batch, labels, generator(), 3).loss > standard
@@ -177,23 +178,23 @@ def levels(count: int = 4) -> Tensor:
 def test_augmix_has_the_image_and_two_mixtures() -> None:
     torch.manual_seed(5)
     batch = levels()
-    views = AugmixTraining().views(batch)
+    views = AugmixTraining(Augmix()).views(batch)
     assert views.shape == (4, 3, 3, SIDE, SIDE)
     assert torch.equal(views[:, 0], batch.float())
     assert not torch.equal(views[:, 1], views[:, 2])
-    assert AugmixTraining(consistency=None).views(batch).shape == (4, 1, 3, SIDE, SIDE)
+    assert AugmixTraining(Augmix(), mixes_only=True).views(batch).shape == (4, 1, 3, SIDE, SIDE)
     torch.manual_seed(5)
-    assert torch.equal(AugmixTraining().views(batch), views)
+    assert torch.equal(AugmixTraining(Augmix()).views(batch), views)
 
 
 def test_augmix_loss_is_cross_entropy_and_consistency() -> None:
     network, labels = convolutional().eval(), torch.arange(4) % 3
     torch.manual_seed(5)
-    views = AugmixTraining().views(levels()) / 255
+    views = AugmixTraining(Augmix()).views(levels()) / 255
     logits = [network(views[:, place]) for place in range(3)]
     wanted = functional.cross_entropy(logits[0], labels) + 12 * jensen_shannon([each.softmax(1) for each in logits])
-    learnt = AugmixTraining()(network, views, labels, generator())
+    learnt = AugmixTraining(Augmix())(network, views, labels, generator())
     assert float(learnt.loss.detach()) == pytest.approx(float(wanted.detach()), abs=1e-5)
     assert torch.allclose(learnt.logits, logits[0], atol=1e-5)
-    mixing = AugmixTraining(consistency=None)(network, views[:, 1:2], labels, generator())
+    mixing = AugmixTraining(Augmix(), mixes_only=True)(network, views[:, 1:2], labels, generator())
     assert float(mixing.loss.detach()) == pytest.approx(float(functional.cross_entropy(logits[1], labels).detach()))

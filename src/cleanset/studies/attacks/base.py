@@ -5,7 +5,7 @@ modules do not import torch on import, so that params.yaml can be read without i
 """
 
 import re
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -160,6 +160,26 @@ class Known:
     others: Callable[[], Mapping[str, Other]]
     guess: Callable[[], Search]
     sources: Callable[[], Mapping[str, "PixelNetwork"]] = dict
+
+
+class OneByOne(ABC):
+    """A search on one image after the other, in no ball unless it names one."""
+
+    name: str
+    group_size = 1
+
+    @property
+    def ball(self) -> Ball | None:
+        """The ball that every candidate lies in; None if its distance is not bounded."""
+        return None
+
+    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
+        """The results, in the order of the group."""
+        return [self.result(network, subject) for subject in group]
+
+    @abstractmethod
+    def result(self, network: "PixelNetwork", subject: Subject) -> Result:
+        """The result of one image."""
 
 
 class Parameters(Section):

@@ -12,7 +12,7 @@ Guess and check asks the network nothing. It takes the most confident mistake th
 image of the class: the answers to the images and their changes are stored already.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -29,6 +29,7 @@ from cleanset.studies.attacks.base import (
     LEVELS,
     Ball,
     Known,
+    OneByOne,
     Parameters,
     Pixels,
     Result,
@@ -119,22 +120,17 @@ def rotated_and_moved(image: "Tensor", changes: "Tensor") -> "Tensor":
     return torch.nn.functional.grid_sample(repeated, grid, "bilinear", "zeros", align_corners=False)
 
 
-@dataclass(frozen=True, slots=True)
-class SpatialGrid:
+@dataclass(frozen=True)
+class SpatialGrid(OneByOne):
     """Every combination of translations and angles; the one with the largest margin of another class is kept."""
 
     scale: float
     translations: tuple[float, ...]
     angles: tuple[float, ...]
-    name: str = "spatial_grid"
-    group_size: int = 1
-    ball: Ball | None = None
+    name = "spatial_grid"
 
-    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
-        """The worst change of each image."""
-        return [self._worst(network, subject) for subject in group]
-
-    def _worst(self, network: "PixelNetwork", subject: Subject) -> Result:
+    def result(self, network: "PixelNetwork", subject: Subject) -> Result:
+        """The worst change of an image."""
         import torch
 
         from cleanset.scoring.scorer import to_device
@@ -163,27 +159,23 @@ def _grid(translations: tuple[float, ...], angles: tuple[float, ...], factor: fl
     return torch.tensor(rows, dtype=torch.float64)
 
 
-@dataclass(frozen=True, slots=True)
-class RandomSpatial:
+@dataclass(frozen=True)
+class RandomSpatial(OneByOne):
     """One change of each image, drawn uniformly within limits; asks the network nothing."""
 
     scale: float
     max_translation: float
     max_angle: float
     seed: int
-    name: str = "random_spatial"
-    group_size: int = 1
-    ball: Ball | None = None
+    name = "random_spatial"
 
-    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
-        """A changed image for each."""
-        return [
-            Result(self.changed(subject), 0, seed=seed_for(self.seed, "random_spatial", subject)) for subject in group
-        ]
+    def result(self, network: "PixelNetwork", subject: Subject) -> Result:
+        """The changed image."""
+        return Result(self.changed(subject), 0, seed=seed_for(self.seed, self.name, subject))
 
     def change(self, subject: Subject) -> Change:
         """The change that is drawn for an image."""
-        generator = np.random.default_rng(seed_for(self.seed, "random_spatial", subject))
+        generator = np.random.default_rng(seed_for(self.seed, self.name, subject))
         dx, dy = generator.uniform(-self.max_translation, self.max_translation, size=2)
         return Change(float(dx), float(dy), float(generator.uniform(-self.max_angle, self.max_angle)))
 
@@ -227,22 +219,17 @@ class CommonCorruptionsAttack(Parameters):
         return CommonCorruptions(names, known.seed, self.severity)
 
 
-@dataclass(frozen=True, slots=True)
-class CommonCorruptions:
+@dataclass(frozen=True)
+class CommonCorruptions(OneByOne):
     """One corruption of what the model sees; which one, the network decides."""
 
     corruptions: tuple[str, ...]
     seed: int
     severity: int = 1
-    name: str = "common_corruptions"
-    group_size: int = 1
-    ball: Ball | None = None
+    name = "common_corruptions"
 
-    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
-        """The worst corruption of each image; of equally bad ones the first."""
-        return [self._worst(network, subject) for subject in group]
-
-    def _worst(self, network: "PixelNetwork", subject: Subject) -> Result:
+    def result(self, network: "PixelNetwork", subject: Subject) -> Result:
+        """The worst corruption of an image; of equally bad ones the first."""
         import torch
 
         corrupted = [self._corrupted(subject, name) for name in self.corruptions]
@@ -301,26 +288,18 @@ def most_confident_mistakes(images: pd.DataFrame, predictions: pd.DataFrame) -> 
     }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Guess:
+@dataclass(frozen=True, eq=False)
+class Guess(OneByOne):
     """The known mistake of each image's class; the image itself where there is none."""
 
     mistakes: dict[int, tuple[str, str, int]]
     changed: ChangedPixels
-    name: str = "guess"
-    group_size: int = 1
-    ball: Ball | None = None
+    name = "guess"
 
-    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
-        """The candidates."""
-        return [Result(self._candidate(subject), 0) for subject in group]
-
-    def _candidate(self, subject: Subject) -> Pixels:
+    def result(self, network: "PixelNetwork", subject: Subject) -> Result:
+        """The candidate, for which nothing is asked."""
         mistake = self.mistakes.get(subject.class_index)
-        return subject.pixels if mistake is None else self.changed(*mistake)
-
-
-IMAGE_ALONE = Ball("Linf", 0.0)
+        return Result(subject.pixels if mistake is None else self.changed(*mistake), 0)
 
 
 class NoAttack(Parameters):
@@ -335,14 +314,12 @@ class NoAttack(Parameters):
         return Null()
 
 
-@dataclass(frozen=True, slots=True)
-class Null:
+class Null(OneByOne):
     """A search that changes nothing and makes no query."""
 
-    name: str = "none"
-    group_size: int = 1
-    ball: Ball = IMAGE_ALONE
+    name = "none"
+    ball = Ball("Linf", 0.0)
 
-    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
-        """The images."""
-        return [Result(subject.pixels, 0) for subject in group]
+    def result(self, network: "PixelNetwork", subject: Subject) -> Result:
+        """The image."""
+        return Result(subject.pixels, 0)

@@ -28,6 +28,7 @@ from cleanset.studies.attacks.base import (
     InBall,
     Known,
     Norm,
+    OneByOne,
     Parameters,
     Positive,
     Result,
@@ -297,8 +298,8 @@ class SpsaAttack(Parameters):
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Spsa:
+@dataclass(frozen=True)
+class Spsa(OneByOne):
     """SPSA in an Linf ball.
 
     `samples` an even number of queries a step, half of them mirrored; `delta` the distance of the samples; the search
@@ -313,19 +314,15 @@ class Spsa:
     stop_margin: float
     seed: int
     start: Start | None = None
-    name: str = "spsa"
-    group_size: int = 1
+    name = "spsa"
 
     @property
     def ball(self) -> Ball:
         """The ball around the image, or the one that it begins with."""
         return Ball("Linf", self.eps)
 
-    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
-        """A candidate for each image, searched for one after the other."""
-        return [self._search(network, subject) for subject in group]
-
-    def _search(self, network: "PixelNetwork", subject: Subject) -> Result:
+    def result(self, network: "PixelNetwork", subject: Subject) -> Result:
+        """The candidate for an image."""
         import torch
 
         center = subject.pixels if self.start is None else self.start(subject)

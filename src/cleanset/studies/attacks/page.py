@@ -347,10 +347,11 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
         results, grouped = read_table(folder.table, ATTACKED), groups.get(model)
         answers[name, model] = with_columns(results, read_off(params, grouped))
         if settings.attack(name).changes_images:
-            sheet = AttackSheet(
-                files, folder.folder, seen_by[model], report, f"{IMAGES}/{name}_{model}", names_of(grouped)
-            )
-            sheets[name, model] = [sheet.row(row, place) for place, row in enumerate(some_results(results))]
+            prefix = f"{IMAGES}/{name}_{model}"
+            sheets[name, model] = [
+                sheet_row(row, files, folder.folder, seen_by[model], report, f"{prefix}_{place}", grouped)
+                for place, row in enumerate(some_results(results))
+            ]
     sizes = {model: each.size for model, each in seen_by.items()}
     lines = [AttackMeasure(*row) for row in pd.read_csv(study.measures).itertuples(index=False)]
     warnings = [read_warnings(study.warnings(model)) for model in models]
@@ -396,45 +397,37 @@ def some_results(results: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(key): value for key, value in row.items()} for row in first.iloc[places].to_dict("records")]
 
 
-class AttackSheet:
-    """The images of an attack on a model, in small copies whose names begin with `images`.
+def sheet_row(
+    row: dict[str, Any],
+    files: Mapping[str, StudyFile],
+    attacked: Path,
+    preprocessing: Preprocessing,
+    report: Path,
+    prefix: str,
+    groups: Groups | None,
+) -> SheetRow:
+    """A row of ATTACKED, from the folder `attacked`, as it is shown.
 
-    `names` are those of what the model predicts.
+    Its three small copies are written below `report`, under names that begin with `prefix`.
     """
-
-    def __init__(
-        self,
-        files: Mapping[str, StudyFile],
-        attacked: Path,
-        preprocessing: Preprocessing,
-        report: Path,
-        images: str,
-        names: Sequence[str],
-    ) -> None:
-        self._source, self._attacked, self._names = SetImages(files), attacked, names
-        self._preprocessing, self._report, self._images = preprocessing, report, images
-
-    def row(self, row: dict[str, Any], place: int) -> SheetRow:
-        """A row of ATTACKED as it is shown, its three files written."""
-        before = pixels_of(str(row["file"]), self._source, self._preprocessing).transpose(1, 2, 0)
-        after = np.asarray(codec.decode((self._attacked / str(row["png"])).read_bytes(), ("PNG",)).convert("RGB"))
-        image, factor = enlarged_difference(before, after, (SHOWN_PIXELS, SHOWN_PIXELS))
-        contents = {"clean.jpg": small(before), "attacked.jpg": small(after), "difference.png": codec.png(image)}
-        files = []
-        for name, content in contents.items():
-            files.append(f"{self._images}_{place}_{name}")
-            (self._report / files[-1]).write_bytes(content)
-        return SheetRow(
-            str(row["image_id"]),
-            class_names()[row["class_index"]].name,
-            prediction_text(row["logits_before"], self._names),
-            prediction_text(row["logits_after"], self._names),
-            bool(row["was_correct"] and row["is_error"]),
-            float(row["l2"]),
-            float(row["linf"]),
-            (files[0], files[1], files[2]),
-            factor,
-        )
+    before = pixels_of(str(row["file"]), SetImages(files), preprocessing).transpose(1, 2, 0)
+    after = np.asarray(codec.decode((attacked / str(row["png"])).read_bytes(), ("PNG",)).convert("RGB"))
+    image, factor = enlarged_difference(before, after, (SHOWN_PIXELS, SHOWN_PIXELS))
+    copies = f"{prefix}_clean.jpg", f"{prefix}_attacked.jpg", f"{prefix}_difference.png"
+    for name, content in zip(copies, (small(before), small(after), codec.png(image)), strict=True):
+        (report / name).write_bytes(content)
+    names = names_of(groups)
+    return SheetRow(
+        str(row["image_id"]),
+        class_names()[row["class_index"]].name,
+        prediction_text(row["logits_before"], names),
+        prediction_text(row["logits_after"], names),
+        bool(row["was_correct"] and row["is_error"]),
+        float(row["l2"]),
+        float(row["linf"]),
+        copies,
+        factor,
+    )
 
 
 def prediction_text(logits: NDArray[np.float32], names: Sequence[str]) -> str:

@@ -210,13 +210,9 @@ def _check_size(network: nn.Module, name: str, classes: int, size: int) -> None:
 def recipe_of(run: Run) -> Recipe:
     """The recipe of a run with its settings."""
     if run.recipe == "adversarial":
-        how = run.adversarial
-        step, around = how.length, (how.random_start, how.warm_up_epochs, how.evaluation_mode)
-        return AdversarialTraining(how.norm, how.eps, how.steps, step, *around)
+        return AdversarialTraining(run.adversarial)
     if run.recipe in ("augmix", "augmix_mixing"):
-        mixing = run.augmix
-        consistency = mixing.consistency if run.recipe == "augmix" else None
-        return AugmixTraining(mixing.width, mixing.depth, mixing.alpha, mixing.severity, consistency, mixing.all_ops)
+        return AugmixTraining(run.augmix, run.recipe == "augmix_mixing")
     return GaussianNoise(run.noise.largest) if run.recipe == "noise" else Standard()
 
 

@@ -526,45 +526,31 @@ def read_training_params(path: Path) -> TrainingParams:
 
 _BLURS = ("defocus_blur", "gaussian_blur")
 
+AUGMIX_OPERATIONS = (
+    "AutoContrast", "Equalize", "Posterize", "Rotate", "Solarize", "ShearX", "ShearY", "TranslateX", "TranslateY",
+)  # fmt: skip
+ALL_AUGMIX_OPERATIONS = (*AUGMIX_OPERATIONS, "Color", "Contrast", "Brightness", "Sharpness")
+
+_OTHERS = (
+    "projected gradient ascent", "shift_and_mirror", "random_resized_crop", "image_r", "image_g", "image_b",
+    "image_rainbow", "segmented_image", "transparent_image", "random_background", "generated_background",
+)  # fmt: skip
+
 AMOUNTS_TO: Mapping[str, tuple[str, ...]] = {
-    # of AugMix; its authors leave out those that overlap with ImageNet-C
-    "ShearX": (),
-    "ShearY": (),
-    "TranslateX": (),
-    "TranslateY": (),
-    "Rotate": (),
-    "Posterize": (),
-    "Solarize": (),
-    "AutoContrast": (),
-    "Equalize": (),
+    # named one by one, so that a new operation or scenario is an error until it is listed; AugMix's authors leave out
+    # those that overlap with ImageNet-C
+    **dict.fromkeys((*AUGMIX_OPERATIONS, *_OTHERS), ()),
     "Brightness": ("brightness",),
     "Color": ("saturate",),
     "Contrast": ("contrast",),
     "Sharpness": _BLURS,
     "gaussian noise": ("gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise"),
-    "projected gradient ascent": (),
-    "shift_and_mirror": (),
-    "random_resized_crop": (),
-    # scenarios
     "blur_background": _BLURS,
     "blur_object": _BLURS,
     "image_grey": ("saturate",),
-    "image_r": (),
-    "image_g": (),
-    "image_b": (),
-    "image_rainbow": (),
     "image_brightness": ("brightness",),
-    "segmented_image": (),
-    "transparent_image": (),
-    "random_background": (),
-    "generated_background": (),
 }
 """By operation, the corruptions of ImageNet-C that it amounts to."""
-
-AUGMIX_OPERATIONS = (
-    "AutoContrast", "Equalize", "Posterize", "Rotate", "Solarize", "ShearX", "ShearY", "TranslateX", "TranslateY",
-)  # fmt: skip
-ALL_AUGMIX_OPERATIONS = (*AUGMIX_OPERATIONS, "Color", "Contrast", "Brightness", "Sharpness")
 
 
 def operations_of(recipe: str, augmentation: str, scenario: str | None, *, all_ops: bool = False) -> list[str]:

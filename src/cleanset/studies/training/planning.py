@@ -42,10 +42,13 @@ class PlannedRun:
     """A run with the time that its measured steps promise; `measured` is None for one that is finished."""
 
     name: str
-    network: str
-    folds: int
     run: Run
     measured: Measured | None
+
+    @property
+    def folds(self) -> int:
+        """The number of trainings."""
+        return len(self.run.fold_names())
 
     @property
     def steps(self) -> int:
@@ -96,13 +99,12 @@ def measured_plan(
 ) -> Plan:
     """The plan of the named runs; those whose folder is there are finished and not measured."""
     from cleanset.progress import tracked
-    from cleanset.studies.training.finished import network_name
 
     found = []
     for name in tracked(names, len(names), "measuring"):
         run = params.run(name)
         measured = None if study.run(name).is_dir() else measure(study, params, name, steps)
-        found.append(PlannedRun(name, network_name(run.network), len(run.fold_names()), run, measured))
+        found.append(PlannedRun(name, run, measured))
     return Plan(grid, found, params.budget_hours)
 
 
@@ -128,17 +130,13 @@ class _Timed:
 
     def __init__(self, task: Any, device: "torch.device") -> None:
         self._task, self._device = task, device
-        self.network, self.name, self.steps_per_epoch = task.network, task.name, task.steps_per_epoch
-        self.chosen_by: str = task.chosen_by
         self._ends: list[float] = []
         self._validations: list[float] = []
         self._pauses: dict[int, float] = {}
 
-    def batches(self, epoch: int) -> Any:
-        return self._task.batches(epoch)
-
-    def loss(self, network: Any, batch: Any, epoch: int) -> Any:
-        return self._task.loss(network, batch, epoch)
+    def __getattr__(self, name: str) -> Any:
+        """Network, batches and loss are the task's."""
+        return getattr(self._task, name)
 
     def count(self, progress: object) -> None:
         """Note the end of a step; the loss of each has been read, so that a GPU has finished its forward pass."""
@@ -185,18 +183,19 @@ def plan_table(plan: Plan) -> "Table":
     """The plan as a table for the terminal, the sum last."""
     from rich.table import Table
 
+    from cleanset.studies.training.finished import network_name
+
     table = Table(box=None, pad_edge=False)
     table.add_column("run", overflow="fold", min_width=12)
     table.add_column("network", overflow="fold")
     for name in ("folds", "steps", "images/s", "ms a step", "time"):
         table.add_column(name, justify="right", no_wrap=True)
     for each in plan.runs:
-        if each.measured is None:
-            table.add_row(each.name, each.network, str(each.folds), "", "", "", "finished")
-            continue
-        rate = f"{each.images_per_second:,.1f}"
-        step = f"{1000 * each.measured.step:,.1f}"
-        table.add_row(each.name, each.network, str(each.folds), f"{each.steps:,}", rate, step, duration(each.seconds))
+        cells = ["", "", "", "finished"]
+        if each.measured is not None:
+            rate, step = f"{each.images_per_second:,.1f}", f"{1000 * each.measured.step:,.1f}"
+            cells = [f"{each.steps:,}", rate, step, duration(each.seconds)]
+        table.add_row(each.name, network_name(each.run.network), str(each.folds), *cells)
     table.add_row(f"all: {plan.hours:,.2f} hours", "", "", "", "", "", duration(plan.hours * HOUR), style="bold")
     return table
 

@@ -25,9 +25,8 @@ from PIL import Image, ImageEnhance, ImageOps
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cleanset.studies.attacks.base import Norm
 from cleanset.studies.attacks.gradient_attacks import gradient, lengths, projected, steepest
-from cleanset.studies.training.params import ALL_AUGMIX_OPERATIONS, AUGMIX_OPERATIONS
+from cleanset.studies.training.params import ALL_AUGMIX_OPERATIONS, AUGMIX_OPERATIONS, Adversarial, Augmix
 
 
 class Learnt(NamedTuple):
@@ -90,21 +89,15 @@ class GaussianNoise(Standard):
 
 @dataclass(frozen=True)
 class AdversarialTraining(Standard):
-    """Cross-entropy on the images that projected gradient ascent finds; see params.Adversarial."""
+    """Cross-entropy on the images that projected gradient ascent finds."""
 
-    norm: Norm
-    eps: float
-    steps: int
-    step: float
-    random_start: bool = True
-    warm_up_epochs: int = 0
-    evaluation_mode: bool = False
+    how: Adversarial
 
     def __call__(
         self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator, epoch: int = 1
     ) -> Learnt:
         """The mean cross-entropy at the images that are found, or at the images in a warm-up epoch."""
-        if epoch > self.warm_up_epochs:
+        if epoch > self.how.warm_up_epochs:
             images = self.ascent(network, images[:, 0], labels, generator)[:, None]
         return super().__call__(network, images, labels, generator, epoch)
 
@@ -112,27 +105,27 @@ class AdversarialTraining(Standard):
         """Images in the ball around each image and in 0..1 after `steps` steps up the loss; of images in 0..1."""
         # DDP would wait for gradients of weights, which nothing asks for here
         inner = network.module if isinstance(network, nn.parallel.DistributedDataParallel) else network
-        found = images
-        if self.random_start:
-            found = projected(images + self._start(images, generator), images, self.norm, self.eps)
-        with _searching(inner, evaluation=self.evaluation_mode):
-            for _ in range(self.steps):
+        found, norm, eps = images, self.how.norm, self.how.eps
+        if self.how.random_start:
+            found = projected(images + self._start(images, generator), images, norm, eps)
+        with _searching(inner, evaluation=self.how.evaluation_mode):
+            for _ in range(self.how.steps):
                 found = found.detach().requires_grad_()
                 loss = functional.cross_entropy(inner(found), labels, reduction="sum")
-                step = self.step * steepest(gradient(loss, found), self.norm)
-                found = projected(found.detach() + step, images, self.norm, self.eps)
+                step = self.how.length * steepest(gradient(loss, found), norm)
+                found = projected(found.detach() + step, images, norm, eps)
         return found.detach()
 
     def _start(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """A place in the ball around 0: uniform in Linf; in L2 of uniform direction and uniform volume."""
         device = generator.device
-        if self.norm == "Linf":
+        if self.how.norm == "Linf":
             drawn = torch.rand(images.shape, generator=generator, device=device)
-            return ((2 * drawn - 1) * self.eps).to(images)
+            return ((2 * drawn - 1) * self.how.eps).to(images)
         direction = torch.randn(images.shape, generator=generator, device=device)
         # the volume of a ball grows with its radius to the power of the dimension
         volumes = torch.rand(len(images), 1, 1, 1, generator=generator, device=device)
-        radii = self.eps * volumes ** (1 / images[0].numel())
+        radii = self.how.eps * volumes ** (1 / images[0].numel())
         return (direction * radii / lengths(direction)).to(images)
 
 
@@ -161,35 +154,31 @@ MIXTURES = 2
 
 @dataclass(frozen=True)
 class AugmixTraining:
-    """Cross-entropy and consistency; see params.Augmix. Without `consistency`, cross-entropy on one mixture."""
+    """Cross-entropy and consistency. With `mixes_only`, cross-entropy on one mixture."""
 
-    width: int = 3
-    depth: int | None = None
-    alpha: float = 1.0
-    severity: int = 3
-    consistency: float | None = 12.0
-    all_ops: bool = False
+    how: Augmix
+    mixes_only: bool = False
 
     def views(self, images: Tensor) -> Tensor:
         """The image and two mixtures of it, or one mixture alone, float32."""
         generator = np.random.default_rng(int(torch.randint(2**62, ())))
-        count = 1 if self.consistency is None else MIXTURES
         found = []
         for image in images:
-            mixtures = [self.mixture(image, generator) for _ in range(count)]
-            found.append(torch.stack(mixtures if self.consistency is None else [image.float(), *mixtures]))
+            mixtures = [self.mixture(image, generator) for _ in range(1 if self.mixes_only else MIXTURES)]
+            found.append(torch.stack(mixtures if self.mixes_only else [image.float(), *mixtures]))
         return torch.stack(found)
 
     def mixture(self, image: Tensor, generator: Generator) -> Tensor:
         """A mixture of an image, uint8 (3, size, size), with `width` chains of operations: float32 in 0..255."""
-        shares = generator.dirichlet([self.alpha] * self.width).astype(np.float32)
-        share = np.float32(generator.beta(self.alpha, self.alpha))
-        names = ALL_AUGMIX_OPERATIONS if self.all_ops else AUGMIX_OPERATIONS
-        original, magnitudes = image.permute(1, 2, 0).numpy(), Magnitudes(self.severity, generator)
+        how = self.how
+        shares = generator.dirichlet([how.alpha] * how.width).astype(np.float32)
+        share = np.float32(generator.beta(how.alpha, how.alpha))
+        names = ALL_AUGMIX_OPERATIONS if how.all_ops else AUGMIX_OPERATIONS
+        original, magnitudes = image.permute(1, 2, 0).numpy(), Magnitudes(how.severity, generator)
         mixed = np.zeros(original.shape, np.float32)
         for each in shares:
             changed = Image.fromarray(original)
-            for _ in range(self.depth or generator.integers(1, 4)):
+            for _ in range(how.depth or generator.integers(1, 4)):
                 changed = OPERATIONS[generator.choice(names)](changed, magnitudes)
             mixed += each * np.asarray(changed, np.float32)
         return torch.from_numpy((1 - share) * original.astype(np.float32) + share * mixed).permute(2, 0, 1)
@@ -201,8 +190,8 @@ class AugmixTraining:
         # all views in one pass, as published: batch norm sees them together
         logits = network(images.transpose(0, 1).flatten(0, 1)).view(images.shape[1], len(images), -1)
         loss = functional.cross_entropy(logits[0], labels)
-        if self.consistency is not None:
-            loss = loss + self.consistency * jensen_shannon(logits.softmax(dim=-1).unbind())
+        if not self.mixes_only:
+            loss = loss + self.how.consistency * jensen_shannon(logits.softmax(dim=-1).unbind())
         return Learnt(loss, logits[0])
 
 

@@ -19,22 +19,23 @@ TRAINED = "trained.yaml"
 """The file with what the robustness study takes as `measures.scenarios.trained`."""
 
 
+METRICS = (
+    ("accuracies", "accuracy/{scenario}", "run", "accuracy"),
+    ("gains", "gain/{scenario}", "ex1", "gain"),
+    ("trained_scores", "score_{definition}", "run", "score"),
+    ("segmentation_means", "mean_iou/{scenario}", "run", "mean_iou"),
+    ("segmentation_means", "mean_boundary_iou/{scenario}", "run", "mean_boundary_iou"),
+)
+"""Table, line of metrics, column with the run, column with the number."""
+
+
 def metric_values(summary: Summary) -> Lines:
     """The lines of `dvc metrics show`: a number for each run by line."""
     lines: dict[str, dict[str, float | int | None]] = {}
-    accuracies = summary.tables.get("accuracies")
-    for row in [] if accuracies is None else accuracies.to_dict("records"):
-        lines.setdefault(f"accuracy/{row['scenario']}", {})[row["run"]] = row["accuracy"]
-    for row in summary.tables["gains"].to_dict("records") if summary.pairs else []:
-        lines.setdefault(f"gain/{row['scenario']}", {})[row["ex1"]] = row["gain"]
-    for row in summary.tables["trained_scores"].to_dict("records") if summary.pairs else []:
-        value = None if np.isnan(row["score"]) else row["score"]
-        lines.setdefault(f"score_{row['definition']}", {})[row["run"]] = value
-    segmented = summary.tables.get("segmentation_means")
-    for row in [] if segmented is None else segmented.to_dict("records"):
-        for measure in ("mean_iou", "mean_boundary_iou"):
+    for table, name, run, measure in METRICS:
+        for row in summary.tables[table].to_dict("records") if table in summary.tables else []:
             value = None if np.isnan(row[measure]) else row[measure]
-            lines.setdefault(f"{measure}/{row['scenario']}", {})[row["run"]] = value
+            lines.setdefault(name.format_map(row), {})[row[run]] = value
     return lines
 
 

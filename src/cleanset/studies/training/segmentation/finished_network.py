@@ -22,9 +22,8 @@ from torch import nn
 from cleanset.dataset.ilsvrc import class_indices
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import new_folder, read_bytes, read_text, sha256, write_text
+from cleanset.files import new_folder, read_bytes, sha256, write_text
 from cleanset.images.boxes import Box, box_of
-from cleanset.parsing import parse_json
 from cleanset.progress import tracked
 from cleanset.scoring.checkpoints import read_tensors
 from cleanset.studies.robustness.changed_images import SetImages
@@ -34,7 +33,7 @@ from cleanset.studies.robustness.scenarios.masks import Mask
 from cleanset.studies.training.params import Run, read_training_params
 from cleanset.studies.training.segmentation.label_maps import BACKGROUND, Pixels, label_of
 from cleanset.studies.training.segmentation.task import build_network, image_logits
-from cleanset.studies.training.study import TrainingStudy
+from cleanset.studies.training.study import TrainingStudy, read_record
 from cleanset.tables import INDEX, read_table
 from cleanset.validation import check_known, first_problem, shown
 
@@ -156,7 +155,7 @@ class FinishedNetwork:
         """The network with its weights. Raises CleansetError for a run that does not segment or is not finished."""
         files = study.fold(run, fold)
         remedy = f"run cleanset training train --run {run}"
-        record = parse_json(read_text(files.record, remedy), str(files.record), f"a run's record: {remedy}")
+        record = read_record(files.record)
         settings = _settings(record, files.record, remedy)
         if settings.task != "segmentation":
             raise CleansetError(f"run {run}: {settings.task}; expected a run of segmentation")
