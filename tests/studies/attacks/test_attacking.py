@@ -264,15 +264,3 @@ def test_other_scores_than_those_stored(study: AttackStudy) -> None:
     write_table(study.edition.scores(ROLE), scores, SCORES)
     with pytest.raises(CleansetError, match="expected the same bits"):
         run_attack(study, ROLE, "none", SETTINGS)
-
-
-def test_an_attack_that_is_not_in_the_params(study: AttackStudy) -> None:
-    with pytest.raises(CleansetError, match="unknown attack 'fgsm'"):
-        run_attack(study, ROLE, "fgsm")
-
-
-def test_warnings_are_written(study: AttackStudy) -> None:
-    run_warnings(study, ROLE, SETTINGS)
-    found = json.loads((study.folder / "data" / "attack_warnings" / f"{ROLE}.json").read_text())
-    assert (found["role"], found["images"]) == (ROLE, 2)
-    assert {warned["sign"] for warned in found["warnings"]} <= {"saturated_answers", "no_gradient"}

@@ -51,7 +51,7 @@ def test_success_is_a_change_for_the_worse(label: int, before: int, after: int, 
     dark, bright = np.zeros((3, 12, 12), np.uint8), np.full((3, 12, 12), 255, np.uint8)
     one = subject(1, label, (dark, bright)[before])
     verdict = judge.verdict(one, Result((dark, bright)[after], 1), None, judge.logits([one.pixels])[0])
-    assert (verdict.success, verdict.is_error) == (success, error)
+    assert (verdict.was_correct and verdict.is_error, verdict.is_error) == (success, error)
 
 
 def test_distances() -> None:

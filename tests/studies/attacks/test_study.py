@@ -20,7 +20,7 @@ from cleanset.studies.attacks.gradient_attacks import Pgd, Spsa
 from cleanset.studies.attacks.library_attacks import Boundary
 from cleanset.studies.attacks.page import parameters
 from cleanset.studies.attacks.results import ATTACKED
-from cleanset.studies.attacks.study import KINDS, AttackParams, read_attack_params
+from cleanset.studies.attacks.study import AttackParams, read_attack_params
 from cleanset.tables import read_table
 from tests.documents import blocks
 from tests.studies.attacks import toy
@@ -240,13 +240,6 @@ def test_it_is_run_and_shown(with_toy: ModuleType, tmp_path: Path, monkeypatch: 
     text = (study.report / "index.html").read_text("utf-8")
     assert "toy, eps 4/255" in text
     assert parameters(found, "toy") == "levels 4"
-
-
-def test_attacks_are_known_by_their_kinds() -> None:
-    assert list(KINDS) == [
-        "none", "spatial_grid", "random_spatial", "spsa", "boundary", "common_corruptions", "pgd",
-        "square", "transfer", "autoattack", "guess",
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("module", ["study", "results", "warnings", "page"])

@@ -15,7 +15,7 @@ from torch import nn
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
-from cleanset.scoring.differentiable import GroupedNetwork, PixelNetwork, Uninteresting
+from cleanset.scoring.differentiable import PixelNetwork, Uninteresting
 from cleanset.scoring.models import load_model
 from cleanset.scoring.shards import Shards
 from cleanset.studies.attacks import attacking, gradient_attacks, targets
@@ -150,15 +150,6 @@ def test_autoattack_on_a_model_without_gradient(classes: int) -> None:
     results = attack(on_cpu(Uninteresting(network)), group)
     assert all(attack.ball.contains(one.pixels, each.candidate) for one, each in zip(group, results, strict=True))
     assert any("zero gradient" in notice for notice in results[0].notices) == (classes == 5)
-
-
-def test_autoattack_on_groups() -> None:
-    """The DLR loss and targeted attacks need more than two classes; what is run instead succeeds."""
-    network = random_linear(5, seed=2)
-    grouped = GroupedNetwork(network, [[0, 3], [1, 2, 4]])
-    group = correct_subjects(grouped, 3, least=30, most=220)
-    results = AutoAttack(Ball("Linf", 40 / 255), ("apgd-t", "fab-t"), 6, 40, 3, 3)(on_cpu(grouped), group)
-    assert all(not np.array_equal(one.pixels, each.candidate) for one, each in zip(group, results, strict=True))
 
 
 @pytest.fixture(scope="module")

@@ -108,10 +108,6 @@ def test_an_unknown_folder_and_a_damaged_image(study: TrainingStudy) -> None:
     refused(study, r"00.jpg: cannot be read \(not a JPEG or PNG\); expected a whole JPEG or PNG: remove it")
 
 
-def test_a_class_with_fewer_images_than_folds(small: Checkout, tmp_path: Path) -> None:
-    refused(coloured_study(small.folder, tmp_path, 2), "n01443537: 2 training images; expected at least 3")
-
-
 def test_no_images_at_all(study: TrainingStudy) -> None:
     write_params(study, {"data": {"images": "none"}}, one={})
     refused(study, r"none: missing; expected a folder of training images for each class \(data.images\)")

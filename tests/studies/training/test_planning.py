@@ -17,7 +17,7 @@ from cleanset.files import sha256
 from cleanset.parsing import read_yaml
 from cleanset.studies.training.experiments import grid_runs, pairs
 from cleanset.studies.training.finished import FinishedFold, FinishedRun
-from cleanset.studies.training.params import NAMED_CLASSES, NAMED_TESTS, Run, TrainingParams, read_training_params
+from cleanset.studies.training.params import Run, TrainingParams, read_training_params
 from cleanset.studies.training.planning import Measured, Plan, PlannedRun
 
 pytestmark = pytest.mark.slow
@@ -134,25 +134,6 @@ def test_each_network_and_its_weights_exist(imagenet: TrainingParams) -> None:
         assert pretrained == bool(weights)
         if weights:
             assert weights in models.get_model_weights(name).__members__
-
-
-def test_protocols(imagenet: TrainingParams) -> None:
-    """As the paper's section 3.1 has it, and as its script."""
-    written, coded = (imagenet.runs[f"as_{how}_resnet50_original"] for how in ("written", "coded"))
-    transformer = imagenet.runs["as_written_vit_b_16_image_r"]
-    names = ("optimizer", "rate", "epochs", "batch", "size", "augmentation", "folds")
-    assert [getattr(written, name) for name in names] == ["sgd", 0.01, 100, 16, 224, "none", 12]
-    assert [getattr(transformer, name) for name in names] == ["adam", 1e-4, 200, 16, 224, "none", 12]
-    assert [getattr(coded, name) for name in names] == ["adam", 1e-3, 200, 128, 224, "none", 1]
-    assert (written.momentum, written.early_stopping is None, coded.early_stopping, coded.keep) == (
-        0.9,
-        False,
-        None,
-        "best",
-    )
-    assert (written.network.pretrained, coded.network.pretrained) == (True, False)
-    assert written.tests == NAMED_TESTS["table_2"]
-    assert written.classes == NAMED_CLASSES["ximagenet_12"]
 
 
 def test_each_ex2_is_paired_with_its_ex1(imagenet: TrainingParams) -> None:

@@ -171,15 +171,6 @@ def test_a_resumed_run_with_other_settings_is_refused(study: TrainingStudy) -> N
     assert not study.run("one").exists()
 
 
-def test_a_loss_that_is_nan(study: TrainingStudy) -> None:
-    write_params(study, one={"rate": 999999999999.5, "schedule": "constant", "optimizer": "sgd"})
-    with pytest.raises(
-        CleansetError, match=r"one, fold_01: the loss is (nan|inf) in epoch 1, step 2; expected a finite one: set"
-    ):
-        train.run(study, "one")
-    assert not study.run("one").exists()
-
-
 def test_bfloat16(study: TrainingStudy) -> None:
     exact = weights(study)
     write_params(study, one={"precision": "bfloat16"})

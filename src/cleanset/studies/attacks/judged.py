@@ -50,7 +50,7 @@ class Distances:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
-    """The verdict on a candidate; `success`: an image that was classified correctly is misclassified now."""
+    """The verdict on a candidate: a success where `was_correct` and `is_error`."""
 
     png: bytes
     before: Logits
@@ -59,11 +59,6 @@ class Verdict:
     is_error: bool
     distances: Distances
     from_center: float | None
-
-    @property
-    def success(self) -> bool:
-        """Whether the attack made the difference."""
-        return self.was_correct and self.is_error
 
 
 class Judge:

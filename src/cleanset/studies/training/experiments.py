@@ -102,16 +102,6 @@ def share_interval(by_fold: np.ndarray, correct: int, images: int) -> Interval:
     return Interval(max(0.0, float(np.fmin(low, over_folds.low))), min(1.0, float(np.fmax(high, over_folds.high))))
 
 
-def paired_folds(by_fold: pd.DataFrame, run: str, scenario: str, other: str, other_scenario: str) -> pd.DataFrame:
-    """The rows of `fold_accuracies` of two runs by the folds that both have; columns of the other end in _other."""
-    one = _of(by_fold, run, scenario)
-    return one.merge(_of(by_fold, other, other_scenario), on="fold", suffixes=("", "_other"))
-
-
-def _of(by_fold: pd.DataFrame, run: str, scenario: str) -> pd.DataFrame:
-    return by_fold[(by_fold["run"] == run) & (by_fold["scenario"] == scenario)]
-
-
 def grid_runs(grids: Mapping[str, Sequence[str]], runs: Iterable[str], name: str) -> list[str]:
     """The runs of a grid, in the order of the runs; a grid is of names, and of patterns such as `ex2_*`.
 
@@ -188,7 +178,12 @@ def gains(found: Iterable[Pair], by_fold: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for pair in found:
         for scenario, ex2 in pair.ex2.items():
-            both = paired_folds(by_fold, ex2.name, scenario, pair.ex1.name, scenario)
+            # by the folds that both have; the columns of EX1 end in _other
+            one, other = (
+                by_fold[(by_fold["run"] == run) & (by_fold["scenario"] == scenario)]
+                for run in (ex2.name, pair.ex1.name)
+            )
+            both = one.merge(other, on="fold", suffixes=("", "_other"))
             if both.empty:
                 raise CleansetError(
                     f"runs {pair.ex1.name} and {ex2.name}: no fold in common that is tested on {scenario}; expected "

@@ -138,16 +138,16 @@ def run_charts(runs: Sequence[FinishedRun]) -> list[ChartGroup]:
 
 
 def _run_chart(name: str, measure: str, histories: Sequence[History]) -> Chart:
-    curves = [curve for color, part in enumerate(PARTS) for curve in _raw_and_smooth(part, color, measure, histories)]
+    curves = [
+        curve for color, part in enumerate(PARTS) for curve in _raw_and_smooth(part, color, measure, histories, part)
+    ]
     label = f"{words(measure)} of {name} by epoch, training and validation"
     return chart(words(measure), label, curves, _highest(measure))
 
 
-def _raw_and_smooth(
-    name: str, color: int, measure: str, histories: Sequence[History], part: str | None = None
-) -> list[Curve]:
+def _raw_and_smooth(name: str, color: int, measure: str, histories: Sequence[History], part: str) -> list[Curve]:
     """The mean over folds, faint, and smoothed; none for what was not measured."""
-    epochs, means = over_folds(histories, measure, name if part is None else part)
+    epochs, means = over_folds(histories, measure, part)
     if not len(epochs):
         return []
     return [Curve(name, color, epochs, means, faint=True), Curve(name, color, epochs, smoothed(means))]
@@ -378,18 +378,17 @@ def _experiments(summary: Summary) -> dict[str, Any]:
         "gains": gains,
         "reach": max(0.1, np.ceil(largest * 10) / 10),
         "squares": squares,
-        "variances": _variances(squares),
+        "variances": {
+            key: _variance([row["squared_deviation"] for row in row_cells.values()])
+            for key, row_cells in squares.items()
+        },
         "scores": _records(summary, "trained_scores"),
     }
 
 
-def _variances(squares: Mapping[tuple[str, str, str], Mapping[str, Any]]) -> dict[tuple[str, str, str], float | None]:
-    """The sum of squares over n - 1 of each row of table 3."""
-    found = {}
-    for key, cells in squares.items():
-        values = [row["squared_deviation"] for row in cells.values()]
-        found[key] = sum(values) / (len(values) - 1) if len(values) > 1 else None
-    return found
+def _variance(squares: Sequence[float]) -> float | None:
+    """The sum of a row's squares over n - 1."""
+    return sum(squares) / (len(squares) - 1) if len(squares) > 1 else None
 
 
 def write_report(study: TrainingStudy, runs: Sequence[FinishedRun], missing: Sequence[str], summary: Summary) -> None:

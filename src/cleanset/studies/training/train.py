@@ -34,7 +34,6 @@ LIBRARIES = ("numpy", "opencv-python-headless", "pillow", "timm", "torch", "torc
 CODE = ("studies/robustness", "studies/attacks", "studies/training")
 """The packages that decide a network's weights."""
 LIBRARIES_BY_TASK = {"classification": LIBRARIES, "segmentation": (*LIBRARIES, "segmentation-models-pytorch")}
-_HISTORY_FIRST, _HISTORY_LAST = ("epoch", "step"), ("rate",)
 _SIGNIFICANT = 9
 """Digits of a number in a history: all of a float32."""
 
@@ -199,8 +198,8 @@ def device_kind(device: torch.device) -> str:
 def history_csv(history: Sequence[Row]) -> str:
     """The history as CSV: epoch, step, measures of training and validation, rate."""
     table = pd.DataFrame(history)
-    inner = [name for name in table.columns if name not in (*_HISTORY_FIRST, *_HISTORY_LAST)]
-    table = table[[*_HISTORY_FIRST, *inner, *_HISTORY_LAST]].astype({"epoch": int, "step": int})
+    # measures under attack begin in a later row, and so stand behind the rate
+    table = table[[*table.columns.drop("rate"), "rate"]].astype({"epoch": int, "step": int})
     return str(table.to_csv(index=False, lineterminator="\n", float_format=f"%.{_SIGNIFICANT}g"))
 
 

@@ -90,12 +90,6 @@ def test_masks_are_those_of_the_networks_weights(finished: TrainingStudy) -> Non
         assert (png_mask(path.read_bytes(), "mask") == expected).all()
 
 
-def test_masks_are_not_written_twice(finished: TrainingStudy) -> None:
-    make_masks(finished, "small", "fold_01", "again")
-    with pytest.raises(CleansetError, match="again: there is something already"):
-        make_masks(finished, "small", "fold_01", "again")
-
-
 @pytest.mark.parametrize(
     ("run", "fold", "folder", "message"),
     [
@@ -181,12 +175,6 @@ def test_the_robustness_study_reads_the_masks(tmp_path: Path) -> None:
     assert table["left_out"].isna().all()
     assert table["origin"].tolist() == ["model", "model"]
     assert '"run": "fpn"' in (tmp_path / "predicted" / MADE_WITH).read_text()
-
-
-def test_a_mask_is_the_networks_object(tmp_path: Path) -> None:
-    write_model_masks(tmp_path / "predicted", images()[:1], red, CLASSES, {})
-    data = (tmp_path / "predicted" / f"{image_id(1)}.png").read_bytes()
-    assert (png_mask(data, "mask") == (draw("square", 0)[1] > 0)).all()
 
 
 def test_masks_of_a_crop_lie_in_the_original() -> None:

@@ -186,12 +186,6 @@ def test_a_network_that_finds_nothing_has_iou_0(files: list[SegmentedFile]) -> N
     assert found.images["iou"].tolist() == [0] * 4
 
 
-def test_progress_is_reported_by_image(files: list[SegmentedFile]) -> None:
-    reports: list[int] = []
-    run_test(by_color, files, READ, SCENARIOS, Scenes(), reports.append)
-    assert reports == [1] * 4
-
-
 def test_files_that_have_changed_are_refused(files: list[SegmentedFile]) -> None:
     files[0].mask.write_bytes(files[1].mask.read_bytes() + b"\0")
     with pytest.raises(CleansetError, match=r"masks/n01443537/0.png: changed since stage data; expected SHA-256 "):

@@ -18,7 +18,6 @@ from cleanset.studies.training.images import read_image
 from cleanset.studies.training.segmentation.label_maps import (
     CLASS_IDS,
     Example,
-    Labels,
     Pixels,
     check_size,
     label_of,
@@ -80,17 +79,13 @@ class ExampleReader:
             raise CleansetError(
                 f"{file.mask}: changed since stage data; expected SHA-256 {file.mask_sha256}: run dvc repro"
             )
-        return Example(image, self.label_map(file, mask, image))
-
-    def label_map(self, file: SegmentedFile, mask: bytes, image: Pixels) -> Labels:
-        """The label map in the bytes of a mask, checked against its image."""
         where = str(file.mask)
         if self.mask_format == CLASS_IDS:
             labels = with_classes(read_class_ids(mask, len(self.data_classes), where), self.data_classes, self.classes)
         else:
             labels = read_label_map(mask, self.mask_format, label_of(file.class_index, self.classes), file.wnid, where)
         check_size(labels, image, where)
-        return labels
+        return Example(image, labels)
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,9 +87,8 @@ def run_test(
     read: ExampleReader,
     scenarios: Sequence[str],
     changed: Changed,
-    report: Callable[[int], None] = lambda _: None,
 ) -> Tested:
-    """Predict every image at its own size in every scenario; `report` is called with 1 after each image.
+    """Predict every image at its own size in every scenario.
 
     Raises CleansetError for an image or mask that has changed, and as `changed` does.
     """
@@ -103,7 +102,6 @@ def run_test(
             totals[scenario] += counts
             own = intersection_over_unions(counts)[label_of(file.class_index, read.classes)]
             rows.append((scenario, file.file, file.class_index, float(own)))
-        report(1)
     return Tested(counts_table(totals, files, read.classes), pd.DataFrame(rows, columns=list(IMAGE_COLUMNS)))
 
 
@@ -205,22 +203,12 @@ def write_sheets(
     folder.mkdir(parents=True, exist_ok=True)
     by_name = {each.file: each for each in files}
     chosen = shown_images(images)
-    for each, tile in _tiles(chosen, by_name, predict, read, changed):
+    for each in chosen:
+        example = changed(read(by_name[each.file]), each.file, each.scenario)
+        tile = draw_tile(example, predict(example.image), label_of(each.class_index, read.classes))
         tile.save(folder / each.tile, "JPEG", quality=JPEG_QUALITY)
     table = pd.DataFrame([(*each, each.tile) for each in chosen], columns=list(SHEET_COLUMNS))
     table.to_csv(folder / "sheets.csv", index=False, lineterminator="\n")
-
-
-def _tiles(
-    chosen: Sequence[Shown],
-    files: Mapping[str, SegmentedFile],
-    predict: Predict,
-    read: ExampleReader,
-    changed: Changed,
-) -> Iterator[tuple[Shown, Image.Image]]:
-    for each in chosen:
-        example = changed(read(files[each.file]), each.file, each.scenario)
-        yield each, draw_tile(example, predict(example.image), label_of(each.class_index, read.classes))
 
 
 @dataclass(eq=False)
@@ -277,11 +265,7 @@ class Segmentation:
             params.workers,
             data.share,
             scenarios,
-            Scenes(
-                params.seed,
-                photographs=photographs,
-                generated=generated,
-            ),
+            Scenes(params.seed, photographs=photographs, generated=generated),
         )
 
     def __post_init__(self) -> None:
