@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
-from cleanset.studies.training.finished import History, history_rows, over_folds, smoothed
+from cleanset.studies.training.finished import History, final_values, history_rows, over_folds, smoothed
 from cleanset.studies.training.pages import BOTTOM, LEFT, RIGHT, TOP, Curve, chart, tick_step
 
 NAN = math.nan
@@ -48,7 +48,8 @@ def test_smoothing_passes_over_what_was_not_measured() -> None:
 
 
 def test_final_values() -> None:
-    found = {(each.measure, each.part): each for each in HISTORY.final_values()}
+    table = final_values([HISTORY], history_rows([HISTORY]))
+    found = {(each.measure, each.part): each for each in table.itertuples()}
     assert list(found) == [
         ("loss", "train"), ("loss", "validation"), ("accuracy", "train"), ("accuracy", "validation"),
     ]  # fmt: skip
@@ -61,7 +62,7 @@ def test_final_values() -> None:
 
 def test_a_chosen_epoch_that_is_not_there() -> None:
     with pytest.raises(CleansetError, match="run one, fold_01: epoch 9 is chosen, but its history has 3 epochs"):
-        History("one", "fold_01", ROWS, 9).final_values()
+        final_values([History("one", "fold_01", ROWS, 9)], history_rows([HISTORY]))
 
 
 def test_rows_for_dvc_plots() -> None:

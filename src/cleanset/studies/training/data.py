@@ -15,12 +15,11 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256, write_text
-from cleanset.images.codec import decode, pixels_sha256
+from cleanset.images.codec import pixels_sha256
 from cleanset.progress import available_cores, tracked
 from cleanset.sets.folder import read_entries, read_regular_file
-from cleanset.studies.robustness.changed_images import FORMATS
 from cleanset.studies.robustness.scenarios.image_masks import MaskedImage, MaskFile, MaskSource, mask_table
-from cleanset.studies.training.images import TRAINING_IMAGES, find_images, folds_table
+from cleanset.studies.training.images import TRAINING_IMAGES, decoded, find_images, folds_table
 from cleanset.studies.training.params import TrainingParams, read_training_params
 from cleanset.studies.training.segmentation.label_maps import (
     CLASS_IDS,
@@ -97,22 +96,19 @@ def facts(folders: Folders, image: tuple[str, str]) -> Facts:
     file, wnid = image
     path = folders.images / file
     data = read_regular_file(path)
-    try:
-        decoded = decode(data, FORMATS)
-    except ValueError as error:
-        raise CleansetError(f"{path}: cannot be read ({error}); expected a whole JPEG or PNG: remove it") from None
-    digests = sha256(data), pixels_sha256(decoded)
+    pixels = decoded(data, path)
+    digests = sha256(data), pixels_sha256(pixels)
     name = Path(file).with_suffix(LABEL_SUFFIXES[folders.mask_format]).as_posix()
     if not (folders.masks / name).is_file():
         return (file, *digests, None, None, "no_mask")
     if folders.mask_format == CLASS_IDS:
         mask = read_regular_file(folders.masks / name)
         labels = read_class_ids(mask, folders.classes, str(folders.masks / name))
-        check_size(labels, np.asarray(decoded.convert("RGB")), str(folders.masks / name))
+        check_size(labels, np.asarray(pixels.convert("RGB")), str(folders.masks / name))
         # scenarios of classification ask for one object and its background
         return (file, *digests, name, sha256(mask), CLASS_IDS)
     source = MaskSource("", folders.mask_format, "generator")
-    masked = MaskedImage(file, file, wnid, decoded.size, None)
+    masked = MaskedImage(file, file, wnid, pixels.size, None)
     row = mask_table([masked], {file: MaskFile(folders.masks / name, name, source)}, is_placed=False).iloc[0]
     return (file, *digests, name, row["mask_sha256"], row["left_out"])
 

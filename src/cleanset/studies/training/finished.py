@@ -58,21 +58,6 @@ def smoothed(values: npt.ArrayLike, weight: float = SMOOTHING) -> Floats:
     return smooth
 
 
-class FinalValue(NamedTuple):
-    """The last value of a history, smoothed and raw, and its place; `chosen`: the epoch whose weights are kept."""
-
-    run: str
-    fold: str
-    measure: str
-    part: str
-    smoothed: float
-    value: float
-    epoch: int
-    step: int
-    chosen: int
-    value_of_chosen: float
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class History:
     """The history of a run on a fold: rows by epoch; `chosen_epoch`: the one whose weights are kept."""
@@ -95,29 +80,17 @@ class History:
             return np.full(len(self.rows), np.nan)
         return self.rows[name].to_numpy("float64")
 
-    def final_values(self) -> list[FinalValue]:
-        """The last value of each measure and part. Raises CleansetError if the chosen epoch is not in the rows."""
-        epochs = self.rows["epoch"].tolist()
-        if self.chosen_epoch not in epochs:
+    def check_chosen(self) -> None:
+        """Raise CleansetError if the chosen epoch is not in the rows."""
+        if self.chosen_epoch not in self.rows["epoch"].tolist():
             raise CleansetError(
                 f"run {self.run}, {self.fold}: epoch {self.chosen_epoch} is chosen, but its history has "
-                f"{len(epochs)} epochs; expected that epoch: train the run again"
+                f"{len(self.rows)} epochs; expected that epoch: train the run again"
             )
-        found, chosen = [], epochs.index(self.chosen_epoch)
-        for measure in self.measures:
-            for part in PARTS:
-                values = self.values(measure, part)
-                measured = np.flatnonzero(~np.isnan(values))
-                if not len(measured):
-                    continue
-                last = int(measured[-1])
-                smooth, raw = float(smoothed(values)[last]), float(values[last])
-                place = int(self.rows["epoch"].iloc[last]), int(self.rows["step"].iloc[last])
-                kept = float(values[chosen])
-                found.append(
-                    FinalValue(self.run, self.fold, measure, part, smooth, raw, *place, self.chosen_epoch, kept)
-                )
-        return found
+
+
+VALUE = ["run", "fold", "measure", "part"]
+"""The columns that name what a value is of."""
 
 
 def history_rows(histories: Iterable[History]) -> pd.DataFrame:
@@ -131,8 +104,25 @@ def history_rows(histories: Iterable[History]) -> pd.DataFrame:
                 rows["smoothed"] = smoothed(values)
                 names = {"run": each.run, "fold": each.fold, "measure": measure, "part": part}
                 parts.append(rows.dropna(subset="value").assign(**names))
-    columns = ["run", "fold", "measure", "part", "epoch", "step", "value", "smoothed"]
+    columns = [*VALUE, "epoch", "step", "value", "smoothed"]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+
+
+def final_values(histories: Iterable[History], rows: pd.DataFrame) -> pd.DataFrame:
+    """The last value of each measure and part, smoothed and raw, and its place, from `history_rows` of the histories.
+
+    `chosen`: the epoch whose weights are kept; `value_of_chosen`: NaN where it was not measured then. Raises
+    CleansetError for a chosen epoch that is not there.
+    """
+    chosen = []
+    for each in histories:
+        each.check_chosen()
+        chosen.append((each.run, each.fold, each.chosen_epoch))
+    last = rows.groupby(VALUE, sort=False).tail(1)
+    last = last.merge(pd.DataFrame(chosen, columns=["run", "fold", "chosen"]), on=["run", "fold"])
+    kept = rows[[*VALUE, "epoch", "value"]].rename(columns={"epoch": "chosen", "value": "value_of_chosen"})
+    found = last.merge(kept, how="left", on=[*VALUE, "chosen"])
+    return found[[*VALUE, "smoothed", "value", "epoch", "step", "chosen", "value_of_chosen"]]
 
 
 def over_folds(histories: Sequence[History], measure: str, part: str) -> tuple[Floats, Floats]:
@@ -267,11 +257,11 @@ class Summary(NamedTuple):
 def summarise(runs: Sequence[FinishedRun], measures: SegmentationMeasures | None = None) -> Summary:
     """All tables of finished runs."""
     histories = [each for run in runs for each in run.histories()]
-    final = [value for each in histories for value in each.final_values()]
+    rows = history_rows(histories)
     tables = {
         "runs": pd.DataFrame([_run_row(each) for each in runs]),
-        "histories": history_rows(histories),
-        "final_values": pd.DataFrame(final, columns=FinalValue._fields),
+        "histories": rows,
+        "final_values": final_values(histories, rows),
     }
     found, trained = list[Pair](), dict[str, dict[str, float]]()
     tests = [each.tests() for each in runs if each.run.task == "classification"]

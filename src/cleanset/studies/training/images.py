@@ -65,11 +65,16 @@ def find_images(folder: Path) -> list[tuple[str, str]]:
     return found
 
 
-def read_image(path: Path, digest: str | None = None) -> Image.Image:
-    """The decoded image. Raises CleansetError for another SHA-256 than `digest`, and one that cannot be read."""
+def read_unchanged(path: Path, digest: str) -> bytes:
+    """The bytes of a file. Raises CleansetError for another SHA-256 than `digest`, which stage data found."""
     data = read_regular_file(path)
-    if digest is not None and sha256(data) != digest:
+    if sha256(data) != digest:
         raise CleansetError(f"{path}: changed since stage data; expected SHA-256 {digest}: run dvc repro")
+    return data
+
+
+def decoded(data: bytes, path: Path) -> Image.Image:
+    """The image in the bytes of a file. Raises CleansetError for bytes that cannot be read."""
     try:
         return decode(data, FORMATS)
     except ValueError as error:
@@ -102,7 +107,7 @@ class TrainingPixels:
         """The image before it is resized. Raises CleansetError for a file that has changed."""
         path = self.folder / self.files[place]
         if self.scenario == ORIGINAL and self.whole:
-            return read_image(path, self.digests[place])
+            return decoded(read_unchanged(path, self.digests[place]), path)
         file = StudyFile(path, self.digests[place], self.files[place])
         if self.scenario == ORIGINAL:
             return Image.fromarray(base_pixels(file))
@@ -117,7 +122,8 @@ class TrainingPixels:
         from cleanset.studies.robustness.scenarios.scenes import regions_of_mask
 
         assert self.generated is not None
-        generated = base_image(read_image(generated_file(self.generated, file.image_id)))
+        path = generated_file(self.generated, file.image_id)
+        generated = base_image(decoded(read_regular_file(path), path))
         return object_put_back(base_pixels(file), regions_of_mask(mask), generated)
 
     def __call__(self, place: int) -> NDArray[np.uint8]:

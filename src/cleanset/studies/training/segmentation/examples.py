@@ -10,11 +10,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from cleanset.errors import CleansetError
-from cleanset.files import sha256
-from cleanset.sets.folder import read_regular_file
 from cleanset.statistics.seeds import change_seed, image_seed
-from cleanset.studies.training.images import read_image
+from cleanset.studies.training.images import decoded, read_unchanged
 from cleanset.studies.training.segmentation.label_maps import (
     CLASS_IDS,
     Example,
@@ -73,12 +70,9 @@ class ExampleReader:
         Raises CleansetError for bytes other than those that the study's stage data found, and as the readers of label
         maps and `check_size` do.
         """
-        image: Pixels = np.asarray(read_image(file.folder / file.file, file.sha256).convert("RGB"))
-        mask = read_regular_file(file.mask)
-        if sha256(mask) != file.mask_sha256:
-            raise CleansetError(
-                f"{file.mask}: changed since stage data; expected SHA-256 {file.mask_sha256}: run dvc repro"
-            )
+        path = file.folder / file.file
+        image: Pixels = np.asarray(decoded(read_unchanged(path, file.sha256), path).convert("RGB"))
+        mask = read_unchanged(file.mask, file.mask_sha256)
         where = str(file.mask)
         if self.mask_format == CLASS_IDS:
             labels = with_classes(read_class_ids(mask, len(self.data_classes), where), self.data_classes, self.classes)

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
+from cleanset.sets.folder import read_regular_file
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.scenarios.changes import PLACING, Placing, scenario_image
 from cleanset.studies.robustness.scenarios.masks import FORMATS, SUFFIXES, Regions, read_png, read_regions
 from cleanset.studies.robustness.scenarios.params import GENERATED, RANDOM, ScenarioDefinition
-from cleanset.studies.training.images import generated_file, read_image
+from cleanset.studies.training.images import decoded, generated_file
 from cleanset.studies.training.params import ORIGINAL
 
 Pixels = NDArray[np.uint8]
@@ -200,7 +201,7 @@ class Scenes:
                 "the scenario out"
             )
         path = generated_file(self.generated, file)
-        pixels: Pixels = np.asarray(read_image(path).convert("RGB"))
+        pixels: Pixels = np.asarray(decoded(read_regular_file(path), path).convert("RGB"))
         if pixels.shape != example.image.shape:
             height, width = example.image.shape[:2]
             raise CleansetError(
