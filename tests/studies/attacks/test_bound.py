@@ -15,20 +15,7 @@ def test_the_example_of_the_source() -> None:
     assert f"{log10_covered(229, 229, 32, 40_152):.1f}" == "-142072.2"
 
 
-@pytest.mark.parametrize(
-    ("eps", "values"),
-    [
-        (0, 1),
-        (0.5 / 255, 1),
-        (1 / 255, 3),
-        (4 / 255, 9),
-        (8 / 255, 17),
-        (16 / 255, 33),
-        (0.3, 153),
-        (1, 256),
-        (10, 256),
-    ],
-)
+@pytest.mark.parametrize(("eps", "values"), [(0.5 / 255, 1), (16 / 255, 33), (0.3, 153), (10, 256)])
 def test_the_values_within_eps(eps: float, values: int) -> None:
     assert linf_values(eps) == values
 
@@ -47,11 +34,6 @@ def test_as_many_images_as_are_counted(width: int, height: int, values: int, ima
     fraction = min(Fraction(1), Fraction(images * values**sides, 256**sides))
     expected = log10(fraction.numerator) - log10(fraction.denominator)
     assert log10_covered(width, height, values, images, channels) == pytest.approx(expected, abs=1e-9)
-
-
-def test_it_is_never_more_than_all_images() -> None:
-    assert log10_covered(224, 224, 256, 1000) == 0
-    assert log10_covered(1, 1, 255, 10**9) == 0
 
 
 @pytest.mark.parametrize(

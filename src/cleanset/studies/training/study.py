@@ -119,11 +119,11 @@ def model_entry(study: TrainingStudy, files: RunFiles, weights: Path | None = No
     return entry
 
 
-def read_record(path: Path) -> dict[str, Any]:
-    """A record of training. Raises CleansetError if it is missing or none."""
-    record = parse_json(read_text(path, REMEDY), str(path), f"the record of a training: {REMEDY}")
+def read_record(path: Path, remedy: str = REMEDY) -> dict[str, Any]:
+    """A record of training. Raises CleansetError, which ends in `remedy`, if it is missing or not one."""
+    record = parse_json(read_text(path, remedy), str(path), f"the record of a training: {remedy}")
     if not isinstance(record, dict) or not {"settings", "classes", "weights_sha256"} <= set(record):
-        raise CleansetError(f"{path}: not the record of a training; expected settings, classes, weights: {REMEDY}")
+        raise CleansetError(f"{path}: not the record of a training; expected settings, classes, weights: {remedy}")
     return record
 
 

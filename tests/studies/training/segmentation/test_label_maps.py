@@ -15,7 +15,6 @@ from cleanset.studies.training.segmentation.label_maps import (
     Example,
     Labels,
     Scenes,
-    check_size,
     label_of,
     random_crop,
     read_class_ids,
@@ -77,11 +76,6 @@ def test_class_ids_out_of_range_are_refused(values: list[list[int]], message: st
 def test_a_color_png_has_no_class_ids() -> None:
     with pytest.raises(CleansetError, match="mask: PNG of mode RGB; expected one byte a pixel"):
         read_class_ids(png(np.zeros((2, 2, 3), np.uint8)), 12, "mask")
-
-
-def test_a_mask_of_another_size_is_refused() -> None:
-    with pytest.raises(CleansetError, match="mask: mask of 3 x 2 pixels for an image of 4 x 2; expected the image's"):
-        check_size(np.zeros((2, 3), np.uint8), np.zeros((2, 4, 3), np.uint8), "mask")
 
 
 def test_labels_follow_class_indices() -> None:

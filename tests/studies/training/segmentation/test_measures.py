@@ -76,13 +76,6 @@ def test_a_perfect_prediction_has_iou_1_everywhere() -> None:
     assert (counts[:, 3] == counts[:, 4]).all()
 
 
-def test_ignored_pixels_count_nowhere() -> None:
-    truth = labels_of("11?", "...")
-    predicted = labels_of("112", ".2.")
-    counts = label_counts(truth, predicted, 3)
-    assert counts[:, :3].tolist() == [[3, 2, 3], [2, 2, 2], [0, 0, 1]]
-
-
 def test_without_boundaries_only_their_counts_are_0() -> None:
     whole = label_counts(TRUTH, PREDICTED, 3)
     without = label_counts(TRUTH, PREDICTED, 3, with_boundaries=False)
@@ -100,16 +93,6 @@ def test_label_maps_of_two_sizes_are_refused() -> None:
 )
 def test_the_band_is_two_hundredths_of_the_diagonal(height: int, width: int, expected: int) -> None:
     assert boundary_distance(height, width) == expected
-
-
-def test_a_band_of_a_square_is_a_ring_also_along_the_frame() -> None:
-    square = mask_of("#####.", "#####.", "#####.", "#####.", "#####.", "......")
-    ring = mask_of("#####.", "#...#.", "#...#.", "#...#.", "#####.", "......")
-    assert (boundary_band(square, 1) == ring).all()
-    full = np.ones((5, 7), np.bool_)
-    assert (
-        boundary_band(full, 2).tolist() == [[True] * 7] * 2 + [[True] * 2 + [False] * 3 + [True] * 2] + [[True] * 7] * 2
-    )
 
 
 @examples(60)

@@ -70,14 +70,12 @@ class MaskCounts:
     def lines(self) -> list[str]:
         """The numbers in words, those that are 0 left out except the first."""
         found = [f"{self.written:,} masks"]
-        for count, why in (
-            (self.other_class, "of a class that the network was not trained on"),
-            (self.no_object, "in which it finds no object"),
-            (self.no_background, "in which it finds no background"),
-        ):
-            if count:
-                images = "image" if count == 1 else "images"
-                found.append(f"{count:,} {images} without one, {why}")
+        reasons = {
+            "of a class that the network was not trained on": self.other_class,
+            "in which it finds no object": self.no_object,
+            "in which it finds no background": self.no_background,
+        }
+        found += [f"{count:,} image{'s' * (count > 1)} without one, {why}" for why, count in reasons.items() if count]
         return found
 
 
@@ -155,7 +153,7 @@ class FinishedNetwork:
         """The network with its weights. Raises CleansetError for a run that does not segment or is not finished."""
         files = study.fold(run, fold)
         remedy = f"run cleanset training train --run {run}"
-        record = read_record(files.record)
+        record = read_record(files.record, remedy)
         settings = _settings(record, files.record, remedy)
         if settings.task != "segmentation":
             raise CleansetError(f"run {run}: {settings.task}; expected a run of segmentation")
