@@ -253,6 +253,12 @@ class Summary(NamedTuple):
     pairs: Sequence[Pair]
     trained: Mapping[str, Mapping[str, float]]
 
+    def records(self, name: str) -> list[dict[str, Any]]:
+        """The rows of a table, NaN as None; none without the table."""
+        table = self.tables.get(name)
+        rows = [] if table is None else table.astype(object).where(table.notna(), None).to_dict("records")
+        return [{str(key): value for key, value in row.items()} for row in rows]
+
 
 def summarise(runs: Sequence[FinishedRun], measures: SegmentationMeasures | None = None) -> Summary:
     """All tables of finished runs."""

@@ -222,15 +222,6 @@ class Tile(NamedTuple):
     path: str
 
 
-def table_records(tables: Mapping[str, pd.DataFrame], name: str) -> list[dict[str, Any]]:
-    """The rows of a table, NaN as None; none without the table."""
-    table = tables.get(name)
-    if table is None:
-        return []
-    rows = table.astype(object).where(table.notna(), None).to_dict("records")
-    return [{str(key): value for key, value in row.items()} for row in rows]
-
-
 def copy_sheets(study: TrainingStudy, run: FinishedRun, report: Path) -> list[Tile]:
     """Copy the tiles of a run's first fold into the report. Raises CleansetError for a table that does not fit them."""
     source = study.fold(run.name, run.folds[0].fold).folder / SHEETS
@@ -256,12 +247,12 @@ def copy_sheets(study: TrainingStudy, run: FinishedRun, report: Path) -> list[Ti
     return tiles
 
 
-def segmentation_context(tables: Mapping[str, pd.DataFrame], sheets: Mapping[str, Sequence[Tile]]) -> dict[str, Any]:
+def segmentation_context(summary: Summary, sheets: Mapping[str, Sequence[Tile]]) -> dict[str, Any]:
     """The variables of the page's template; none without segmentation."""
-    means = table_records(tables, "segmentation_means")
+    means = summary.records("segmentation_means")
     if not means:
         return {}
-    classes = table_records(tables, "segmentation_classes")
+    classes = summary.records("segmentation_classes")
     scenarios = in_order(row["scenario"] for row in means)
     return {
         "scenarios": scenarios,
@@ -270,10 +261,9 @@ def segmentation_context(tables: Mapping[str, pd.DataFrame], sheets: Mapping[str
         "cells": {(row["run"], row["scenario"], row["class_index"]): row["iou"] for row in classes},
         "classes": [(index, _class_name(index)) for index in _worst_classes(classes)],
         "all_classes": len({row["class_index"] for row in classes}),
-        "regression": [_term(row) for row in table_records(tables, "segmentation_regression")],
+        "regression": [_term(row) for row in summary.records("segmentation_regression")],
         "anova": [
-            {**row, "source": TERMS.get(row["source"], row["source"])}
-            for row in table_records(tables, "segmentation_anova")
+            {**row, "source": TERMS.get(row["source"], row["source"])} for row in summary.records("segmentation_anova")
         ],
         "sheets": {run: _by_scenario(tiles) for run, tiles in sheets.items() if tiles},
     }
@@ -324,7 +314,7 @@ def report_pages(
         "index.html": _index(runs, missing, summary),
         "curves.html": {"by_run": run_charts(runs), "by_scenario": scenario_charts(runs)},
         "experiments.html": _experiments(summary),
-        "segmentation.html": segmentation_context(summary.tables, sheets or {}),
+        "segmentation.html": segmentation_context(summary, sheets or {}),
     }
     return {
         name: environment.get_template(f"training_{name}").render(common | {"page": name} | contexts[name])
@@ -333,42 +323,38 @@ def report_pages(
 
 
 def _index(runs: Sequence[FinishedRun], missing: Sequence[str], summary: Summary) -> dict[str, Any]:
-    accuracies = _records(summary, "accuracies")
+    accuracies = summary.records("accuracies")
     cells = {(row["run"], row["scenario"]): row for row in accuracies}
     by_network: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for row in _records(summary, "runs"):
+    for row in summary.records("runs"):
         if row["task"] == "classification" and row["scenario"] == ORIGINAL:
             key = tuple(str(row[name]) for name in ("network", "protocol", "size", "folds"))
             by_network.setdefault(key, []).append(row)
     chosen_by_tests = [each.name for each in runs if each.run.keep == "best" and each.run.validation == "as_written"]
-    most = max(row["training_images"] for row in _records(summary, "runs"))
+    most = max(row["training_images"] for row in summary.records("runs"))
     return {
         "missing": join_names(missing),
         "untested": join_names([each.name for each in runs if not each.run.folds]),
         "chosen_by_tests": join_names(chosen_by_tests),
         "miniature": most if most < MINIATURE else None,
-        "rows": _records(summary, "runs"),
+        "rows": summary.records("runs"),
         "cells": cells,
         "recipes": {key: rows for key, rows in by_network.items() if len({row["recipe"] for row in rows}) > 1},
-        "final": _records(summary, "final_values"),
+        "final": summary.records("final_values"),
     }
-
-
-def _records(summary: Summary, name: str) -> list[dict[str, Any]]:
-    return table_records(summary.tables, name)
 
 
 def _experiments(summary: Summary) -> dict[str, Any]:
     if not summary.pairs:
         return {}
-    rows, gains = _records(summary, "table_2"), _records(summary, "gains")
+    rows, gains = summary.records("table_2"), summary.records("gains")
     scenarios = in_order(row["scenario"] for row in rows)
     halves: dict[str, dict[tuple[str, str, float], dict[str, Any]]] = {}
     for row in rows:
         key = row["network"], row["protocol"], row["parameters_in_millions"]
         halves.setdefault(row["trained_on"], {}).setdefault(key, {})[row["scenario"]] = row
     squares: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for row in _records(summary, "deviations"):
+    for row in summary.records("deviations"):
         squares.setdefault((row["network"], row["protocol"], row["part"]), {})[row["scenario"]] = row
     largest = max(abs(row[end]) for row in gains for end in ("low", "high", "gain"))
     return {
@@ -382,7 +368,7 @@ def _experiments(summary: Summary) -> dict[str, Any]:
             key: _variance([row["squared_deviation"] for row in row_cells.values()])
             for key, row_cells in squares.items()
         },
-        "scores": _records(summary, "trained_scores"),
+        "scores": summary.records("trained_scores"),
     }
 
 

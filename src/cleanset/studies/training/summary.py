@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import yaml
 
@@ -33,9 +32,8 @@ def metric_values(summary: Summary) -> Lines:
     """The lines of `dvc metrics show`: a number for each run by line."""
     lines: dict[str, dict[str, float | int | None]] = {}
     for table, name, run, measure in METRICS:
-        for row in summary.tables[table].to_dict("records") if table in summary.tables else []:
-            value = None if np.isnan(row[measure]) else row[measure]
-            lines.setdefault(name.format_map(row), {})[row[run]] = value
+        for row in summary.records(table):
+            lines.setdefault(name.format_map(row), {})[row[run]] = row[measure]
     return lines
 
 

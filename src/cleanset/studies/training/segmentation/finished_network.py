@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, Self
 import numpy as np
 import torch
 from PIL import Image
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from torch import nn
 
 from cleanset.dataset.ilsvrc import class_indices
@@ -154,7 +154,11 @@ class FinishedNetwork:
         files = study.fold(run, fold)
         remedy = f"run cleanset training train --run {run}"
         record = read_record(files.record, remedy)
-        settings = _settings(record, files.record, remedy)
+        try:
+            settings = Run.model_validate(record["settings"])
+        except ValidationError as error:
+            problem = first_problem(error)
+            raise CleansetError(f"{files.record}: settings.{problem}; expected a run's record: {remedy}") from None
         if settings.task != "segmentation":
             raise CleansetError(f"run {run}: {settings.task}; expected a run of segmentation")
         weights = files.weights
@@ -173,15 +177,6 @@ class FinishedNetwork:
         """The pixels of an image where a label is more probable than background."""
         logits = image_logits(self.network, image)
         return object_of_logits(logits[0].float().cpu().numpy(), label)
-
-
-def _settings(record: Any, path: Path, remedy: str) -> Run:
-    try:
-        return TypeAdapter(Run).validate_python(record["settings"])
-    except ValidationError as error:
-        raise CleansetError(f"{path}: settings.{first_problem(error)}; expected a run's record: {remedy}") from None
-    except (KeyError, TypeError):
-        raise CleansetError(f"{path}: no settings; expected a run's record: {remedy}") from None
 
 
 def unmasked_images(study: TrainingStudy) -> list[UnmaskedImage]:
