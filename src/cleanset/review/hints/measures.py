@@ -186,28 +186,36 @@ def _seams(inside: Image.Image) -> tuple[float, float]:
         if rows.shape[1] < 11:
             return 0.0
         outer = max(rows.shape[1] // 10 - 3, 0)
-        return max(float(each[outer : len(each) - outer].max(initial=0)) for each in (_steps(rows), _lines(rows)))
+        steps = np.abs(np.diff(rows, axis=1)).max(axis=0)
+        shares = _steps(rows, steps), _lines(rows[1], steps)
+        return max(float(each[outer : len(each) - outer].max(initial=0)) for each in shares)
 
     return straightest(np.ascontiguousarray(colours.swapaxes(1, 2))), straightest(colours)
 
 
-def _steps(rows: NDArray[np.int16]) -> NDArray[np.float64]:
-    """By row but for three at each end, the share of pixels where colours (bands x rows x columns) step at once."""
-    steps = np.abs(np.diff(rows, axis=1)).max(axis=0)
+def _steps(rows: NDArray[np.int16], steps: NDArray[np.int16]) -> NDArray[np.float64]:
+    """By row but for three at each end, the share of pixels where colours (bands x rows x columns) step at once.
+
+    `steps`: the largest of each pixel to the next row.
+    """
     # over two rows, because reducing an image may spread a seam over one; texture steps as much beside it
     across = np.abs(rows[:, 4:-2] - rows[:, 2:-4]).max(axis=0)
     beside = np.maximum.reduce([steps[:-5], steps[1:-4], steps[4:-1], steps[5:]])
     return np.asarray(((across >= _MIN_SEAM_STEP) & (across > beside)).mean(axis=1))
 
 
-def _lines(rows: NDArray[np.int16]) -> NDArray[np.float64]:
-    """The same for the pixels of a thin line between two images, which both differ from it in one direction."""
-    line, differences = rows[:, 3:-3], []
-    for before, after in ((rows[:, 1:-5], rows[:, 5:-1]), (rows[:, :-6], rows[:, 6:])):
+def _lines(green: NDArray[np.int16], steps: NDArray[np.int16]) -> NDArray[np.float64]:
+    """The same for the pixels of a thin line between two images, which both differ from it in one direction.
+
+    In green alone, since such lines are white, black or grey.
+    """
+    line = green[3:-3]
+    found = np.zeros_like(line)
+    for before, after in ((green[1:-5], green[5:-1]), (green[:-6], green[6:])):
         one, other = line - before, line - after
-        differences.append(np.where((one > 0) == (other > 0), np.minimum(np.abs(one), np.abs(other)), 0).max(axis=0))
-    ends = np.abs(rows[:, 1:-5] - rows[:, :-6]), np.abs(rows[:, 6:] - rows[:, 5:-1])
-    found, beside = np.maximum(*differences), np.maximum(*ends).max(axis=0)
+        # the smaller of the two where both are positive or both negative, else nothing above 0
+        found = np.maximum.reduce([found, np.minimum(one, other), -np.maximum(one, other)])
+    beside = np.maximum(steps[:-5], steps[5:])
     return np.asarray(((found >= _MIN_SEAM_STEP) & (found > beside)).mean(axis=1))
 
 
