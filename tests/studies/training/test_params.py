@@ -1,5 +1,6 @@
 """The params of a training study: protocols, operations and their corruptions, and what is refused."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,33 @@ def test_a_key_goes_before_the_protocol() -> None:
 def test_what_is_refused(tmp_path: Path, keys: dict[str, Any], message: str) -> None:
     with pytest.raises(CleansetError, match=message) as raised:
         read(tmp_path, **keys)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (
+            {"settings": {"a": {}}, "networks": {"b": "timm:x"}, "scenarios": {"c": {}}},
+            "runs.a_b_c: a run of the matrix",
+        ),
+        (
+            {"settings": {"x": {}, "x_y": {}}, "networks": {"z": "timm:x", "y_z": "timm:x"}, "scenarios": {"c": {}}},
+            "matrix: two runs are called x_y_z_c; name their settings otherwise",
+        ),
+        ({"networks": ["timm:x"]}, "matrix.networks: expected a dictionary; found"),
+        ({"setings": {}}, "matrix: unknown key 'setings'"),
+        (
+            {"settings": {"x": {"foo": 1}}, "networks": {"y": "timm:x"}, "scenarios": {"z": {}}},
+            "runs.x_y_z: unknown key 'foo'",
+        ),
+    ],
+)
+def test_what_is_refused_in_a_matrix(tmp_path: Path, matrix: dict[str, Any], message: str) -> None:
+    content = {"data": {"images": "images"}, "matrix": matrix, "runs": {"a_b_c": {"network": NETWORK, "epochs": 2}}}
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(content))
+    with pytest.raises(CleansetError, match=re.escape(message)) as raised:
+        read_training_params(tmp_path / "params.yaml")
     assert "\n" not in str(raised.value)
 
 

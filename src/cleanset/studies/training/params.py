@@ -5,6 +5,7 @@ amount to.
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -448,15 +449,26 @@ class Matrix(Section):
     networks: dict[Role, str] = Field(default_factory=dict)
     scenarios: dict[Role, dict[str, Any]] = Field(default_factory=dict)
 
+    @model_validator(mode="after")
+    def _distinct_names(self) -> "Matrix":
+        names = Counter("_".join(each) for each in product(self.settings, self.networks, self.scenarios))
+        if names and names.most_common(1)[0][1] > 1:
+            raise ValueError(f"two runs are called {names.most_common(1)[0][0]}; name their settings otherwise")
+        return self
+
+    @property
+    def combinations(self) -> dict[str, tuple[str, str, str]]:
+        """The settings, network and scenario of each run, by its name."""
+        return {"_".join(names): names for names in product(self.settings, self.networks, self.scenarios)}
+
     def runs(self) -> dict[str, dict[str, Any]]:
         """The keys of each run, by its name."""
         found = {}
-        for axes in product(self.settings.items(), self.networks.items(), self.scenarios.items()):
-            (setting, keys), (name, network), (scenario, further) = axes
-            keys = dict(keys)
+        for name, (setting, network, scenario) in self.combinations.items():
+            keys, text = dict(self.settings[setting]), self.networks[network]
             if keys.pop("new_weights", False):
-                network = _WEIGHTS.sub("", network)
-            found[f"{setting}_{name}_{scenario}"] = {**keys, "network": network, **further}
+                text = _WEIGHTS.sub("", text)
+            found[name] = {**keys, "network": text, **self.scenarios[scenario]}
         return found
 
 
@@ -485,10 +497,13 @@ class TrainingParams(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _runs_of_matrix(cls, content: object) -> object:
+    def _with_runs_of_matrix(cls, content: object) -> object:
         if not isinstance(content, Mapping) or not isinstance(content.get("runs"), Mapping):
             return content
-        varied = Matrix.model_validate(content.get("matrix", {})).runs()
+        try:
+            varied = Matrix.model_validate(content.get("matrix", {})).runs()
+        except ValidationError:  # the field names what is wrong
+            return content
         if both := sorted(varied.keys() & content["runs"].keys()):
             raise ValueError(f"runs.{both[0]}: a run of the matrix, too; name it otherwise")
         return {**content, "runs": {**varied, **content["runs"]}}
@@ -508,11 +523,8 @@ class TrainingParams(Section):
 
     def stage(self, name: str) -> str:
         """The stage of dvc.yaml that trains a run."""
-        varied = self.matrix
-        for axes in product(varied.settings, varied.networks, varied.scenarios):
-            if "_".join(axes) == name:
-                return f"train_each@{'-'.join(axes)}"
-        return f"train@{name}"
+        names = self.matrix.combinations.get(name)
+        return f"train@{name}" if names is None else f"train_each@{'-'.join(names)}"
 
 
 def read_training_params(path: Path) -> TrainingParams:
