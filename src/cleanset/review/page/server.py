@@ -23,7 +23,7 @@ from cleanset.review.audit import AuditPlan, verdicts_folder
 from cleanset.review.gold import read_gold_key
 from cleanset.review.hints.background import BackgroundHints, usual_text_cache
 from cleanset.review.opinions import read_look_again, read_opinions
-from cleanset.review.page.gold_session import audit_library, mix_in_golds
+from cleanset.review.page.gold_and_audit import audit_library, mix_in_golds
 from cleanset.review.page.keys import Screen
 from cleanset.review.page.library import IndexedImage, Library, assigned_share, open_library, share_of
 from cleanset.review.page.session import CropScores, Session, StoredVotes
