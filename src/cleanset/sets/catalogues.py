@@ -297,11 +297,8 @@ def zenodo_json(entries: Sequence[Entry], release: Release, with_images: bool) -
         else "without its images, which <code>cleanset rebuild</code> makes from ImageNet's"
     )
     # the field is HTML
-    paragraphs = [
-        f"{summary_of(entries)} Published {images}.",
-        *limits_of(entries, release),
-        html.escape(release.review, quote=False),
-    ]
+    others = (html.escape(text, quote=False) for text in (*limits_of(entries, release), release.review))
+    paragraphs = [f"{summary_of(entries)} Published {images}.", *others]
     access = (
         {"access_right": "restricted", "access_conditions": f"<p>{TERMS} They are at {TERMS_URL}.</p>"}
         if with_images
