@@ -228,7 +228,7 @@ def test_two_reviewers_that_differ_and_the_board(edition: Path, start: Serve, vi
     image = ada.cursor.focus
     assert image is not None
     ada.type("c")
-    assert "ada: " not in ben.type()["view"]  # who has not judged is not led
+    assert "ada: " not in ben.type()["view"]  # nobody sees a verdict before giving their own
     ben.cursor.focus_card(image)
     assert "ada: clean" in ben.type("r", "f")["view"]
     board = visit(start("board"))

@@ -102,7 +102,7 @@ class History:
 
     def _git(self, *arguments: str, origin: Path | None = None, given: str = "", may_fail: bool = False) -> str:
         options = [part for option in _OPTIONS for part in ("-c", option)]
-        # nothing of the caller's config either, such as the index of a commit that runs a hook
+        # nothing of anybody's config counts
         only = {
             "GIT_DIR": str(origin or self._folder), "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_NO_REPLACE_OBJECTS": "1", "GIT_LITERAL_PATHSPECS": "1", "GIT_NO_LAZY_FETCH": "1",
