@@ -29,7 +29,7 @@ from playwright.sync_api import Page, ViewportSize
 import effort
 import page as page_bench
 import simulation
-from cleanset.dataset.ilsvrc import CLASSES, wnids
+from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import ReviewPolicy
 from cleanset.edition.paths import Edition
 from cleanset.images.boxes import Box
@@ -44,6 +44,7 @@ from cleanset.review.queue import decisions_under
 from cleanset.review.store import read_reviews
 from cleanset.sets.published.lists import read_top5
 from cleanset.tables import CANDIDATES, INDEX, write_table
+from cleanset.vocabulary import class_keys
 from measuring import PROJECT, print_machine, print_table, scratch, share
 from replay import real_labels
 
@@ -202,7 +203,7 @@ def make_edition(folder: Path, roles: Sequence[str], tables: Mapping[str, pd.Dat
     listed = sorted(Random(SEED).sample(listed, min(classes, len(listed))))
     simulation.write_params(
         folder,
-        dataset={"images": "data/raw/images.bin", "classes": [wnids()[index] for index in listed]},
+        dataset={"images": "data/raw/images.bin", "classes": [class_keys()[index] for index in listed]},
         review={"seconds_per_image": 0, "crops": "in_rank"},
     )
     params = yaml.safe_load((folder / "params.yaml").read_text(encoding="utf-8"))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from cleanset.dataset.ilsvrc import CLASSES, image_id, wnids
+from cleanset.dataset.ilsvrc import CLASSES, image_id
 from cleanset.dataset.labels import timm_reassessed
 from cleanset.edition.create import CHECKOUT
 from cleanset.edition.models import check_lists
@@ -37,6 +37,7 @@ from cleanset.sets.published.lists import (
     read_top5,
     rows_of_list,
 )
+from cleanset.vocabulary import class_keys
 
 IMAGES = 2_966
 CLASSES_WITH_IMAGES = 995
@@ -238,13 +239,14 @@ def _beyond_problems(extras: Mapping[int, list[str]], mine: pd.DataFrame, votes:
     for index in sorted({*expected, *extras}):
         if expected.get(index) != extras.get(index):
             found, wanted = (", ".join(each.get(index, [])) or "none" for each in (extras, expected))
-            yield f"{wnids()[index]}: from beyond the list {found}; by the verdicts {wanted}"
+            yield f"{class_keys()[index]}: from beyond the list {found}; by the verdicts {wanted}"
 
 
 def _in_order(mine: pd.DataFrame, votes: Votes) -> Iterator[str]:
     ranks = {int(str(index)): list(names) for index, names in mine.groupby("class_index")["image_id"]}
     for class_index, name, skipped in out_of_order(ranks, set(votes)):
-        yield f"{wnids()[class_index]}: {name} was looked at, {skipped} before it was not; published from rank 1 down"
+        key = class_keys()[class_index]
+        yield f"{key}: {name} was looked at, {skipped} before it was not; published from rank 1 down"
 
 
 def changes_by_rule(first: Filled, second: Filled) -> list[RuleChange]:

@@ -13,13 +13,14 @@ import pandas as pd
 import yaml
 from numpy.typing import NDArray
 
-from cleanset.dataset.ilsvrc import CLASSES, image_id, wnids
+from cleanset.dataset.ilsvrc import CLASSES, image_id
 from cleanset.edition.paths import Edition
 from cleanset.images.boxes import Crop
 from cleanset.scoring.logits import log_odds_of
 from cleanset.selection.crop_check import Prediction, after_crop
 from cleanset.selection.fill import UNREVIEWED, Decision, fill, with_decisions
 from cleanset.tables import CANDIDATES, CROP_SCORES, INDEX, SCORES, read_table, write_table
+from cleanset.vocabulary import class_keys
 
 ROLES = ("standard", "norm_robust", "corruption_robust")
 RIGHT = {"standard": 0.80, "norm_robust": 0.70, "corruption_robust": 0.75}
@@ -161,7 +162,7 @@ def write_reviews(folder: Path, images_per_class: int = 3) -> int:
     reviewer = edition.reviews / "simulated"
     reviewer.mkdir()
     for class_index, entries in by_class.items():
-        wnid = wnids()[class_index]
+        wnid = class_keys()[class_index]
         (reviewer / f"{wnid}.yaml").write_text(f"{wnid}:\n{''.join(entries)}", encoding="utf-8")
     return len(decided)
 

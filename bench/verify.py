@@ -6,11 +6,12 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from cleanset.dataset.ilsvrc import image_id, label_names, wnids
+from cleanset.dataset.ilsvrc import image_id
 from cleanset.files import sha256
 from cleanset.sets.description import Release
 from cleanset.sets.folder import CARD, write_descriptions
 from cleanset.sets.manifest import Entry, file_name
+from cleanset.vocabulary import class_keys, label_names
 from export import photographs_or_drawings
 from measuring import Run, cleanset, print_machine, print_table, run, scratch, share
 
@@ -41,7 +42,7 @@ def build(folder: Path) -> tuple[str, float]:
     size = 0
     for number in range(1, IMAGES + 1):
         class_index, rank = divmod(number - 1, PER_CLASS)
-        wnid = wnids()[class_index]
+        wnid = class_keys()[class_index]
         data = photographs[number % len(photographs)] + number.to_bytes(4, "big")  # beyond the JPEG's end
         file, digest = file_name(wnid, image_id(number), None), sha256(data)
         (folder / wnid).mkdir(exist_ok=True)

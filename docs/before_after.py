@@ -13,10 +13,11 @@ import pandas as pd
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 
 from cleanset.dataset.archives import locate
-from cleanset.dataset.ilsvrc import class_indices, timm_info
+from cleanset.dataset.ilsvrc import timm_info
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.tables import REJECTED, SELECTION, read_table
+from cleanset.vocabulary import class_indices
 
 ROLE = "norm_robust"
 CLASSES = ("n02782093", "n04254680", "n04507155", "n06874185")

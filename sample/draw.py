@@ -17,7 +17,8 @@ from rich.progress import track
 
 import archives
 from canvas import Box
-from cleanset.dataset.ilsvrc import class_table
+from cleanset.dataset.ilsvrc import class_of_ilsvrc_id
+from cleanset.vocabulary import class_keys
 from flaws import LOST, PLANTERS, STAMP_SHARE
 from plan import LOOKALIKES, SEED, Plan, plans
 from scenes import Scene, draw_masked, draw_scene
@@ -160,7 +161,8 @@ def main() -> None:
         results = pool.map(draw, planned, chunksize=8)
         drawn = list(progress(results, len(planned)))
     members = ((f"{image_id(p.number)}.JPEG", d.jpeg) for p, d in zip(planned, drawn, strict=True))
-    kit = archives.devkit([plan.wnid for plan in planned], {row.wnid: row.ilsvrc_id for row in class_table()})
+    number_of = {class_keys()[index]: number for number, index in class_of_ilsvrc_id().items()}
+    kit = archives.devkit([plan.wnid for plan in planned], number_of)
     files = {
         RAW / "ILSVRC2012_img_val.tar": archives.tar(members),
         RAW / "ILSVRC2012_devkit_t12.tar.gz": kit,

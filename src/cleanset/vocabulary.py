@@ -1,6 +1,16 @@
-"""The closed lists: tiers, verdicts, and why an image is not in a set."""
+"""The closed lists: tiers, verdicts, why an image is not in a set, and the classes of the dataset."""
 
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.resources import files
 from typing import Literal, get_args
+
+from cleanset.errors import CleansetError
+from cleanset.validation import shown
 
 Tier = Literal["top5", "reserve", "relaxed"]
 TIERS: tuple[str, ...] = get_args(Tier)
@@ -48,3 +58,184 @@ EXCLUSION_REASONS = (
     *REASONS, "unsure", WRONG_AFTER_CROP, "conflict", "too_few_reviewers", BOX_UNKNOWN, "unreviewed", "not_needed",
 )  # fmt: skip
 """The reasons why a candidate is not in the set."""
+
+CLASSES_FILE = "classes.tsv"
+CLASS_COLUMNS = ("class", "name", "index")
+MIN_CLASSES, MAX_CLASSES = 2, 5000
+"""Numbers of classes."""
+MAX_KEY_BYTES = 100
+_KEY = re.compile(r"\w(?:[\w .,()+&'-]*[\w)+])?")
+_DEVICE = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])")
+"""Names that Windows gives to devices."""
+EXPECTED_KEY = (
+    "expected letters, digits and inner blanks or any of _ - . , ( ) + & ', "
+    f"at most {MAX_KEY_BYTES} bytes, as a folder can be called"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassName:
+    """A class: `names` are its synonyms, the usual one first; `gloss` is the definition, empty where there is none."""
+
+    class_index: int
+    key: str
+    names: str
+    gloss: str = ""
+
+    @property
+    def name(self) -> str:
+        """The usual name."""
+        return self.names.partition(", ")[0]
+
+    @property
+    def others(self) -> str:
+        """The other names."""
+        return self.names.partition(", ")[2]
+
+    @property
+    def searched(self) -> str:
+        """The text that a search looks at."""
+        return f"{self.key} {self.names}".casefold()
+
+
+class ClassTable:
+    """The classes of a dataset by class index.
+
+    `is_imagenet`: the classes are those of ILSVRC2012, keys are wnids, and images have its image ids.
+    """
+
+    def __init__(self, names: Sequence[ClassName], *, is_imagenet: bool = False) -> None:
+        self.names = tuple(names)
+        self.is_imagenet = is_imagenet
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """The keys by class index."""
+        return tuple(each.key for each in self.names)
+
+    @cached_property
+    def indices(self) -> dict[str, int]:
+        """Class index by key."""
+        return {key: index for index, key in enumerate(self.keys)}
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The names by class index, each once, as tables and lists of labels need them.
+
+        The usual name; where two classes share it (crane, maillot), each with its key: "crane (n02012849)".
+        """
+        shared = Counter(each.name for each in self.names)
+        return tuple(each.name if shared[each.name] == 1 else f"{each.name} ({each.key})" for each in self.names)
+
+    @property
+    def text(self) -> str:
+        """The text of the file classes.tsv."""
+        rows = (f"{each.key}\t{each.names}\t{each.class_index}\n" for each in self.names)
+        return "\t".join(CLASS_COLUMNS) + "\n" + "".join(rows)
+
+
+@cache
+def imagenet() -> ClassTable:
+    """The 1,000 classes of ILSVRC2012."""
+    text = (files("cleanset.dataset") / "classes.tsv").read_text(encoding="utf-8")
+    rows = (line.split("\t") for line in text.splitlines())
+    names = (ClassName(index, wnid, names, gloss) for index, (wnid, _, names, gloss) in enumerate(rows))
+    return ClassTable(tuple(names), is_imagenet=True)
+
+
+def class_table(names: Iterable[tuple[str, str]], where: str) -> ClassTable:
+    """The table of classes with these keys and names; their order is that of the sorted keys.
+
+    Raises CleansetError, naming `where`, for fewer than 2 or more than 5,000, for a key that is not a name for a
+    folder, and for two keys that some file system takes for one.
+    """
+    rows = sorted(names)
+    if not MIN_CLASSES <= len(rows) <= MAX_CLASSES:
+        raise CleansetError(f"{where}: {len(rows):,} classes; expected {MIN_CLASSES} to {MAX_CLASSES:,}")
+    seen: dict[str, str] = {}
+    for key, name in rows:
+        check_class_key(key, where)
+        other = seen.setdefault(folded_name(key), key)
+        if other is not key:
+            raise CleansetError(
+                f"{where}: classes {shown(other)} and {shown(key)}, which differ only by case or Unicode form; "
+                "expected one class, or names that differ: rename one"
+            )
+        if not name or not name.isprintable():
+            raise CleansetError(f"{where}: class {shown(key)} has the name {shown(name)}; expected printable text")
+    return ClassTable([ClassName(index, key, name) for index, (key, name) in enumerate(rows)])
+
+
+def check_class_key(key: str, where: str) -> None:
+    """Raise CleansetError, naming `where`, unless every file system can call a folder by this key."""
+    if not _KEY.fullmatch(key) or len(key.encode()) > MAX_KEY_BYTES or _DEVICE.fullmatch(key.partition(".")[0]):
+        raise CleansetError(f"{where}: {shown(key)} as a class; {EXPECTED_KEY}: rename it")
+
+
+def folded_name(name: str) -> str:
+    """The form in which two names are one to some file system: without case and with one Unicode form."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+
+
+def parse_class_table(text: str, where: str) -> ClassTable:
+    """The table in the text of a classes.tsv, as `ClassTable.text` writes it. Raises CleansetError for any other."""
+    lines = [line.split("\t") for line in text.splitlines()]
+    found = class_table([(cells[0], cells[1]) for cells in lines[1:] if len(cells) == len(CLASS_COLUMNS)], where)
+    if found.text != text:
+        raise CleansetError(
+            f"{where}: not a class table; expected the columns {', '.join(CLASS_COLUMNS)} with tabs between, sorted by "
+            "class, with indices from 0: restore it"
+        )
+    return found
+
+
+_in_use: list[ClassTable] = []
+
+
+def use_classes(table: ClassTable) -> None:
+    """Bring a class table into use, in this process."""
+    _in_use[:] = [table]
+
+
+def classes_in_use() -> ClassTable:
+    """The class table of the edition or set that was opened last; ImageNet's until then.
+
+    A process works on the images of one dataset; a set that has been loaded keeps the table of its own.
+    """
+    return _in_use[0] if _in_use else imagenet()
+
+
+def class_keys() -> tuple[str, ...]:
+    """The keys of the classes in use, by class index; of ImageNet the 1,000 sorted wnids."""
+    return classes_in_use().keys
+
+
+def class_indices() -> dict[str, int]:
+    """The class index of each key of the classes in use."""
+    return classes_in_use().indices
+
+
+def class_names() -> tuple[ClassName, ...]:
+    """The classes in use, by class index."""
+    return classes_in_use().names
+
+
+def label_names() -> tuple[str, ...]:
+    """The names of the classes in use, each once."""
+    return classes_in_use().labels
+
+
+def search_classes(names: Iterable[ClassName], typed: str, most: int = 12) -> list[ClassName]:
+    """The classes in which every typed word occurs: as a word first, then as the beginning of one, then within."""
+    words = typed.casefold().split()
+
+    def place(each: ClassName) -> int:
+        forms = (r"\b{}\b", r"\b{}", "{}")
+        fits = (all(re.search(form.format(re.escape(word)), each.searched) for word in words) for form in forms)
+        return next((place for place, fit in enumerate(fits) if fit), len(forms))
+
+    hits = [each for each in names if all(word in each.searched for word in words)]
+    return sorted(hits, key=lambda each: (place(each), each.class_index))[:most]

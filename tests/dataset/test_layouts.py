@@ -8,12 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from cleanset.dataset.archives import locate
-from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
 from cleanset.images.codec import decode
 from cleanset.stages import preprocess
 from cleanset.tables import INDEX, read_table
+from cleanset.vocabulary import class_keys
 from tests.ten_images import LABELS, REASSESSED, TAR, Made, devkit_files, id_of, tar, ten_images, write
 
 pytestmark = pytest.mark.slow
@@ -28,7 +28,7 @@ def lay_out(made: Made, layout: str) -> Edition:  # noqa: C901  # one plain case
     """Write the ten jpegs and their labels in a layout."""
     made.archives()
     jpegs = ten_images()
-    wnid = {id_of(number): wnids()[label] for number, label in enumerate(LABELS, start=1)}
+    wnid = {id_of(number): class_keys()[label] for number, label in enumerate(LABELS, start=1)}
     plain = {f"{name}.JPEG": data for name, data in jpegs.items()}
     hugging_face = {f"{name}_{wnid[name]}.JPEG": data for name, data in jpegs.items()}
     folders = {f"{wnid[name]}/{name}.JPEG": data for name, data in jpegs.items()}

@@ -25,7 +25,6 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from cleanset.dataset.archives import locate, read_md5_list
-from cleanset.dataset.ilsvrc import wnids
 from cleanset.dataset.labels import read_original_labels, read_reassessed
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
@@ -38,6 +37,7 @@ from cleanset.parsing import read_yaml
 from cleanset.scoring.record import read_record
 from cleanset.studies.training.loop import STATE_FILE, StateFolder
 from cleanset.tables import read_table
+from cleanset.vocabulary import class_keys
 from tests.hostile.manifests import make_manifest, read_any_manifest
 from tests.hostile.mutators import TOKENS, damaged, edited, pick, with_damaged_header, with_pax_header
 from tests.ten_images import (
@@ -119,7 +119,7 @@ def make_reassessed(rng: random.Random) -> bytes:
 
 
 def make_kaggle_list(rng: random.Random) -> bytes:
-    rows = "".join(f"ILSVRC2012_val_{number:08d},{wnids()[number]} 1 2 30 40\n" for number in range(1, 6))
+    rows = "".join(f"ILSVRC2012_val_{number:08d},{class_keys()[number]} 1 2 30 40\n" for number in range(1, 6))
     return edited(rng, f"ImageId,PredictionString\n{rows}")
 
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import cleanset
-from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.measure.command import Wanted, run
@@ -29,6 +28,7 @@ from cleanset.measure.predictions import (
     write_predictions_csv,
 )
 from cleanset.measure.sets import EvaluationSet, Item, open_set
+from cleanset.vocabulary import class_keys
 
 NOWHERE = Edition(Path("nowhere"))
 FILES = ("n01440764/red.png", "n01443537/blue.PNG", "n01443537/green.png")
@@ -226,7 +226,7 @@ def test_arrays_in_the_order_of_the_set(folder: Path) -> None:
     assert evaluate(as_tensor, folder).accuracy == evaluate(pd.DataFrame(PROBABILITIES), folder).accuracy == 2 / 3
     table = pd.DataFrame({"image": ["red", "blue", "green"], "class_index": [0, 5, 1]})
     assert evaluate(table, folder).accuracy == 2 / 3
-    assert evaluate(table.assign(class_index=[wnids()[each] for each in (0, 5, 1)]), folder).accuracy == 2 / 3
+    assert evaluate(table.assign(class_index=[class_keys()[each] for each in (0, 5, 1)]), folder).accuracy == 2 / 3
 
 
 def test_the_order_of_an_export_is_that_of_its_manifest(edition: Edition) -> None:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.measure.sets import Item, open_list, open_set
+from cleanset.vocabulary import class_keys
 from tests.measure.conftest import COLOURS, draw
 from tests.sets.conftest import FILES
 from tests.ten_images import LABELS, id_of, ten_images
@@ -132,7 +132,7 @@ def test_a_list(edition: Edition, tmp_path: Path) -> None:
 
 def test_a_list_by_wnid_with_tiers(edition: Edition, tmp_path: Path) -> None:
     path = tmp_path / "list.csv"
-    rows = [f"{id_of(n)},{wnids()[LABELS[n - 1]]},{tier}" for n, tier in ((1, "top5"), (4, "reserve"), (2, ""))]
+    rows = [f"{id_of(n)},{class_keys()[LABELS[n - 1]]},{tier}" for n, tier in ((1, "top5"), (4, "reserve"), (2, ""))]
     path.write_text("\n".join(["image_id,wnid,tier", *rows]) + "\n")
     found = open_list(path, edition, None)
     assert [(item.class_index, item.tier) for item in found.items] == [(0, "top5"), (0, None), (278, "reserve")]

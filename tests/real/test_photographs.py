@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from cleanset.dataset.archives import Location
-from cleanset.dataset.ilsvrc import class_indices
 from cleanset.edition.params import Model
 from cleanset.images.codec import decode
 from cleanset.scoring.engine import Settings, score_few
 from cleanset.scoring.models import load_model
+from cleanset.vocabulary import class_indices
 
 pytestmark = pytest.mark.real
 

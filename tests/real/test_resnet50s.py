@@ -13,9 +13,9 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from cleanset.dataset.ilsvrc import class_indices
 from cleanset.images.codec import decode
 from cleanset.images.preprocessing import RES256CROP224
+from cleanset.vocabulary import class_indices
 from tests.real.editions import ROLES, TAR, make_edition, pinned, reproduced, wnids
 from tests.scoring.networks import ENSEMBLE, random_resnet50
 

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Browser
 
-from cleanset.dataset.ilsvrc import class_names
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -18,6 +17,7 @@ from cleanset.review.verdicts import Review
 from cleanset.selection.fill import Filled
 from cleanset.stages import report as stage
 from cleanset.tables import INDEX, SELECTION, read_table, write_table
+from cleanset.vocabulary import class_names
 
 from .editions import made
 from .pages import numbers, opened, rows_under, soup, tables
@@ -173,9 +173,9 @@ def test_names_are_text_and_never_html(tmp_path: Path) -> None:
 
 def test_names_of_classes() -> None:
     names = class_names()
-    assert (names[0].wnid, names[0].name, names[0].names) == ("n01440764", "tench", "tench, Tinca tinca")
-    assert (names[607].wnid, names[607].name) == ("n03590841", "jack-o'-lantern")
-    assert len({name.wnid for name in names}) == 1000
+    assert (names[0].key, names[0].name, names[0].names) == ("n01440764", "tench", "tench, Tinca tinca")
+    assert (names[607].key, names[607].name) == ("n03590841", "jack-o'-lantern")
+    assert len({name.key for name in names}) == 1000
 
 
 def test_a_model_that_the_pipeline_file_lacks(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from cleanset.dataset.ilsvrc import timm_info, wnids
+from cleanset.dataset.ilsvrc import timm_info
 from cleanset.dataset.labels import read_reassessed
 from cleanset.edition.params import ReviewPolicy
 from cleanset.edition.yaml_edit import edited_text
@@ -20,6 +20,7 @@ from cleanset.review.queue import decide_all
 from cleanset.review.store import check_note, read_reviews
 from cleanset.selection.fill import fill, with_decisions
 from cleanset.selection.metrics import totals
+from cleanset.vocabulary import class_keys
 
 Rows = list[dict[str, str]]
 Entry = dict[str, object]
@@ -48,7 +49,7 @@ def folder(repository: Path) -> Path:
 @pytest.fixture(scope="module")
 def entries(folder: Path) -> dict[tuple[int, str], Entry]:
     """Every entry as plain YAML, by class index and image id."""
-    index = {wnid: number for number, wnid in enumerate(wnids())}
+    index = {wnid: number for number, wnid in enumerate(class_keys())}
     found = {}
     for path in folder.glob("*.yaml"):
         for wnid, of_class in yaml.safe_load(path.read_text()).items():

@@ -11,11 +11,11 @@ import pytest
 from PIL import Image
 
 from cleanset.dataset.archives import locate
-from cleanset.dataset.ilsvrc import class_indices, wnids
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.review.store import BOARD, read_reviews
 from cleanset.tables import CANDIDATES, INDEX, REJECTED, SELECTION, SHARED, read_table
+from cleanset.vocabulary import class_indices, class_keys
 from tests.checkouts import Checkout
 
 ROLES = ("standard", "norm_robust", "corruption_robust")
@@ -63,7 +63,7 @@ def test_labels_are_one_several_and_none(index: pd.DataFrame) -> None:
     counts = Counter(index["real_classes"].str.len())
     assert counts == {0: 67, 1: 321, 2: 92}
     assert (index["single"] == (index["real_classes"].str.len() == 1)).all()
-    originals = Counter(wnids()[label] for label in index["ilsvrc_class"])
+    originals = Counter(class_keys()[label] for label in index["ilsvrc_class"])
     assert set(originals.values()) == {40}
     assert len(originals) == 12
     single = index[index["single"]]

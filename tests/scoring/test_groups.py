@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleanset.dataset.ilsvrc import class_names, wnids
 from cleanset.errors import CleansetError
 from cleanset.scoring.logits import BIRD_OR_BICYCLE, Groups, predicted_groups, stored_columns
 from cleanset.statistics.coverage import CONFIDENCES, confidences
+from cleanset.vocabulary import class_keys, class_names
 from tests.properties import examples
 
 GOLDFISH, LADYBUG, STARFISH = "n01443537", "n02165456", "n02317335"
@@ -86,10 +86,10 @@ def test_bird_or_bicycle() -> None:
     assert [len(members) for members in groups.classes] == [2, 59]
     bicycles = {class_names()[index].name for index in groups.classes[0]}
     assert bicycles == {"bicycle-built-for-two", "mountain bike"}
-    names = {each.wnid: each.name for each in class_names()}
-    ends = [names[wnids()[index]] for index in (7, 24, 80, 100, 127, 146)]
+    names = {each.key: each.name for each in class_names()}
+    ends = [names[class_keys()[index]] for index in (7, 24, 80, 100, 127, 146)]
     assert ends == ["cock", "great grey owl", "black grouse", "black swan", "white stork", "albatross"]
-    beside = [names[wnids()[index]] for index in (6, 25, 79, 101, 126, 147)]
+    beside = [names[class_keys()[index]] for index in (6, 25, 79, 101, 126, 147)]
     assert beside == ["stingray", "European fire salamander", "centipede", "tusker", "isopod", "grey whale"]
     assert {"n04509417": "unicycle", "n04482393": "tricycle"}.items() <= names.items()
     assert not {"n04509417", "n04482393"} & set(BIRD_OR_BICYCLE["bicycle"])

@@ -17,7 +17,6 @@ from safetensors.torch import load_file
 
 import cleanset
 import draw
-from cleanset.dataset.ilsvrc import class_indices
 from cleanset.edition.params import Model, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -26,6 +25,7 @@ from cleanset.images.preprocessing import KERAS256, RES256CROP224
 from cleanset.scoring.models import preprocessing_of
 from cleanset.sets.arrays import inputs_of
 from cleanset.tables import INDEX, SCORES, read_table
+from cleanset.vocabulary import class_indices
 from plan import plans
 from tests.sets.conftest import make_edition
 from tests.ten_images import Made

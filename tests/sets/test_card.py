@@ -21,7 +21,6 @@ from markdown_it import MarkdownIt
 from pydantic import ValidationError
 
 import cleanset
-from cleanset.dataset.ilsvrc import label_names
 from cleanset.edition.params import Params
 from cleanset.edition.paths import Edition
 from cleanset.edition.readings import readings
@@ -34,6 +33,7 @@ from cleanset.sets.description import CITATION, InputDigest, Provenance, Release
 from cleanset.sets.folder import read_entries, write_descriptions
 from cleanset.stages import export
 from cleanset.tables import CROP_SCORES, SELECTION, read_table, write_table
+from cleanset.vocabulary import label_names
 from tests.sets.conftest import edit, make_edition
 from tests.ten_images import SCORED, TAR
 

@@ -17,9 +17,9 @@ from PIL import Image, ImageOps
 from rdflib import Graph
 from torchvision.datasets import ImageFolder
 
-from cleanset.dataset.ilsvrc import label_names
 from cleanset.sets.catalogues import croissant_json
 from cleanset.sets.description import Release
+from cleanset.vocabulary import label_names
 from tests.sets.conftest import FILES
 from tests.sets.entries import WHOLE
 from tests.sets.test_verify import rows

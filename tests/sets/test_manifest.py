@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from cleanset.dataset.ilsvrc import label_names
 from cleanset.errors import CleansetError
 from cleanset.sets.manifest import manifest_csv, read_manifest
+from cleanset.vocabulary import label_names
 from tests.sets.entries import CROPPED, WHOLE, changed, checked
 
 HEADER = (

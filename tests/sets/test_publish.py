@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from cleanset.dataset.ilsvrc import label_names
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.sets import archive, publish, rebuild, verify
 from cleanset.sets.description import Release, release_of
+from cleanset.vocabulary import label_names
 from tests.measure.compare.command import cleanset, says
 from tests.properties import examples
 from tests.sets.conftest import FILES, edit, trial

@@ -15,11 +15,12 @@ from pathlib import Path, PurePosixPath
 
 import pandas as pd
 
-from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, class_indices, parse_image_name
+from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, parse_image_name
 from cleanset.errors import CleansetError, reason
 from cleanset.files import BLOCK_BYTES, blocks_of, check_regular, md5, open_file, read_text, sha256
 from cleanset.progress import tracked
 from cleanset.validation import shown
+from cleanset.vocabulary import class_indices
 
 SOURCES = {
     "ILSVRC2012_img_val.tar": "image-net.org, after signing up: ILSVRC2012, Validation images (all tasks), 6.3 GB",

@@ -9,13 +9,9 @@ The names of the classes, from WordNet, and the search for classes by name.
 
 import importlib.util
 import re
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
 
 from cleanset.errors import CleansetError, install_command
 
@@ -52,23 +48,6 @@ def image_number(image_id: str) -> int:
     return int(image_id.rsplit("_", 1)[1])
 
 
-class ClassRow(NamedTuple):
-    """A line of classes.tsv: `names` are the synonyms in WordNet 3.0, the usual one first, with commas between."""
-
-    wnid: str
-    ilsvrc_id: int
-    names: str
-    gloss: str
-
-
-@cache
-def class_table() -> tuple[ClassRow, ...]:
-    """The 1,000 classes by class index, from classes.tsv: ILSVRC ids from the devkit's meta.mat, texts from timm."""
-    text = (files("cleanset.dataset") / "classes.tsv").read_text(encoding="utf-8")
-    rows = (line.split("\t") for line in text.splitlines())
-    return tuple(ClassRow(wnid, int(ilsvrc_id), names, gloss) for wnid, ilsvrc_id, names, gloss in rows)
-
-
 def timm_info(name: str) -> Path:
     """A file of timm's own tables of ImageNet; found without importing timm, which takes seconds."""
     spec = importlib.util.find_spec("timm")
@@ -78,72 +57,7 @@ def timm_info(name: str) -> Path:
 
 
 @cache
-def wnids() -> tuple[str, ...]:
-    """The 1,000 wnids in the order of their class indices, which is the sorted order."""
-    return tuple(row.wnid for row in class_table())
-
-
-@cache
-def class_indices() -> dict[str, int]:
-    """Class index of each of the 1,000 wnids."""
-    return {wnid: index for index, wnid in enumerate(wnids())}
-
-
-@cache
 def class_of_ilsvrc_id() -> dict[int, int]:
-    """Class index of each ILSVRC id."""
-    return {row.ilsvrc_id: index for index, row in enumerate(class_table())}
-
-
-@dataclass(frozen=True, slots=True)
-class ClassName:
-    """A class: `names` are its synonyms, the usual one first; `gloss` is the definition."""
-
-    class_index: int
-    wnid: str
-    names: str
-    gloss: str
-
-    @property
-    def name(self) -> str:
-        """The usual name."""
-        return self.names.partition(", ")[0]
-
-    @property
-    def others(self) -> str:
-        """The other names."""
-        return self.names.partition(", ")[2]
-
-    @property
-    def searched(self) -> str:
-        """The text that a search looks at."""
-        return f"{self.wnid} {self.names}".casefold()
-
-
-@cache
-def class_names() -> tuple[ClassName, ...]:
-    """The 1,000 classes, by class index."""
-    return tuple(ClassName(index, row.wnid, row.names, row.gloss) for index, row in enumerate(class_table()))
-
-
-@cache
-def label_names() -> tuple[str, ...]:
-    """The names of the 1,000 classes by class index, each once, as tables and lists of labels need them.
-
-    The usual name; where two classes share it (crane, maillot), each with its wnid: "crane (n02012849)".
-    """
-    shared = Counter(each.name for each in class_names())
-    return tuple(each.name if shared[each.name] == 1 else f"{each.name} ({each.wnid})" for each in class_names())
-
-
-def search_classes(names: Iterable[ClassName], typed: str, most: int = 12) -> list[ClassName]:
-    """The classes in which every typed word occurs: as a word first, then as the beginning of one, then within."""
-    words = typed.casefold().split()
-
-    def place(each: ClassName) -> int:
-        forms = (r"\b{}\b", r"\b{}", "{}")
-        fits = (all(re.search(form.format(re.escape(word)), each.searched) for word in words) for form in forms)
-        return next((place for place, fit in enumerate(fits) if fit), len(forms))
-
-    hits = [each for each in names if all(word in each.searched for word in words)]
-    return sorted(hits, key=lambda each: (place(each), each.class_index))[:most]
+    """Class index of each ILSVRC id, by the second column of classes.tsv, from the devkit's meta.mat."""
+    text = (files("cleanset.dataset") / "classes.tsv").read_text(encoding="utf-8")
+    return {int(line.split("\t")[1]): index for index, line in enumerate(text.splitlines())}

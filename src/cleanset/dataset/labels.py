@@ -10,19 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from cleanset.dataset.archives import KAGGLE_IMAGES, check_plain, check_size
-from cleanset.dataset.ilsvrc import (
-    CLASSES,
-    class_indices,
-    class_of_ilsvrc_id,
-    image_id,
-    image_number,
-    parse_image_name,
-    timm_info,
-)
+from cleanset.dataset.ilsvrc import CLASSES, class_of_ilsvrc_id, image_id, image_number, parse_image_name, timm_info
 from cleanset.errors import CleansetError, reason
 from cleanset.files import is_there, read_text
 from cleanset.parsing import parse_csv, parse_json
 from cleanset.validation import shown
+from cleanset.vocabulary import class_indices
 
 KAGGLE_LABELS = "LOC_val_solution.csv"
 KAGGLE_COLUMNS = ("ImageId", "PredictionString")

@@ -8,12 +8,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from cleanset.dataset.ilsvrc import class_indices, wnids
 from cleanset.errors import CleansetError, cut
 from cleanset.parsing import parse_ranges, read_yaml
 from cleanset.selection.candidates import Label, Order, Pool, Rule
 from cleanset.validation import Role, Section, Sha256, first_problem, join_names, missing_keys, shown
-from cleanset.vocabulary import BASES, TIERS
+from cleanset.vocabulary import BASES, TIERS, class_indices, class_keys
 
 Precision = Literal["float64", "float32", "tf32", "bfloat16"]
 
@@ -45,7 +44,7 @@ class Dataset(Section):
 
     def class_list(self) -> list[int]:
         """Class indices of the classes that get a set, sorted."""
-        names = wnids() if self.classes == "all" else self.classes
+        names = class_keys() if self.classes == "all" else self.classes
         return sorted(class_indices()[wnid] for wnid in names)
 
 

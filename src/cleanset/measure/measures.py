@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from cleanset.dataset.ilsvrc import CLASSES, wnids
+from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.measure.comparability import CardInterval, ComparabilityCard, card_model, clean_card
 from cleanset.measure.sets import EvaluationSet
 from cleanset.statistics.paired import PairedCounts, difference_interval, holm, mcnemar_p, wilson
-from cleanset.vocabulary import TIERS
+from cleanset.vocabulary import TIERS, class_keys
 
 MIN_FOR_CHANCE = 20
 """Images below which an accuracy is not called at chance: of fewer, a poor model may classify none correctly."""
@@ -379,9 +379,9 @@ def _model(row: MeasuredModel) -> dict[str, Any]:
         "mean_confidence": found.mean_confidence,
         "calibration": calibration,
         "tiers": {tier: accuracy.as_json() for tier, accuracy in found.tiers.items()},
-        "classes": {wnids()[each]: accuracy.as_json() for each, accuracy in found.classes.items()},
+        "classes": {class_keys()[each]: accuracy.as_json() for each, accuracy in found.classes.items()},
         "confusions": [
-            {"wnid": wnids()[label], "predicted": wnids()[prediction], "images": images}
+            {"wnid": class_keys()[label], "predicted": class_keys()[prediction], "images": images}
             for label, prediction, images in found.confusions
         ],
         "deterministic": row.is_deterministic,

@@ -7,11 +7,11 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 import cleanset.report
-from cleanset.dataset.ilsvrc import class_names
 from cleanset.files import write_text
 from cleanset.measure import terminal
 from cleanset.measure.measures import Bin, MeasuredModel, by_accuracy, notes_of, pairs
 from cleanset.measure.sets import EvaluationSet
+from cleanset.vocabulary import class_names
 
 TEMPLATES = (Path(__file__).parent / "templates", Path(cleanset.report.__file__).parent / "templates")
 """The page's own template, and those of the report with the style."""

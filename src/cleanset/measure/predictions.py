@@ -16,12 +16,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cleanset.dataset.ilsvrc import CLASSES, class_indices
+from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.errors import CleansetError, needing, reason
 from cleanset.files import read_bytes, sha256, write_text
 from cleanset.measure.sets import EvaluationSet, Item, csv_rows
 from cleanset.parsing import csv_text
 from cleanset.validation import join_names, shown
+from cleanset.vocabulary import class_indices
 
 TOP = 5
 CLASS_COLUMNS = tuple(f"class_{rank}" for rank in range(1, TOP + 1))

@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 from PIL import Image
 
 from cleanset.dataset.archives import VerifiedImages
-from cleanset.dataset.ilsvrc import CLASSES, class_indices, wnids
+from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError, reason
@@ -22,7 +22,7 @@ from cleanset.sets.description import notices_of
 from cleanset.sets.folder import read_entries, read_image, read_regular_file, read_release
 from cleanset.sets.manifest import MANIFEST, Entry, file_name
 from cleanset.validation import shown
-from cleanset.vocabulary import TIERS
+from cleanset.vocabulary import TIERS, class_indices, class_keys
 
 ENDINGS = (".jpeg", ".jpg", ".png")
 FORMATS = ("JPEG", "PNG")
@@ -188,7 +188,7 @@ def open_list(path: Path, edition: Edition, role: str | None) -> EvaluationSet:
         image_id, class_index, tier = row["image_id"], _class_index(row, where), row.get("tier") or None
         if image_id not in digests:
             raise CleansetError(f"{where}: {shown(image_id)}; expected an image of {edition.index}")
-        file = file_name(wnids()[class_index], image_id, None)
+        file = file_name(class_keys()[class_index], image_id, None)
         if file in id_of:
             raise CleansetError(f"{where}: {image_id} a second time in this class; expected it once")
         if tier not in (None, *TIERS):

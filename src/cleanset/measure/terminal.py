@@ -7,9 +7,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cleanset.dataset.ilsvrc import class_names, wnids
 from cleanset.measure.measures import MeasuredModel, by_accuracy, card, notes_of, pairs
 from cleanset.measure.sets import EvaluationSet
+from cleanset.vocabulary import class_names
 
 MAX_COLUMNS = 6
 """Models that get a column each in the tables of classes and confusions; of more, the mean or the sum."""
@@ -152,7 +152,8 @@ def _classes(order: Sequence[MeasuredModel], classes: Sequence[int]) -> Table:
         if len(shares) > MAX_COLUMNS:
             shares = [sum(shares) / len(shares)]
         images = f"{order[0].measures.classes[each].images:,}"
-        rows.append((wnids()[each], Text(class_names()[each].name), images, *(percent(share, 0) for share in shares)))
+        name = class_names()[each]
+        rows.append((name.key, Text(name.name), images, *(percent(share, 0) for share in shares)))
     columns = [("wnid", SHORT), ("hardest classes", WORDS), ("images", NUMBER), *_of_models(order, "mean")]
     return plain_table(columns, rows)
 

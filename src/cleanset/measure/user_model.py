@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
 
-from cleanset.dataset.ilsvrc import CLASSES, class_indices
+from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.errors import CleansetError, reason
 from cleanset.files import sha256
 from cleanset.images import codec
@@ -47,6 +47,7 @@ from cleanset.measure.specs import CommandModel, ModuleModel
 from cleanset.scoring.checkpoints import unusable_kind
 from cleanset.scoring.models import LoadedModel
 from cleanset.validation import shown
+from cleanset.vocabulary import class_indices
 
 BELOW = 1000.0
 """The distance in nats that the logits of other classes are put below the smallest: their probability is 0."""

@@ -9,10 +9,9 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from cleanset.dataset.ilsvrc import wnids
 from cleanset.selection.fill import Filled
 from cleanset.selection.metrics import per_class, short_classes
-from cleanset.vocabulary import TIERS
+from cleanset.vocabulary import TIERS, class_keys
 
 Key = tuple[int, str]
 """Class index and image id: an image in a class."""
@@ -202,7 +201,7 @@ def plots(
     for role in roles:
         rows[f"funnel/{role}.json"] = [{"name": step.name, "images": step.counts[role]} for step in steps]
         rows[f"classes/{role}.json"] = [
-            {"class_index": state.class_index, "wnid": wnids()[state.class_index], "images": state.kept[role]}
+            {"class_index": state.class_index, "wnid": class_keys()[state.class_index], "images": state.kept[role]}
             for state in states
         ]
     for each in histograms:

@@ -8,13 +8,13 @@ from typing import TypeVar
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from cleanset.dataset.ilsvrc import class_names
 from cleanset.images.boxes import Box
 from cleanset.report.fates import Candidate, HardClass
 from cleanset.report.figures import ClassState, Counts, FunnelStep, Histogram, Rejects
 from cleanset.review.agreement import Agreement, VerdictAgreement
 from cleanset.review.store import BOARD, basis_of
 from cleanset.review.verdicts import Review
+from cleanset.vocabulary import class_names
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -138,7 +138,7 @@ def pages(report: ReportData, images: PageImages) -> dict[str, str]:
     of_class = environment.get_template("class.html")
     for state, around in _with_neighbours(report.states):
         text = of_class.render({**common, "up": "../"}, state=state, **around)
-        written[f"classes/{names[state.class_index].wnid}.html"] = text
+        written[f"classes/{names[state.class_index].key}.html"] = text
     return written
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pydantic import ValidationError
 
-from cleanset.dataset.ilsvrc import class_indices, wnids
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_text, write_text
 from cleanset.images.boxes import Box, box_of, parse_box
@@ -30,6 +29,7 @@ from cleanset.statistics.finite import (
     open_bound,
 )
 from cleanset.validation import Role, Section, first_problem, shown
+from cleanset.vocabulary import class_indices, class_keys
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,7 +100,7 @@ def draw_order(images: Collection[SetImage], seed: str) -> tuple[SetImage, ...]:
 
     By the SHA-256 of seed, set and image: as good as random for anybody who does not choose the seed by the outcome.
     """
-    listed = json.dumps([[wnids()[each.class_index], each.image_id, each.crop] for each in sorted_images(images)])
+    listed = json.dumps([[class_keys()[each.class_index], each.image_id, each.crop] for each in sorted_images(images)])
     start = hashlib.sha256(json.dumps([seed, listed]).encode()).hexdigest()
 
     def number(image: SetImage) -> bytes:
@@ -333,7 +333,7 @@ def _image(row: Mapping[str, str], where: str) -> SetImage:
 def write_plan(reviews: Path, plan: AuditPlan) -> None:
     """Write the plan, the order of drawing first: without the plan it counts for nothing."""
     verdicts_folder(reviews, plan.model).mkdir(parents=True, exist_ok=True)
-    rows = ([wnids()[each.class_index], each.image_id, *(each.crop or [""] * 4)] for each in plan.images)
+    rows = ([class_keys()[each.class_index], each.image_id, *(each.crop or [""] * 4)] for each in plan.images)
     write_text(order_file(reviews, plan.model), csv_text(COLUMNS, rows))
     about = f"model: {plan.model}\nkind: {plan.kind}\ndrawn: {plan.drawn}\nseed: {json.dumps(plan.seed)}\n"
     write_text(plan_file(reviews, plan.model), about)
@@ -352,7 +352,7 @@ def read_audit_votes(reviews: Path, role: str) -> Votes:
 
 def draws_of_auditor(reviews: Path, plan: AuditPlan, auditor: str) -> list[SetImage]:
     """The draws that one auditor looks at. Raises CleansetError for an invalid name, the board, and without a draw."""
-    review_file(reviews, auditor, wnids()[0])
+    review_file(reviews, auditor, class_keys()[0])
     if auditor == BOARD:
         raise CleansetError(f"audit of {plan.model}: {BOARD} decides on reviews; expected the name of an auditor")
     draws = draws_for(auditor, plan, reviewers_of(read_reviews(reviews)))

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from cleanset.dataset.ilsvrc import class_indices, wnids
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_text
 from cleanset.parsing import parse_csv
 from cleanset.review.verdicts import Review, Vote
 from cleanset.statistics.finite import exact_interval, likelihood_ratio
 from cleanset.validation import shown
-from cleanset.vocabulary import REASONS
+from cleanset.vocabulary import REASONS, class_indices, class_keys
 
 GOLD_KEY = "gold.csv"
 """The file in `reviews/` that lists the gold items with their verdicts."""
@@ -110,7 +109,7 @@ def parse_gold_key(text: str, where: str) -> dict[Key, GoldItem]:
 def gold_key_text(items: Iterable[GoldItem]) -> str:
     """The text of a gold.csv, sorted by class and image id."""
     rows = [
-        ",".join((wnids()[item.class_index], item.image_id, item.sha256, item.reason or "", item.source))
+        ",".join((class_keys()[item.class_index], item.image_id, item.sha256, item.reason or "", item.source))
         for item in sorted(items, key=lambda item: item.key)
     ]
     return "\n".join([",".join(COLUMNS), *rows, ""])

@@ -14,7 +14,6 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Group
 from rich.table import Table
 
-from cleanset.dataset.ilsvrc import class_names, wnids
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
@@ -53,6 +52,7 @@ from cleanset.review.verdicts import Review
 from cleanset.selection.fill import UNREVIEWED, Decision
 from cleanset.statistics.finite import Draws, fixed_bound, open_bound
 from cleanset.tables import INDEX, REJECTED, SELECTION, read_table
+from cleanset.vocabulary import class_keys, class_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def agreement_as_json(report: AgreementReport) -> str:
         "pairs": [{"a": a, "b": b, **asdict(found)} for (a, b), found in report.pairs.items()],
         "differences": [
             {
-                "wnid": wnids()[found.class_index],
+                "wnid": class_keys()[found.class_index],
                 "image_id": found.image_id,
                 "votes": {name: _review_json(review) for name, review in found.reviews.items()},
                 "board": _review_json(found.board) if found.board else None,
@@ -172,7 +172,7 @@ def _differences(report: AgreementReport) -> Table:
     table.add_column("verdicts")
     table.add_column("decision")
     for found, decision in report.differences:
-        wnid = wnids()[found.class_index]
+        wnid = class_keys()[found.class_index]
         verdicts = "\n".join(f"{name}: {_described(review)}" for name, review in found.reviews.items())
         outcome = f"board: {_described(found.board)}" if found.board else _decided(decision, found)
         table.add_row(f"{wnid}\n{class_names()[found.class_index].name}", found.image_id, verdicts, outcome)

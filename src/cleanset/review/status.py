@@ -7,7 +7,6 @@ from typing import get_args
 
 from rich.console import Group
 
-from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.files import is_there
@@ -26,6 +25,7 @@ from cleanset.review.store import Votes, checked_reviews
 from cleanset.selection.crop_check import predictions_of_crops
 from cleanset.selection.fill import UNREVIEWED
 from cleanset.tables import CANDIDATES, CROP_SCORES, INDEX, read_table
+from cleanset.vocabulary import class_keys
 
 STATES: tuple[State, ...] = get_args(State)
 ALL = "all models"
@@ -119,7 +119,7 @@ def as_json(status: ReviewStatus) -> str:
     """The classes of each state as wnids, and the numbers of images, for each model and for all together."""
     each = {
         role: {
-            **{state: [wnids()[index] for index in progress.classes[state]] for state in STATES},
+            **{state: [class_keys()[index] for index in progress.classes[state]] for state in STATES},
             "at_least": progress.at_least,
             "at_most": progress.at_most,
             "boxes": progress.boxes,
@@ -162,7 +162,7 @@ def _notes(status: ReviewStatus) -> Iterator[str]:
     if together.classes["short"]:
         candidates = "no candidate is left" if status.unreviewed_are_clean else "all candidates are reviewed"
         yield f"Short: {candidates}, but fewer than {status.images_per_class} can be used."
-    waiting = [wnids()[index] for index in together.classes["conflict"]]
+    waiting = [class_keys()[index] for index in together.classes["conflict"]]
     if waiting:
         more = f" and {len(waiting) - MAX_CLASSES_NAMED} more" if len(waiting) > MAX_CLASSES_NAMED else ""
         yield f"Conflict, for the board: {', '.join(waiting[:MAX_CLASSES_NAMED])}{more}."

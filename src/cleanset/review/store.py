@@ -14,14 +14,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cleanset.dataset.ilsvrc import class_indices
 from cleanset.errors import CleansetError, cut
 from cleanset.files import is_there, read_text, write_text
 from cleanset.images.boxes import Crop, check_crop
 from cleanset.review.gold import GOLD_KEY, read_gold_key, without_golds
 from cleanset.review.verdicts import OFFICIAL, Review, Vote, parse_reviews
 from cleanset.selection.fill import Filled
-from cleanset.vocabulary import VERDICTS
+from cleanset.vocabulary import VERDICTS, class_indices
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, label_names, wnids
+from cleanset.dataset.ilsvrc import VALIDATION_IMAGES
 from cleanset.review.agreement import overall
 from cleanset.review.audit import AuditResult, sentences
 from cleanset.review.store import verdicts_by_image, verdicts_by_reviewer
@@ -24,7 +24,7 @@ from cleanset.sets.description import (
     name_of,
 )
 from cleanset.sets.manifest import COLUMNS, MANIFEST
-from cleanset.vocabulary import EXCLUSION_REASONS, TIERS, VERDICTS
+from cleanset.vocabulary import EXCLUSION_REASONS, TIERS, VERDICTS, class_keys, label_names
 
 
 def card(
@@ -285,7 +285,7 @@ def _short(short: pd.DataFrame) -> str:
 
 
 def _name(class_index: int) -> str:
-    return f"{wnids()[class_index]} {label_names()[class_index]}"
+    return f"{class_keys()[class_index]} {label_names()[class_index]}"
 
 
 def _scores(scored: ScoreRecord | ListRecord | None) -> str:

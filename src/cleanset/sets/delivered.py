@@ -8,14 +8,13 @@ from typing import Any
 import pandas as pd
 from PIL.Image import Image
 
-from cleanset.dataset.ilsvrc import label_names, wnids
 from cleanset.files import sha256
 from cleanset.images.boxes import Box, box_of
 from cleanset.images.codec import cropped, encoder, pixels_sha256, png
 from cleanset.selection.candidates import top5_predictions
 from cleanset.selection.crop_check import check_scored, crops_of, predictions_of_crops
 from cleanset.sets.manifest import Entry, file_name
-from cleanset.vocabulary import BOX_UNKNOWN
+from cleanset.vocabulary import BOX_UNKNOWN, class_keys, label_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ def make_class_folders(folder: Path, class_indices: Iterable[int]) -> None:
     """Make a new folder, and in it one for each of these classes."""
     folder.mkdir()
     for class_index in set(class_indices):
-        (folder / wnids()[class_index]).mkdir()
+        (folder / class_keys()[class_index]).mkdir()
 
 
 def write_image(folder: Path, role: str, row: Mapping[Hashable, Any], source: bytes) -> Entry:
@@ -88,7 +87,7 @@ def write_image(folder: Path, role: str, row: Mapping[Hashable, Any], source: by
     """
     crop = box_of(row["crop"])
     made = image_file(source, crop)
-    wnid = wnids()[row["class_index"]]
+    wnid = class_keys()[row["class_index"]]
     file = file_name(wnid, row["image_id"], crop)
     (folder / file).write_bytes(made.data)
     return Entry(

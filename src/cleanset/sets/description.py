@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, VALIDATION_IMAGES, label_names, wnids
+from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, VALIDATION_IMAGES
 from cleanset.edition.readings import COUNTS_AS_CLEAN
 from cleanset.errors import CleansetError
 from cleanset.files import md5, sha256
 from cleanset.parsing import csv_text
 from cleanset.sets.manifest import twins
-from cleanset.vocabulary import TIERS
+from cleanset.vocabulary import TIERS, class_keys, label_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -267,7 +267,7 @@ def rejected_csv(rejected: "pd.DataFrame") -> str:
     return csv_text(
         REJECTED_COLUMNS,
         (
-            (wnids()[index], index, label_names()[index], image_id, tier, rank, reason)
+            (class_keys()[index], index, label_names()[index], image_id, tier, rank, reason)
             for index, tier, rank, image_id, reason in in_order
         ),
     )

@@ -9,10 +9,10 @@ from typing import Any
 
 from PIL import Image
 
-from cleanset.dataset.ilsvrc import class_indices, label_names, wnids
 from cleanset.errors import CleansetError, reason
 from cleanset.sets.folder import read_image
 from cleanset.sets.manifest import Entry
+from cleanset.vocabulary import class_indices, class_keys, label_names
 
 
 class ImageSet:
@@ -40,7 +40,7 @@ class ImageSet:
         self.notices = tuple(notices)
         self.entries = list(entries)
         self.transform = transform
-        self.classes = list(wnids())
+        self.classes = list(class_keys())
         self.class_names = list(label_names())
         self.class_to_idx = dict(class_indices())
         self.targets = [entry.class_index for entry in self.entries]

@@ -14,11 +14,11 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from cleanset.dataset.ilsvrc import CLASSES, VALIDATION_IMAGES, class_indices, label_names
+from cleanset.dataset.ilsvrc import CLASSES, VALIDATION_IMAGES
 from cleanset.errors import CleansetError, cut, one_line
 from cleanset.images.boxes import Box, has_area
 from cleanset.parsing import csv_text
-from cleanset.vocabulary import SourceCheck, Tier
+from cleanset.vocabulary import SourceCheck, Tier, class_indices, label_names
 
 MANIFEST = "manifest.csv"
 COLUMNS = (

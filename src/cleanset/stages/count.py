@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.models import unknown_confidences
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
@@ -27,6 +26,7 @@ from cleanset.selection.metrics import (
     totals,
 )
 from cleanset.tables import CROP_SCORES, INDEX, MARGINS, REJECTED, SCORES, SELECTION, read_table
+from cleanset.vocabulary import class_keys
 
 
 def run(edition: Edition) -> None:
@@ -43,7 +43,7 @@ def run(edition: Edition) -> None:
         selection = read_table(edition.selection(role), SELECTION)
         rejected = read_table(edition.rejected(role), REJECTED)
         for class_index, count in per_class(selection, classes).items():
-            lines.setdefault(f"classes/{wnids()[class_index]}", {})[role] = count
+            lines.setdefault(f"classes/{class_keys()[class_index]}", {})[role] = count
         check_indexed(selection, index, edition.selection(role))
         scores = read_table(edition.scores(role), SCORES)
         check_same_images(index, scores, str(edition.scores(role)))
@@ -101,6 +101,6 @@ def keys(table: pd.DataFrame) -> set[tuple[int, str]]:
 
 def write_short_classes(path: Path, short: pd.DataFrame) -> None:
     """Write the classes that could not be filled, with the reasons."""
-    short = short.assign(wnid=[wnids()[index] for index in short["class_index"]])
+    short = short.assign(wnid=[class_keys()[index] for index in short["class_index"]])
     columns = ["model", "wnid", "kept", "candidates", "rejected"]
     write_text(path, csv_text(columns, short[columns].itertuples(index=False, name=None)))

@@ -10,7 +10,6 @@ import pandas as pd
 from pydantic import ValidationError
 
 from cleanset.dataset.archives import read_md5_list
-from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.edition.pipeline import check_versions
@@ -43,7 +42,7 @@ from cleanset.sets.folder import CARD, REJECTED_CSV, write_descriptions
 from cleanset.sets.manifest import Entry, duplicates
 from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, VOTES, read_table, text_of_table
 from cleanset.validation import first_problem
-from cleanset.vocabulary import SourceCheck
+from cleanset.vocabulary import SourceCheck, class_keys
 
 
 def run(edition: Edition, role: str) -> None:
@@ -166,7 +165,7 @@ def check_full(selection: pd.DataFrame, classes: list[int], images_per_class: in
     short = [index for index in classes if counts.get(index, 0) < images_per_class]
     if short:
         raise CleansetError(
-            f"{role}: short classes: {len(short)}, the first is {wnids()[short[0]]} with "
+            f"{role}: short classes: {len(short)}, the first is {class_keys()[short[0]]} with "
             f"{counts.get(short[0], 0)} of {images_per_class} images: review more, "
             "or set export.strict: false (then data/short_classes.csv lists them all)"
         )

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import pandas as pd
 
 from cleanset.dataset.archives import Location, check_archive, locate, read_md5_list, to_table
-from cleanset.dataset.ilsvrc import class_indices, image_id, image_number, timm_info, wnids
+from cleanset.dataset.ilsvrc import image_id, image_number, timm_info
 from cleanset.dataset.labels import kaggle_labels_beside, read_original_labels, read_reassessed
 from cleanset.edition.models import check_lists
 from cleanset.edition.params import Dataset, read_params
@@ -18,6 +18,7 @@ from cleanset.files import sha256
 from cleanset.images.codec import inspect
 from cleanset.progress import available_cores, keep_freed_memory, tracked
 from cleanset.tables import INDEX, LOCATIONS, write_table
+from cleanset.vocabulary import class_indices, class_keys
 
 
 def run(edition: Edition) -> None:
@@ -92,8 +93,8 @@ def original_labels(
             )
         if name in by_name and by_name[name] != listed.class_of[name]:
             raise CleansetError(
-                f"{locations[name].path}: {name} lies under {wnids()[by_name[name]]}, but {listed.where} "
-                f"has {wnids()[listed.class_of[name]]}; move it"
+                f"{locations[name].path}: {name} lies under {class_keys()[by_name[name]]}, but {listed.where} "
+                f"has {class_keys()[listed.class_of[name]]}; move it"
             )
     return {name: listed.class_of[name] for name in locations}, listed.count
 

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from cleanset.dataset.ilsvrc import image_id, label_names, wnids
+from cleanset.dataset.ilsvrc import image_id
 from cleanset.errors import CleansetError
 from cleanset.measure.compare import releases
 from cleanset.sets.description import Release
 from cleanset.sets.folder import write_descriptions
 from cleanset.sets.manifest import Entry, file_name
+from cleanset.vocabulary import class_keys, label_names
 from tests.measure.compare.command import cleanset, says
 from tests.sets.entries import CROPPED, WHOLE, checked
 
@@ -19,7 +20,7 @@ HEADER = "wnid,class_index,class_name,image_id,tier,rank,reason\n"
 
 
 def whole(number: int, rank: int, class_index: int = 0, **values: object) -> Entry:
-    wnid = wnids()[class_index]
+    wnid = class_keys()[class_index]
     return checked(
         WHOLE, wnid=wnid, class_index=class_index, class_name=label_names()[class_index], real_classes=(class_index,),
         rank=rank, image_id=image_id(number), file=file_name(wnid, image_id(number), None),
@@ -35,7 +36,8 @@ def release(folder: Path, version: str, entries: list[Entry], rejected: str | No
 
 
 def out_of(number: int, reason: str, class_index: int = 0) -> str:
-    return f"{wnids()[class_index]},{class_index},{label_names()[class_index]},{image_id(number)},reserve,4,{reason}\n"
+    key, name = class_keys()[class_index], label_names()[class_index]
+    return f"{key},{class_index},{name},{image_id(number)},reserve,4,{reason}\n"
 
 
 CROP = checked(CROPPED, rank=3, crop=(0, 1, 480, 331), file_sha256="8" * 64, pixels_sha256="9" * 64)

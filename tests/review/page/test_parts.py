@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 import yaml
 
-from cleanset.dataset.ilsvrc import class_indices, class_names, search_classes
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box
@@ -30,7 +29,7 @@ from cleanset.review.save import save
 from cleanset.review.verdicts import Review
 from cleanset.sets.description import determining_params
 from cleanset.tables import CROP_SCORES, write_table
-from cleanset.vocabulary import Reason
+from cleanset.vocabulary import Reason, class_indices, class_names, search_classes
 
 from .reviewing import REASONS as MEANT
 from .reviewing import reviews
@@ -77,7 +76,7 @@ def test_no_torch_at_the_start() -> None:
 def test_finding_classes() -> None:
     names = class_names()
     assert [name.name for name in search_classes(names, "TABBY")] == ["tabby"]
-    assert [name.wnid for name in search_classes(names, " n02123045 ")] == ["n02123045"]
+    assert [name.key for name in search_classes(names, " n02123045 ")] == ["n02123045"]
     assert search_classes(names, "cat tiger")[0].name == "tiger cat"
     assert [name.name for name in search_classes(names, "cat", most=4)] == [
         "tabby",
@@ -551,7 +550,7 @@ def test_images_that_people_took_for_modified_are_looked_at_again(
     """As conflicts: in that filter, and shown with what people said, also where nothing else is asked."""
     class_index = next(iter(library.classes))
     image_id = list(library.candidates(class_index))[-1]
-    wnid = library.names[class_index].wnid
+    wnid = library.names[class_index].key
     path = tmp_path / "look_again.csv"
     header = "image_type,image_id,wnid,ratings,negative,share,low,high,mean"
     path.write_text(f"{header}\nreal,{wnid}/{image_id}.JPEG,{wnid},13,8,0.6154,0.3552,0.8229,-0.4615\n")

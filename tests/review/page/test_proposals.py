@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.paths import Edition
 from cleanset.review.hints.background import NO_TEXT
 from cleanset.review.hints.text import TextLine, can_read_text
@@ -15,6 +14,7 @@ from cleanset.review.page.tab import BOX_SEEN, Tab
 from cleanset.review.page.view import render
 from cleanset.review.save import save
 from cleanset.review.verdicts import Review
+from cleanset.vocabulary import class_keys
 from tests.browser_tab import PATIENCE
 
 from .conftest import Open, Serve
@@ -104,7 +104,7 @@ def test_a_proposal_is_not_taken_unseen(edition: Path, library: Library) -> None
 
 def test_an_earlier_box_and_reason_come_first(edition: Path, library: Library) -> None:
     focus = first_image(library)
-    wnid = wnids()[next(iter(library.classes))]
+    wnid = class_keys()[next(iter(library.classes))]
     earlier = Review(
         verdict="crop", reason="filter", crop=(1, 2, 90, 80), object_fully_visible=True,
         sha256=library.images[focus].sha256,
@@ -125,7 +125,7 @@ def test_a_crop_without_a_box_keeps_its_reason(edition: Path, library: Library, 
     focus = first_image(library)
     fields = {"verdict": "crop", "reason": known, "crop": "unknown", "object_fully_visible": True}
     unknown = Review.model_validate(fields | {"sha256": library.images[focus].sha256})
-    save(edition / "reviews", "scooter", wnids()[next(iter(library.classes))], focus, unknown)
+    save(edition / "reviews", "scooter", class_keys()[next(iter(library.classes))], focus, unknown)
     line = stamp(library, focus)
     tab = tab_at(edition, library, focus, TextLine("a fine day", line.score, line.box, 0.0))
     tab.press("Escape", [])

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import yaml
 
-from cleanset.dataset.ilsvrc import class_indices
 from cleanset.review.store import check_reviews, read_reviews
 from cleanset.tables import INDEX, read_table
+from cleanset.vocabulary import class_indices
 
 from .conftest import Open, Serve
 from .reviewing import REASONS, TabAlone, reviews

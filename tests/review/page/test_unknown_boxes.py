@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.paths import Edition
 from cleanset.review.page.library import Library, open_library
 from cleanset.review.page.server import open_session
@@ -12,6 +11,7 @@ from cleanset.review.page.tab import Tab
 from cleanset.review.page.view import render
 from cleanset.review.save import save
 from cleanset.review.verdicts import Review
+from cleanset.vocabulary import class_keys
 
 from .conftest import Open, Serve
 from .reviewing import REASONS, reviews
@@ -54,7 +54,7 @@ def draw(tab: Tab, reason: str = "watermark") -> None:
 def test_the_page_opens_the_crop_of_an_image_whose_box_is_asked_for(edition: Path, library: Library) -> None:
     """Even though another image of the class ranks higher."""
     class_index = next(iter(library.classes))
-    wnid, (_, second, *_) = wnids()[class_index], first_images(library, class_index)
+    wnid, (_, second, *_) = class_keys()[class_index], first_images(library, class_index)
     save(edition / "reviews", "scooter", wnid, second, unknown(library, second))
     tab = tab_of(edition, library, "ada", class_index)
     assert (tab.mode, tab.cursor.focus) == ("crop", second)
@@ -75,7 +75,7 @@ def test_the_page_opens_the_crop_of_an_image_whose_box_is_asked_for(edition: Pat
 def test_the_reviewer_without_a_box_is_asked_for_it(edition: Path, library: Library) -> None:
     """The reason stands already; what is saved is bound to the bytes that were seen, and explicit."""
     class_index = next(iter(library.classes))
-    wnid, (first, *_) = wnids()[class_index], first_images(library, class_index)
+    wnid, (first, *_) = class_keys()[class_index], first_images(library, class_index)
     save(edition / "reviews", "scooter", wnid, first, unknown(library, first, "implied"))
     tab = tab_of(edition, library, "scooter", class_index)
     assert tab.mode == "crop"
@@ -95,14 +95,14 @@ def test_a_box_that_may_not_be_needed_waits(edition: Path, library: Library) -> 
     (edition / "params.yaml").write_text(params.replace("crops: in_rank", "crops: last"))
     class_index = next(iter(library.classes))
     first = first_images(library, class_index)[0]
-    save(edition / "reviews", "scooter", wnids()[class_index], first, unknown(library, first))
+    save(edition / "reviews", "scooter", class_keys()[class_index], first, unknown(library, first))
     for reviewer in ("ada", "scooter"):
         assert tab_of(edition, open_library(Edition(edition)), reviewer, class_index).mode == "class"
 
 
 def test_one_box_after_another(edition: Path, library: Library) -> None:
     class_index = next(iter(library.classes))
-    wnid, (first, second, *_) = wnids()[class_index], first_images(library, class_index)
+    wnid, (first, second, *_) = class_keys()[class_index], first_images(library, class_index)
     for image_id in (first, second):
         save(edition / "reviews", "scooter", wnid, image_id, unknown(library, image_id))
     tab = tab_of(edition, library, "ada", class_index)
@@ -118,7 +118,7 @@ def test_boxes_come_first(edition: Path, library: Library) -> None:
     first, second, _, fourth = list(library.classes)[:4]
     for class_index in (second, fourth):
         image_id = first_images(library, class_index)[0]
-        save(edition / "reviews", "scooter", wnids()[class_index], image_id, unknown(library, image_id))
+        save(edition / "reviews", "scooter", class_keys()[class_index], image_id, unknown(library, image_id))
     tab = Tab(open_session(Edition(edition), library, "ada"))
     tab.start()
     assert (tab.order.filter, tab.cursor.class_index, tab.mode) == ("boxes", second, "crop")
@@ -137,7 +137,7 @@ def test_boxes_come_first(edition: Path, library: Library) -> None:
 
 def test_the_basis_is_shown_and_what_does_not_count_is_asked_again(edition: Path, library: Library) -> None:
     class_index = next(iter(library.classes))
-    wnid, (first, *_) = wnids()[class_index], first_images(library, class_index)
+    wnid, (first, *_) = class_keys()[class_index], first_images(library, class_index)
     kept = Review(verdict="clean", basis="default", sha256=library.images[first].sha256)
     save(edition / "reviews", "scooter", wnid, first, kept)
     card = f'data-card="{first}"'
@@ -159,7 +159,7 @@ def test_the_basis_is_shown_and_what_does_not_count_is_asked_again(edition: Path
 def test_in_the_browser(start: Serve, visit: Open, edition: Path, library: Library) -> None:
     """A box, drawn by mouse on the page that opens by itself; then the next image of the class."""
     class_index = next(iter(library.classes))
-    wnid, (_, second, *_) = wnids()[class_index], first_images(library, class_index)
+    wnid, (_, second, *_) = class_keys()[class_index], first_images(library, class_index)
     save(edition / "reviews", "scooter", wnid, second, unknown(library, second))
     at = visit(start(), f"?class={wnid}")
     at.page.set_viewport_size({"width": 1280, "height": 720})

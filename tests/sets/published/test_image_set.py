@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from cleanset.dataset.ilsvrc import wnids
 from cleanset.dataset.labels import read_original_labels, timm_reassessed
 from cleanset.errors import CleansetError
 from cleanset.images.codec import Facts
@@ -24,6 +23,7 @@ from cleanset.sets.published import source_images as digests
 from cleanset.sets.published.image_set import select_images
 from cleanset.sets.published.lists import MODELS, PublishedChoice, ilsvrc_class, ilsvrc_classes, published_verdicts
 from cleanset.sets.published.source_images import SourceImages, archive_md5, check_sides
+from cleanset.vocabulary import class_keys
 from replay import differences, numbers
 from tests.measure.compare.command import cleanset, says
 from tests.sets.conftest import edit
@@ -171,7 +171,7 @@ def unpacked(drawn: Drawn, folder: Path, layout: str) -> Path:
     with tarfile.open(drawn.archive) as tar:
         tar.extractall(folder, filter="data")
     for path in list(folder.iterdir()) if layout != "flat" else ():
-        wnid = wnids()[ilsvrc_class(path.stem)]
+        wnid = class_keys()[ilsvrc_class(path.stem)]
         (folder / wnid).mkdir(exist_ok=True)
         path.rename(folder / (f"{path.stem}_{wnid}.JPEG" if layout == "hugging_face" else f"{wnid}/{path.name}"))
     return folder
@@ -313,8 +313,8 @@ def test_two_images_that_imagenet_has_twice(tmp_path: Path) -> None:
 def test_an_image_in_the_folder_of_another_class(drawn: Drawn, tmp_path: Path) -> None:
     images = unpacked(drawn, tmp_path / "val", "wnids")
     entry = next(each for each in read_entries(drawn.out) if each.class_index == each.ilsvrc_class == 7)
-    (images / entry.wnid / f"{entry.image_id}.JPEG").rename(images / wnids()[9] / f"{entry.image_id}.JPEG")
-    message = f"{entry.image_id} in the folder or with the name of {wnids()[9]}; expected {entry.wnid}, its"
+    (images / entry.wnid / f"{entry.image_id}.JPEG").rename(images / class_keys()[9] / f"{entry.image_id}.JPEG")
+    message = f"{entry.image_id} in the folder or with the name of {class_keys()[9]}; expected {entry.wnid}, its"
     assert message in refused(drawn, images)
 
 

@@ -9,7 +9,6 @@ import timm
 import torch
 from safetensors.torch import save_file
 
-from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.scoring.engine import score_few, settings_for
@@ -18,6 +17,7 @@ from cleanset.studies.attacks.study import AttackStudy
 from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, with_class_logit
 from cleanset.studies.robustness.images import STUDY_IMAGES
 from cleanset.tables import CROP_SCORES, SCORES, write_table
+from cleanset.vocabulary import class_keys
 from tests.ten_images import drawn_image, id_of, jpeg
 
 NETWORK, ROLE = "test_byobnet", "standard"
@@ -69,7 +69,7 @@ def score(study: AttackStudy, images: dict[str, bytes]) -> None:
     write_table(edition.crop_scores(ROLE), pd.DataFrame(columns=CROP_SCORES.names), CROP_SCORES)
     rows = []
     for (image_id, data), label in zip(images.items(), labels, strict=True):
-        file = f"{wnids()[label]}/{image_id}.JPEG"
+        file = f"{class_keys()[label]}/{image_id}.JPEG"
         path = edition.export(ROLE) / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)

@@ -12,7 +12,6 @@ import pytest
 import torch
 from torch import nn
 
-from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.scoring.differentiable import PixelNetwork, Uninteresting
@@ -29,6 +28,7 @@ from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, WrappedModel, read_attack_params
 from cleanset.studies.robustness.images import STUDY_IMAGES
 from cleanset.tables import read_table
+from cleanset.vocabulary import class_keys
 from tests.studies.attacks.networks import CPU, correct_subjects, loaded, on_cpu, random_linear, subject
 from tests.studies.attacks.study import ROLE, made_study
 
@@ -162,7 +162,10 @@ def settings(study: AttackStudy) -> AttackParams:
     """Groups of the classes of three images."""
     first, second, third, fourth = read_table(study.robustness.images, STUDY_IMAGES)["class_index"]
     assert fourth not in {first, second, third}
-    groups = {"left": [wnids()[first], GOLDFISH], "right": sorted({wnids()[second], wnids()[third]} - {wnids()[first]})}
+    groups = {
+        "left": [class_keys()[first], GOLDFISH],
+        "right": sorted({class_keys()[second], class_keys()[third]} - {class_keys()[first]}),
+    }
     return AttackParams.model_validate(
         {
             "search_precision": "float64",
@@ -195,7 +198,8 @@ def test_groups(attacked: AttackStudy, settings: AttackParams) -> None:
     assert grouped["file"].tolist() == [whole["file"][place] for place in (0, 1, 2)]
     whole = whole.set_index("file").loc[grouped["file"]].reset_index()
     assert grouped["class_index"].tolist() == whole["class_index"].tolist()
-    members = [[wnids().index(wnid) for wnid in group] for group in (settings.wrapped["grouped"].groups or {}).values()]
+    groups = settings.wrapped["grouped"].groups or {}
+    members = [[class_keys().index(wnid) for wnid in group] for group in groups.values()]
     for (_, one), (_, all_classes) in zip(grouped.iterrows(), whole.iterrows(), strict=True):
         shares = np.exp(all_classes["logits_after"].astype(np.float64))
         expected = [np.log(sum(shares[index] for index in group)) for group in members]

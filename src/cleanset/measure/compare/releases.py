@@ -8,10 +8,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cleanset.dataset.ilsvrc import class_indices, label_names
 from cleanset.sets.description import reasons_of_rejection, release_of
 from cleanset.sets.folder import CROISSANT, REJECTED_CSV, read_entries, read_regular_file
 from cleanset.sets.manifest import Entry
+from cleanset.vocabulary import class_indices, label_names
 
 
 @dataclass(frozen=True, slots=True)

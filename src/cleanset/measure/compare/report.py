@@ -8,7 +8,6 @@ from typing import Any
 
 import pandas as pd
 
-from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
@@ -22,6 +21,7 @@ from cleanset.selection.candidates import candidates, of_tiers, shared
 from cleanset.selection.crop_check import predictions_of_crops
 from cleanset.selection.fill import Decision, fill, with_decisions
 from cleanset.tables import CROP_SCORES, INDEX, SCORES, read_table
+from cleanset.vocabulary import class_keys
 
 ImagesOfClass = tuple[str, ...]
 """Image ids in the order of a class."""
@@ -59,7 +59,7 @@ def _of_scores(a: Path, b: Path, edition: Edition | None, role: str | None, most
     found = compare_scores(*tables)
     different, unknown = compare_records(a, b)
     rows = [
-        {**row, **{side: wnids()[row[side]] for side in ("top1_a", "top1_b")}}
+        {**row, **{side: class_keys()[row[side]] for side in ("top1_a", "top1_b")}}
         for row in found.different.head(most).to_dict("records")
     ]
     content: dict[str, Any] = {
@@ -89,7 +89,7 @@ def _of_scores(a: Path, b: Path, edition: Edition | None, role: str | None, most
         lines += [line for name, classes in changed.items() for line in class_lines(name, classes)]
         content["classes"] = {
             name: [
-                {"wnid": wnids()[index], "a": list(before), "b": list(after)}
+                {"wnid": class_keys()[index], "a": list(before), "b": list(after)}
                 for index, (before, after) in classes.items()
             ]
             for name, classes in changed.items()
@@ -207,7 +207,7 @@ def class_lines(role: str, classes: ClassChanges) -> Iterator[str]:
     for index, (before, after) in classes.items():
         lost = [f"- {image_id}" for image_id in before if image_id not in after]
         won = [f"+ {image_id}" for image_id in after if image_id not in before]
-        label = wnids()[index]
+        label = class_keys()[index]
         for line in (lost + won) or ["the same images in another order"]:
             yield f"  {label:<9}  {line}"
             label = ""

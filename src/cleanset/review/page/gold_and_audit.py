@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, sha256
@@ -35,6 +34,7 @@ from cleanset.review.page.library import IndexedImage, Library
 from cleanset.review.page.session import Session
 from cleanset.review.queue import ByRole, Candidate
 from cleanset.review.store import BOARD
+from cleanset.vocabulary import class_keys
 from cleanset.web.images import Photos
 
 
@@ -63,8 +63,8 @@ def _delivered(library: Library, image: SetImage) -> IndexedImage:
     source = library.images.get(image.image_id)
     if source is None:
         raise CleansetError(
-            f"audit: {image.image_id} of class {wnids()[image.class_index]}: not among the candidates of this edition "
-            "any more; expected the edition in which the audit was drawn"
+            f"audit: {image.image_id} of class {class_keys()[image.class_index]}: not among the candidates of this "
+            "edition any more; expected the edition in which the audit was drawn"
         )
     if image.crop is None:
         return source

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from cleanset.dataset.ilsvrc import ClassName, class_names
 from cleanset.edition.models import unknown_confidences
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, verified_images
@@ -22,6 +21,7 @@ from cleanset.review.store import BOARD
 from cleanset.scoring.record import ScoreRecord, read_record
 from cleanset.tables import CANDIDATES, INDEX, read_table
 from cleanset.validation import shown
+from cleanset.vocabulary import ClassName, class_names
 from cleanset.web.images import Photos
 
 

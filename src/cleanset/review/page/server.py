@@ -15,7 +15,6 @@ from PIL.Image import Image
 from pydantic import BeforeValidator
 from starlette.responses import PlainTextResponse, Response
 
-from cleanset.dataset.ilsvrc import ClassName, class_indices, search_classes, wnids
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError, cut
 from cleanset.images.boxes import Box, check_box, parse_box
@@ -31,6 +30,7 @@ from cleanset.review.page.tab import Tab
 from cleanset.review.page.view import render
 from cleanset.review.store import MAX_NOTE, review_file, reviewer_folders
 from cleanset.validation import MAX_VALUE, shown
+from cleanset.vocabulary import ClassName, class_indices, class_keys, search_classes
 from cleanset.web.images import CARD_PIXELS, as_the_model_sees, fault_text
 from cleanset.web.pages import (
     FRESH,
@@ -72,7 +72,7 @@ def run(
     `review.assign` says.
     """
 
-    review_file(edition.reviews, reviewer, wnids()[0])
+    review_file(edition.reviews, reviewer, class_keys()[0])
 
     def make_application() -> FastAPI:
         return application(open_session(edition, open_library(edition), reviewer, look_again, plan, share))
@@ -90,7 +90,7 @@ def open_session(
     share: str | None = None,
 ) -> Session:
     """The session of one reviewer, with every class read. Raises CleansetError for an invalid name or share."""
-    review_file(edition.reviews, reviewer, wnids()[0])
+    review_file(edition.reviews, reviewer, class_keys()[0])
     reviewer_folders(edition.reviews)
     if plan is not None:
         library = audit_library(edition, library, plan, reviewer)
@@ -268,7 +268,7 @@ class Search:
                 with ui.item(on_click=lambda index=name.class_index: self._leave(index)) as item:
                     with ui.item_section():
                         ui.item_label(name.name + (f", {name.others}" if name.others else ""))
-                        ui.item_label(f"{name.wnid} · {name.gloss}").props("caption lines=1")
+                        ui.item_label(f"{name.key} · {name.gloss}").props("caption lines=1")
                     with ui.item_section().props("side"):
                         ui.item_label(self._state(name.class_index)).props("caption")
                 if row == self._row:

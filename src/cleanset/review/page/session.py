@@ -12,7 +12,6 @@ from types import MappingProxyType
 
 import pandas as pd
 
-from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import is_there
@@ -35,6 +34,7 @@ from cleanset.review.verdicts import Review, Vote
 from cleanset.selection.crop_check import Prediction, predictions_of_crops
 from cleanset.selection.fill import UNREVIEWED, Decision
 from cleanset.tables import CROP_SCORES, read_table
+from cleanset.vocabulary import class_keys
 
 _Stamp = tuple[int, int, int]
 """Modification time in nanoseconds, bytes, inode."""
@@ -117,7 +117,7 @@ class StoredVotes:
 
     def changed_at(self, class_index: int) -> int:
         """Modification time in nanoseconds of this reviewer's file of a class, as last read; 0 without one."""
-        return self._cache.changed_at(self._reviewer, wnids()[class_index])
+        return self._cache.changed_at(self._reviewer, class_keys()[class_index])
 
     def save(self, class_index: int, changes: Mapping[str, VerdictChange]) -> None:
         """Write this reviewer's verdicts on images of a class, by image id; they are on disk on return.
@@ -125,7 +125,7 @@ class StoredVotes:
         Raises CleansetError or OSError as `save_all` does.
         """
         shown = {image_id: self._over_gold(class_index, image_id, change) for image_id, change in changes.items()}
-        save_all(self.folder, self._reviewer, wnids()[class_index], shown)
+        save_all(self.folder, self._reviewer, class_keys()[class_index], shown)
 
     def _over_gold(self, class_index: int, image_id: str, change: VerdictChange) -> VerdictChange:
         """The change, in place of the answer to a gold item that the file may have, which the caller does not see."""
@@ -139,7 +139,7 @@ class StoredVotes:
         return votes if self.mixed else without_golds(votes, self._golds)
 
     def _read_all(self, class_index: int) -> Votes:
-        of_class = self._cache.votes_on_class(wnids()[class_index])
+        of_class = self._cache.votes_on_class(class_keys()[class_index])
         return {(class_index, image_id): by_reviewer for image_id, by_reviewer in of_class.items()}
 
     def _check_against_images(self, votes: Votes) -> None:

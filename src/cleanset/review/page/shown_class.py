@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-from cleanset.dataset.ilsvrc import wnids
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box
 from cleanset.review.page.cursor import ClassOrder, Cursor, lacks_box
@@ -19,7 +18,7 @@ from cleanset.review.page.library import IndexedImage
 from cleanset.review.page.session import Session, lacking_in_words
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review, Vote
-from cleanset.vocabulary import VERDICTS
+from cleanset.vocabulary import VERDICTS, class_keys
 
 _ROOM = 1.7
 """Width over height of the room for the images in a usual window."""
@@ -128,7 +127,7 @@ class ShownClass:
     @property
     def wnid(self) -> str:
         """The class on the screen; empty at the end."""
-        return "" if self.ended else wnids()[self.cursor.class_index]
+        return "" if self.ended else class_keys()[self.cursor.class_index]
 
     def open(self, class_index: int, focus: str | None = None) -> None:
         """Show a class."""

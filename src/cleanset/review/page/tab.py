@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection
 
-from cleanset.dataset.ilsvrc import class_indices
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box
 from cleanset.review.hints.text import can_read_text
@@ -13,6 +12,7 @@ from cleanset.review.page.overlays import GuidelinesSection, LookBack, guideline
 from cleanset.review.page.session import Session
 from cleanset.review.page.shown_class import Mode, NotShownError, ShownClass
 from cleanset.review.store import BOARD, own_guidelines, usual_guidelines
+from cleanset.vocabulary import class_indices
 
 BOX_SEEN = "box"
 """Stands among the images seen if the box of a crop was on the screen."""

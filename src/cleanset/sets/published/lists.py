@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from cleanset.dataset.ilsvrc import CLASSES, VALIDATION_IMAGES, class_indices, image_number
+from cleanset.dataset.ilsvrc import CLASSES, VALIDATION_IMAGES, image_number
 from cleanset.edition.models import CORRECT, LIST_COLUMNS, images_beyond
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
@@ -31,6 +31,7 @@ from cleanset.review.store import Votes, read_file, read_reviews
 from cleanset.scoring.logits import TOP, log_odds_of
 from cleanset.sets.description import SCOOTER, InputDigest
 from cleanset.validation import shown
+from cleanset.vocabulary import class_indices
 
 PUBLISHED_SET = "scooter"
 """The name by which `cleanset.load` knows the published set."""

@@ -22,7 +22,7 @@ from pathlib import Path
 import pandas as pd
 
 from cleanset.dataset.archives import SOURCES, Location, locate
-from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, VALIDATION_IMAGES, parse_image_name, wnids
+from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, VALIDATION_IMAGES, parse_image_name
 from cleanset.errors import CleansetError
 from cleanset.files import check_regular, md5, open_file, read_bytes, read_text, sha256, write_text
 from cleanset.images.codec import Facts, inspect
@@ -30,7 +30,7 @@ from cleanset.parsing import csv_text, parse_csv
 from cleanset.progress import available_cores, tracked
 from cleanset.sets.published.lists import DIGESTS, ilsvrc_class
 from cleanset.validation import shown
-from cleanset.vocabulary import SourceCheck
+from cleanset.vocabulary import SourceCheck, class_keys
 
 _BLOCK_BYTES = 16 * 2**20
 """After each block the thread waits for the interpreter's lock, up to 5 ms; 1 MiB takes only 2 ms to hash."""
@@ -221,7 +221,7 @@ class SourceImages:
                 f"{', '.join(missing[:MAX_NAMED])}{more}; expected ImageNet's validation images: add them"
             )
         for image_id in needed["image_id"]:
-            found, expected = self._locations[image_id].wnid, wnids()[ilsvrc_class(image_id)]
+            found, expected = self._locations[image_id].wnid, class_keys()[ilsvrc_class(image_id)]
             if found not in (None, expected):
                 raise CleansetError(
                     f"{self.images}: {image_id} in the folder or with the name of {found}; expected {expected}, its "

@@ -15,7 +15,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
-from cleanset.dataset.ilsvrc import class_names
 from cleanset.edition.params import Model, Params, read_params
 from cleanset.files import replacing, write_metrics, write_text
 from cleanset.images import codec
@@ -45,6 +44,7 @@ from cleanset.studies.robustness.measuring import write_csv
 from cleanset.studies.robustness.pages import TEMPLATES as SHARED_TEMPLATES
 from cleanset.studies.robustness.params import further_roles
 from cleanset.tables import read_table
+from cleanset.vocabulary import class_names
 
 TEMPLATES = Path(__file__).parent / "templates"
 """Folder of coverage.html, which draws lines."""

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -37,6 +36,7 @@ from cleanset.studies.robustness.scenarios.image_masks import has_scenarios, mas
 from cleanset.studies.robustness.scenarios.scenes import masks_of, regions_of_mask
 from cleanset.tables import read_table, write_table
 from cleanset.validation import shown
+from cleanset.vocabulary import class_keys
 
 _IMAGE_ID = re.compile(r"ILSVRC2012_val_[0-9]{8}")
 
@@ -155,7 +155,7 @@ def wnids_of(study: Study) -> dict[str, str]:
     """The class of each of the study's images, by image id; empty before the stage has run."""
     if not study.images.is_file():
         return {}
-    images, names = read_table(study.images, STUDY_IMAGES), wnids()
+    images, names = read_table(study.images, STUDY_IMAGES), class_keys()
     pairs = zip(images["image_id"], images["class_index"], strict=True)
     return {image_id: names[class_index] for image_id, class_index in pairs}
 
@@ -176,7 +176,7 @@ def generate_missing(
         raise CleansetError(
             f"{study.masks}: no image has a mask that suits a generated background; see docs/robustness.md"
         )
-    names = wnids()
+    names = class_keys()
     prompts = read_prompts(prompts_folder, [names[class_index] for class_index in images["class_index"]])
     options = PaintOptions(params.seed, steps, guidance, device)
     pipeline = load_pipeline(pipeline_folder, device)

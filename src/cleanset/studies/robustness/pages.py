@@ -13,7 +13,6 @@ import pandas as pd
 from jinja2 import UndefinedError
 from PIL import Image
 
-from cleanset.dataset.ilsvrc import class_names
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, write_text
@@ -34,6 +33,7 @@ from cleanset.studies.robustness.images import Sources, Study
 from cleanset.studies.robustness.measure_files import REMEDY, read_measures
 from cleanset.studies.robustness.results import MIN_IMAGES, UNCHANGED
 from cleanset.studies.robustness.scenarios.image_masks import unsuitable_counts
+from cleanset.vocabulary import class_names
 
 TEMPLATES = Path(__file__).parent / "templates"
 SHOWN_PIXELS, QUALITY = 112, 85

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, WrapValidator, field_validator, model_validator
 
-from cleanset.dataset.ilsvrc import class_indices
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.measure.specs import ModuleModel, Spec, ZooModel, parse_specs
 from cleanset.parsing import read_yaml
 from cleanset.validation import Role, Section, shown
+from cleanset.vocabulary import class_indices
 
 
 class TrainedModel(Model):

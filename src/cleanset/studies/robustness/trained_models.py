@@ -16,7 +16,7 @@ from rich.text import Text
 from torch import Tensor, nn
 from torchvision import models as torchvision_models
 
-from cleanset.dataset.ilsvrc import CLASSES, class_indices
+from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import Model, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, reason
@@ -30,6 +30,7 @@ from cleanset.studies.robustness.families import read_study_params
 from cleanset.studies.robustness.images import Study
 from cleanset.studies.robustness.params import TrainedModel, further_spec
 from cleanset.validation import shown
+from cleanset.vocabulary import class_indices
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """ImageNet's mean and standard deviation of each channel, in 0..1: torchvision's, and that of most of timm's."""

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from cleanset.dataset.ilsvrc import class_indices
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -31,6 +30,7 @@ from cleanset.studies.training.segmentation.label_maps import (
 from cleanset.studies.training.study import TrainingStudy
 from cleanset.tables import INDEX, read_table, write_table
 from cleanset.validation import check_known
+from cleanset.vocabulary import class_indices
 
 CHUNK = 32
 Facts = tuple[str, str, str, str | None, str | None, str | None]

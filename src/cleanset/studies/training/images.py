@@ -13,7 +13,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
-from cleanset.dataset.ilsvrc import class_indices, wnids
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.codec import decode
@@ -26,6 +25,7 @@ from cleanset.studies.training.params import ORIGINAL, Data, Run, TrainingParams
 from cleanset.studies.training.study import TrainingStudy
 from cleanset.tables import CLASS, FILE, NAME, SHA256, Table, nullable, read_table
 from cleanset.validation import check_known
+from cleanset.vocabulary import class_indices, class_keys
 
 # OpenCV and SciPy are loaded for scenarios only
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def in_scenario(images: pd.DataFrame, scenario: str) -> pd.DataFrame:
 def _scenes(study: TrainingStudy, data: Data, images: pd.DataFrame, scenario: str) -> "SceneImage":
     from cleanset.studies.robustness.scenarios.scenes import SceneImage, SceneMask, StoredFile
 
-    folder, names, masks = study.folder / data.images, wnids(), {}
+    folder, names, masks = study.folder / data.images, class_keys(), {}
     columns = (images[name] for name in ("file", "class_index", "mask", "mask_sha256"))
     for file, class_index, mask, digest in zip(*columns, strict=True):
         stored = StoredFile(study.folder / data.masks / mask, digest)
@@ -207,8 +207,8 @@ def fold_numbers(classes: Sequence[int], folds: int, seed: int) -> NDArray[np.in
     for class_index, rows in _shuffled(classes, seed, "folds"):
         if len(rows) < folds:
             raise CleansetError(
-                f"{wnids()[class_index]}: {len(rows)} training images; expected at least {folds}, one for each fold: "
-                "add images, or set fewer folds"
+                f"{class_keys()[class_index]}: {len(rows)} training images; expected at least {folds}, one for each "
+                "fold: add images, or set fewer folds"
             )
         # dealt on from where the class before ended, so that no fold gets more of all classes
         found[rows] = (first + np.arange(len(rows))) % folds + 1
@@ -224,7 +224,7 @@ def split_names(classes: Sequence[int], seed: int) -> list[str]:
     found = np.full(len(classes), TRAIN, dtype=object)
     for class_index, rows in _shuffled(classes, seed, "split"):
         if len(rows) < 2:
-            raise CleansetError(f"{wnids()[class_index]}: one training image; expected at least two: add images")
+            raise CleansetError(f"{class_keys()[class_index]}: one training image; expected at least two: add images")
         found[rows[: max(1, round(TEST_SHARE * len(rows)))]] = TEST
     return [str(name) for name in found]
 
@@ -270,7 +270,7 @@ def set_aside(images: pd.DataFrame, seed: int, fold: str) -> tuple[pd.DataFrame,
     for class_index, rows in _shuffled(images["class_index"].tolist(), seed, f"validation of {fold}"):
         if len(rows) < 2:
             raise CleansetError(
-                f"{wnids()[class_index]}: one image to train on in {fold}; expected at least two, one of them to "
+                f"{class_keys()[class_index]}: one image to train on in {fold}; expected at least two, one of them to "
                 "validate on: add images"
             )
         aside[rows[: max(1, round(VALIDATION_SHARE * len(rows)))]] = True
@@ -331,7 +331,7 @@ class FoldData:
             "settings": self.run.model_dump(mode="json"),
             "seed": self.params.seed,
             "threads": self.params.threads,
-            "classes": [wnids()[class_index] for class_index in self.classes],
+            "classes": [class_keys()[class_index] for class_index in self.classes],
             "training_images": len(self.training),
             "validation_images": len(self.validation),
             "data_sha256": sha256(self.study.images.read_bytes()),
@@ -360,7 +360,7 @@ def read_fold(
     classes = sorted(set(training["class_index"].tolist()))
     wanted = {class_indices()[wnid] for wnid in run.classes or []} - set(classes)
     if wanted:
-        missing = ", ".join(wnids()[class_index] for class_index in sorted(wanted))
+        missing = ", ".join(class_keys()[class_index] for class_index in sorted(wanted))
         raise CleansetError(f"runs.{name}.classes: no training images of {missing}; expected classes that have some")
     if len(classes) < 2:
         raise CleansetError(

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from cleanset.dataset.ilsvrc import class_names
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, write_text
 from cleanset.report.pages import page_environment
@@ -25,6 +24,7 @@ from cleanset.studies.training.params import ORIGINAL
 from cleanset.studies.training.segmentation.measures import BACKGROUND_CLASS, SHEET_COLUMNS
 from cleanset.studies.training.study import TrainingStudy
 from cleanset.validation import join_names
+from cleanset.vocabulary import class_names
 
 LEFT, RIGHT, TOP, BOTTOM = 34.0, 296.0, 8.0, 112.0
 """The plot's sides within a chart of 300 x 132."""

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
-from cleanset.dataset.ilsvrc import class_indices
 from cleanset.errors import CleansetError
 from cleanset.parsing import read_yaml
 from cleanset.studies.attacks.base import EachOnce, Fraction, Norm
@@ -21,6 +20,7 @@ from cleanset.studies.robustness.corruptions.params import corruptions_of
 from cleanset.studies.robustness.results import check_names
 from cleanset.studies.robustness.scenarios.params import GENERATED, SCENARIOS, Baselines
 from cleanset.validation import Role, Section, first_problem, shown
+from cleanset.vocabulary import class_indices
 
 ORIGINAL = "original"
 """The scenario of images as they are."""

@@ -11,7 +11,6 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import PathBelow, read_text, sha256
@@ -19,6 +18,7 @@ from cleanset.parsing import parse_json
 from cleanset.studies.robustness.images import Study
 from cleanset.studies.robustness.params import TrainedModel
 from cleanset.validation import first_problem
+from cleanset.vocabulary import class_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def model_entry(study: TrainingStudy, files: RunFiles, weights: Path | None = No
         "weights": Path(os.path.relpath(path.resolve(), study.edition.folder.resolve())).as_posix(),
         "sha256": record["weights_sha256"],
         # all 1,000 in their order are what a network has anyway
-        **({} if classes == list(wnids()) else {"classes": classes}),
+        **({} if classes == list(class_keys()) else {"classes": classes}),
         "size": settings["size"],
         "trained_on": settings["trained_on"],
     }

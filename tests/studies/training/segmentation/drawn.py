@@ -6,10 +6,10 @@ from typing import Literal
 import numpy as np
 from PIL import Image
 
-from cleanset.dataset.ilsvrc import class_indices
 from cleanset.files import sha256
 from cleanset.studies.training.segmentation.examples import ExampleReader, SegmentedFile
 from cleanset.studies.training.segmentation.label_maps import Pixels
+from cleanset.vocabulary import class_indices
 
 WNIDS = ("n01443537", "n02165456")
 CLASSES = tuple(class_indices()[wnid] for wnid in WNIDS)

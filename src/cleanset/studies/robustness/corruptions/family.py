@@ -84,7 +84,7 @@ def _page_context(data: PagesData) -> dict[str, Any]:
 
 def _by_class(errors: pd.DataFrame) -> dict[str, Any]:
     """Robust accuracy by model and class in percent: over all corruptions and severities; the worst classes of all."""
-    from cleanset.dataset.ilsvrc import class_names
+    from cleanset.vocabulary import class_names
 
     counts = errors.groupby(["model", "class_index"], sort=False)[["errors", "images"]].sum()
     accuracies = 100 * (1 - counts["errors"] / counts["images"])

@@ -84,8 +84,8 @@ def _study(params: CommonParams, answers: SeenAnswers, images: StudiedImages) ->
 
 
 def _page_context(data: PagesData) -> dict[str, Any]:
-    from cleanset.dataset.ilsvrc import class_names
     from cleanset.studies.robustness.results import percentages
+    from cleanset.vocabulary import class_names
 
     wanted, cells = data.params.section(Scenarios), data.tables["scenario_accuracies"]
     baselines = data.params.section(ScenarioMeasures).baselines
@@ -139,7 +139,7 @@ def _score_parts(table: pd.DataFrame) -> dict[tuple[str, str, str], str]:
 
 def _baseline_names(base: Baselines, first_role: str, cells: pd.DataFrame) -> list[str]:
     """The levels that the regression compares with, as text."""
-    from cleanset.dataset.ilsvrc import class_names
+    from cleanset.vocabulary import class_names
 
     class_index = base.class_index if base.class_index is not None else int(cells["class_index"].min())
     return [base.model or first_role, base.scenario or UNCHANGED, class_names()[class_index].name]
@@ -147,7 +147,7 @@ def _baseline_names(base: Baselines, first_role: str, cells: pd.DataFrame) -> li
 
 def _terms(estimates: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of the regression's table, with class indices as names."""
-    from cleanset.dataset.ilsvrc import class_names
+    from cleanset.vocabulary import class_names
 
     table = estimates.astype(object).where(estimates.notna(), None)
     rows = [{str(key): value for key, value in row.items()} for row in table.to_dict("records")]

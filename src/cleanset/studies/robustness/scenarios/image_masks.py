@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, Self
 import numpy as np
 import pandas as pd
 
-from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, wnids
+from cleanset.dataset.ilsvrc import VALIDATION_IMAGES
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.boxes import Box, box_of
@@ -34,6 +34,7 @@ from cleanset.studies.robustness.scenarios.masks import (
 )
 from cleanset.studies.robustness.scenarios.params import GENERATED, Scenarios
 from cleanset.validation import check_known
+from cleanset.vocabulary import class_keys
 
 LeftOut = Literal["no_mask", "other_class", "no_object", "no_background", "several_objects", "too_small", "cut_off"]
 """The reason why an image is in no scenario. `other_class`: its mask in ImageNet-S is of other classes than its set's;
@@ -188,7 +189,7 @@ def masks_found(
     as `find_masks` and `mask_table` do.
     """
     sources = [MaskSource(each.folder, each.format, each.origin) for each in wanted.masks]
-    masks, read, names, masked = find_masks(folder, sources), SetImages(files), wnids(), []
+    masks, read, names, masked = find_masks(folder, sources), SetImages(files), class_keys(), []
     columns = (images[name] for name in ("file", "image_id", "class_index", "crop"))
     for file, image_id, class_index, crop in zip(*columns, strict=True):
         # not decoded without a mask

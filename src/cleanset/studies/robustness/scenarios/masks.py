@@ -18,13 +18,13 @@ from PIL import Image
 from scipy import ndimage
 from skimage.draw import polygon2mask
 
-from cleanset.dataset.ilsvrc import wnids
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box, check_box
 from cleanset.images.codec import MAX_AREA, decode
 from cleanset.images.preprocessing import base_image
 from cleanset.parsing import parse_json
 from cleanset.validation import check_known, shown
+from cleanset.vocabulary import class_keys
 
 Mask = NDArray[np.bool_]
 """True where the object is; bool of shape (height, width)."""
@@ -273,7 +273,7 @@ def _is_size(value: Any) -> bool:
 @cache
 def imagenet_s_wnids() -> tuple[str, ...]:
     """The wnids of the 919 classes; class 1 comes first."""
-    return tuple(wnid for wnid in wnids() if wnid not in WITHOUT_MASKS)
+    return tuple(wnid for wnid in class_keys() if wnid not in WITHOUT_MASKS)
 
 
 def segmented_classes(data: bytes, where: str) -> tuple[str, ...]:

@@ -14,7 +14,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
-from cleanset.dataset.ilsvrc import wnids
 from cleanset.errors import CleansetError, reason
 from cleanset.files import sha256
 from cleanset.images.boxes import Box, box_of
@@ -32,6 +31,7 @@ from cleanset.studies.robustness.scenarios.changes import (
 from cleanset.studies.robustness.scenarios.image_masks import has_scenarios, read_base_regions
 from cleanset.studies.robustness.scenarios.masks import Regions
 from cleanset.studies.robustness.scenarios.params import GENERATED, RANDOM, ScenarioDefinition, Scenarios
+from cleanset.vocabulary import class_keys
 
 PHOTOGRAPH_SUFFIXES = (".jpg", ".jpeg", ".png")
 
@@ -201,7 +201,7 @@ def scene_images(sources: Sources, wanted: Scenarios) -> SceneImage:
 
 def masks_of(sources: Sources, images: pd.DataFrame) -> dict[Path, SceneMask]:
     """The mask of each image, by the image's path; `images` are rows of `has_scenarios`."""
-    names, found = wnids(), {}
+    names, found = class_keys(), {}
     columns = (images[name] for name in ("file", "mask", "mask_sha256", "mask_format", "class_index", "crop"))
     for file, mask, digest, mask_format, class_index, crop in zip(*columns, strict=True):
         stored = StoredFile(sources.study.masks / mask, digest)

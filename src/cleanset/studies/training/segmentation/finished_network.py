@@ -19,7 +19,6 @@ from PIL import Image
 from pydantic import ValidationError
 from torch import nn
 
-from cleanset.dataset.ilsvrc import class_indices
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, read_bytes, sha256, write_text
@@ -36,6 +35,7 @@ from cleanset.studies.training.segmentation.task import build_network, image_log
 from cleanset.studies.training.study import TrainingStudy, read_record
 from cleanset.tables import INDEX, read_table
 from cleanset.validation import check_known, first_problem, shown
+from cleanset.vocabulary import class_indices
 
 ORIGIN: Final = "model"
 MADE_WITH: Final = "made_with.json"

@@ -19,7 +19,6 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.scoring.models import weights_at_hand
@@ -62,6 +61,7 @@ from cleanset.studies.training.segmentation.networks import (
 )
 from cleanset.studies.training.study import TrainingStudy
 from cleanset.tables import read_table
+from cleanset.vocabulary import class_keys
 
 TEST_COLUMNS: Final = ("scenario", "class_index", "images", *COUNTS)
 """The columns of test.csv. `images`: those of the class; all of them for the background."""
@@ -357,7 +357,7 @@ def segmented_files(study: TrainingStudy, data: Data, images: pd.DataFrame) -> l
 
     Raises CleansetError for an image without a mask.
     """
-    found, names = [], wnids()
+    found, names = [], class_keys()
     for row in images[images["left_out"] != "other_class"].to_dict("records"):
         if row["mask"] is None:
             raise CleansetError(
