@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from cleanset.errors import CleansetError, reason
 from cleanset.files import read_bytes, replacing
 from cleanset.validation import shown
-from cleanset.vocabulary import EXCLUSION_REASONS, TIERS, VERDICTS
+from cleanset.vocabulary import EXCLUSION_REASONS, TIERS, VERDICTS, classes_in_use
 
 REMEDY = "run dvc checkout to restore it, or dvc repro"
 
@@ -82,7 +82,12 @@ def _rows(values: pa.Array) -> NDArray[Any]:
 def _five_classes(values: pa.Array) -> Valid:
     # sorted, so that equal classes are neighbours
     rows = np.sort(_rows(values), axis=1)
-    valid: Valid = (rows[:, 0] >= 0) & (rows[:, -1] <= MAX_CLASS) & np.all(rows[:, 1:] > rows[:, :-1], axis=1)
+    # of fewer than five classes, -1 stands for those that are missing
+    missing = max(0, rows.shape[1] - len(classes_in_use()))
+    are_distinct = np.all(rows[:, missing + 1 :] > rows[:, missing:-1], axis=1)
+    valid: Valid = (
+        np.all(rows[:, :missing] == -1, axis=1) & (rows[:, missing] >= 0) & (rows[:, -1] <= last_class()) & are_distinct
+    )
     return valid
 
 
@@ -95,7 +100,7 @@ def _box(values: pa.Array) -> Valid:
 def _distinct_classes(values: pa.Array) -> Valid:
     rows, classes = _numpy(pc.list_parent_indices(values)), _numpy(pc.list_flatten(values))
     valid = np.ones(len(values), dtype=np.bool)
-    valid[rows[~((classes >= 0) & (classes <= MAX_CLASS))]] = False
+    valid[rows[~((classes >= 0) & (classes <= last_class()))]] = False
     # the lists differ in length: all classes are compared in one flat array, equal ones of a row side by side
     order = np.lexsort((classes, rows))
     rows, classes = rows[order], classes[order]
@@ -111,11 +116,23 @@ def _any(values: pa.Array) -> Valid:
     return np.ones(len(values), dtype=np.bool)
 
 
-MAX_CLASS = 999
+def last_class() -> int:
+    """The highest class index of the classes in use."""
+    return len(classes_in_use()) - 1
+
+
+def _is_class(values: pa.Array) -> Valid:
+    return _between(0, last_class())(values)
+
+
+def _is_image_id(values: pa.Array) -> Valid:
+    return _matches("ILSVRC2012_val_[0-9]{8}" if classes_in_use().is_imagenet else "[^\\x00-\\x1f]+")(values)
+
+
 MAX_INT32, MAX_INT64 = 2**31 - 1, 2**63 - 1
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
 
-IMAGE_ID = Column(pa.string(), "an image id like ILSVRC2012_val_00000001", _matches("ILSVRC2012_val_[0-9]{8}"))
+IMAGE_ID = Column(pa.string(), "an image id{like_id}", _is_image_id)
 SHA256 = Column(pa.string(), "a SHA-256 of 64 hexadecimal digits", _matches("[0-9a-f]{64}"))
 FILE = Column(pa.string(), "a path", _matches("[^\\x00]+"))
 MODE = Column(pa.string(), "RGB, L or CMYK", _one_of("RGB", "L", "CMYK"))
@@ -127,8 +144,8 @@ FLAG = Column(pa.bool_(), "true or false", _any)
 BYTES = Column(pa.int64(), "a number of bytes", _between(0, MAX_INT64))
 SIDE = Column(pa.int32(), "a number of pixels from 1", _between(1, MAX_INT32))
 RANK = Column(pa.int32(), "a number from 1", _between(1, MAX_INT32))
-CLASS = Column(pa.int16(), f"a class index from 0 to {MAX_CLASS}", _between(0, MAX_CLASS))
-CLASSES = Column(pa.list_(pa.int16()), f"distinct class indices from 0 to {MAX_CLASS}", _distinct_classes)
+CLASS = Column(pa.int16(), "a class index from 0 to {last_class}", _is_class)
+CLASSES = Column(pa.list_(pa.int16()), "distinct class indices from 0 to {last_class}", _distinct_classes)
 PROBABILITY = Column(pa.float32(), "a probability from 0 to 1", _between(0, 1))
 DIFFERENCE = Column(pa.float64(), "a difference of probabilities from 0 to 1", _between(0, 1))
 LOG_ODDS = Column(pa.float32(), "log-odds, a finite number", _between(-MAX_FLOAT32, MAX_FLOAT32))
@@ -138,7 +155,7 @@ LOG_ODDS_DIFFERENCE = Column(
     "a difference of log-odds, a finite number",
     _between(-2 * MAX_FLOAT32, 2 * MAX_FLOAT32),
 )
-TOP5_CLASSES = Column(pa.list_(pa.int16(), 5), f"five distinct class indices from 0 to {MAX_CLASS}", _five_classes)
+TOP5_CLASSES = Column(pa.list_(pa.int16(), 5), "five distinct class indices from 0 to {last_class}", _five_classes)
 TOP5_PROBABILITIES = Column(pa.list_(pa.float32(), 5), "five probabilities from 0 to 1", _between(0, 1))
 LOGIT = Column(pa.float32(), "a logit, a finite number", _between(-MAX_FLOAT32, MAX_FLOAT32))
 NAME = Column(pa.string(), "a name of small letters, digits and _", _matches("[a-z][a-z0-9_]*"))
@@ -388,6 +405,8 @@ def _parts(values: pa.Array) -> list[pa.Array]:
 
 def _invalid(path: Path, content: pa.Table, key: str, name: str, row: int, expected: str) -> CleansetError:
     value = content[name][row].as_py()
+    like_id = " like ILSVRC2012_val_00000001" if classes_in_use().is_imagenet else ""
+    expected = expected.format(last_class=last_class(), like_id=like_id)
     where = f"{path}, column {name}, row {row + 1}"
     if name != key:
         where += f" ({content[key][row].as_py()})"

@@ -20,7 +20,7 @@ from cleanset.errors import CleansetError, reason
 from cleanset.files import BLOCK_BYTES, blocks_of, check_regular, md5, open_file, read_text, sha256
 from cleanset.progress import tracked
 from cleanset.validation import shown
-from cleanset.vocabulary import class_indices
+from cleanset.vocabulary import class_indices, classes_in_use
 
 SOURCES = {
     "ILSVRC2012_img_val.tar": "image-net.org, after signing up: ILSVRC2012, Validation images (all tasks), 6.3 GB",
@@ -275,7 +275,7 @@ class VerifiedImages:
         self._sha256_of = dict(zip(index["image_id"].tolist(), index["sha256"].tolist(), strict=True))
         self._looked_up = not locations.is_file()
         if self._looked_up:
-            self._locations = locate(self._images)
+            self._locations: Mapping[str, Location] = self._locate()
         else:
             from cleanset.tables import LOCATIONS, read_table  # needs pyarrow, which a set's users may lack
 
@@ -291,9 +291,16 @@ class VerifiedImages:
             if self._looked_up and self._locations is used:
                 raise
         if not self._looked_up:  # else another thread has looked them up in the meantime
-            self._locations = locate(self._images)
+            self._locations = self._locate()
             self._looked_up = True
         return self._read(image_id)
+
+    def _locate(self) -> Mapping[str, Location]:
+        """The locations of ImageNet's images, which may lie in any layout; others are where their ids say."""
+        if classes_in_use().is_imagenet:
+            return locate(self._images)
+        paths = {image_id: self._images / image_id for image_id in self._sha256_of}
+        return {name: Location(path, 0, path.stat().st_size, None) for name, path in paths.items() if path.is_file()}
 
     def _read(self, image_id: str) -> bytes:
         location = self._locations.get(image_id)

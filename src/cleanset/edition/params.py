@@ -6,13 +6,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from cleanset.errors import CleansetError, cut
 from cleanset.parsing import parse_ranges, read_yaml
 from cleanset.selection.candidates import Label, Order, Pool, Rule
 from cleanset.validation import Role, Section, Sha256, first_problem, join_names, missing_keys, shown
-from cleanset.vocabulary import BASES, TIERS, class_indices, class_keys
+from cleanset.vocabulary import BASES, TIERS, class_indices, class_keys, imagenet
 
 Precision = Literal["float64", "float32", "tf32", "bfloat16"]
 
@@ -20,10 +20,15 @@ Precision = Literal["float64", "float32", "tf32", "bfloat16"]
 class Dataset(Section):
     """Where images and labels come from; paths are relative to the edition's folder.
 
+    `reader`: ilsvrc for ImageNet's validation images, which have a devkit and reassessed labels, or folder for one's
+    own, a folder for each class or `labels`, a CSV of file, class and perhaps group; `names`: a CSV of class and name.
     `label`: the one reassessed label of an image (real), or only where it equals the ILSVRC label (both).
     """
 
+    reader: Literal["ilsvrc", "folder"] = "ilsvrc"
     images: str
+    labels: str | None = None
+    names: str | None = None
     devkit: str | None = None
     reassessed: str = "timm"
     expect_images: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
@@ -32,20 +37,39 @@ class Dataset(Section):
 
     @field_validator("classes", mode="before")
     @classmethod
-    def _known(cls, classes: object) -> object:
-        wanted = "expected all, or a list of distinct wnids of ILSVRC2012"
+    def _known(cls, classes: object, info: ValidationInfo) -> object:
+        # the keys of other classes are known once stage preprocess has read them: see class_list
+        own = info.data.get("reader") == "folder"
+        wanted = f"expected all, or a list of distinct {'classes' if own else 'wnids of ILSVRC2012'}"
         if isinstance(classes, list):
-            for position, wnid in enumerate(classes):
-                if not isinstance(wnid, str) or wnid not in class_indices() or wnid in classes[:position]:
-                    raise ValueError(f"{shown(wnid)} is unknown or doubled; {wanted}")
+            for position, key in enumerate(classes):
+                is_known = isinstance(key, str) and (own or key in imagenet().indices)
+                if not is_known or key in classes[:position]:
+                    raise ValueError(f"{shown(key)} is unknown or doubled; {wanted}")
         if classes != "all" and not (isinstance(classes, list) and classes):
             raise ValueError(wanted)
         return classes
 
+    @model_validator(mode="after")
+    def _of_one_reader(self) -> Self:
+        others = ("devkit",) if self.is_own else ("labels", "names")
+        for key in others:
+            if getattr(self, key) is not None:
+                raise ValueError(f"{key} with reader {self.reader}, which does not read it; expected none: remove it")
+        return self
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the images are one's own, not ImageNet's."""
+        return self.reader == "folder"
+
     def class_list(self) -> list[int]:
-        """Class indices of the classes that get a set, sorted."""
-        names = class_keys() if self.classes == "all" else self.classes
-        return sorted(class_indices()[wnid] for wnid in names)
+        """Class indices of the classes that get a set, sorted. Raises CleansetError for a class that is not there."""
+        keys = class_keys() if self.classes == "all" else self.classes
+        for key in keys:
+            if key not in class_indices():
+                raise CleansetError(f"params.yaml: dataset.classes: no class {shown(key)} among the images: correct it")
+        return sorted(class_indices()[key] for key in keys)
 
 
 class Model(Section):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cleanset.files import PathBelow, PathOfName, is_there, remove_abandoned
+from cleanset.files import PathBelow, PathOfName, is_there, read_text, remove_abandoned
+from cleanset.vocabulary import imagenet, parse_class_table, use_classes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +40,9 @@ class Edition:
 
     metrics = PathBelow("metrics")
     report = PathBelow("report")
+    classes = PathBelow("data/classes.tsv")
+    """The class table of images that are not ImageNet's."""
+
     index = PathBelow("data/index.parquet")
     locations = PathBelow("data/locations.parquet")
     shared = PathBelow("data/shared.parquet")
@@ -92,7 +96,17 @@ def without_abandoned(edition: Edition) -> Edition:
     return edition
 
 
-Folder = Annotated[Path, typer.Option("--edition", help="Folder with params.yaml.", show_default="this folder")]
+def use_classes_of(folder: Path) -> Path:
+    """Bring the class table of the edition in a folder into use: its own, or ImageNet's; return the folder."""
+    path = Edition(folder).classes
+    use_classes(parse_class_table(read_text(path, "run dvc repro"), str(path)) if is_there(path) else imagenet())
+    return folder
+
+
+Folder = Annotated[
+    Path,
+    typer.Option("--edition", help="Folder with params.yaml.", show_default="this folder", callback=use_classes_of),
+]
 StudyFolder = Annotated[Path, typer.Option("--study", help="Folder of the study.", show_default="the current one")]
 HERE = Path()
 

@@ -146,9 +146,9 @@ def set_orientation(image: Image.Image, value: int) -> None:
         exif[ORIENTATION] = value
 
 
-def inspect(data: bytes) -> Facts:
-    """Decode a JPEG and measure it. Raises ValueError as `decode` does, and for extreme shapes."""
-    image = decode(data)
+def inspect(data: bytes, formats: tuple[str, ...] = ("JPEG",)) -> Facts:
+    """Decode an image and measure it. Raises ValueError as `decode` does, and for extreme shapes."""
+    image = decode(data, formats)
     if max(image.size) > MAX_ASPECT_RATIO * min(image.size):
         raise ValueError(
             f"{image.width} x {image.height} pixels, one side more than {MAX_ASPECT_RATIO} times the other"

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
+from functools import partial
 
 import pandas as pd
 
 from cleanset.dataset.archives import Location, check_archive, locate, read_md5_list, to_table
+from cleanset.dataset.folder import read_images
 from cleanset.dataset.ilsvrc import image_id, image_number, timm_info
 from cleanset.dataset.labels import kaggle_labels_beside, read_original_labels, read_reassessed
 from cleanset.edition.models import check_lists
@@ -14,11 +16,11 @@ from cleanset.edition.params import Dataset, read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import check_params_named, check_roles, check_versions
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
+from cleanset.files import sha256, write_text
 from cleanset.images.codec import inspect
 from cleanset.progress import available_cores, keep_freed_memory, tracked
 from cleanset.tables import INDEX, LOCATIONS, write_table
-from cleanset.vocabulary import class_indices, class_keys
+from cleanset.vocabulary import class_indices, class_keys, use_classes
 
 
 def run(edition: Edition) -> None:
@@ -30,14 +32,49 @@ def run(edition: Edition) -> None:
     check_versions(edition, params.root, "preprocess")
     # now, since stage score comes minutes later
     check_lists(edition.folder, params)
+    found = own_images(edition, dataset) if dataset.is_own else imagenet_images(edition, dataset)
+    index = join(measure(found.locations, found.formats), found.original, found.reassessed)
+    write_table(edition.index, index, INDEX, found.texts)
+    write_table(edition.locations, to_table(found.locations, edition.path(dataset.images)), LOCATIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Images by id with their locations and labels, the formats that they may have, and texts that go with the index.
+
+    `original` is the class index by the original label, `reassessed` those by the reassessed ones.
+    """
+
+    locations: Mapping[str, Location]
+    original: Mapping[str, int]
+    reassessed: Mapping[str, list[int]]
+    formats: tuple[str, ...] = ("JPEG",)
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+
+def imagenet_images(edition: Edition, dataset: Dataset) -> Found:
+    """ImageNet's validation images, or a part of them."""
     check_raw_files(edition, dataset)
     locations = locate(edition.path(dataset.images))
     check_complete(list(locations), dataset.expect_images, dataset.images)
     original, count = original_labels(edition, dataset, locations)
-    reassessed = reassessed_labels(edition, dataset, count, list(locations))
-    facts = measure(locations)
-    write_table(edition.index, join(facts, original, reassessed), INDEX)
-    write_table(edition.locations, to_table(locations, edition.path(dataset.images)), LOCATIONS)
+    return Found(locations, original, reassessed_labels(edition, dataset, count, list(locations)))
+
+
+def own_images(edition: Edition, dataset: Dataset) -> Found:
+    """One's own images, which have one label each. Writes data/classes.tsv and brings the class table into use."""
+    labels, names = (edition.path(name) if name else None for name in (dataset.labels, dataset.names))
+    found = read_images(edition.path(dataset.images), labels, names)
+    count = len(found.locations)
+    if dataset.expect_images not in (None, count):
+        raise CleansetError(
+            f"{dataset.images}: {count} images, expected {dataset.expect_images} (dataset.expect_images): complete the "
+            "set or correct params.yaml"
+        )
+    use_classes(found.classes)
+    write_text(edition.classes, found.classes.text)
+    reassessed = {name: [label] for name, label in found.class_of.items()}
+    return Found(found.locations, found.class_of, reassessed, ("JPEG", "PNG"), found.texts)
 
 
 def check_raw_files(edition: Edition, dataset: Dataset) -> None:
@@ -116,23 +153,24 @@ def reassessed_labels(
     return {name: lists[image_number(name) - 1] for name in image_ids}
 
 
-def measure(locations: Mapping[str, Location]) -> pd.DataFrame:
+def measure(locations: Mapping[str, Location], formats: tuple[str, ...] = ("JPEG",)) -> pd.DataFrame:
     """Size, SHA-256, width, height, mode and pixels' SHA-256 of every image; every pixel is decoded."""
     keep_freed_memory()
     # threads suffice: Pillow and hashlib release the lock
     with ThreadPoolExecutor(available_cores()) as pool:
-        rows = tracked(pool.map(_measure_one, locations.items()), len(locations), "preprocess")
+        measured = pool.map(partial(_measure_one, formats=formats), locations, locations.values())
+        rows = tracked(measured, len(locations), "preprocess")
         return pd.DataFrame(list(rows))
 
 
-def _measure_one(item: tuple[str, Location]) -> dict[str, object]:
-    name, location = item
+def _measure_one(name: str, location: Location, formats: tuple[str, ...]) -> dict[str, object]:
     data = location.read()
     try:
-        facts = inspect(data)
+        facts = inspect(data, formats)
     except ValueError as error:
+        wanted, remedy = ("JPEG", "fetch it again") if formats == ("JPEG",) else ("JPEG or PNG", "convert or remove it")
         raise CleansetError(
-            f"{location.path}: {name} cannot be read ({error}); expected a whole JPEG: fetch it again"
+            f"{location.path}: {name} cannot be read ({error}); expected a whole {wanted}: {remedy}"
         ) from None
     return {"image_id": name, "size": len(data), "sha256": sha256(data), **asdict(facts)}
 

@@ -1,0 +1,200 @@
+"""Images of one's own: a folder for each class, or a table of files and classes.
+
+An image id is the path of the image in the folder of all images, with its suffix: `melanoma/ISIC_0001.jpg`.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from cleanset.dataset.archives import Location, check_size
+from cleanset.errors import CleansetError
+from cleanset.files import check_regular, read_text
+from cleanset.parsing import csv_text, parse_csv
+from cleanset.validation import shown
+from cleanset.vocabulary import ClassTable, class_table, folded_name
+
+SUFFIXES = (".jpeg", ".jpg", ".png")
+NOT_IMAGES = ("desktop.ini", "thumbs.db")
+"""Files that systems put into folders of images; hidden ones are left out, too."""
+MAX_ID_BYTES = 200
+MAX_DEPTH = 20
+"""Folders in folders; more are a link to a folder above it."""
+LABEL_COLUMNS = ("file", "class")
+GROUP = "group"
+NAME_COLUMNS = ("class", "name")
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledImages:
+    """Images with their classes: the location, class index and group of each by image id; groups may be missing."""
+
+    classes: ClassTable
+    locations: Mapping[str, Location]
+    class_of: Mapping[str, int]
+    group_of: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """What goes with the table of the images: the class table, and the groups as CSV."""
+        found = {"classes": self.classes.text}
+        if self.group_of:
+            found["groups"] = csv_text(("image_id", GROUP), sorted(self.group_of.items()))
+        return found
+
+
+def read_images(images: Path, labels: Path | None, names: Path | None) -> LabelledImages:
+    """The images in the folder `images`, sorted by id; without `labels` there is a folder in it for each class.
+
+    `labels`: a CSV of the columns file and class, perhaps group, where file is an image id; only these files are read.
+    `names`: a CSV of class and name; without it a class is called by its key. Raises CleansetError for the first thing
+    that is wrong.
+    """
+    if not images.is_dir():
+        raise CleansetError(f"{images}: missing, or not a folder; expected the folder of the images (dataset.images)")
+    groups: dict[str, str] = {}
+    if labels is None:
+        class_by_id = {name: name.partition("/")[0] for name in _in_class_folders(images)}
+    else:
+        class_by_id, groups = read_labels(labels)
+    if not class_by_id:
+        raise CleansetError(f"{labels or images}: no image; expected a folder of images for each class")
+    where = str(labels or images)
+    check_ids(class_by_id, where)
+    keys = set(class_by_id.values())
+    classes = class_table(_names(names, keys) if names else ((key, key) for key in keys), where)
+    ids = sorted(class_by_id)
+    return LabelledImages(
+        classes,
+        {name: _location(images, name, where) for name in ids},
+        {name: classes.indices[class_by_id[name]] for name in ids},
+        groups,
+    )
+
+
+def _location(images: Path, image_id: str, where: str) -> Location:
+    path = images / image_id
+    try:
+        size = check_regular(path).st_size
+    except FileNotFoundError:
+        raise CleansetError(
+            f"{where}: {shown(image_id)} is not in {images}; put it there, or correct the table"
+        ) from None
+    check_size(str(path), size)
+    return Location(path, 0, size, None)
+
+
+def _in_class_folders(images: Path) -> Iterator[str]:
+    """The ids of all images in folders of classes. Raises CleansetError for a class without images."""
+    for entry in _visible(images):
+        if not entry.is_dir():
+            raise CleansetError(
+                f"{entry.path}: beside the folders of the classes; expected a folder for each class, or a table of "
+                "files and classes (dataset.labels): move it"
+            )
+        found = list(_below(Path(entry.path), entry.name, 1))
+        if not found:
+            raise CleansetError(f"{entry.path}: a class without images; put some there, or remove the folder")
+        yield from found
+
+
+def _below(folder: Path, name: str, depth: int) -> Iterator[str]:
+    if depth > MAX_DEPTH:
+        raise CleansetError(f"{folder}: more than {MAX_DEPTH} folders deep; expected no link to a folder above it")
+    for entry in _visible(folder):
+        if entry.is_dir():
+            yield from _below(Path(entry.path), f"{name}/{entry.name}", depth + 1)
+        else:
+            yield f"{name}/{entry.name}"
+
+
+def _visible(folder: Path) -> list[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        shown_ones = (e for e in entries if not e.name.startswith(".") and e.name.lower() not in NOT_IMAGES)
+        return sorted(shown_ones, key=lambda e: e.name)
+
+
+def check_ids(class_by_id: Mapping[str, str], where: str) -> None:
+    """Raise CleansetError, naming `where`, for an image id that is no plain path of an image, and for ids too alike.
+
+    Two ids are too alike if some file system takes them, or their files in the finished set, for one.
+    """
+    seen: dict[str, str] = {}
+    for image_id, key in class_by_id.items():
+        check_id(image_id, where)
+        for name in (image_id, exported_name(key, image_id)):
+            other = seen.setdefault(folded_name(name), image_id)
+            if other != image_id:
+                raise CleansetError(
+                    f"{where}: {shown(other)} and {shown(image_id)} differ only by case, Unicode form or folders in "
+                    "the class; expected names that every file system tells apart: rename one"
+                )
+
+
+def check_id(image_id: str, where: str) -> None:
+    """Raise CleansetError, naming `where`, unless an image id is the plain relative path of a JPEG or PNG."""
+    try:
+        length = len(image_id.encode())
+    except UnicodeEncodeError:  # bytes that are no UTF-8, as surrogates
+        length = MAX_ID_BYTES + 1
+    parts = image_id.split("/")
+    plain = all(part and part == part.strip() and part not in (".", "..") for part in parts)
+    if not plain or "\\" in image_id or not image_id.isprintable() or length > MAX_ID_BYTES:
+        raise CleansetError(
+            f"{where}: {shown(image_id)} as the name of an image; expected a path below the folder of the images, of "
+            f"printable characters without \\ and .., at most {MAX_ID_BYTES} bytes: rename it"
+        )
+    if PurePosixPath(image_id).suffix.lower() not in SUFFIXES:
+        raise CleansetError(
+            f"{where}: {shown(image_id)}: not the name of an image; expected {', '.join(SUFFIXES)}: convert or move it"
+        )
+
+
+def exported_name(key: str, image_id: str) -> str:
+    """The path of a whole image in a finished set: in the folder of its class."""
+    return f"{key}/{image_id.removeprefix(f'{key}/').replace('/', '__')}"
+
+
+def read_labels(path: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """The class of each image id, and its group where the table has groups.
+
+    Raises CleansetError for an image that is listed twice, an empty class or group, and a group in several classes.
+    """
+    text = read_text(path, "save it as UTF-8").removeprefix("\ufeff")
+    has_groups = text.partition("\n")[0].strip().endswith(f",{GROUP}")
+    columns = (*LABEL_COLUMNS, GROUP) if has_groups else LABEL_COLUMNS
+    class_by_id: dict[str, str] = {}
+    group_of: dict[str, str] = {}
+    class_of_group: dict[str, str] = {}
+    for line, cells in parse_csv(text, columns, str(path)):
+        where, image_id, key = f"{path}, line {line}", cells["file"], cells["class"]
+        if image_id in class_by_id:
+            raise CleansetError(
+                f"{where}: {shown(image_id)} a second time, in class {shown(class_by_id[image_id])} before and "
+                f"{shown(key)} now; expected each image once: remove a line"
+            )
+        if not key or (has_groups and not cells[GROUP].strip()):
+            raise CleansetError(f"{where}: {shown(image_id)} without a {GROUP if key else 'class'}; fill it in")
+        class_by_id[image_id] = key
+        if has_groups:
+            group = group_of[image_id] = cells[GROUP]
+            if class_of_group.setdefault(group, key) != key:
+                raise CleansetError(
+                    f"{where}: group {shown(group)} has images of the classes {shown(class_of_group[group])} and "
+                    f"{shown(key)}; expected one class for each group: split the group"
+                )
+    return class_by_id, group_of
+
+
+def _names(path: Path, keys: set[str]) -> Iterator[tuple[str, str]]:
+    """Key and name of each class. Raises CleansetError unless the table has exactly the classes of the images."""
+    named: dict[str, str] = {}
+    for line, cells in parse_csv(read_text(path, "save it as UTF-8").removeprefix("\ufeff"), NAME_COLUMNS, str(path)):
+        if cells["class"] in named:
+            raise CleansetError(f"{path}, line {line}: class {shown(cells['class'])} a second time; remove a line")
+        named[cells["class"]] = cells["name"]
+    for key in sorted(keys ^ set(named)):
+        what = "has no name" if key in keys else "has no image"
+        raise CleansetError(f"{path}: class {shown(key)} {what}; expected a line for each class with images")
+    yield from named.items()
