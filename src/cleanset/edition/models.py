@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from pydantic import ValidationError
 
@@ -61,6 +61,8 @@ def check_list(folder: Path, role: str, model: Model) -> None:
     """Raise CleansetError for a file that is missing or has another SHA-256, and if it has no list of the model."""
     for key in list_files(folder, model):
         _check_file(folder, role, model, key)
+    if model.source != "lists":  # a table of scores is checked when it is read, for a random order there is no file
+        return
     path = folder / str(model.file)
     rows = parse_csv(read_text(path, CORRECT), LIST_COLUMNS, str(path))
     names = list(dict.fromkeys(cells["model"] for _, cells in rows))
@@ -113,15 +115,32 @@ def images_beyond(folder: Path, model: Model) -> Iterator[BeyondImage]:
             yield BeyondImage(where, int(index), image_id)
 
 
-def unknown_confidences(folder: Path, params: Params) -> Mapping[str, frozenset[str]]:
+class _Every(Collection[str]):
+    """All images."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        raise TypeError
+
+    def __len__(self) -> int:
+        return 1
+
+
+def unknown_confidences(folder: Path, params: Params) -> Mapping[str, Collection[str]]:
     """By role, the images from beyond each model's list: their confidence is not known, and in tables only orders them.
 
-    Empty for a network. Raises CleansetError as `images_beyond` does, and for a file with another SHA-256.
+    Empty for a network, all of a random order. Raises CleansetError as `images_beyond` does, and for a file with
+    another SHA-256.
     """
-    found = {}
+    found: dict[str, Collection[str]] = {}
     for role, model in params.models.items():
         if model.beyond is not None:
             _check_file(folder, role, model, "beyond_sha256")
+        if model.source == "random":
+            found[role] = _Every()
+            continue
         found[role] = frozenset(each.image_id for each in images_beyond(folder, model))
     return found
 
@@ -131,9 +150,10 @@ Models = Mapping[str, Model]
 
 _EXPECTED = (
     "expected ROLE=timm:NAME, ROLE=torchvision:NAME.WEIGHTS or ROLE=robustbench:THREAT/NAME, such as "
-    "norm_robust=robustbench:Linf/Salman2020Do_R50; or ROLE=lists:FILE/NAME, a model in a file of published lists"
+    "norm_robust=robustbench:Linf/Salman2020Do_R50; ROLE=module:MODULE:CALLABLE; ROLE=random:SEED; or "
+    "ROLE=lists:FILE/NAME or ROLE=scores:FILE/NAME, a model in a file of published lists or of scores"
 )
-_SOURCES = ("timm", "torchvision", "robustbench", "lists")
+_SOURCES = get_args(Model.model_fields["source"].annotation)
 
 
 def model_from_text(text: str) -> tuple[str, Model]:
@@ -147,7 +167,7 @@ def model_from_text(text: str) -> tuple[str, Model]:
     if source == "robustbench":
         threat_model, _, name = name.partition("/")
         fields |= {"threat_model": threat_model, "name": name}
-    if source == "lists":
+    if source in ("lists", "scores"):
         file, _, name = name.rpartition("/")
         fields |= {"file": file, "name": name}
     if not (role and name) or source not in _SOURCES:
@@ -176,7 +196,7 @@ def with_lists(models: Models, edition: Path) -> dict[str, Model]:
     """
     found = dict(models)
     for role, model in models.items():
-        if model.is_list:
+        if model.file is not None:
             relative = Path(os.path.relpath(Path(str(model.file)).resolve(), edition.resolve())).as_posix()
             found[role] = model.model_copy(update={"file": relative, **list_digests(Path(), role, model)})
     return found

@@ -73,14 +73,17 @@ class Dataset(Section):
 
 
 class Model(Section):
-    """One member of the ensemble: a network from a zoo with its weights, or (source lists) a published list of images.
+    """One member of the ensemble: a network with its weights, or what stands in place of its scores.
 
+    A network is of a zoo, or (source module) what a callable MODULE:CALLABLE returns. In place of scores there may be
+    (lists) a published list of images, (scores) a table of scores, where `file` has those of the model of this `name`,
+    or (random) no model: then `name` is the seed of a random order.
     `file` has lists like those of imagenet/published/top5.csv, in which the model has this `name`; `beyond` has the
     images that people took from beyond them. Paths are relative to the edition's folder. `sha256` is that of the
     weights, or of `file`; `beyond_sha256` that of `beyond`.
     """
 
-    source: Literal["timm", "torchvision", "robustbench", "lists"]
+    source: Literal["timm", "torchvision", "robustbench", "module", "lists", "scores", "random"]
     name: str
     threat_model: Literal["Linf", "L2", "corruptions"] | None = None
     weights: str | None = None
@@ -91,8 +94,14 @@ class Model(Section):
 
     @property
     def is_list(self) -> bool:
-        """Whether the model is a published list, which has no network."""
-        return self.source == "lists"
+        """Whether the model is a published list, or another table or order, which has no network."""
+        return self.source in ("lists", "scores", "random")
+
+    @property
+    def kind(self) -> str:
+        """What the model is, for people."""
+        kinds = {"lists": "a published list", "scores": "a table of scores", "random": "a random order"}
+        return kinds.get(self.source, "a network")
 
     @property
     def address(self) -> tuple[object, ...]:
@@ -102,7 +111,8 @@ class Model(Section):
     @property
     def is_pinned(self) -> bool:
         """Whether the file with the weights, or every file of the list, has its SHA-256 in params.yaml."""
-        return self.sha256 is not None and (self.beyond is None or self.beyond_sha256 is not None)
+        has_digest = self.sha256 is not None or self.source == "random"
+        return has_digest and (self.beyond is None or self.beyond_sha256 is not None)
 
     @model_validator(mode="after")
     def _of_a_list_or_a_network(self) -> Self:
@@ -110,8 +120,10 @@ class Model(Section):
             if getattr(self, key) is not None:
                 why = "a published list has no network" if self.is_list else "only a model of source lists has it"
                 raise ValueError(f"{key} with source {self.source}, but {why}: remove it")
-        if self.is_list and not self.file:
-            raise ValueError("file is needed for source lists: the path of the lists, relative to the edition")
+        if (self.source in ("lists", "scores")) != bool(self.file):
+            raise ValueError("file is needed for sources lists and scores, relative to the edition, and for no other")
+        if self.source == "module" and not is_callable_name(self.name):
+            raise ValueError(f"name {shown(self.name)}; expected MODULE:CALLABLE")
         if self.beyond_sha256 is not None and self.beyond is None:
             raise ValueError("beyond_sha256 without beyond; expected both or neither")
         return self
@@ -342,18 +354,24 @@ class Params(Section):
 
     @model_validator(mode="after")
     def _answerable_by_lists(self) -> Self:
-        """A list has the images of a class that its model is surest of, and no prediction of anything else."""
+        """A list has the images of a class that its model is surest of, a table of scores those of all whole images."""
         needs = {
             "review.wrong_after_crop": ("reject", "accept", "predictions of crops"),
             "select.pool": ("ensemble", "model", "the other images that its model classifies correctly"),
             "count.accuracy": (True, "false", "predictions of all images"),
         }
-        for role in (role for role, model in self.models.items() if model.is_list):
-            for key, (refused, expected, lacking) in needs.items():
+        keys_of = {
+            "lists": needs,
+            "scores": ["review.wrong_after_crop"],
+            "random": ["review.wrong_after_crop", "count.accuracy"],
+        }
+        for role, model in self.models.items():
+            for key in keys_of.get(model.source, ()):
+                refused, expected, lacking = needs[key]
                 section, _, name = key.partition(".")
                 if getattr(getattr(self, section), name) == refused:
                     raise ValueError(
-                        f"{key}: {str(refused).lower()}, but models.{role} is a published list, which lacks {lacking}; "
+                        f"{key}: {str(refused).lower()}, but models.{role} is {model.kind}, which lacks {lacking}; "
                         f"expected {expected}"
                     )
         return self
@@ -363,9 +381,9 @@ class Params(Section):
         """One network, or one list, under two roles would count twice in the ensemble."""
         roles: dict[tuple[str, str], str] = {}
         for role, model in self.models.items():
-            for key in ("name",) if model.is_list else ("weights", "sha256"):
+            for key in ("name",) if model.is_list or model.source == "module" else ("weights", "sha256"):
                 # one file has the lists of several models
-                value = f"{model.name} in {model.file}" if model.is_list else getattr(model, key)
+                value = f"{model.name} in {model.file}" if key == "name" else getattr(model, key)
                 if value is None:
                     continue
                 if (key, value) in roles:
@@ -394,11 +412,18 @@ class Params(Section):
         return model
 
 
+def is_callable_name(name: str) -> bool:
+    """Whether a name is MODULE:CALLABLE."""
+    module, colon, function = name.partition(":")
+    return bool(colon) and all(part.isidentifier() for part in (*module.split("."), function))
+
+
 def has_no_network(role: str, model: Model) -> str:
-    """The message for a published list where a network is needed."""
+    """The message for a published list, or other scores, where a network is needed."""
+    where = f" in {model.file}" if model.file else ""
     return (
-        f"{role}: a published list ({model.name} in {model.file}), which has no network to run; expected a model from "
-        "timm, torchvision or robustbench"
+        f"{role}: {model.kind} ({model.name}{where}), which has no network to run; expected a model from timm, "
+        "torchvision or robustbench"
     )
 
 

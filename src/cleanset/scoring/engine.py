@@ -21,14 +21,13 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import Score
 from cleanset.errors import CleansetError, install_command
 from cleanset.images.codec import Read, Source
 from cleanset.progress import available_cores, keep_freed_memory, print_notice, rate_bar
 from cleanset.scoring.comparison import Distance, distance, sample, sample_size
 from cleanset.scoring.decoding import Batch, SharedBatches, in_threads
-from cleanset.scoring.logits import ReadOff, top5
+from cleanset.scoring.logits import TOP, ReadOff, top5
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import (
     CPU_BATCH_SIZE,
@@ -54,7 +53,7 @@ SHARDS_PER_GPU_TASK = 8
 """Shards in one task of a GPU; without a GPU a task is one shard."""
 ERROR = -1
 """Stands for a shard's number in a row whose image id is the text of a CleansetError."""
-_NOTHING = top5(np.zeros((1, CLASSES)))
+_NOTHING = top5(np.zeros((1, TOP)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,18 +34,19 @@ class Ranked(NamedTuple):
 def ranked(logits: NDArray[np.float64]) -> Ranked:
     """The top-5 classes by softmax probability, from logits of shape (n, classes).
 
-    Of equal probabilities the lower class comes first. The log-odds of the top-1 class, log(p / (1 - p)), are its
-    logit minus the logsumexp of the others: the same order as p, also where p rounds to 1. Raises ValueError if a
-    logit is not finite.
+    Of equal probabilities the lower class comes first; of fewer than five classes, -1 with probability 0 stands for
+    those that are missing. The log-odds of the top-1 class, log(p / (1 - p)), are its logit minus the logsumexp of the
+    others: the same order as p, also where p rounds to 1. Raises ValueError if a logit is not finite.
     """
     if not np.isfinite(logits).all():
         raise ValueError("a logit is NaN or infinite")
     exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
     probabilities = exponentials / exponentials.sum(axis=1, keepdims=True)
     order = np.argsort(-probabilities, axis=1, kind="stable")[:, :TOP]
+    missing = [(0, 0), (0, TOP - order.shape[1])]
     return Ranked(
-        order.astype(np.int16),
-        np.take_along_axis(probabilities, order, axis=1).astype(np.float32),
+        np.pad(order, missing, constant_values=-1).astype(np.int16),
+        np.pad(np.take_along_axis(probabilities, order, axis=1), missing).astype(np.float32),
         _log_odds(logits, order[:, :1]).astype(np.float32),
     )
 

@@ -35,16 +35,18 @@ class ScoreRecord(BaseModel, extra="forbid", frozen=True):
 
 
 class ListRecord(BaseModel, extra="forbid", frozen=True):
-    """A record of a published list in place of scores: nothing was computed, and no crop has a prediction.
+    """A record of what stands in place of scores: nothing was computed, and no crop has a prediction.
 
-    `list_sha256` is that of the file with the list of the model `name`; `listed` counts its images. `beyond`: the ids
-    of the images that people took from beyond it, from a file with `beyond_sha256`; their confidence is not known.
+    Source lists: a published list; scores: a table of scores; random: a random order by the seed `name`, without a
+    model. `list_sha256` is that of the file with those of the model `name`; `listed` counts its images. `beyond`: the
+    ids of the images that people took from beyond a list, from a file with `beyond_sha256`; their confidence is not
+    known, nor that of any image in a random order.
     """
 
     role: str
-    source: Literal["lists"]
+    source: Literal["lists", "scores", "random"]
     name: str
-    list_sha256: Sha256
+    list_sha256: Sha256 | None
     beyond_sha256: Sha256 | None
     images: Annotated[int, Field(ge=0)]
     listed: Annotated[int, Field(ge=0)]
@@ -56,7 +58,7 @@ def read_record(path: Path) -> ScoreRecord | ListRecord:
     text = read_text(path, "run dvc repro, or dvc pull to fetch it")
     expected = "what stage score of this version writes: run dvc repro"
     content = parse_json(text, str(path), expected)
-    if isinstance(content, dict) and content.get("source") == "lists":
+    if isinstance(content, dict) and content.get("source") in ("lists", "scores", "random"):
         return parse_record(ListRecord, text, path, expected)
     return parse_record(ScoreRecord, text, path, expected)
 

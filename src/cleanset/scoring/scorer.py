@@ -19,11 +19,11 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.errors import CleansetError
 from cleanset.scoring.decoding import Batch
 from cleanset.scoring.logits import Columns, ReadOff, top5
 from cleanset.scoring.models import LoadedModel
+from cleanset.vocabulary import classes_in_use
 
 CPU_BATCH_SIZE = 4
 """Images in a batch without a GPU: with more, half of the time goes into allocating memory."""
@@ -157,7 +157,7 @@ class Scorer:
         """The scores of each batch, in order; a few batches are taken from `batches` ahead of time.
 
         Without a GPU, `threads` batches are computed at a time. Raises CleansetError if the model does
-        not give 1,000 finite logits for each image.
+        not give a finite logit for each class and image.
         """
         return self._on_cuda(batches) if self.device.type == "cuda" else self._on_cpu(batches, threads)
 
@@ -226,9 +226,10 @@ class Scorer:
             self._notify(f"{self.device}: out of memory; going on with {most} images at a time{same}")
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()
-        if logits.shape != (len(pixels), CLASSES):
+        classes = len(classes_in_use())
+        if logits.shape != (len(pixels), classes):
             found = (count, *logits.shape[1:])
-            raise CleansetError(f"the model gives {found} for {count} images; expected {CLASSES} classes each")
+            raise CleansetError(f"the model gives {found} for {count} images; expected {classes:d} classes each")
         return logits[:count].double()
 
     def _forward(self, pixels: Tensor) -> Tensor:

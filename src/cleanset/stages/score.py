@@ -1,7 +1,7 @@
 """Stage score: one model's top-5 classes and probabilities of every image. No decision is made here."""
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, cast
 
 from cleanset.edition.models import check_list
 from cleanset.edition.params import Model, Params, read_params
@@ -10,8 +10,9 @@ from cleanset.edition.pipeline import READING_LISTS, check_params_named, check_r
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.codec import Read
+from cleanset.scoring.brought import random_scores, read_scores
 from cleanset.scoring.record import ListRecord, ScoreRecord, write_record
-from cleanset.sets.published.lists import list_scores
+from cleanset.sets.published.lists import ListScores, list_scores
 from cleanset.tables import INDEX, SCORES, read_table, write_table
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def run(edition: Edition, role: str) -> None:
 
     The JSON records what the scores were computed with; through it DVC locks the weights.
     Finished shards are kept beside them until the end, so that an interrupted run is continued.
-    Of a model that is a published list only index and list are read.
+    Of a model that is a published list or a table of scores only index and list are read.
     """
     params = read_params(edition.folder)
     model = params.model(role)
@@ -38,16 +39,21 @@ def run(edition: Edition, role: str) -> None:
 
 
 def read_list(edition: Edition, role: str, model: Model) -> None:
-    """Write the scores that a published list gives, and their record, without a network."""
+    """Write the scores that a published list or a table gives, and their record, without a network."""
     check_list(edition.folder, role, model)
     index = read_table(edition.index, INDEX)
     labels = dict(zip(index["image_id"], index["real_classes"], strict=True))
-    found = list_scores(edition.folder, model, labels)
+    if model.source == "lists":
+        found = list_scores(edition.folder, model, labels)
+    elif model.source == "scores":
+        found = ListScores(read_scores(edition.path(str(model.file)), model.name, labels), len(index), ())
+    else:
+        found = ListScores(random_scores(model.name, index), 0, ())
     record = ListRecord(
         role=role,
-        source="lists",
+        source=cast(Literal["lists", "scores", "random"], model.source),
         name=model.name,
-        list_sha256=str(model.sha256),
+        list_sha256=model.sha256,
         beyond_sha256=model.beyond_sha256,
         images=len(index),
         listed=found.listed,

@@ -10,7 +10,8 @@ from cleanset.edition.models import images_beyond
 from cleanset.edition.params import Model, read_params
 from cleanset.errors import CleansetError
 from cleanset.review.store import read_reviews
-from cleanset.sets.published.lists import list_scores, scores_of, with_extras
+from cleanset.scoring.brought import scores_of
+from cleanset.sets.published.lists import list_scores, with_extras
 from cleanset.tables import SCORES, read_table, write_table
 from replay import extras_of
 

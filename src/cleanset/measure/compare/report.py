@@ -143,7 +143,7 @@ def compare_records(a: Path, b: Path) -> tuple[dict[str, tuple[str, str]], dict[
 def _properties(record: ScoreRecord | ListRecord) -> dict[str, str]:
     """The facts that a score depends on, by name."""
     if isinstance(record, ListRecord):
-        digests = {"list": record.list_sha256, "images beyond the list": record.beyond_sha256 or "none"}
+        digests = {"list": record.list_sha256 or "none", "images beyond the list": record.beyond_sha256 or "none"}
         return {"model": f"published list of {record.name}", **digests}
     preprocessing = record.preprocessing
     return {

@@ -28,7 +28,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import md5, read_text, sha256
 from cleanset.parsing import parse_csv
 from cleanset.review.store import Votes, read_file, read_reviews
-from cleanset.scoring.logits import TOP, log_odds_of
+from cleanset.scoring.brought import Labels, scores_of
 from cleanset.sets.description import SCOOTER, InputDigest
 from cleanset.validation import shown
 from cleanset.vocabulary import class_indices
@@ -243,9 +243,6 @@ class _Order:
 WITHOUT_A_LIST = np.float32(0.5)
 """The confidence below which the images of a class without a list begin."""
 
-Labels = Mapping[str, Sequence[int]]
-"""The reassessed labels of every image of an index, by image id."""
-
 
 @dataclass(frozen=True, slots=True)
 class ListScores:
@@ -301,31 +298,3 @@ def with_extras(listed: pd.DataFrame, extras: Mapping[int, Sequence[str]]) -> pd
     return pd.concat([listed[columns], pd.DataFrame(rows, columns=columns)], ignore_index=True).astype(
         {"class_index": "int16", "confidence": "float32"}
     )
-
-
-def scores_of(correct: pd.DataFrame, labels: Labels) -> pd.DataFrame:
-    """A score table in which a model gets right the images of `correct`, with their confidence, and no other.
-
-    `correct` has columns class_index, image_id, confidence. Every other image has probability 0 for a class
-    other than its labels: the lists say nothing else about it.
-    """
-    rows = zip(correct["image_id"], correct["class_index"], correct["confidence"], strict=True)
-    known = {name: (top1, confidence) for name, top1, confidence in rows}
-    top1 = [known[name][0] if name in known else _no_label(each) for name, each in labels.items()]
-    confidences = np.array([known[name][1] if name in known else 0 for name in labels], dtype=np.float32)
-    probabilities = np.zeros((len(labels), TOP), dtype=np.float32)
-    probabilities[:, 0] = confidences
-    classes = (np.array(top1)[:, None] + np.arange(TOP)) % CLASSES
-    return pd.DataFrame(
-        {
-            "image_id": list(labels),
-            "top5_class": list(classes.astype(np.int16)),
-            "top5_probability": list(probabilities),
-            "log_odds": log_odds_of(confidences),
-        }
-    )
-
-
-def _no_label(labels: Sequence[int]) -> int:
-    """The lowest class that is not among the labels."""
-    return next(index for index in range(CLASSES) if index not in labels)

@@ -1,0 +1,163 @@
+"""Scores that no network of this project gives: a table of somebody's scores, or a random order without a model."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from cleanset.errors import CleansetError, reason
+from cleanset.scoring.logits import TOP, log_odds_of
+from cleanset.validation import join_names, shown
+from cleanset.vocabulary import class_indices, class_keys, classes_in_use
+
+Labels = Mapping[str, Sequence[int]]
+"""The class indices of the labels of every image of an index, by image id."""
+
+MAX_ROUNDING = 0.01
+"""How far the probabilities of an image may be from a sum of 1, as those of many classes are that were rounded."""
+
+
+def scores_of(correct: pd.DataFrame, labels: Labels) -> pd.DataFrame:
+    """A score table in which a model gets right the images of `correct`, with their confidence, and no other.
+
+    `correct` has columns class_index, image_id, confidence. Every other image has probability 0 for a class
+    other than its labels: nothing else is known about it.
+    """
+    rows = zip(correct["image_id"], correct["class_index"], correct["confidence"], strict=True)
+    known = {name: (top1, confidence) for name, top1, confidence in rows}
+    top1 = [known[name][0] if name in known else _no_label(each) for name, each in labels.items()]
+    confidences = np.array([known[name][1] if name in known else 0 for name in labels], dtype=np.float32)
+    return _table(list(labels), np.array(top1), confidences)
+
+
+def _no_label(labels: Sequence[int]) -> int:
+    """The lowest class that is not among the labels."""
+    return next(index for index in range(len(classes_in_use())) if index not in labels)
+
+
+def _table(image_ids: Sequence[str], top1: NDArray[np.int64], confidences: NDArray[np.float32]) -> pd.DataFrame:
+    """A score table of which only the top-1 class and its probability are known; the classes after it stand for any."""
+    count = len(classes_in_use())
+    probabilities = np.zeros((len(image_ids), TOP), dtype=np.float32)
+    probabilities[:, 0] = confidences
+    classes = (top1[:, None] + np.arange(TOP)) % count
+    classes[:, count:] = -1
+    return pd.DataFrame(
+        {
+            "image_id": image_ids,
+            "top5_class": list(classes.astype(np.int16)),
+            "top5_probability": list(probabilities),
+            "log_odds": log_odds_of(confidences),
+        }
+    )
+
+
+def random_scores(seed: str, index: pd.DataFrame) -> pd.DataFrame:
+    """A score table that puts the images in a random order: each is in its class, by a number drawn from its bytes.
+
+    The numbers are no confidences. They depend on `seed` and the SHA-256 of the image alone, so that an image that is
+    added moves no other.
+    """
+    digests = (hashlib.sha256(f"{seed} {digest}".encode()).digest() for digest in index["sha256"])
+    drawn = np.array([int.from_bytes(digest[:3]) / 2**24 for digest in digests], dtype=np.float32)
+    top1 = np.array([labels[0] for labels in index["real_classes"]], dtype=np.int64)
+    return _table(index["image_id"].tolist(), top1, drawn)
+
+
+def read_scores(path: Path, model: str, labels: Labels) -> pd.DataFrame:
+    """The score table of a model from a CSV of softmax probabilities, a row for each image and model.
+
+    Columns: file, an image id; model, which may be missing where the file has one model; then either a column for each
+    class, by its key, or class and confidence, of the top-1 class. Raises CleansetError for the first image or column
+    that is missing, surplus or doubled, and for what is no probability.
+    """
+    rows = _rows(path, model)
+    wanted, found = set(labels), set(rows["file"])
+    for image_id in sorted(wanted ^ found)[:1]:
+        what = "no scores of" if image_id in wanted else "scores of an unknown image,"
+        raise CleansetError(f"{path}: {what} {shown(image_id)}; expected a row for each image of the edition")
+    rows = rows.set_index("file").loc[list(labels)]
+    if list(rows.columns) == ["class", "confidence"]:
+        return _of_top1(path, rows)
+    return _of_all_classes(path, rows)
+
+
+def _rows(path: Path, model: str) -> pd.DataFrame:
+    """The rows of one model, without the column model. Raises CleansetError for a file that cannot be read so."""
+    expected = "expected the columns file, perhaps model, then one for each class, or class and confidence"
+    try:
+        # of itself, pandas reads texts such as NA and null as missing, and 1 and 01 as one number
+        texts = dict.fromkeys(("file", "model", "class"), str)
+        table = pd.read_csv(
+            path, dtype=texts, keep_default_na=False, encoding="utf-8-sig", float_precision="round_trip"
+        )
+    except FileNotFoundError:
+        raise CleansetError(f"{path}: missing; expected a table of scores") from None
+    except (ValueError, pd.errors.ParserError) as error:
+        raise CleansetError(f"{path}: not a table of scores ({reason(error)}); {expected}") from None
+    columns = [str(name) for name in table.columns]
+    if "model" in columns:
+        names = table["model"].unique().tolist()
+        if model not in names:
+            raise CleansetError(f"{path}: no scores of model {shown(model)}; expected one of {join_names(names)}")
+        table = table[table["model"] == model].drop(columns="model")
+    if columns[:1] != ["file"] or len(columns) < 3:
+        raise CleansetError(f"{path}: columns {shown(', '.join(columns))}; {expected}")
+    for image_id in table.loc[table["file"].duplicated(), "file"].tolist()[:1]:
+        raise CleansetError(f"{path}: {shown(image_id)} a second time for one model; expected a row for each image")
+    return table
+
+
+def _of_top1(path: Path, rows: pd.DataFrame) -> pd.DataFrame:
+    for image_id, key in rows["class"].items():
+        if key not in class_indices():
+            raise CleansetError(f"{path}: {shown(image_id)} has the class {shown(key)}; expected a class of the images")
+    top1 = np.array([class_indices()[key] for key in rows["class"]], dtype=np.int64)
+    confidences = _probabilities(path, rows[["confidence"]])[:, 0]
+    return _table(rows.index.tolist(), top1, confidences.astype(np.float32))
+
+
+def _of_all_classes(path: Path, rows: pd.DataFrame) -> pd.DataFrame:
+    for key in sorted(set(rows.columns) ^ set(class_keys()))[:1]:
+        what = "no column of class" if key in class_indices() else "a column of an unknown class,"
+        raise CleansetError(f"{path}: {what} {shown(key)}; expected one for each class, and no other")
+    probabilities = _probabilities(path, rows[list(class_keys())])
+    sums = probabilities.sum(axis=1)
+    for place in np.flatnonzero(np.abs(sums - 1) > MAX_ROUNDING)[:1]:
+        raise CleansetError(
+            f"{path}: the numbers of {shown(rows.index[place])} sum up to {sums[place]:.6g}; expected softmax "
+            "probabilities, whose sum is 1: apply softmax to logits"
+        )
+    order = np.argsort(-probabilities, axis=1, kind="stable")[:, :TOP]
+    highest = np.take_along_axis(probabilities, order, axis=1)
+    missing = [(0, 0), (0, TOP - order.shape[1])]
+    return pd.DataFrame(
+        {
+            "image_id": rows.index.tolist(),
+            "top5_class": list(np.pad(order, missing, constant_values=-1).astype(np.int16)),
+            "top5_probability": list(np.pad(highest, missing).astype(np.float32)),
+            "log_odds": _log_odds(highest[:, 0], sums - highest[:, 0]),
+        }
+    )
+
+
+def _log_odds(first: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float32]:
+    """log(p / q) of the top-1 class and the sum of the others; where either rounds to 0, as `log_odds_of` says."""
+    known = (first > 0) & (others > 0)
+    exact = np.log(np.where(known, first, 1)) - np.log(np.where(known, others, 1))
+    return np.where(known, exact, log_odds_of(first.astype(np.float32))).astype(np.float32)
+
+
+def _probabilities(path: Path, rows: pd.DataFrame) -> NDArray[np.float64]:
+    """The numbers of some columns. Raises CleansetError for the first that is not from 0 to 1."""
+    numbers: NDArray[np.float64] = rows.apply(pd.to_numeric, errors="coerce").to_numpy(np.float64)
+    for place, column in np.argwhere(~((numbers >= 0) & (numbers <= 1)))[:1]:
+        found = rows.iat[place, column]
+        raise CleansetError(
+            f"{path}: {shown(rows.index[place])}, {rows.columns[column]}: {shown(found)}; expected a probability from "
+            "0 to 1"
+        )
+    return numbers
