@@ -93,15 +93,46 @@ def make_edition(
         list[str] | None,
         typer.Option(
             help="ROLE=timm:NAME, ROLE=torchvision:NAME.WEIGHTS or ROLE=robustbench:THREAT/NAME; repeat it for each. "
-            "Without it: the models of the ImageNet edition."
+            "Without it: the models of the ImageNet edition, or of the scores, or none and a random order."
         ),
     ] = None,
+    images: Annotated[
+        Path | None, typer.Option(help="A folder of your own images: in it a folder for each class, or see --labels.")
+    ] = None,
+    labels: Annotated[Path | None, typer.Option(help="A CSV of file, class and perhaps group, of your images.")] = None,
+    names: Annotated[Path | None, typer.Option(help="A CSV of class and name.")] = None,
+    scores: Annotated[
+        Path | None,
+        typer.Option(
+            help="A CSV of file, perhaps model, and the probability of each class, or class and confidence of the "
+            "first: instead of running models on your images."
+        ),
+    ] = None,
+    card: Annotated[Path | None, typer.Option(help="A card.yaml: what card and catalogues say of your images.")] = None,
 ) -> None:
-    """Make a new edition: a folder with its own params, pipeline and reviews."""
+    """Make a new edition: a folder with its own params, pipeline and reviews.
+
+    With --images an edition of your own images, without those of ImageNet.
+    """
     from cleanset.edition.create import make_edition
     from cleanset.edition.models import models_from_texts
 
     models = models_from_texts(model) if model else None
+    tables = {"labels": labels, "names": names, "scores": scores, "card": card}
+    if images is not None:
+        from cleanset.dataset.folder import read_images
+        from cleanset.edition.own import make_own_edition
+        from cleanset.scoring.brought import models_of
+        from cleanset.vocabulary import use_classes
+
+        found = read_images(images, labels, names)
+        use_classes(found.classes)
+        make_own_edition(folder, images, found, models or models_of(scores, found.labels), tables)
+        typer.echo(f"{folder}: {len(found.locations):,} images of {len(found.classes):,} classes; run there")
+        typer.echo("dvc repro")
+        return
+    if any(tables.values()):
+        raise CleansetError("edition: --labels, --names, --scores and --card are of your own images; expected --images")
     if models is not None:
         from cleanset.scoring.ensemble import check_known
 

@@ -36,6 +36,11 @@ class LabelledImages:
     group_of: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def labels(self) -> dict[str, list[int]]:
+        """The class indices of the labels by image id: one each."""
+        return {name: [label] for name, label in self.class_of.items()}
+
+    @property
     def texts(self) -> dict[str, str]:
         """What goes with the table of the images: the class table, and the groups as CSV."""
         found = {"classes": self.classes.text}

@@ -45,7 +45,7 @@ def make_edition(folder: Path, models: Models | None = None) -> None:
     template = CHECKOUT / "imagenet"
     if not template.is_dir():
         raise CleansetError(f"{CHECKOUT}: no checkout of cleanset; editions are made from one: git clone it")
-    root = Path(os.path.relpath(CHECKOUT, folder.resolve())).as_posix()
+    root = relative(CHECKOUT, folder)
     params, pipeline = (read(template / name) for name in ("params.yaml", "dvc.yaml"))
     params = re.sub(r"\A#.*\n", "# See docs/curate.md for what to put where.\n", params)
     params = re.sub(r"(?m)^root: .*$", f"root: {root}", params)
@@ -60,7 +60,7 @@ def make_edition(folder: Path, models: Models | None = None) -> None:
         study = re.sub(r"(?m)^    reference: (?!alexnet)\w+ +#", "    reference: null               #", study)
     study = re.sub(r"\A#.*\n", "# See docs/robustness.md for what to put where.\n", study)
     attacks = re.sub(r"\A#.*\n", "# See docs/attacks.md.\n", read(template / ATTACKS / "params.yaml"))
-    config = _dvc_config(template, folder.resolve())
+    config = dvc_config(template, folder.resolve())
     with new_folder(folder) as partial:
         for name in ("reviews", "data/raw", ".dvc"):
             (partial / name).mkdir(parents=True)
@@ -87,12 +87,17 @@ def _for_lists(params: str) -> str:
     return re.sub(r"(?m)^count:$", "count:\n  accuracy: false", params)
 
 
+def relative(path: Path, folder: Path) -> str:
+    """The path from a folder, which need not exist yet, to another."""
+    return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
+
+
 def read(path: Path) -> str:
     """The text of a file of this checkout."""
     return path.read_text(encoding="utf-8")
 
 
-def _dvc_config(template: Path, folder: Path) -> str:
+def dvc_config(template: Path, folder: Path) -> str:
     """The `.dvc/config` of an edition in `folder`: what `dvc init` makes, with the remote of the ImageNet edition.
 
     Outside of any git repository DVC has to be told so; outside of this checkout the edition has its own cache.

@@ -17,11 +17,13 @@ from pydantic import ValidationError
 
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import Model, Params, checked_params, read_params
+from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import with_roles
 from cleanset.edition.yaml_edit import InBraces, LayoutError, edited_text
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_bytes, read_text, sha256
 from cleanset.parsing import parse_csv, parse_yaml
+from cleanset.tables import INDEX, read_table
 from cleanset.validation import first_problem, join_names, shown
 
 LIST_COLUMNS = ("model", "class_index", "rank", "image_id", "confidence")
@@ -115,31 +117,18 @@ def images_beyond(folder: Path, model: Model) -> Iterator[BeyondImage]:
             yield BeyondImage(where, int(index), image_id)
 
 
-class _Every(Collection[str]):
-    """All images."""
-
-    def __contains__(self, _: object) -> bool:
-        return True
-
-    def __iter__(self) -> Iterator[str]:
-        raise TypeError
-
-    def __len__(self) -> int:
-        return 1
-
-
-def unknown_confidences(folder: Path, params: Params) -> Mapping[str, Collection[str]]:
+def unknown_confidences(folder: Path, params: Params) -> Mapping[str, frozenset[str]]:
     """By role, the images from beyond each model's list: their confidence is not known, and in tables only orders them.
 
     Empty for a network, all of a random order. Raises CleansetError as `images_beyond` does, and for a file with
     another SHA-256.
     """
-    found: dict[str, Collection[str]] = {}
+    found: dict[str, frozenset[str]] = {}
     for role, model in params.models.items():
         if model.beyond is not None:
             _check_file(folder, role, model, "beyond_sha256")
         if model.source == "random":
-            found[role] = _Every()
+            found[role] = frozenset(read_table(Edition(folder).index, INDEX, ["image_id"])["image_id"])
             continue
         found[role] = frozenset(each.image_id for each in images_beyond(folder, model))
     return found

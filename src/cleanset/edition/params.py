@@ -111,7 +111,7 @@ class Model(Section):
     @property
     def is_pinned(self) -> bool:
         """Whether the file with the weights, or every file of the list, has its SHA-256 in params.yaml."""
-        has_digest = self.sha256 is not None or self.source == "random"
+        has_digest = self.sha256 is not None or self.source in ("module", "random")
         return has_digest and (self.beyond is None or self.beyond_sha256 is not None)
 
     @model_validator(mode="after")

@@ -1,6 +1,7 @@
 """Scores that no network of this project gives: a table of somebody's scores, or a random order without a model."""
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -8,7 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cleanset.edition.params import Model
 from cleanset.errors import CleansetError, reason
+from cleanset.files import read_bytes, sha256
 from cleanset.scoring.logits import TOP, log_odds_of
 from cleanset.validation import join_names, shown
 from cleanset.vocabulary import class_indices, class_keys, classes_in_use
@@ -16,6 +19,7 @@ from cleanset.vocabulary import class_indices, class_keys, classes_in_use
 Labels = Mapping[str, Sequence[int]]
 """The class indices of the labels of every image of an index, by image id."""
 
+_ROLE = re.compile("[a-z][a-z0-9_]{0,63}")
 MAX_ROUNDING = 0.01
 """How far the probabilities of an image may be from a sum of 1, as those of many classes are that were rounded."""
 
@@ -55,6 +59,27 @@ def _table(image_ids: Sequence[str], top1: NDArray[np.int64], confidences: NDArr
     )
 
 
+def models_of(path: Path | None, labels: Labels) -> dict[str, Model]:
+    """The models of an edition of one's own images: those of a table of scores, or one that stands for none.
+
+    Every score is read and checked, as `read_scores` does. The table is to be copied into the edition as scores.csv.
+    """
+    if path is None:
+        return {"images": Model(source="random", name="0")}
+    names = _read(path).get("model", pd.Series(["model"])).unique().tolist()
+    digest = sha256(read_bytes(path))
+    models = {}
+    for name in names:
+        role = re.sub("[^a-z0-9]+", "_", name.lower()).strip("_")
+        if not _ROLE.fullmatch(role) or role in models:
+            raise CleansetError(
+                f"{path}: model {shown(name)}; expected names that begin with a letter and differ in letters or digits"
+            )
+        read_scores(path, name, labels)
+        models[role] = Model(source="scores", name=name, file=f"scores{path.suffix}", sha256=digest)
+    return models
+
+
 def random_scores(seed: str, index: pd.DataFrame) -> pd.DataFrame:
     """A score table that puts the images in a random order: each is in its class, by a number drawn from its bytes.
 
@@ -85,19 +110,23 @@ def read_scores(path: Path, model: str, labels: Labels) -> pd.DataFrame:
     return _of_all_classes(path, rows)
 
 
-def _rows(path: Path, model: str) -> pd.DataFrame:
-    """The rows of one model, without the column model. Raises CleansetError for a file that cannot be read so."""
-    expected = "expected the columns file, perhaps model, then one for each class, or class and confidence"
+_EXPECTED = "expected the columns file, perhaps model, then one for each class, or class and confidence"
+
+
+def _read(path: Path) -> pd.DataFrame:
     try:
         # of itself, pandas reads texts such as NA and null as missing, and 1 and 01 as one number
         texts = dict.fromkeys(("file", "model", "class"), str)
-        table = pd.read_csv(
-            path, dtype=texts, keep_default_na=False, encoding="utf-8-sig", float_precision="round_trip"
-        )
+        return pd.read_csv(path, dtype=texts, keep_default_na=False, encoding="utf-8-sig", float_precision="round_trip")
     except FileNotFoundError:
         raise CleansetError(f"{path}: missing; expected a table of scores") from None
     except (ValueError, pd.errors.ParserError) as error:
-        raise CleansetError(f"{path}: not a table of scores ({reason(error)}); {expected}") from None
+        raise CleansetError(f"{path}: not a table of scores ({reason(error)}); {_EXPECTED}") from None
+
+
+def _rows(path: Path, model: str) -> pd.DataFrame:
+    """The rows of one model, without the column model. Raises CleansetError for a file that cannot be read so."""
+    table = _read(path)
     columns = [str(name) for name in table.columns]
     if "model" in columns:
         names = table["model"].unique().tolist()
@@ -105,7 +134,7 @@ def _rows(path: Path, model: str) -> pd.DataFrame:
             raise CleansetError(f"{path}: no scores of model {shown(model)}; expected one of {join_names(names)}")
         table = table[table["model"] == model].drop(columns="model")
     if columns[:1] != ["file"] or len(columns) < 3:
-        raise CleansetError(f"{path}: columns {shown(', '.join(columns))}; {expected}")
+        raise CleansetError(f"{path}: columns {shown(', '.join(columns))}; {_EXPECTED}")
     for image_id in table.loc[table["file"].duplicated(), "file"].tolist()[:1]:
         raise CleansetError(f"{path}: {shown(image_id)} a second time for one model; expected a row for each image")
     return table

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.errors import CleansetError
 from cleanset.validation import shown
-from cleanset.vocabulary import class_indices, class_keys
+from cleanset.vocabulary import class_indices, imagenet
 
 TOP = 5
 
@@ -85,7 +85,7 @@ _BIRDS = (range(7, 25), range(80, 101), range(127, 147))
 
 BIRD_OR_BICYCLE: dict[str, tuple[str, ...]] = {
     "bicycle": ("n02835271", "n03792782"),
-    "bird": tuple(class_keys()[index] for part in _BIRDS for index in part),
+    "bird": tuple(imagenet().keys[index] for part in _BIRDS for index in part),
 }
 """The classes of source 004's task, in the order of its kit, where bicycle is 0 and bird 1.
 

@@ -10,6 +10,7 @@ import pandas as pd
 from pydantic import ValidationError
 
 from cleanset.dataset.archives import read_md5_list
+from cleanset.edition.models import unknown_confidences
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.edition.pipeline import check_versions
@@ -68,7 +69,7 @@ def run(edition: Edition, role: str) -> None:
     source_check: SourceCheck = "archive_md5" if released.archive_md5 else "none"
     audit = read_audit_json(edition.audit(role))
     is_list = isinstance(scored, ListRecord)
-    known = with_known_confidences(selection, scored.beyond if isinstance(scored, ListRecord) else ())
+    known = with_known_confidences(selection, unknown_confidences(edition.folder, params)[role])
     rows = described(edition, role, known, index, reviewer_counts(votes), is_list).assign(source_check=source_check)
     read = verified_images(edition, params.dataset.images, index).read
     with replacing(edition.export(role)) as folder:

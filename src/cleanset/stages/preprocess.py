@@ -73,8 +73,7 @@ def own_images(edition: Edition, dataset: Dataset) -> Found:
         )
     use_classes(found.classes)
     write_text(edition.classes, found.classes.text)
-    reassessed = {name: [label] for name, label in found.class_of.items()}
-    return Found(found.locations, found.class_of, reassessed, ("JPEG", "PNG"), found.texts)
+    return Found(found.locations, found.class_of, found.labels, ("JPEG", "PNG"), found.texts)
 
 
 def check_raw_files(edition: Edition, dataset: Dataset) -> None:
