@@ -42,7 +42,7 @@ class LabelledImages:
 
     @property
     def texts(self) -> dict[str, str]:
-        """What goes with the table of the images: the class table, and the groups as CSV."""
+        """The texts that go with the table of the images: the class table, and the groups as CSV."""
         found = {"classes": self.classes.text}
         if self.group_of:
             found["groups"] = csv_text(("image_id", GROUP), sorted(self.group_of.items()))
@@ -121,7 +121,7 @@ def _visible(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def check_ids(class_by_id: Mapping[str, str], where: str) -> None:
-    """Raise CleansetError, naming `where`, for an image id that is no plain path of an image, and for ids too alike.
+    """Raise CleansetError, naming `where`, for an invalid image id, and for ids too alike.
 
     Two ids are too alike if some file system takes them, or their files in the finished set, for one.
     """

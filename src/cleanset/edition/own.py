@@ -75,8 +75,8 @@ def make_own_edition(
 ) -> None:
     """Make `folder` an edition of the images that were `found` in the folder `images`; it is outside of both.
 
-    `tables`: the files labels, names, scores and card as given, which are copied; None where there is none. Everything
-    is made, or nothing. Raises CleansetError if the folder is not empty, or lies among the images.
+    `tables`: the files labels, names, scores and card as given, which are copied. Everything is made, or
+    nothing. Raises CleansetError if the folder is not empty, or lies among the images.
     """
     if folder.resolve().is_relative_to(images.resolve()):
         raise CleansetError(f"{folder}: among the images in {images}; expected a new folder outside of it")

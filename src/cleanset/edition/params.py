@@ -99,7 +99,7 @@ class Model(Section):
 
     @property
     def kind(self) -> str:
-        """What the model is, for people."""
+        """The kind of the model, for people."""
         kinds = {"lists": "a published list", "scores": "a table of scores", "random": "a random order"}
         return kinds.get(self.source, "a network")
 

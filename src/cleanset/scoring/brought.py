@@ -21,7 +21,7 @@ Labels = Mapping[str, Sequence[int]]
 
 _ROLE = re.compile("[a-z][a-z0-9_]{0,63}")
 MAX_ROUNDING = 0.01
-"""How far the probabilities of an image may be from a sum of 1, as those of many classes are that were rounded."""
+"""Largest distance of the sum of an image's probabilities from 1: those of many classes are rounded."""
 
 
 def scores_of(correct: pd.DataFrame, labels: Labels) -> pd.DataFrame:
@@ -83,7 +83,7 @@ def models_of(path: Path | None, labels: Labels) -> dict[str, Model]:
 def random_scores(seed: str, index: pd.DataFrame) -> pd.DataFrame:
     """A score table that puts the images in a random order: each is in its class, by a number drawn from its bytes.
 
-    The numbers are no confidences. They depend on `seed` and the SHA-256 of the image alone, so that an image that is
+    The numbers stand for no confidence and depend on `seed` and the SHA-256 of the image alone, so that an image that is
     added moves no other.
     """
     digests = (hashlib.sha256(f"{seed} {digest}".encode()).digest() for digest in index["sha256"])
@@ -97,7 +97,7 @@ def read_scores(path: Path, model: str, labels: Labels) -> pd.DataFrame:
 
     Columns: file, an image id; model, which may be missing where the file has one model; then either a column for each
     class, by its key, or class and confidence, of the top-1 class. Raises CleansetError for the first image or column
-    that is missing, surplus or doubled, and for what is no probability.
+    that is missing, surplus or doubled, and for an invalid probability.
     """
     rows = _rows(path, model)
     wanted, found = set(labels), set(rows["file"])
