@@ -83,8 +83,8 @@ def models_of(path: Path | None, labels: Labels) -> dict[str, Model]:
 def random_scores(seed: str, index: pd.DataFrame) -> pd.DataFrame:
     """A score table that puts the images in a random order: each is in its class, by a number drawn from its bytes.
 
-    The numbers stand for no confidence. They depend on `seed` and the SHA-256 of the image alone, so that an added image
-    moves no other.
+    The numbers stand for no confidence. They depend on `seed` and the SHA-256 of the image alone: an added image moves
+    no other.
     """
     digests = (hashlib.sha256(f"{seed} {digest}".encode()).digest() for digest in index["sha256"])
     drawn = np.array([int.from_bytes(digest[:3]) / 2**24 for digest in digests], dtype=np.float32)
