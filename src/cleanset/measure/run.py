@@ -30,13 +30,14 @@ from cleanset.measure.user_model import (
     among_classes,
     check_custom,
     classes_digest,
+    load_member,
     load_module,
     random_image,
 )
 from cleanset.progress import available_cores, print_notice, tracked
 from cleanset.scoring.decoding import Batch
 from cleanset.scoring.engine import Run, Settings, score_few
-from cleanset.scoring.models import LoadedModel, load_model, preprocessing_of, weights_at_hand
+from cleanset.scoring.models import LoadedModel, preprocessing_of, weights_at_hand
 from cleanset.scoring.scorer import Scorer, arithmetic
 from cleanset.scoring.validity import MadeFrom, below_float64, code_of, library_versions, read_finished
 from cleanset.tables import Table, nullable, read_table, write_table
@@ -103,7 +104,7 @@ def load(spec: Spec, settings: Settings) -> NamedModel:
         loaded = load_module(spec)
         return NamedModel(spec.text, loaded, _tried(spec.text, loaded, settings))
     try:
-        loaded = load_model(spec.model, spec.folder)
+        loaded = load_member(spec.model, spec.folder)
     except CleansetError as error:
         raise _of_command(spec, error) from None
     loaded = replace(loaded, network=CheckedNetwork(spec.text, loaded.network))

@@ -3,8 +3,9 @@
 `MODULE:CALLABLE` names a callable without arguments that returns a network and its preprocessing:
 
 - the network, a torch.nn.Module, maps pixels in [0, 1], float of shape (n, 3, size, size), red first, to logits of
-  shape (n, 1000), finite, in the order of the class indices. Normalisation is inside it. It is computed in float64,
-  unless --precision says otherwise, so constants belong into its parameters or buffers. It is set to evaluation.
+  shape (n, classes), 1,000 of ImageNet, finite, in the order of the class indices. Normalisation is inside it. It is
+  computed in float64, unless --precision says otherwise, so constants belong into its parameters or buffers. It is set
+  to evaluation.
 - the preprocessing is the name of one of this project (keras256, Res256Crop224, or timm-<filter>-<resize>-<size>, such
   as timm-bicubic-235-224), or a callable that maps a PIL image in mode RGB to pixels, uint8 of shape (3, size, size),
   red first; the size is the same for all images. On a GPU it is called in other processes: a function of a module, not
@@ -37,7 +38,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
 
-from cleanset.dataset.ilsvrc import CLASSES
+from cleanset.edition.params import Model
 from cleanset.errors import CleansetError, reason
 from cleanset.files import sha256
 from cleanset.images import codec
@@ -45,9 +46,9 @@ from cleanset.images.preprocessing import KERAS256, RES256CROP224, Preprocessing
 from cleanset.measure.predictions import printed_answers, raised
 from cleanset.measure.specs import CommandModel, ModuleModel
 from cleanset.scoring.checkpoints import unusable_kind
-from cleanset.scoring.models import LoadedModel
+from cleanset.scoring.models import LoadedModel, load_model
 from cleanset.validation import shown
-from cleanset.vocabulary import class_indices
+from cleanset.vocabulary import class_indices, classes_in_use
 
 BELOW = 1000.0
 """The distance in nats that the logits of other classes are put below the smallest: their probability is 0."""
@@ -61,13 +62,13 @@ class AmongClasses(nn.Module):
     def __init__(self, network: nn.Module, classes: Sequence[int]) -> None:
         super().__init__()
         self.network = network
-        is_other = torch.ones(CLASSES, dtype=torch.bool)
+        is_other = torch.ones(len(classes_in_use()), dtype=torch.bool)
         is_other[list(classes)] = False
         # a buffer, so that it moves to a device with the weights
         self.register_buffer("is_other", is_other, persistent=False)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """Logits of shape (n, 1000)."""
+        """Logits of shape (n, classes)."""
         logits: Tensor = self.network(pixels)
         lowest = logits.amin(dim=1, keepdim=True) - BELOW
         return torch.where(self.is_other, lowest, logits)
@@ -103,7 +104,7 @@ class CheckedNetwork(nn.Module):
         self._name = name
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """Logits of shape (n, 1000) of pixels in [0, 1]."""
+        """Logits of shape (n, classes) of pixels in [0, 1]."""
         try:
             logits = self.network(pixels)
         except torch.OutOfMemoryError:
@@ -117,7 +118,7 @@ class CheckedNetwork(nn.Module):
                 f"{self._name}: the network raises {raised(error)} for {kind} pixels {tuple(pixels.shape)}; "
                 f"expected logits: {remedy}"
             ) from None
-        expected = (len(pixels), CLASSES)
+        expected = (len(pixels), len(classes_in_use()))
         if (
             not isinstance(logits, Tensor)
             or logits.shape != expected
@@ -170,6 +171,25 @@ def load_module(spec: ModuleModel) -> LoadedModel:
     # the engine only asks for the size and calls it
     chosen = cast(ResizeAndCrop, named(preprocessing, spec.text))
     return LoadedModel(checked, chosen, tensors_sha256(network))
+
+
+def load_member(model: Model, folder: Path) -> LoadedModel:
+    """Load a model of the edition in `folder`: of a zoo as `load_model` does, or of a module that lies in it.
+
+    Raises CleansetError as these do, and for a preprocessing that has no name, by which the scores could be repeated.
+    """
+    if model.source != "module":
+        return load_model(model, folder)
+    module, _, name = model.name.partition(":")
+    loaded = load_module(ModuleModel(model.name, module, name, folder))
+    if not isinstance(loaded.preprocessing, ResizeAndCrop):
+        raise CleansetError(f"{model.name}: a callable as preprocessing; expected in an edition {PREPROCESSINGS}")
+    if model.sha256 not in (None, loaded.weights_sha256):
+        raise CleansetError(
+            f"{model.name}: parameters and buffers with SHA-256 {loaded.weights_sha256}, expected {model.sha256} as in "
+            "params.yaml: restore the weights, or correct params.yaml if these are meant"
+        )
+    return loaded
 
 
 def check_custom(spec: ModuleModel | CommandModel) -> None:
@@ -262,14 +282,14 @@ def _kind(value: object) -> str:
 
 
 class CommandNetwork(nn.Module):
-    """The answers of a command to 8-bit copies of pixels: logits (n, 1000), without a gradient."""
+    """The answers of a command to 8-bit copies of pixels: logits (n, classes), without a gradient."""
 
     def __init__(self, name: str, command: tuple[str, ...]) -> None:
         super().__init__()
         self._name, self._command = name, command
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """Logits of shape (n, 1000). Raises CleansetError, naming the model, for a command that does not answer."""
+        """Logits of shape (n, classes). Raises CleansetError, naming the model, for a command that does not answer."""
         levels = torch.round(pixels.detach().cpu().double() * 255).clamp(0, 255).to(torch.uint8)
         # numbers tell the command nothing about the images
         names = [f"{number:05d}.png" for number in range(len(levels))]
@@ -288,7 +308,7 @@ class CommandNetwork(nn.Module):
                 "a line `file, wnid` for each"
             )
         found = torch.tensor([indices[answers[name]] for name in names], dtype=torch.int64, device=pixels.device)
-        return nn.functional.one_hot(found, CLASSES).to(pixels.dtype)
+        return nn.functional.one_hot(found, len(classes_in_use())).to(pixels.dtype)
 
     def _output(self, folder: str) -> str:
         try:

@@ -56,18 +56,18 @@ def members(edition: Edition) -> list[EnsembleModel]:
 
 
 def _member(edition: Edition, role: str, model: Model) -> EnsembleModel:
-    preprocessing = None if model.is_list else preprocessing_of(model).name
-    relative = Path(model.file) if model.file is not None else weights_path(model, Path())
+    preprocessing = None if model.is_list or model.source == "module" else preprocessing_of(model).name
+    relative = Path(model.file or "") if model.is_list else weights_path(model, Path())
     path = edition.folder / relative
     found = sha256_of(path) if path.is_file() else None
     state: WeightsState = "there"
-    if found is None:
+    if found is None and model.source != "random":
         state = "missing"
     elif model.is_list and not _is_pinned_list(edition, model):
         state = "other bytes"
-    elif not model.is_list and what_instead_of_weights(path) is not None:
+    elif not model.is_list and model.source != "module" and what_instead_of_weights(path) is not None:
         state = "not weights"
-    elif model.sha256 not in (None, found):
+    elif model.source != "module" and model.sha256 not in (None, found):
         state = "other bytes"
     scored = None
     if edition.scored_with(role).is_file():
@@ -111,15 +111,21 @@ def as_table(listed: list[EnsembleModel]) -> Table:
     return table
 
 
+_FILES = {"lists": "list", "scores": "scores", "module": "module"}
+"""The name of the file of a model, by source, where it does not hold weights."""
+
+
 def _lines(member: EnsembleModel) -> Iterator[tuple[str, Text]]:
     """Name and value of each line; as Text, since rich would take brackets in a path for markup."""
     yield "role", Text(member.role, "bold")
     yield "model", Text(" ".join(filter(None, (member.source, member.name, member.threat_model))))
     if member.preprocessing is not None:
         yield "preprocessing", Text(member.preprocessing)
-    yield "weights" if member.preprocessing is not None else "list", Text(member.weights)
-    yield "SHA-256", Text(member.found or "")
-    yield "pinned", Text("the same" if member.found and member.found == member.pinned else member.pinned or "no")
+    if member.source != "random":
+        yield _FILES.get(member.source, "weights"), Text(member.weights)
+        yield "SHA-256", Text(member.found or "")
+    if member.source not in ("module", "random"):
+        yield "pinned", Text("the same" if member.found and member.found == member.pinned else member.pinned or "no")
     if member.scored is not None:
         yield "scored with", Text("the same" if member.found == member.scored else member.scored)
     yield "state", Text(member.state, "green" if member.state == "there" else "red")
@@ -166,7 +172,7 @@ def change(edition: Edition, add: list[str], weights: Path | None, remove: list[
 def check_known(models: Models) -> None:
     """Raise CleansetError for a model that its source does not have, or whose preprocessing is unknown."""
     for model in models.values():
-        if not model.is_list:
+        if not model.is_list and model.source != "module":
             preprocessing_of(model)
 
 

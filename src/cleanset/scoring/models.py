@@ -152,6 +152,8 @@ def weights_path(model: Model, folder: Path) -> Path:
     """The path of a model's weights, downloaded or not, in an edition's folder."""
     if model.weights is not None:
         return folder / model.weights
+    if model.source == "module":
+        return folder / f"{model.name.partition(':')[0].replace('.', '/')}.py"
     weights = folder / "data" / "weights"
     if model.source == "timm":
         return weights / "timm" / model.name / "model.safetensors"

@@ -66,13 +66,13 @@ def read_list(edition: Edition, role: str, model: Model) -> None:
 def run_network(edition: Edition, params: Params, role: str) -> None:
     """Write the scores of a network, and their record."""
     # torch is imported here, because a list needs none
+    from cleanset.measure.user_model import load_member
     from cleanset.scoring.engine import Run, score_shards_on_ray, settings_for
-    from cleanset.scoring.models import load_model
     from cleanset.scoring.validity import MadeFrom, below_float64
 
     index = read_table(edition.index, INDEX)
     settings = settings_for(params.score)
-    model = load_model(params.network(role), edition.folder)
+    model = load_member(params.network(role), edition.folder)
     read = verified_images(edition, params.dataset.images, index).read
     record = record_of(params, role, model, len(index))
     made_from = MadeFrom(
@@ -85,7 +85,7 @@ def run_network(edition: Edition, params: Params, role: str) -> None:
     scoring, on_cluster = Run(f"score {role}", model, read, settings, index), None
     if params.score.engine == "ray":
         folder = Edition(edition.folder.resolve())
-        load = partial(load_model, params.network(role), folder.folder)
+        load = partial(load_member, params.network(role), folder.folder)
         images = partial(open_images, folder, params.dataset.images)
         on_cluster = partial(score_shards_on_ray, load, images, settings)
     shards = scoring.shards(edition.partial_scores(role), made_from)

@@ -47,11 +47,11 @@ def run(edition: Edition, role: str) -> None:
 def score_all(edition: Edition, params: Params, role: str, index: pd.DataFrame, crops: Sequence[Crop]) -> pd.DataFrame:
     """The scores of the crops, in their order."""
     # torch is imported here, because an edition without crops, or of lists alone, needs none
+    from cleanset.measure.user_model import load_member
     from cleanset.scoring.engine import score_few, settings_for
-    from cleanset.scoring.models import load_model
 
     settings = settings_for(params.score)
-    model = load_model(params.network(role), edition.folder)
+    model = load_member(params.network(role), edition.folder)
     check_weights(edition, role, model)
     by_name = {str(crop): crop for crop in crops}
     source = partial(part, verified_images(edition, params.dataset.images, index).read, by_name)

@@ -21,12 +21,12 @@ from torch import Tensor, nn
 from cleanset.edition.params import Params, read_params
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import Resized
-from cleanset.measure.user_model import CheckedNetwork
+from cleanset.measure.user_model import CheckedNetwork, load_member
 from cleanset.scoring.decoding import pixels_of
 from cleanset.scoring.differentiable import PixelNetwork, wrap_network
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.logits import Groups
-from cleanset.scoring.models import LoadedModel, load_model
+from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import Precision
 from cleanset.studies.attacks.base import UNCHANGED, Other, Pixels, Subject, judged_seed
 from cleanset.studies.attacks.changes import GUESSED, Guess, most_confident_mistakes
@@ -225,7 +225,7 @@ def open_target(
         folders = study.robustness.folder, study.edition.folder
         model = load_further(further[role], *folders, role, settings).loaded
     else:
-        model = load_model(params.edition.network(role), study.edition.folder)
+        model = load_member(params.edition.network(role), study.edition.folder)
     images = images_for(
         read_table(study.robustness.images, STUDY_IMAGES),
         params.robustness.images,
@@ -259,7 +259,7 @@ def logits_before(
 def other_models(study: AttackStudy, params: AllParams, name: str) -> dict[str, LoadedModel]:
     """The models of the edition but the one of a name, by role; lists have no network."""
     models = {role: model for role, model in params.edition.models.items() if role != name and not model.is_list}
-    return {role: load_model(model, study.edition.folder) for role, model in models.items()}
+    return {role: load_member(model, study.edition.folder) for role, model in models.items()}
 
 
 def check_scores(study: AttackStudy, params: Params, target: AttackedModel, images: pd.DataFrame) -> None:

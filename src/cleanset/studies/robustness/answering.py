@@ -14,12 +14,12 @@ from pyarrow import parquet
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.files import sha256, write_text
-from cleanset.measure.user_model import NetworkError
+from cleanset.measure.user_model import NetworkError, load_member
 from cleanset.progress import print_notice, rate_bar
 from cleanset.scoring.comparison import SEED, compare_scores, sample_size
 from cleanset.scoring.engine import Settings, score_few, settings_for
 from cleanset.scoring.logits import Columns
-from cleanset.scoring.models import LoadedModel, load_model
+from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, below_float64, code_of, library_versions
 from cleanset.studies.robustness.answers import (
@@ -297,7 +297,7 @@ class StudyModels:
         edition, further = self._study.edition, self.wanted.further_models.get(role)
         check, identity = None, ""
         if further is None:
-            model = load_model(self._params.network(role), edition.folder)
+            model = load_member(self._params.network(role), edition.folder)
             if self.settings.precision == "float64":
                 check = StoredScores(edition, role)
         else:
