@@ -64,7 +64,8 @@ CLASS_COLUMNS = ("class", "name", "index")
 MIN_CLASSES, MAX_CLASSES = 2, 5000
 """Numbers of classes."""
 MAX_KEY_BYTES = 100
-_KEY = re.compile(r"\w(?:[\w .,()+&'-]*[\w)+])?")
+_INNER, _LAST = "_ -.,()+&'", "_)+"
+"""Characters of a key beside letters, digits and marks on letters: within it, and as its last."""
 _DEVICE = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])")
 """Names that Windows gives to devices."""
 EXPECTED_KEY = (
@@ -171,7 +172,9 @@ def class_table(names: Iterable[tuple[str, str]], where: str) -> ClassTable:
 
 def check_class_key(key: str, where: str) -> None:
     """Raise CleansetError, naming `where`, unless every file system can call a folder by this key."""
-    if not _KEY.fullmatch(key) or len(key.encode()) > MAX_KEY_BYTES or _DEVICE.fullmatch(key.partition(".")[0]):
+    plain = all(each in _INNER or each.isalnum() or unicodedata.category(each)[0] == "M" for each in key)
+    ends = bool(key) and (key[0].isalnum() or key[0] == "_") and key[-1] not in set(_INNER) - set(_LAST)
+    if not (plain and ends) or len(key.encode()) > MAX_KEY_BYTES or _DEVICE.fullmatch(key.partition(".")[0]):
         raise CleansetError(f"{where}: {shown(key)} as a class; {EXPECTED_KEY}: rename it")
 
 

@@ -41,7 +41,9 @@ def test_processes_name_a_broken_image() -> None:
     with SharedBatches(images.__getitem__, SMALL, 2, 2) as shared:
         batches = shared.batches(grouped(list(images), 2))
         assert next(batches).image_ids == [id_of(1), id_of(2)]
-        with pytest.raises(CleansetError, match=rf"^{id_of(7)}: cannot be read \(not a JPEG\); expected a whole"):
+        with pytest.raises(
+            CleansetError, match=rf"^{id_of(7)}: cannot be read \(not a JPEG or PNG\); expected a whole"
+        ):
             list(batches)
 
 

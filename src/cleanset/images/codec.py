@@ -114,8 +114,12 @@ class Facts:
     pixels_sha256: str
 
 
-def decode(data: bytes, formats: tuple[str, ...] = ("JPEG",)) -> Image.Image:
-    """The whole JPEG as Pillow reads it, with its EXIF orientation and no other metadata.
+FORMATS = ("JPEG", "PNG")
+"""The formats of images that are read, by Pillow's names."""
+
+
+def decode(data: bytes, formats: tuple[str, ...] = FORMATS) -> Image.Image:
+    """The whole image as Pillow reads it, of a JPEG with its EXIF orientation and no other metadata.
 
     Raises ValueError, with the reason, if that fails.
     """
@@ -147,13 +151,32 @@ def set_orientation(image: Image.Image, value: int) -> None:
 
 
 def inspect(data: bytes, formats: tuple[str, ...] = ("JPEG",)) -> Facts:
-    """Decode an image and measure it. Raises ValueError as `decode` does, and for extreme shapes."""
+    """Decode an image and measure it. Raises ValueError as `decode` does, and for extreme shapes.
+
+    Where `formats` has PNG, also for images of other than 8 bits of red, green and blue, or grey, and for several in
+    one file: as decoded here they would not be what other programs show.
+    """
     image = decode(data, formats)
+    if "PNG" in formats:
+        _check_plain(image, data)
     if max(image.size) > MAX_ASPECT_RATIO * min(image.size):
         raise ValueError(
             f"{image.width} x {image.height} pixels, one side more than {MAX_ASPECT_RATIO} times the other"
         )
     return Facts(image.width, image.height, image.mode, pixels_sha256(image))
+
+
+def _check_plain(image: Image.Image, data: bytes) -> None:
+    """Raise ValueError unless an image is one of 8 bits of red, green and blue, or grey, without transparency."""
+    bits = data[24] if image.format == "PNG" else 8  # Pillow cuts 16 bits of red, green and blue to 8 unseen
+    frames = getattr(image, "n_frames", 1)
+    if frames > 1:
+        raise ValueError(f"animated, {frames} images; expected one")
+    if bits != 8 or image.mode not in ("RGB", "L"):
+        kind = {"CMYK": "CMYK", "P": "a palette", "1": "black and white"}.get(image.mode, "transparency")
+        raise ValueError(f"{f'{bits} bits' if bits == 16 else kind}; expected 8 bits of RGB or grey")
+    if "transparency" in image.info:
+        raise ValueError("transparency; expected 8 bits of RGB or grey")
 
 
 def pixels_sha256(image: Image.Image) -> str:

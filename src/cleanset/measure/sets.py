@@ -25,7 +25,6 @@ from cleanset.validation import shown
 from cleanset.vocabulary import TIERS, class_indices, class_keys
 
 ENDINGS = (".jpeg", ".jpg", ".png")
-FORMATS = ("JPEG", "PNG")
 _BOX = ("left", "top", "right", "bottom")
 _LIST = "expected a CSV file with the columns image_id and class_index or wnid"
 
@@ -78,7 +77,7 @@ class FolderImages:
         if (found := sha256(data)) != self.sha256_of[file]:
             raise CleansetError(f"{path}: SHA-256 {found}, {self.sha256_of[file]} before: changed while it was read")
         try:
-            return decode(data, FORMATS)
+            return decode(data)
         except ValueError as error:
             raise CleansetError(f"{path}: cannot be read ({error}); expected a whole JPEG or PNG") from None
 

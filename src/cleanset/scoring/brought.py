@@ -117,7 +117,7 @@ def _read(path: Path) -> pd.DataFrame:
     try:
         # of itself, pandas reads texts such as NA and null as missing, and 1 and 01 as one number
         texts = dict.fromkeys(("file", "model", "class"), str)
-        return pd.read_csv(path, dtype=texts, keep_default_na=False, encoding="utf-8-sig", float_precision="round_trip")
+        return pd.read_csv(path, dtype=texts, keep_default_na=False, encoding="utf-8-sig")
     except FileNotFoundError:
         raise CleansetError(f"{path}: missing; expected a table of scores") from None
     except (ValueError, pd.errors.ParserError) as error:
@@ -186,7 +186,7 @@ def _probabilities(path: Path, rows: pd.DataFrame) -> NDArray[np.float64]:
     for place, column in np.argwhere(~((numbers >= 0) & (numbers <= 1)))[:1]:
         found = rows.iat[place, column]
         raise CleansetError(
-            f"{path}: {shown(rows.index[place])}, {rows.columns[column]}: {shown(found)}; expected a probability from "
-            "0 to 1"
+            f"{path}: {shown(rows.index[place])}, {rows.columns[column]}: {shown(str(found))}; expected a probability "
+            "from 0 to 1"
         )
     return numbers

@@ -41,7 +41,7 @@ def pixels_of(image_id: str, read: Source, preprocessing: Preprocessing) -> NDAr
         data = read(image_id)
         image = decode(data) if isinstance(data, bytes) else data
     except ValueError as error:
-        raise CleansetError(f"{image_id}: cannot be read ({error}); expected a whole JPEG") from None
+        raise CleansetError(f"{image_id}: cannot be read ({error}); expected a whole JPEG or PNG") from None
     try:
         return preprocessing(image)
     except ValueError as error:

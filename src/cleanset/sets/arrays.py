@@ -118,7 +118,7 @@ def _of_set(export: Path, role: str) -> tuple[pd.DataFrame, Source]:
             "real_classes": pd.Series([list(entry.real_classes) for entry in entries.values()], dtype=object),
         }
     )
-    return rows, lambda image_id: decode(read_image(export, entries[image_id]), ("JPEG", "PNG"))
+    return rows, lambda image_id: decode(read_image(export, entries[image_id]))
 
 
 def write_arrays(folder: Path, rows: pd.DataFrame, read: Source, inputs: NetworkInputs, role: str | None) -> None:

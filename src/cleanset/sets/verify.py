@@ -242,7 +242,7 @@ def _pixels(data: bytes) -> str | ValueError:
     from cleanset.images import codec
 
     try:
-        return codec.pixels_sha256(codec.decode(data, ("JPEG", "PNG")))
+        return codec.pixels_sha256(codec.decode(data))
     except ValueError as error:
         return error
 

@@ -30,11 +30,11 @@ MAX_DECODED = 3
 class Photos:
     """Encoded images by image id; the latest are kept in memory. Thread-safe.
 
-    `faults`: errors by image id, from the last attempt to show it. `formats`: accepted file formats.
+    `faults`: errors by image id, from the last attempt to show it.
     """
 
-    def __init__(self, read: Read, formats: tuple[str, ...] = ("JPEG",)) -> None:
-        self.read, self._formats = read, formats
+    def __init__(self, read: Read) -> None:
+        self.read = read
         self.faults: dict[str, str] = {}
         self._kept: OrderedDict[tuple[str, int | None], bytes] = OrderedDict()
         self._size = 0
@@ -44,7 +44,7 @@ class Photos:
     def encoded(self, image_id: str, longest: int | None = None) -> bytes:
         """The image as `encode_for_page` makes it.
 
-        Raises CleansetError, kept in `faults`, for an image that is missing, not the indexed one, or not a JPEG.
+        Raises CleansetError, kept in `faults`, for an image that is missing, not the indexed one, or not a JPEG or PNG.
         """
         key = (image_id, longest)
         with self._lock:
@@ -54,7 +54,7 @@ class Photos:
         try:
             # outside of the lock, so that several images are encoded at a time
             with self._decoding:
-                data = encode_for_page(self.read(image_id), longest, self._formats)
+                data = encode_for_page(self.read(image_id), longest)
         except (CleansetError, OSError, ValueError) as error:
             self.faults[image_id] = fault = fault_text(error)
             raise CleansetError(fault) from None
@@ -65,7 +65,7 @@ class Photos:
     def cropped(self, image_id: str, box: Box | None, see: Callable[[Image.Image], Image.Image]) -> bytes:
         """PNG of the part inside `box`, or of the whole image, after `see`."""
         with self._decoding:
-            image = decode(self.read(image_id), self._formats).convert("RGB")
+            image = decode(self.read(image_id)).convert("RGB")
             out = io.BytesIO()
             # level 1 is the fastest: the image is made while somebody waits for it
             see(image.crop(box) if box else image).save(out, format="PNG", compress_level=1)
@@ -87,12 +87,12 @@ def fault_text(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def encode_for_page(data: bytes, longest: int | None, formats: tuple[str, ...] = ("JPEG",)) -> bytes:
+def encode_for_page(data: bytes, longest: int | None) -> bytes:
     """The stored pixels without metadata, made smaller if a side is longer than `longest`.
 
     PNG, which keeps every value; JPEG where that would be slow, for images of more than a megapixel.
     """
-    image = decode(data, formats).convert("RGB")
+    image = decode(data).convert("RGB")
     if longest is not None:
         image.thumbnail((longest, longest), Image.Resampling.LANCZOS)
     image.info = {}

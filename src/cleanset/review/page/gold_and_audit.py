@@ -54,7 +54,7 @@ def audit_library(edition: Edition, library: Library, plan: AuditPlan, auditor: 
         names={index: library.names[index] for index in sorted({each.class_index for each in draws})},
         classes=_classes(library, plan.model, draws),
         images=images,
-        photos=Photos(_audit_reading(library.photos.read, boxes), ("JPEG", "PNG")),
+        photos=Photos(_audit_reading(library.photos.read, boxes)),
         seen_by={role: each for role, each in library.seen_by.items() if role == plan.model},
     )
 
@@ -152,7 +152,7 @@ def gold_library(library: Library, items: Sequence[GoldItem], folder: Path) -> L
     classes = dict(library.classes)
     for item in items:
         classes[item.class_index] = _inserted(classes[item.class_index], item, library.params.export.images_per_class)
-    photos = Photos(_reading(library.photos.read, items, folder), ("JPEG", "PNG"))
+    photos = Photos(_reading(library.photos.read, items, folder))
     return replace(library, classes=classes, images={**library.images, **images}, photos=photos)
 
 

@@ -35,7 +35,6 @@ from cleanset.measure.predictions import printed_answers
 from cleanset.scoring.logits import Groups, predicted_groups, stored_columns
 from cleanset.statistics.coverage import confidences
 from cleanset.studies.contest.files import Defence, ModelOfEdition
-from cleanset.studies.contest.images import FORMATS
 from cleanset.studies.contest.reading import copy_defence
 from cleanset.studies.contest.rules import ABSTAIN
 from cleanset.validation import shown
@@ -203,7 +202,7 @@ def nameless_copy(path: Path, folder: Path) -> str:
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    image = decode(path.read_bytes(), FORMATS).convert("RGB").resize((SIDE, SIDE), Image.Resampling.BICUBIC)
+    image = decode(path.read_bytes()).convert("RGB").resize((SIDE, SIDE), Image.Resampling.BICUBIC)
     # Pillow would write the color profile of the original
     image.info.clear()
     name = f"{secrets.token_hex(16)}.png"
@@ -403,7 +402,7 @@ class ImageReader:
 
     def __call__(self, name: str) -> Image.Image:
         """The image, in RGB. Raises ValueError if it cannot be read."""
-        return decode(self.paths[name].read_bytes(), FORMATS).convert("RGB")
+        return decode(self.paths[name].read_bytes()).convert("RGB")
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,6 @@ def _end_of_jpeg(data: bytes) -> int:
     return len(data)
 
 
-FORMATS = ("PNG", "JPEG")
 MAX_CHANGE = 1.0
 """Mean absolute difference, of 255, up to which an image is the known one."""
 MAX_JPEG_CHANGE = 0.5
@@ -134,7 +133,7 @@ def known_images(paths: Mapping[str, Path]) -> list[KnownImage]:
 def copied(path: Path, known: Sequence[KnownImage]) -> str | None:
     """The known image that was copied into a file, by its name and with what was found; None for a new image."""
     data = read_bytes(path)
-    image = decode(data, FORMATS).convert("RGB")
+    image = decode(data).convert("RGB")
     small = _small(image)
     for each in known:
         # the small copies differ less than the images, so that hardly any image has to be read in full
@@ -159,7 +158,7 @@ def lookalikes(path: Path, known: Sequence[KnownImage]) -> list[tuple[int, str]]
 
 def _read(path: Path) -> Image.Image:
     try:
-        return decode(read_bytes(path), FORMATS).convert("RGB")
+        return decode(read_bytes(path)).convert("RGB")
     except ValueError as error:
         raise CleansetError(f"{path}: {error}; expected a PNG or JPEG: dvc pull") from None
 
@@ -216,7 +215,7 @@ def decode_submitted(path: Path, data: bytes) -> Image.Image:
     image.
     """
     try:
-        found = decode(data, FORMATS)
+        found = decode(data)
     except ValueError as error:
         raise CleansetError(f"{path}: {error}; expected a PNG or JPEG that can be decoded") from None
     if found.mode not in MODES or "transparency" in found.info:

@@ -32,7 +32,6 @@ from cleanset.studies.contest.files import (
     until,
 )
 from cleanset.studies.contest.image_state import ImageState
-from cleanset.studies.contest.images import FORMATS
 from cleanset.studies.contest.judging import (
     REASONS,
     STATEMENTS,
@@ -399,7 +398,7 @@ def read_image(path: Path, digest: str) -> Image.Image:
 
 def _decoded(path: Path, data: bytes) -> Image.Image:
     try:
-        return decode(data, FORMATS).convert("RGB")
+        return decode(data).convert("RGB")
     except ValueError as error:
         raise CleansetError(f"{path}: cannot be read ({error}); expected a whole PNG or JPEG") from None
 

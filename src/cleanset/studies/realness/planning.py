@@ -51,7 +51,6 @@ from cleanset.studies.realness.ratings import ImageKind, read_ratings
 
 ENDINGS = (".jpeg", ".jpg", ".png")
 MAX_SIDE = 2048
-FORMATS = ("JPEG", "PNG")
 TILES = 4
 """Tiles along each side of an obviously modified image."""
 
@@ -132,7 +131,7 @@ def shown_image(data: bytes, size: Size) -> Image.Image:
 
     An image of that size is not resampled. Raises ValueError for bytes that are not a whole image.
     """
-    image = decode(data, FORMATS).convert("RGB")
+    image = decode(data).convert("RGB")
     if image.size != size:
         image = ImageOps.fit(image, size, Image.Resampling.LANCZOS)
     # a copy without metadata, which might reveal the source
@@ -198,7 +197,7 @@ def common_size(paths: Mapping[str, Path]) -> Size:
 
 def _decoded(path: Path) -> Image.Image:
     try:
-        return decode(read_regular_file(path), FORMATS)
+        return decode(read_regular_file(path))
     except ValueError as error:
         raise CleansetError(f"{path}: cannot be read ({error}); expected a whole JPEG or PNG") from None
 

@@ -18,8 +18,6 @@ from cleanset.sets.folder import read_regular_file
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.results import UNCHANGED
 
-FORMATS = ("JPEG", "PNG")
-
 
 class ChangeName(NamedTuple):
     """A changed image: the file that it is made of, the change, and its step, a severity or a frame; 0 for neither.
@@ -115,6 +113,6 @@ def _decoded(file: StudyFile) -> Image.Image:
             f"{file.path}: SHA-256 {found}, expected {file.sha256} as in the manifest; see cleanset verify"
         )
     try:
-        return decode(data, FORMATS)
+        return decode(data)
     except ValueError as error:
         raise CleansetError(f"{file.path}: cannot be read ({error}); expected a whole JPEG or PNG") from None

@@ -23,7 +23,7 @@ from cleanset.images.codec import decode
 from cleanset.images.preprocessing import BASE_SIZE, base_image
 from cleanset.progress import print_notice, tracked
 from cleanset.sets.folder import read_regular_file
-from cleanset.studies.robustness.changed_images import FORMATS, StudyFile
+from cleanset.studies.robustness.changed_images import StudyFile
 from cleanset.studies.robustness.family import Family
 
 Pixels = NDArray[np.uint8]
@@ -154,7 +154,7 @@ class PublishedImages:
         """
         path = self.files.path(self.places[change, step], file.path)
         try:
-            image = decode(read_regular_file(path), FORMATS)
+            image = decode(read_regular_file(path))
             if image.size == (BASE_SIZE, BASE_SIZE):
                 return np.array(self._opaque(image))
             if self.any_size:

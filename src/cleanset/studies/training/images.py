@@ -19,7 +19,7 @@ from cleanset.images.codec import decode
 from cleanset.images.preprocessing import Resized, base_image
 from cleanset.sets.folder import read_regular_file
 from cleanset.statistics.seeds import change_seed, image_seed
-from cleanset.studies.robustness.changed_images import FORMATS, StudyFile, base_pixels
+from cleanset.studies.robustness.changed_images import StudyFile, base_pixels
 from cleanset.studies.robustness.scenarios.params import GENERATED, RANDOM
 from cleanset.studies.training.params import ORIGINAL, Data, Run, TrainingParams
 from cleanset.studies.training.study import TrainingStudy
@@ -76,7 +76,7 @@ def read_unchanged(path: Path, digest: str) -> bytes:
 def decoded(data: bytes, path: Path) -> Image.Image:
     """The image in the bytes of a file. Raises CleansetError for bytes that cannot be read."""
     try:
-        return decode(data, FORMATS)
+        return decode(data)
     except ValueError as error:
         raise CleansetError(f"{path}: cannot be read ({error}); expected a whole JPEG or PNG: remove it") from None
 

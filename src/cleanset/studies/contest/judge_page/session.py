@@ -17,8 +17,8 @@ from pydantic import ConfigDict, Field
 
 from cleanset.errors import CleansetError
 from cleanset.files import ChangedMeanwhileError, locked, replace_file, write_text
+from cleanset.images.codec import FORMATS
 from cleanset.studies.contest.files import AnswerFile, JudgeExample
-from cleanset.studies.contest.images import FORMATS
 from cleanset.studies.contest.judges import JudgeTask, tasks
 from cleanset.studies.contest.judging import (
     CONTAINS,
@@ -282,7 +282,7 @@ def open_session(contest: Path, judge: str, on: datetime.date) -> JudgeSession:
     paths = image_paths(contest, files, digests)
     session = JudgeSession(
         contest, judge, on, tuple(files.rules.classes), files.rules.drawings_are_real, asked, examples,
-        Photos(lambda digest: read_image(paths, digest), FORMATS),
+        Photos(lambda digest: read_image(paths, digest)),
         # random names: a digest could be looked up in the published manifests
         {digest: secrets.token_urlsafe(12) for digest in digests},
     )  # fmt: skip

@@ -136,7 +136,7 @@ def _photographs(files: tuple[StoredFile, ...]) -> tuple[Pixels, ...]:
 def decode_photograph(file: StoredFile) -> Pixels:
     """The pixels of a photograph, uint8 of shape (height, width, 3). Raises CleansetError for no JPEG or PNG."""
     try:
-        return np.asarray(decode(file.read(), ("JPEG", "PNG")).convert("RGB"))
+        return np.asarray(decode(file.read()).convert("RGB"))
     except ValueError as error:
         raise CleansetError(f"{file.path}: cannot be read ({error}); expected a whole JPEG or PNG: remove it") from None
 

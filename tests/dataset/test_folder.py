@@ -1,0 +1,283 @@
+"""Images of one's own, as people have them: what is read, and what is refused in one line."""
+
+import io
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from cleanset.cli import app
+from cleanset.dataset.folder import exported_name, read_images
+from cleanset.errors import CleansetError
+from cleanset.images.codec import inspect
+from cleanset.stages.preprocess import measure
+from cleanset.vocabulary import class_table, parse_class_table
+
+
+def picture(kind: str = "JPEG", mode: str = "RGB", seed: int = 0, **options: object) -> bytes:
+    pixels = np.random.default_rng(seed).integers(0, 256, (24, 32, 3), np.uint8)
+    out = io.BytesIO()
+    Image.fromarray(pixels).convert(mode).save(out, format=kind, **options)
+    return out.getvalue()
+
+
+def folder_of(at: Path, *names: str) -> Path:
+    for seed, name in enumerate(names):
+        (at / name).parent.mkdir(parents=True, exist_ok=True)
+        (at / name).write_bytes(picture("PNG" if name.lower().endswith("png") else "JPEG", seed=seed))
+    return at
+
+
+TWO = ("cat/ISIC_0001.jpg", "dög (1)/b ild.png", "dög (1)/more/x.JPEG")
+
+
+def test_folders_of_classes(tmp_path: Path) -> None:
+    folder_of(tmp_path, *TWO, "cat/.DS_Store", "cat/Thumbs.db")
+    found = read_images(tmp_path, None, None)
+    assert found.classes.keys == ("cat", "dög (1)")
+    assert found.class_of == {"cat/ISIC_0001.jpg": 0, "dög (1)/b ild.png": 1, "dög (1)/more/x.JPEG": 1}
+    assert found.texts == {"classes": "class\tname\tindex\ncat\tcat\t0\ndög (1)\tdög (1)\t1\n"}
+    facts = measure(found.locations, ("JPEG", "PNG"))
+    assert facts[["image_id", "width", "height", "mode"]].to_numpy().tolist() == [[n, 32, 24, "RGB"] for n in TWO]
+    assert exported_name("dög (1)", "dög (1)/more/x.JPEG") == "dög (1)/more__x.JPEG"
+
+
+def test_a_table_of_labels_with_groups_and_names(tmp_path: Path) -> None:
+    folder_of(tmp_path / "all", "ISIC_0001.jpg", "ISIC_0002.jpg", "ISIC_0003.jpg", "not listed.jpg")
+    labels, names = tmp_path / "labels.csv", tmp_path / "names.csv"
+    labels.write_text(
+        "\ufefffile,class,group\nISIC_0002.jpg,nv,p1\nISIC_0001.jpg,mel,p2\nISIC_0003.jpg,nv,p1\n", encoding="utf-8"
+    )
+    names.write_text("class,name\nmel,melanoma\nnv,naevus\n", encoding="utf-8")
+    found = read_images(tmp_path / "all", labels, names)
+    assert list(found.class_of.items()) == [("ISIC_0001.jpg", 0), ("ISIC_0002.jpg", 1), ("ISIC_0003.jpg", 1)]
+    assert [(each.key, each.name) for each in found.classes.names] == [("mel", "melanoma"), ("nv", "naevus")]
+    assert found.texts["groups"] == "image_id,group\nISIC_0001.jpg,p2\nISIC_0002.jpg,p1\nISIC_0003.jpg,p1\n"
+
+
+Change = Callable[[Path], None]
+
+
+def written(name: str, data: bytes = b"") -> Change:
+    def change(images: Path) -> None:
+        (images / name).parent.mkdir(parents=True, exist_ok=True)
+        (images / name).write_bytes(data or picture())
+
+    return change
+
+
+def linked(name: str, to: str) -> Change:
+    return lambda images: (images / name).symlink_to(to)
+
+
+def piped(name: str) -> Change:
+    return lambda images: os.mkfifo(images / name)
+
+
+def emptied(name: str) -> Change:
+    return lambda images: (images / name).mkdir()
+
+
+ODD_KEYS = (
+    "-a", " a", "a ", "a.", "a:b", "a*b", "a?b", "a<b", "a|b", 'a"b', "a\\b", "a\tb", "a\nb", "con", "NUL", "com1.x",
+    "a" * 101, "ä" * 51, "a#b", "a%b", "a=b", "{a}", "a;b", "a@b", "~a", "$a", "!a", "a`b",
+)  # fmt: skip
+ODD_IDS = (
+    "a\\b.jpg", "a\tb.jpg", "a\nb.jpg", "a\x7fb.jpg", "a\u200bb.jpg", "a\u202eb.jpg", " a.jpg", "a.jpg ", "d /a.jpg",
+    "a" * 220 + ".jpg",
+)  # fmt: skip
+SUFFIXES = ("a.gif", "a.tif", "a.webp", "a.bmp", "a.txt", "a", "a.jpg.zip", "a.heic", "a.dcm", "README", "labels.csv")
+
+IN_FOLDERS: list[tuple[Change, str]] = [
+    *((written(f"{key}/a.jpg"), "expected") for key in ODD_KEYS),
+    *((written(f"cat/{name}"), "as the name of an image; expected a path") for name in ODD_IDS),
+    *((written(f"cat/{name}"), "not the name of an image; expected .jpeg, .jpg, .png") for name in SUFFIXES),
+    (written("stray.jpg"), "beside the folders of the classes; expected a folder for each class"),
+    (emptied("fish"), "a class without images"),
+    (written("CAT/z.jpg"), "classes 'CAT' and 'cat', which differ only by case"),
+    (written("do\u0308g (1)/z.jpg"), "which differ only by case or Unicode form"),
+    (written("cat/isic_0001.jpg"), "differ only by case, Unicode form or folders"),
+    (written("cat/ISIC_0001.JPG"), "differ only by case, Unicode form or folders"),
+    (written("cat/ISIC/0001.jpg", picture()), ""),
+    (written("dög (1)/more__x.JPEG"), "differ only by case, Unicode form or folders"),
+    (linked("cat/loop", "."), "folders deep; expected no link to a folder above it"),
+    (linked("cat/gone.jpg", "nowhere.jpg"), "is not in"),
+    (piped("cat/pipe.jpg"), "a named pipe; expected a regular file"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), IN_FOLDERS)
+def test_wrong_folders(tmp_path: Path, change: Change, message: str) -> None:
+    images = folder_of(tmp_path / "images", *TWO)
+    change(images)
+    assert_refused(tmp_path, ["--images", str(images)], message)
+
+
+def assert_refused(tmp_path: Path, options: list[str], message: str) -> None:
+    """Making an edition ends with one line, and nothing is left behind; or goes well if the message is empty."""
+    edition = tmp_path / "edition"
+    result = CliRunner().invoke(app, ["edition", str(edition), *options])
+    if not message:
+        assert result.exit_code == 0, result.output
+        return
+    error = result.exception
+    assert isinstance(error, CleansetError), result.output
+    assert message in str(error)
+    assert "\n" not in str(error)
+    assert not edition.exists()
+    assert not list(tmp_path.glob("*.partial*"))
+
+
+L = "file,class\ncat/ISIC_0001.jpg,a\n"
+G = "file,class,group\n"
+LABELS: list[tuple[str, str]] = [
+    ("", "expected the header file,class"),
+    ("file,label\n", "expected the header file,class"),
+    ("class,file\n", "expected the header file,class"),
+    ("file;class\n", "expected the header file,class"),
+    ("file,class\n", "no image"),
+    (L, "1 classes; expected 2 to 5,000"),
+    (f"{L}dög (1)/b ild.png\n", "line 3: 1 cells; expected file,class"),
+    (f"{L}dög (1)/b ild.png,b,c\n", "line 3: 3 cells; expected file,class"),
+    (f"{L}dög (1)/b ild.png,\n", "'dög (1)/b ild.png' without a class"),
+    (f"{L}cat/ISIC_0001.jpg,b\n", "a second time, in class 'a' before and 'b' now"),
+    (f"{L}cat/ISIC_0001.jpg,a\n", "a second time, in class 'a' before and 'a' now"),
+    (f"{L}../secret.jpg,b\n", "'../secret.jpg' as the name of an image"),
+    (f"{L}/etc/passwd.jpg,b\n", "'/etc/passwd.jpg' as the name of an image"),
+    (f"{L}cat/../cat/x.jpg,b\n", "as the name of an image"),
+    (f"{L}./cat/ISIC_0001.jpg,b\n", "as the name of an image"),
+    (f"{L}cat//ISIC_0001.jpg,b\n", "as the name of an image"),
+    (f"{L}gone.jpg,b\n", "'gone.jpg' is not in"),
+    (f"{L}dög (1)/more,b\n", "not the name of an image"),
+    (f"{L}dög (1)/b ild.png,A\n", "classes 'A' and 'a', which differ only by case"),
+    (f"{L}dög (1)/b ild.png,b/c\n", "'b/c' as a class"),
+    (f"{L}dög (1)/b ild.png,..\n", "'..' as a class"),
+    (f"{L}CAT/isic_0001.jpg,b\n", "differ only by case"),
+    (f"{L}dög (1)/b ild.png,\"b\n", "not CSV"),
+    (f"{G}cat/ISIC_0001.jpg,a,\ndög (1)/b ild.png,b,q\n", "without a group"),
+    (f"{G}cat/ISIC_0001.jpg,a,p\ndög (1)/b ild.png,b,p\n", "group 'p' has images of the classes 'a' and 'b'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), LABELS)
+def test_wrong_labels(tmp_path: Path, text: str, message: str) -> None:
+    images, labels = folder_of(tmp_path / "images", *TWO), tmp_path / "labels.csv"
+    labels.write_text(text, encoding="utf-8")
+    assert_refused(tmp_path, ["--images", str(images), "--labels", str(labels)], message)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("class\ncat\n", "expected the header class,name"),
+        ("class,name\ncat,Katze\n", "class 'dög (1)' has no name"),
+        ("class,name\ncat,Katze\ndög (1),Hund\nfish,Fisch\n", "class 'fish' has no image"),
+        ("class,name\ncat,Katze\ncat,Kater\ndög (1),Hund\n", "class 'cat' a second time"),
+        ("class,name\ncat,\ndög (1),Hund\n", "class 'cat' has the name ''"),
+        ("class,name\ncat,\"Kat\nze\"\ndög (1),Hund\n", "expected printable text"),
+    ],
+)  # fmt: skip
+def test_wrong_names(tmp_path: Path, text: str, message: str) -> None:
+    images, names = folder_of(tmp_path / "images", *TWO), tmp_path / "names.csv"
+    names.write_text(text, encoding="utf-8")
+    assert_refused(tmp_path, ["--images", str(images), "--names", str(names)], message)
+
+
+A, B, C = TWO
+ALL = "file,cat,dög (1)\n"
+TOP = "file,class,confidence\n"
+GOOD = f"{A},.9,.1\n{B},.2,.8\n"
+SCORES: list[tuple[str, str]] = [
+    ("", "not a table of scores"),
+    ("file\n", "expected the columns file, perhaps model"),
+    ("name,cat,dög (1)\nx,1,0\n", "expected the columns file, perhaps model"),
+    (f"{ALL}{GOOD}", f"no scores of {C!r}"),
+    (f"{ALL}{GOOD}{C},.5,.5\nzebra.jpg,.5,.5\n", "scores of an unknown image, 'zebra.jpg'"),
+    (f"{ALL}{GOOD}{C},.5,.5\n{C},.5,.5\n", "a second time for one model"),
+    (f"file,cat\n{A},1\n{B},1\n{C},1\n", "expected the columns file, perhaps model"),
+    (f"file,cat,dog\n{A},.9,.1\n{B},.2,.8\n{C},.5,.5\n", "a column of an unknown class, 'dog'"),
+    (f"file,cat,dög (1),fish\n{A},1,0,0\n{B},1,0,0\n{C},1,0,0\n", "a column of an unknown class, 'fish'"),
+    (f"{ALL}{GOOD}{C},nan,.5\n", "'nan'; expected a probability"),
+    (f"{ALL}{GOOD}{C},inf,.5\n", "'inf'; expected a probability"),
+    (f"{ALL}{GOOD}{C},,.5\n", "''; expected a probability"),
+    (f"{ALL}{GOOD}{C},-.1,1.1\n", "expected a probability"),
+    (f"{ALL}{GOOD}{C},.5,x\n", "'x'; expected a probability"),
+    (f"{ALL}{GOOD}{C},.5\n", "expected a probability"),
+    (f"{ALL}{GOOD}{C},.5,.5,.5\n", "not a table of scores"),
+    (f"{ALL}{GOOD}{C},.5,.4\n", "sum up to 0.9; expected softmax probabilities"),
+    (f"{ALL}{GOOD}{C},1,1\n", "sum up to 2"),
+    (f"{TOP}{A},cat,.9\n{B},cat,.9\n{C},fish,.9\n", "has the class 'fish'"),
+    (f"{TOP}{A},cat,.9\n{B},cat,.9\n{C},dög (1),1.5\n", "'1.5'; expected a probability"),
+    (f"file,model,cat,dög (1)\n{A},1,.9,.1\n{B},1,.9,.1\n{C},1,.9,.1\n", "model '1'; expected names that begin with"),
+    (f"file,model,cat,dög (1)\n{A},m,.9,.1\n{B},m,.9,.1\n", f"no scores of {C!r}"),
+    (f"file,model,class,confidence\n{A},m,cat,1\n{B},M,cat,1\n", "no scores of"),
+    ("\x00\x01\x02", "expected the columns file"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), SCORES)
+def test_wrong_scores(tmp_path: Path, text: str, message: str) -> None:
+    images, scores = folder_of(tmp_path / "images", *TWO), tmp_path / "scores.csv"
+    scores.write_text(text, encoding="utf-8")
+    assert_refused(tmp_path, ["--images", str(images), "--scores", str(scores)], message)
+
+
+def animation(kind: str) -> bytes:
+    out = io.BytesIO()
+    first, second = (Image.open(io.BytesIO(picture(seed=seed))) for seed in (1, 2))
+    first.save(out, format=kind, save_all=True, append_images=[second])
+    return out.getvalue()
+
+
+def sixteen_bits(channels: int) -> bytes:
+    import cv2
+
+    shape = (8, 8) if channels == 1 else (8, 8, channels)
+    return bytes(cv2.imencode(".png", np.full(shape, 40_000, np.uint16))[1])
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "empty"),
+        (b"GIF89a", "not a JPEG or PNG"),
+        (picture("GIF"), "not a JPEG or PNG"),
+        (picture("TIFF"), "not a JPEG or PNG"),
+        (picture("WEBP"), "not a JPEG or PNG"),
+        (picture("BMP"), "not a JPEG or PNG"),
+        (picture()[:-60], "truncated"),
+        (picture("PNG")[:-60], "truncated"),
+        (picture("PNG")[:-600], "truncated"),
+        (picture(mode="CMYK"), "CMYK; expected 8 bits of RGB or grey"),
+        (sixteen_bits(1), "16 bits; expected"),
+        (sixteen_bits(3), "16 bits; expected"),
+        (animation("PNG"), "animated, 2 images"),
+        (animation("GIF"), "not a JPEG or PNG"),
+        (picture("PNG", "P"), "a palette; expected"),
+        (picture("PNG", "1"), "bits|black and white; expected"),
+        (picture("PNG", "RGBA"), "transparency; expected"),
+        (picture("PNG", "LA"), "transparency; expected"),
+        (picture("PNG", transparency=(0, 0, 0)), "transparency; expected"),
+    ],
+)
+def test_images_that_other_programs_show_otherwise(data: bytes, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        inspect(data, ("JPEG", "PNG"))
+
+
+def test_grey_images_are_read() -> None:
+    assert [inspect(picture(kind, "L"), ("JPEG", "PNG")).mode for kind in ("JPEG", "PNG")] == ["L", "L"]
+
+
+def test_class_tables() -> None:
+    table = class_table([("b", "B"), ("a c", "Ä, other")], "here")
+    assert parse_class_table(table.text, "there").names == table.names
+    for text in ("", "a\tb\n", table.text.replace("\t1", "\t2"), table.text[:-1], table.text + "z\tz\t5\n"):
+        with pytest.raises(CleansetError, match=r"^there: "):
+            parse_class_table(text, "there")
+    with pytest.raises(CleansetError, match="5,001 classes; expected 2 to 5,000"):
+        class_table(((f"c{n}", "n") for n in range(5001)), "here")
