@@ -349,7 +349,7 @@ class OnServer:
             self._box = simulation.BOX
             return
         modifier, _, name = key.rpartition("+")
-        card, screen = None, Screen(wnid=self._tab.wnid, seconds=dict.fromkeys(ids, 0.0))
+        card, screen = None, Screen(class_key=self._tab.wnid, seconds=dict.fromkeys(ids, 0.0))
         if name.startswith(("Digit", "Click")):
             place = int(name[5:]) - 1
             key, card, screen = "guess", ids[place], screen.model_copy(update={"reason": self._cards[place].likeliest})

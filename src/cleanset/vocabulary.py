@@ -216,6 +216,11 @@ def class_keys() -> tuple[str, ...]:
     return classes_in_use().keys
 
 
+def class_column() -> str:
+    """The column of class keys in files that people exchange: `wnid` of ImageNet, else `class`."""
+    return "wnid" if classes_in_use().is_imagenet else "class"
+
+
 def class_indices() -> dict[str, int]:
     """The class index of each key of the classes in use."""
     return classes_in_use().indices

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from cleanset.dataset.archives import Location, check_size
+from cleanset.dataset.ilsvrc import parse_image_name
 from cleanset.errors import CleansetError
 from cleanset.files import check_regular, read_text
 from cleanset.parsing import csv_text, parse_csv
 from cleanset.validation import shown
-from cleanset.vocabulary import ClassTable, class_table, folded_name
+from cleanset.vocabulary import ClassTable, class_table, classes_in_use, folded_name
 
 SUFFIXES = (".jpeg", ".jpg", ".png")
 NOT_IMAGES = ("desktop.ini", "thumbs.db")
@@ -135,6 +136,22 @@ def check_ids(class_by_id: Mapping[str, str], where: str) -> None:
                     f"{where}: {shown(other)} and {shown(image_id)} differ only by case, Unicode form or folders in "
                     "the class; expected names that every file system tells apart: rename one"
                 )
+
+
+def is_image_id(text: str) -> bool:
+    """Whether a text is an image id of the dataset in use."""
+    if classes_in_use().is_imagenet:
+        return parse_image_name(f"{text}.JPEG") == (text, None)
+    try:
+        check_id(text, "")
+    except CleansetError:
+        return False
+    return True
+
+
+def example_id() -> str:
+    """An image id as messages show it."""
+    return "ILSVRC2012_val_00000001" if classes_in_use().is_imagenet else "robin/0001.jpg"
 
 
 def check_id(image_id: str, where: str) -> None:

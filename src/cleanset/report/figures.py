@@ -11,7 +11,7 @@ import pandas as pd
 
 from cleanset.selection.fill import Filled
 from cleanset.selection.metrics import per_class, short_classes
-from cleanset.vocabulary import TIERS, class_keys
+from cleanset.vocabulary import TIERS, class_column, class_keys
 
 Key = tuple[int, str]
 """Class index and image id: an image in a class."""
@@ -201,7 +201,11 @@ def plots(
     for role in roles:
         rows[f"funnel/{role}.json"] = [{"name": step.name, "images": step.counts[role]} for step in steps]
         rows[f"classes/{role}.json"] = [
-            {"class_index": state.class_index, "wnid": class_keys()[state.class_index], "images": state.kept[role]}
+            {
+                "class_index": state.class_index,
+                class_column(): class_keys()[state.class_index],
+                "images": state.kept[role],
+            }
             for state in states
         ]
     for each in histograms:

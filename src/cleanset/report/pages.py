@@ -14,7 +14,7 @@ from cleanset.report.figures import ClassState, Counts, FunnelStep, Histogram, R
 from cleanset.review.agreement import Agreement, VerdictAgreement
 from cleanset.review.store import BOARD, basis_of
 from cleanset.review.verdicts import Review
-from cleanset.vocabulary import class_names
+from cleanset.vocabulary import class_column, class_names
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -189,6 +189,7 @@ def page_environment(*folders: Path) -> Environment:
         loader=FileSystemLoader([*folders, TEMPLATES]), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
+    environment.globals["class_column"] = class_column()
     environment.filters |= {
         "number": _number, "share": _share, "kappa": _kappa, "words": _words, "breakable": _breakable,
         "probability": _probability, "opinion": _opinion, "short_id": _short_id,

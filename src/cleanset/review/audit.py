@@ -29,7 +29,7 @@ from cleanset.statistics.finite import (
     open_bound,
 )
 from cleanset.validation import Role, Section, first_problem, shown
-from cleanset.vocabulary import class_indices, class_keys
+from cleanset.vocabulary import class_column, class_indices, class_keys
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -269,7 +269,7 @@ def sentences(result: AuditResult) -> Iterator[str]:
         )
 
 
-COLUMNS = ("wnid", "image_id", "left", "top", "right", "bottom")
+COLUMNS = ("image_id", "left", "top", "right", "bottom")
 """Columns of the order of drawing; a whole image has no box."""
 
 
@@ -309,7 +309,7 @@ def read_plan(reviews: Path, role: str) -> AuditPlan | None:
         raise CleansetError(f"{path}: {first_problem(error)}") from None
     images = tuple(
         _image(row, f"{listed}, line {number}")
-        for number, row in parse_csv(read_text(listed, remedy), COLUMNS, str(listed))
+        for number, row in parse_csv(read_text(listed, remedy), (class_column(), *COLUMNS), str(listed))
     )
     if plan.model != role or not 1 <= plan.drawn <= len(images) or draw_order(images, plan.seed) != images:
         raise CleansetError(
@@ -320,13 +320,13 @@ def read_plan(reviews: Path, role: str) -> AuditPlan | None:
 
 
 def _image(row: Mapping[str, str], where: str) -> SetImage:
-    edges = [row[name] for name in COLUMNS[2:]]
+    edges = [row[name] for name in COLUMNS[1:]]
     try:
         box = parse_box([int(edge) for edge in edges]) if any(edges) else None
-        return SetImage(class_indices()[row["wnid"]], row["image_id"], box)
+        return SetImage(class_indices()[row[class_column()]], row["image_id"], box)
     except (KeyError, ValueError):
         raise CleansetError(
-            f"{where}: {shown(','.join(row.values()))}; expected a wnid, an image id, and a box or nothing"
+            f"{where}: {shown(','.join(row.values()))}; expected a {class_column()}, an image id, and a box or nothing"
         ) from None
 
 
@@ -334,7 +334,7 @@ def write_plan(reviews: Path, plan: AuditPlan) -> None:
     """Write the plan, the order of drawing first: without the plan it counts for nothing."""
     verdicts_folder(reviews, plan.model).mkdir(parents=True, exist_ok=True)
     rows = ([class_keys()[each.class_index], each.image_id, *(each.crop or [""] * 4)] for each in plan.images)
-    write_text(order_file(reviews, plan.model), csv_text(COLUMNS, rows))
+    write_text(order_file(reviews, plan.model), csv_text((class_column(), *COLUMNS), rows))
     about = f"model: {plan.model}\nkind: {plan.kind}\ndrawn: {plan.drawn}\nseed: {json.dumps(plan.seed)}\n"
     write_text(plan_file(reviews, plan.model), about)
 

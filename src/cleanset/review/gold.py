@@ -12,22 +12,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from cleanset.dataset.folder import is_image_id
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_text
-from cleanset.parsing import parse_csv
+from cleanset.parsing import csv_text, parse_csv
 from cleanset.review.verdicts import Review, Vote
 from cleanset.statistics.finite import exact_interval, likelihood_ratio
 from cleanset.validation import shown
-from cleanset.vocabulary import REASONS, class_indices, class_keys
+from cleanset.vocabulary import REASONS, class_column, class_indices, class_keys
 
 GOLD_KEY = "gold.csv"
 """The file in `reviews/` that lists the gold items with their verdicts."""
 
-COLUMNS = ("wnid", "image_id", "sha256", "reason", "source")
+COLUMNS = ("image_id", "sha256", "reason", "source")
 SOURCES = ("planted", "published", "settled")
 """Where the verdict comes from: a flaw that was drawn into the image, a published verdict, three reviewers."""
 
-_ID = re.compile(r"ILSVRC2012_val_[0-9]{8}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 Key = tuple[int, str]
@@ -85,13 +85,13 @@ def parse_gold_key(text: str, where: str) -> dict[Key, GoldItem]:
     """The gold items in the text of a gold.csv. Raises CleansetError, naming `where` and the line."""
     found: dict[Key, GoldItem] = {}
     seen: set[str] = set()
-    for number, row in parse_csv(text, COLUMNS, where):
+    for number, row in parse_csv(text, (class_column(), *COLUMNS), where):
         place = f"{where}, line {number}"
-        class_index = class_indices().get(row["wnid"])
-        if class_index is None or not _ID.fullmatch(row["image_id"]) or not _SHA256.fullmatch(row["sha256"]):
+        class_index = class_indices().get(row[class_column()])
+        if class_index is None or not is_image_id(row["image_id"]) or not _SHA256.fullmatch(row["sha256"]):
             raise CleansetError(
-                f"{place}: {shown(','.join(row.values()))}; expected a wnid, an image id and a SHA-256: make the items "
-                "with cleanset review gold"
+                f"{place}: {shown(','.join(row.values()))}; expected a {class_column()}, an image id and a SHA-256: "
+                "make the items with cleanset review gold"
             )
         if row["reason"] not in ("", *REASONS) or row["source"] not in SOURCES:
             raise CleansetError(
@@ -109,10 +109,10 @@ def parse_gold_key(text: str, where: str) -> dict[Key, GoldItem]:
 def gold_key_text(items: Iterable[GoldItem]) -> str:
     """The text of a gold.csv, sorted by class and image id."""
     rows = [
-        ",".join((class_keys()[item.class_index], item.image_id, item.sha256, item.reason or "", item.source))
+        (class_keys()[item.class_index], item.image_id, item.sha256, item.reason, item.source)
         for item in sorted(items, key=lambda item: item.key)
     ]
-    return "\n".join([",".join(COLUMNS), *rows, ""])
+    return csv_text((class_column(), *COLUMNS), rows)
 
 
 def gold_file(folder: Path, image_id: str) -> Path:

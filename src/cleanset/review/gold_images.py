@@ -254,6 +254,7 @@ def _make_again(item: GoldItem, folder: Path, read: Read, planters: Mapping[str,
 
 
 def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as partial:
         partial.write_bytes(data)
 

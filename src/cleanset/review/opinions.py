@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from cleanset.dataset.folder import example_id, is_image_id
 from cleanset.errors import CleansetError
 from cleanset.files import read_text
 from cleanset.parsing import parse_csv
@@ -46,10 +47,8 @@ def read_opinions(paths: Iterable[Path]) -> Opinions:
     for path in paths:
         for number, row in parse_csv(read_text(path, _EXPECTED), COLUMNS, str(path)):
             where = f"{path}, line {number}"
-            if not _ID.fullmatch(row["image_id"]):
-                raise CleansetError(
-                    f"{where}: {shown(row['image_id'])}; expected an image id such as ILSVRC2012_val_00000001"
-                )
+            if not is_image_id(row["image_id"]):
+                raise CleansetError(f"{where}: {shown(row['image_id'])}; expected an image id such as {example_id()}")
             opinion = Opinion(*(_words(row[column], f"{where}, {column}") for column in COLUMNS[1:]))
             found.setdefault(row["image_id"], {})[opinion] = None
     return {image_id: tuple(opinions) for image_id, opinions in found.items()}

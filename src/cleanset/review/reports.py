@@ -52,7 +52,7 @@ from cleanset.review.verdicts import Review
 from cleanset.selection.fill import UNREVIEWED, Decision
 from cleanset.statistics.finite import Draws, fixed_bound, open_bound
 from cleanset.tables import INDEX, REJECTED, SELECTION, read_table
-from cleanset.vocabulary import class_keys, class_names
+from cleanset.vocabulary import class_column, class_keys, class_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def agreement_as_json(report: AgreementReport) -> str:
         "pairs": [{"a": a, "b": b, **asdict(found)} for (a, b), found in report.pairs.items()],
         "differences": [
             {
-                "wnid": class_keys()[found.class_index],
+                class_column(): class_keys()[found.class_index],
                 "image_id": found.image_id,
                 "votes": {name: _review_json(review) for name, review in found.reviews.items()},
                 "board": _review_json(found.board) if found.board else None,

@@ -1,4 +1,4 @@
-"""Writing reviews: the verdicts of one key into `reviews/<reviewer>/<wnid>.yaml`, losing nothing that is there."""
+"""Writing reviews: the verdicts of one key into `reviews/<reviewer>/<class>.yaml`, losing nothing that is there."""
 
 import re
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from pathlib import Path
 from types import EllipsisType
 from typing import Any
 
-from cleanset.dataset.ilsvrc import parse_image_name
+from cleanset.dataset.folder import example_id, is_image_id
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.edition.yaml_edit import LayoutError, edited_text
@@ -17,6 +17,7 @@ from cleanset.parsing import parse_yaml
 from cleanset.review.store import check_note, check_reviews, read_reviews, refuse_link, review_file
 from cleanset.review.verdicts import Review, Vote, parse_reviews
 from cleanset.tables import INDEX, read_table
+from cleanset.vocabulary import class_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,8 @@ def save_all(reviews: Path, reviewer: str, wnid: str, changes: Mapping[str, Verd
     """
     path = review_file(reviews, reviewer, wnid)
     for image_id, change in changes.items():
-        if parse_image_name(f"{image_id}.JPEG") != (image_id, None):
-            raise CleansetError(f"image {image_id!r}: expected an image id such as ILSVRC2012_val_00000001")
+        if not is_image_id(image_id):
+            raise CleansetError(f"image {image_id!r}: expected an image id such as {example_id()}")
         if change.review is not None:
             check_note(reviewer, change.review, f"{path}, {image_id}")
     if not reviews.is_dir():
@@ -133,7 +134,7 @@ def with_review(text: str, wnid: str, image_id: str, review: Review | None, wher
             raise CleansetError(
                 f"{where}: this verdict on {image_id} cannot be written as YAML; write its note anew"
             ) from None
-    return "" if re.fullmatch(rf"\s*{wnid}:(\s*\{{\}})?\s*", changed) else changed
+    return "" if re.fullmatch(rf"\s*(['\"]?){re.escape(wnid)}\1:(\s*\{{\}})?\s*", changed) else changed
 
 
 def _fields(review: Review, before: Mapping[str, object]) -> dict[str, object]:
@@ -166,7 +167,7 @@ def bind_reviews(edition: Edition, reviewer: str | None) -> int:
             if vote.review.is_official and reviewer in (None, name)
         }
     )
-    if reviewer is not None and not review_file(edition.reviews, reviewer, "n01440764").parent.is_dir():
+    if reviewer is not None and not review_file(edition.reviews, reviewer, class_keys()[0]).parent.is_dir():
         raise CleansetError(
             f"{edition.reviews / reviewer}: missing; expected the folder of a reviewer: correct --reviewer"
         )

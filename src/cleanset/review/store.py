@@ -20,7 +20,7 @@ from cleanset.images.boxes import Crop, check_crop
 from cleanset.review.gold import GOLD_KEY, read_gold_key, without_golds
 from cleanset.review.verdicts import OFFICIAL, Review, Vote, parse_reviews
 from cleanset.selection.fill import Filled
-from cleanset.vocabulary import VERDICTS, class_indices
+from cleanset.vocabulary import VERDICTS, class_column, class_indices, class_keys, classes_in_use
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,8 +67,9 @@ def read_votes(folder: Path) -> Votes:
         for path in _visible(reviewer):
             refuse_link(path)
             if path.suffix != ".yaml" or path.stem not in class_indices() or not path.is_file():
+                classes = "of ILSVRC2012" if classes_in_use().is_imagenet else "here"
                 raise CleansetError(
-                    f"{path}: not of a class of ILSVRC2012; expected a file <wnid>.yaml: rename or remove it"
+                    f"{path}: not of a class {classes}; expected a file <{class_column()}>.yaml: rename or remove it"
                 )
             for vote in read_file(path):
                 votes[class_indices()[vote.wnid], vote.image_id][reviewer.name] = vote
@@ -106,7 +107,8 @@ def review_file(folder: Path, reviewer: str, wnid: str) -> Path:
     if reviewer == AUDIT:
         raise CleansetError(f"reviewer {AUDIT!r}: the folder of the audits has this name; choose another")
     if wnid not in class_indices():
-        raise CleansetError(f"unknown class {wnid!r}; expected a wnid such as n01440764")
+        example = "n01440764" if classes_in_use().is_imagenet else class_keys()[0]
+        raise CleansetError(f"unknown class {wnid!r}; expected a {class_column()} such as {example}")
     return folder / reviewer / f"{wnid}.yaml"
 
 
@@ -184,8 +186,9 @@ def drawn_crops(votes: Votes) -> set[Crop]:
 def _check_vote(vote: Vote, class_index: int, image: object, min_crop_pixels: int, official_images: bool) -> None:
     real_classes, expected = image.real_classes, image.sha256  # type: ignore[attr-defined]
     if class_index not in real_classes:
+        labels = "among the image's reassessed labels" if classes_in_use().is_imagenet else "the image's class"
         raise CleansetError(
-            f"{vote.where}: reviewed for {vote.wnid}, which is not among the image's reassessed labels; "
+            f"{vote.where}: reviewed for {vote.wnid}, which is not {labels}; "
             "move the entry to the file of its class, or remove it"
         )
     if vote.review.is_official and not official_images:

@@ -9,7 +9,7 @@ from cleanset.errors import CleansetError, cut
 from cleanset.images.boxes import Box, parse_box
 from cleanset.parsing import parse_yaml_with_lines
 from cleanset.validation import MAX_VALUE, first_problem, shown
-from cleanset.vocabulary import Basis, Reason, Seen, Verdict
+from cleanset.vocabulary import Basis, Reason, Seen, Verdict, class_column
 
 OFFICIAL = "official"
 """Value of `sha256` for an image of the official archive, where the id alone determines the bytes."""
@@ -103,7 +103,7 @@ def parse_reviews(text: str, wnid: str, where: str) -> list[Vote]:
     content, lines = parse_yaml_with_lines(text, where)
     if content is None:
         return []
-    files = _table(content, f"{where}, line 1", f"expected the wnid of the file, {wnid}:")
+    files = _table(content, f"{where}, line 1", f"expected the {class_column()} of the file, {wnid}:")
     if list(files) != [wnid]:
         line = min(lines.values(), default=1)
         raise CleansetError(

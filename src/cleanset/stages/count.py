@@ -26,7 +26,7 @@ from cleanset.selection.metrics import (
     totals,
 )
 from cleanset.tables import CROP_SCORES, INDEX, MARGINS, REJECTED, SCORES, SELECTION, read_table
-from cleanset.vocabulary import class_keys
+from cleanset.vocabulary import class_column, class_keys
 
 
 def run(edition: Edition) -> None:
@@ -101,6 +101,6 @@ def keys(table: pd.DataFrame) -> set[tuple[int, str]]:
 
 def write_short_classes(path: Path, short: pd.DataFrame) -> None:
     """Write the classes that could not be filled, with the reasons."""
-    short = short.assign(wnid=[class_keys()[index] for index in short["class_index"]])
-    columns = ["model", "wnid", "kept", "candidates", "rejected"]
+    short = short.assign(**{class_column(): [class_keys()[index] for index in short["class_index"]]})
+    columns = ["model", class_column(), "kept", "candidates", "rejected"]
     write_text(path, csv_text(columns, short[columns].itertuples(index=False, name=None)))

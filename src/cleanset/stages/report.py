@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import quote
 
 import pandas as pd
 
@@ -185,6 +186,8 @@ def _saved(image: ShownImage, read: Read, folder: Path) -> tuple[PageImage, ...]
     thumbnails = (thumbnail(data),) if crop is None else before_and_after(data, crop)
     saved = []
     for name, each in zip(file_names(image_id, crop), thumbnails, strict=True):
-        (folder / IMAGES / name).write_bytes(each.jpeg)
-        saved.append(PageImage(f"{IMAGES}/{name}", each.width, each.height))
+        path = folder / IMAGES / name
+        path.parent.mkdir(parents=True, exist_ok=True)  # an image id may have folders
+        path.write_bytes(each.jpeg)
+        saved.append(PageImage(quote(f"{IMAGES}/{name}"), each.width, each.height))
     return tuple(saved)

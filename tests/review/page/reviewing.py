@@ -55,7 +55,7 @@ class TabAlone(tab.Tab):
         html = render(self)
         for key in keys:
             shown = self.cursor.images()
-            screen = Screen(wnid=self.wnid, seconds=dict.fromkeys(shown, 9.0), answered=self.pressed, shown=9.0)
+            screen = Screen(class_key=self.wnid, seconds=dict.fromkeys(shown, 9.0), answered=self.pressed, shown=9.0)
             self.press(key, shown, screen=screen)
             html = render(self)
         return html
@@ -69,7 +69,7 @@ class TabAlone(tab.Tab):
 class Reviewing(Tab):
     """A tab, and a reviewer in front of it, who looks at a class before deciding on it."""
 
-    OPENED = "#view[data-wnid]"
+    OPENED = "#view[data-class-key]"
     _class, _since = "", 0.0
 
     def press(self, *keys: str) -> None:
@@ -83,7 +83,7 @@ class Reviewing(Tab):
 
     @property
     def wnid(self) -> str:
-        return self.of_view("wnid")
+        return self.of_view("class-key")
 
     @property
     def focus(self) -> str:
@@ -106,7 +106,7 @@ class Reviewing(Tab):
         self.press("/")
         self.type_into_dialog(wnid, found=wnid)
         self.page.wait_for_function(
-            "wnid => document.querySelector('#view').dataset.wnid === wnid", arg=wnid, timeout=PATIENCE
+            "wnid => document.querySelector('#view').dataset.classKey === wnid", arg=wnid, timeout=PATIENCE
         )
         self.page.wait_for_selector(".q-dialog__inner", state="detached", timeout=PATIENCE)
         self.ready()

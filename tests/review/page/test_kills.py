@@ -54,7 +54,7 @@ def tab_without_hints(edition: Path, library: Library) -> Tab:
 def press(tab: Tab, key: str) -> None:
     """Press a key with all images on the screen for long enough."""
     shown = tab.cursor.images()
-    screen = Screen(wnid=tab.wnid, seconds=dict.fromkeys(shown, 9.0), answered=tab.pressed, reason="border")
+    screen = Screen(class_key=tab.wnid, seconds=dict.fromkeys(shown, 9.0), answered=tab.pressed, reason="border")
     tab.press(key, shown, card=tab.cursor.focus, screen=screen)
     tab.session.refresh_class(tab.cursor.class_index)
     tab.history.shown = {card.image.image_id: card.own for card in cards(tab)}

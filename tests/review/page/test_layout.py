@@ -183,7 +183,7 @@ def test_the_end_leads_to_rules_verdicts_and_short_classes(edition: Path, start:
         at.page.click(f"#view.end .aids [data-key={key}]") if key != "Escape" else at.press(key)
         at.page.wait_for_selector("#overlay", state="detached" if key == "Escape" else "attached")
     at.page.click(f"#view.end [data-visit={short}]")
-    at.page.wait_for_selector(f"#view[data-wnid={short}]")
+    at.page.wait_for_selector(f"#view[data-class-key={short}]")
     assert "lacks 3" in at.page.inner_text("#view .state")
     at.press("e")
     assert "on card 1 (ILSVRC2012_val_" in at.page.inner_text(".q-dialog .title")

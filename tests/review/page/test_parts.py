@@ -350,14 +350,14 @@ def test_a_crop_from_close_up_leads_back_to_the_cards(edition: Path, library: Li
 def test_a_guess_goes_on_as_any_verdict_and_its_reason_can_be_changed(edition: Path, library: Library) -> None:
     tab = tab_of(edition, library)
     first, second = tab.cursor.images()[:2]
-    tab.press("guess", [first, second], card=first, screen=Screen(wnid=tab.wnid, reason="border"))
+    tab.press("guess", [first, second], card=first, screen=Screen(class_key=tab.wnid, reason="border"))
     assert tab.cursor.focus == second
     for key, reason in (("k", "duplicate"), ("l", "blur")):
-        tab.press("reason", [first, second], screen=Screen(wnid=tab.wnid, reason=key))
+        tab.press("reason", [first, second], screen=Screen(class_key=tab.wnid, reason=key))
         assert reviews(edition) == {GOLDFISH: {first: {"verdict": "reject", "reason": reason}}}
     tab.press("ArrowRight", [])
     tab.press("ArrowLeft", [])
-    tab.press("reason", [first, second], screen=Screen(wnid=tab.wnid, reason="k"))
+    tab.press("reason", [first, second], screen=Screen(class_key=tab.wnid, reason="k"))
     assert set(reviews(edition)[GOLDFISH]) == {first, second}
 
 
@@ -537,10 +537,10 @@ def test_the_end_is_no_class(edition: Path, library: Library) -> None:
     tab = tab_of(edition, library)
     assert tab.wnid == GOLDFISH
     tab.mode, tab.ended = "end", True
-    assert 'data-wnid=""' in render(tab)["view"]
+    assert 'data-class-key=""' in render(tab)["view"]
     assert tab.wnid == ""
     tab.press("p", [])
-    assert f'data-wnid="{tab.wnid}"' in render(tab)["view"]
+    assert f'data-class-key="{tab.wnid}"' in render(tab)["view"]
     assert tab.wnid != ""
 
 

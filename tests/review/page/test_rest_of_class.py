@@ -29,7 +29,7 @@ def take_all(tab: Tab, seconds: dict[str, float] | None = None) -> str:
     """Press the key for all the rest; what the page says."""
     shown = tab.cursor.images()
     looked = dict.fromkeys(shown, LONG_ENOUGH) if seconds is None else seconds
-    tab.press("a", shown, screen=Screen(wnid=tab.wnid, seconds=looked, answered=tab.pressed))
+    tab.press("a", shown, screen=Screen(class_key=tab.wnid, seconds=looked, answered=tab.pressed))
     assert tab.notice is not None
     render(tab)
     return tab.notice.text
@@ -54,7 +54,7 @@ def test_cards_that_came_after_the_key_are_named_as_such(edition: Path, library:
     tab = tab_of(edition, library)
     *before, last = tab.cursor.images()
     tab.press(
-        "a", before, screen=Screen(wnid=tab.wnid, seconds=dict.fromkeys(before, LONG_ENOUGH), answered=tab.pressed)
+        "a", before, screen=Screen(class_key=tab.wnid, seconds=dict.fromkeys(before, LONG_ENOUGH), answered=tab.pressed)
     )
     assert tab.notice is not None
     assert tab.notice.text == (
@@ -131,13 +131,13 @@ def test_a_key_of_the_class_before_decides_nothing_here(edition: Path, library: 
     tab.press("n", before)
     for key in ("c", "a", "guess", "reason"):
         shown = [*before, *tab.cursor.images()]
-        screen = Screen(wnid=GOLDFISH, seconds=dict.fromkeys(shown, 9.0), answered=0, reason="w")
+        screen = Screen(class_key=GOLDFISH, seconds=dict.fromkeys(shown, 9.0), answered=0, reason="w")
         tab.press(key, shown, card=tab.cursor.images()[0], screen=screen)
     assert tab.notice is not None
     assert "4 keys were pressed before the images were shown" in tab.notice.text
     assert reviews(edition) == {}
     tab.unread.counted_at -= READ_SECONDS
-    tab.press("ArrowRight", [], screen=Screen(wnid=tab.wnid, answered=tab.pressed))
+    tab.press("ArrowRight", [], screen=Screen(class_key=tab.wnid, answered=tab.pressed))
     assert tab.notice is None
 
 
@@ -150,7 +150,11 @@ def test_an_image_that_a_key_came_too_early_for_is_left(edition: Path, library: 
 
     def press(key: str, seconds: float) -> None:
         screen = Screen(
-            wnid=wnid, seconds=dict.fromkeys([first, *others], 9.0), answered=tab.pressed, reason="b", shown=seconds
+            class_key=wnid,
+            seconds=dict.fromkeys([first, *others], 9.0),
+            answered=tab.pressed,
+            reason="b",
+            shown=seconds,
         )
         tab.press(key, [first, *others], card=first, screen=screen)
 
@@ -174,12 +178,14 @@ def test_the_reason_after_a_lost_rejection_rejects_no_other_image(edition: Path,
             key,
             shown,
             card=shown[1],
-            screen=Screen(wnid=tab.wnid, seconds={}, answered=tab.pressed, reason="b", shown=seconds),
+            screen=Screen(class_key=tab.wnid, seconds={}, answered=tab.pressed, reason="b", shown=seconds),
         )
     assert reviews(edition) == before
     assert tab.notice is not None
     assert "2 keys were pressed before the images were shown" in tab.notice.text
-    tab.press("reason", shown, screen=Screen(wnid=tab.wnid, seconds={}, answered=tab.pressed, reason="b", shown=0.8))
+    tab.press(
+        "reason", shown, screen=Screen(class_key=tab.wnid, seconds={}, answered=tab.pressed, reason="b", shown=0.8)
+    )
     assert reviews(edition)[tab.wnid] == {shown[0]: {"verdict": "reject", "reason": "border"}}
 
 
@@ -192,7 +198,7 @@ def test_a_key_pressed_twice_settles_one_class(edition: Path, library: Library, 
 
     def press(seconds: float) -> None:
         screen = Screen(
-            wnid=tab.wnid,
+            class_key=tab.wnid,
             seconds=dict.fromkeys(shown, 9.0),
             answered=tab.pressed,
             reason="border" if key == "guess" else "b",
@@ -214,7 +220,9 @@ def test_one_verdict_at_once_after_the_reviewer_went_to_the_class(edition: Path,
     tab.press("n", [])
     render(tab)
     for key in ("a", "c"):
-        screen = Screen(wnid=tab.wnid, seconds=dict.fromkeys(tab.cursor.images(), 9.0), answered=tab.pressed, shown=0.1)
+        screen = Screen(
+            class_key=tab.wnid, seconds=dict.fromkeys(tab.cursor.images(), 9.0), answered=tab.pressed, shown=0.1
+        )
         tab.press(key, tab.cursor.images(), screen=screen)
         assert len(reviews(edition)) == (key == "c")
 
@@ -233,11 +241,11 @@ def test_the_reason_of_the_last_exception_can_be_changed_after_its_class(edition
     while tab.cursor.class_index == class_index:
         shown = tab.cursor.images()
         last = tab.cursor.asked()[0]
-        tab.press("guess", shown, card=last, screen=Screen(wnid=tab.wnid, reason="border"))
+        tab.press("guess", shown, card=last, screen=Screen(class_key=tab.wnid, reason="border"))
         render(tab)
     assert tab.notice is not None
     assert "Rejected last: border; Shift and a reason's key changes it." in tab.notice.text
-    tab.press("reason", tab.cursor.images(), screen=Screen(wnid=tab.wnid, reason="k"))
+    tab.press("reason", tab.cursor.images(), screen=Screen(class_key=tab.wnid, reason="k"))
     assert reviews(edition)[GOLDFISH][last] == {"verdict": "reject", "reason": "duplicate"}
     assert tab.cursor.own() is None
 
@@ -262,7 +270,7 @@ def test_no_reason_is_offered_before_the_hints_are_known(edition: Path, library:
     first = tab.cursor.images()[0]
     assert {card.likeliest for card in cards(tab)} == {None}
     assert "<kbd>⇧1</kbd> …" in render(tab)["view"]
-    tab.press("guess", tab.cursor.images(), card=first, screen=Screen(wnid=tab.wnid))
+    tab.press("guess", tab.cursor.images(), card=first, screen=Screen(class_key=tab.wnid))
     assert tab.notice is not None
     own = tab.cursor.status.votes[tab.cursor.class_index, first]["ada"].review
     words = str(own.reason).replace("_", " ")

@@ -168,10 +168,10 @@ def test_back_goes_to_the_class_before(start: Serve, visit: Open) -> None:
     at.page.wait_for_selector("[data-mode=class]")
     assert at.wnid == LADYBUG
     at.page.go_back()
-    at.page.wait_for_selector(f"[data-wnid={GOLDFISH}]")
+    at.page.wait_for_selector(f"[data-class-key={GOLDFISH}]")
     assert at.page.url.endswith(f"?class={GOLDFISH}")
     at.page.go_forward()
-    at.page.wait_for_selector(f"[data-wnid={LADYBUG}]")
+    at.page.wait_for_selector(f"[data-class-key={LADYBUG}]")
 
 
 def test_a_click_on_a_card_counts_once(start: Serve, visit: Open) -> None:

@@ -36,14 +36,14 @@ VERDICTS = {"c": "clean", "x": "crop", "r": "reject", "u": "unsure"}
 class Screen(BaseModel):
     """The screen when a key was pressed, beside the images on it; None: not known.
 
-    `wnid`: the class. `seconds`: by image id, for how long the reviewer had an image before them, whole and wide
+    `class_key`: the class. `seconds`: by image id, for how long the reviewer had an image before them, whole and wide
     enough. `answered`: the number of the last key answered then. `reason`: the one shown, or the key of one.
     `shown`: seconds since all images of the class were there.
     """
 
     model_config = ConfigDict(frozen=True, strict=True)
 
-    wnid: str | None = None
+    class_key: str | None = None
     seconds: dict[str, float] = Field(default_factory=dict)
     answered: int | None = None
     reason: str | None = None
@@ -92,7 +92,7 @@ HELP: dict[str, tuple[Key, ...]] = {
         Key("n  or  PgDn", "next"),
         Key("p  or  PgUp", "previous"),
         Key("s", "skip: come back to it at the end"),
-        Key("/", "search by name or wnid"),
+        Key("/", "search by name or class key"),
         Key("f", "which classes: all, unsettled, short, conflicts, mine"),
         Key("the browser's Back", "the class shown before"),
     ),

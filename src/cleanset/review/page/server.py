@@ -30,7 +30,7 @@ from cleanset.review.page.tab import Tab
 from cleanset.review.page.view import render
 from cleanset.review.store import MAX_NOTE, review_file, reviewer_folders
 from cleanset.validation import MAX_VALUE, shown
-from cleanset.vocabulary import ClassName, class_indices, class_keys, search_classes
+from cleanset.vocabulary import ClassName, class_column, class_indices, class_keys, search_classes
 from cleanset.web.images import CARD_PIXELS, as_the_model_sees, fault_text
 from cleanset.web.pages import (
     FRESH,
@@ -150,18 +150,18 @@ async def _rescan(session: Session, lock: asyncio.Lock) -> None:
 def serve_images(app: FastAPI, library: Library) -> None:
     """Add /image/<size>/<id>, /crop/<id> and /seen/<role>/<id> to an application."""
 
-    @app.get("/image/{size}/{image_id}")
+    @app.get("/image/{size}/{image_id:path}")
     def image(size: str, image_id: str) -> Response:
         longest = {"card": CARD_PIXELS, "tile": TILE_PIXELS, "full": None}
         if size not in longest:
             return _unknown("size", size, longest)
         return _answer(library, image_id, lambda _: library.photos.encoded(image_id, longest[size]), KEPT)
 
-    @app.get("/crop/{image_id}")
+    @app.get("/crop/{image_id:path}")
     def crop(image_id: str, box: str = "") -> Response:
         return part(image_id, box, lambda image: image)
 
-    @app.get("/seen/{role}/{image_id}")
+    @app.get("/seen/{role}/{image_id:path}")
     def seen(role: str, image_id: str, box: str = "") -> Response:
         if role not in library.seen_by:
             return _unknown("model", role, library.seen_by)
@@ -247,8 +247,9 @@ class Search:
     def _fill(self) -> None:
         self._dialog.clear()
         with self._dialog, ui.card().classes("search"):
-            self._text = ui.input(placeholder="name or wnid of a class", on_change=self._list_first)
-            self._text.props('autofocus outlined dense aria-label="Name or wnid of a class"').classes("w-full")
+            self._text = ui.input(placeholder=f"name or {class_column()} of a class", on_change=self._list_first)
+            label = f"Name or {class_column()} of a class"
+            self._text.props(f'autofocus outlined dense aria-label="{label}"').classes("w-full")
             self._hits = ui.list().props("dense").classes("hits")
         self._text.on("keydown.down.prevent", lambda: self._move(1))
         self._text.on("keydown.up.prevent", lambda: self._move(-1))

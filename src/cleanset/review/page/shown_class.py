@@ -247,7 +247,7 @@ class ShownClass:
 
     def _check_class(self) -> None:
         """Raise NotShownError if another class was on the screen when the key was pressed."""
-        if self._screen.wnid not in (None, self.wnid):
+        if self._screen.class_key not in (None, self.wnid):
             raise NotShownError
 
     def _check_shown(self) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from jinja2 import Environment
 
@@ -20,6 +21,7 @@ from cleanset.review.queue import Candidate
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
 from cleanset.selection.crop_check import is_misclassified
+from cleanset.vocabulary import class_column
 from cleanset.web.pages import html_templates
 
 if TYPE_CHECKING:
@@ -78,12 +80,12 @@ class Card:
 
 def url_of(image: IndexedImage, full: bool = False) -> str:
     """The address of an image. It changes with the bytes, so that a browser may cache it."""
-    return f"/image/{'full' if full else 'card'}/{image.image_id}?{image.sha256[:16]}"
+    return f"/image/{'full' if full else 'card'}/{quote(image.image_id)}?{image.sha256[:16]}"
 
 
 def tile_url_of(image: IndexedImage) -> str:
     """The address of a small copy of an image."""
-    return f"/image/tile/{image.image_id}?{image.sha256[:16]}"
+    return f"/image/tile/{quote(image.image_id)}?{image.sha256[:16]}"
 
 
 def cards(tab: Tab) -> list[Card]:
@@ -132,7 +134,8 @@ def cards(tab: Tab) -> list[Card]:
 
 def _with_numbers(hint: "Hint", numbers: Mapping[str, int]) -> "Hint":
     """The hint with the numbers of the cards in place of the ids of their images."""
-    text = re.sub(r"ILSVRC2012_val_\d{8}", lambda found: f"card {numbers.get(found[0], found[0])}", hint.text)
+    ids = "|".join(re.escape(image_id) for image_id in sorted(numbers, key=len, reverse=True))
+    text = re.sub(ids, lambda found: f"card {numbers[found[0]]}", hint.text) if ids else hint.text
     return replace(hint, text=text)
 
 
@@ -195,6 +198,7 @@ def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
         if tab.mode == "filter"
         else {},
         "help": HELP,
+        "class_column": class_column(),
         "images": library.images,
         "names": library.names,
         "url_of": url_of,

@@ -39,7 +39,7 @@ export function stopWaiting() {
 // Whether `isBusy` with other keys, which go first.
 export function carryOut(isBusy = false) {
   if (waiting === null || !view()) return;
-  const hasLeft = view().dataset.wnid !== waiting.wnid; // the server says that it did not count
+  const hasLeft = view().dataset.classKey !== waiting.classKey; // the server says that it did not count
   const isDue = hasLeft || (view().dataset.mode === "class" && secondsLeft(waiting) <= 0);
   if (isDue && !isBusy) {
     const key = waiting;

@@ -21,11 +21,11 @@ const isTyping = () => mode() === "search" || mode() === "note";
 const field = () => document.querySelector(".q-dialog input, .q-dialog textarea");
 // Images that were shown since the class was opened. Every answer and every hint draws the view anew; the
 // browser may take a moment for an image that was there before.
-const shown = { wnid: "", images: new Set() };
+const shown = { classKey: "", images: new Set() };
 const isThere = (image) => image.complete && image.naturalWidth > 0;
 const seen = () =>
   [...document.querySelectorAll("#view img[data-image]")]
-    .filter((image) => isThere(image) || (shown.wnid === view().dataset.wnid && shown.images.has(image.dataset.image)))
+    .filter((image) => isThere(image) || (shown.classKey === view().dataset.classKey && shown.images.has(image.dataset.image)))
     .map((image) => image.dataset.image)
     .concat(box() ? ["box"] : []);
 
@@ -33,8 +33,8 @@ export const isBusy = () => isUnanswered() || waiting.length > 0;
 
 // Queue a key, or what a click means. `more`: the card that it is about.
 export function press(name, more = {}, modifiers = {}) {
-  const { wnid, pressed } = view().dataset;
-  const key = { name, more, seen: seen(), wnid, shown: secondsShown(), answered: Number(pressed), shift: false, ctrl: false, repeat: false };
+  const { classKey, pressed } = view().dataset;
+  const key = { name, more, seen: seen(), classKey, shown: secondsShown(), answered: Number(pressed), shift: false, ctrl: false, repeat: false };
   if (name === "a") key.onScreen = onScreen();
   waiting.push({ ...key, ...modifiers });
   work();
@@ -71,8 +71,8 @@ function handle(typed) {
 }
 
 function send(key, more = {}) {
-  const { name, seen, wnid, shown, answered } = key;
-  emitKey({ key: name, seen, wnid, shown, answered, box: box(), ...key.more, ...more });
+  const { name, seen, classKey, shown, answered } = key;
+  emitKey({ key: name, seen, class_key: classKey, shown, answered, box: box(), ...key.more, ...more });
 }
 
 // What was typed before the field was there.
@@ -97,8 +97,8 @@ document.addEventListener( // a load never reaches the window
   "load",
   ({ target }) => {
     if (!(target instanceof HTMLImageElement) || !target.matches("#view img[data-image]")) return;
-    if (shown.wnid !== view().dataset.wnid) {
-      shown.wnid = view().dataset.wnid;
+    if (shown.classKey !== view().dataset.classKey) {
+      shown.classKey = view().dataset.classKey;
       shown.images.clear();
     }
     shown.images.add(target.dataset.image);

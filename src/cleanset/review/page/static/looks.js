@@ -5,8 +5,8 @@ import { view } from "/web/view.js";
 const TICK_MILLISECONDS = 100;
 const LONGEST_TICK_SECONDS = 0.25; // a window that was hidden, a machine that slept
 
-const looked = { wnid: "", seconds: new Map() };
-const shown = { wnid: "", since: null };
+const looked = { classKey: "", seconds: new Map() };
+const shown = { classKey: "", since: null };
 let before = []; // what was whole on the screen at the last tick
 let last = performance.now();
 
@@ -43,7 +43,7 @@ export const secondsOf = (id) => looked.seconds.get(id);
 
 // Seconds since all images of the class were first there; each opening of a class begins anew.
 export function secondsShown() {
-  if (shown.wnid !== view().dataset.wnid) Object.assign(shown, { wnid: view().dataset.wnid, since: null });
+  if (shown.classKey !== view().dataset.classKey) Object.assign(shown, { classKey: view().dataset.classKey, since: null });
   const areThere = [...document.querySelectorAll("#view img[data-image]")].every((image) => image.complete);
   if (areThere && document.visibilityState === "visible") shown.since ??= performance.now();
   return shown.since === null ? 0 : (performance.now() - shown.since) / 1000;
@@ -54,8 +54,8 @@ setInterval(() => {
   last = performance.now();
   if (!view() || document.visibilityState !== "visible") return;
   secondsShown();
-  if (looked.wnid !== view().dataset.wnid) {
-    looked.wnid = view().dataset.wnid;
+  if (looked.classKey !== view().dataset.classKey) {
+    looked.classKey = view().dataset.classKey;
     looked.seconds.clear();
   }
   const here = whole();

@@ -12,24 +12,24 @@ let visiting = null;
 const classInAddress = () => new URLSearchParams(location.search).get("class");
 
 function noteClass() {
-  const { wnid } = view().dataset;
-  if (visiting !== null && wnid !== visiting && isBusy()) return;
+  const { classKey } = view().dataset;
+  if (visiting !== null && classKey !== visiting && isBusy()) return;
   visiting = null;
-  if (wnid === (classInAddress() ?? "")) return;
-  const address = wnid ? `/?class=${wnid}` : "/";
+  if (classKey === (classInAddress() ?? "")) return;
+  const address = classKey ? `/?class=${encodeURIComponent(classKey)}` : "/";
   if (noteClass.begun) history.pushState(null, "", address);
   else history.replaceState(null, "", address);
 }
 
 addEventListener("popstate", () => {
-  const wnid = classInAddress();
-  if (!view() || !wnid || wnid === view().dataset.wnid) return;
+  const classKey = classInAddress();
+  if (!view() || !classKey || classKey === view().dataset.classKey) return;
   if (document.querySelector("#overlay, .q-dialog")) {
-    history.pushState(null, "", `/?class=${view().dataset.wnid}`);
+    history.pushState(null, "", `/?class=${encodeURIComponent(view().dataset.classKey)}`);
     press("Escape");
   } else {
-    visiting = wnid;
-    press("visit", { card: wnid });
+    visiting = classKey;
+    press("visit", { card: classKey });
   }
 });
 
@@ -72,8 +72,8 @@ function countBelow() {
 }
 
 // how far the cards of a class are scrolled, which every new rendering of the page would lose
-let scrolled = { wnid: null, top: 0 };
-const noteScroll = (cards) => (scrolled = { wnid: view().dataset.wnid, top: cards.scrollTop });
+let scrolled = { classKey: null, top: 0 };
+const noteScroll = (cards) => (scrolled = { classKey: view().dataset.classKey, top: cards.scrollTop });
 addEventListener(
   "scroll",
   ({ target }) => {
@@ -86,7 +86,7 @@ addEventListener("resize", countBelow);
 
 function restoreScroll() {
   const cards = document.querySelector("#cards");
-  if (cards && scrolled.wnid === view().dataset.wnid) cards.scrollTop = scrolled.top;
+  if (cards && scrolled.classKey === view().dataset.classKey) cards.scrollTop = scrolled.top;
 }
 
 // --- clicks ------------------------------------------------------------------------------------

@@ -1,0 +1,93 @@
+"""Reviews of images that are not ImageNet's: any class key and image id is written, and read back as it was."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cleanset.dataset.folder import check_id
+from cleanset.errors import CleansetError
+from cleanset.review.gold import GoldItem, gold_key_text, parse_gold_key
+from cleanset.review.save import save, with_review
+from cleanset.review.store import read_reviews, review_file
+from cleanset.review.verdicts import Review, parse_reviews
+from cleanset.vocabulary import class_keys, class_table, imagenet, use_classes
+
+KEYS = ("null", "true", "1e5", "0", "yes", "ä b (c)", "it's", "a, b")
+IDS = (
+    "null/a.jpg",
+    "a: b.jpg",
+    "ä b (c).png",
+    'it\'s "q".jpg',
+    "#x.jpg",
+    "x #y.jpg",
+    "- a.jpg",
+    "1e5/true.png",
+    "a,b.jpg",
+)
+CLEAN = Review(verdict="clean", sha256="0" * 64)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _own_classes() -> Iterator[None]:
+    use_classes(class_table([(key, key) for key in KEYS], "here"))
+    yield
+    use_classes(imagenet())
+
+
+def is_id(text: str) -> bool:
+    try:
+        check_id(text, "here")
+    except CleansetError:
+        return False
+    return True
+
+
+ids = st.one_of(st.sampled_from(IDS), st.text(min_size=1, max_size=20).map(lambda name: f"{name}.jpg").filter(is_id))
+
+
+@given(key=st.sampled_from(KEYS), images=st.lists(ids, min_size=1, max_size=6, unique=True), data=st.data())
+def test_a_review_file_holds_any_image_ids(key: str, images: list[str], data: st.DataObject) -> None:
+    text = ""
+    for image_id in images:
+        text = with_review(text, key, image_id, CLEAN, "here")
+    assert {vote.image_id: vote.review for vote in parse_reviews(text, key, "here")} == dict.fromkeys(images, CLEAN)
+    changed = data.draw(st.sampled_from(images))
+    unsure = Review(verdict="unsure", sha256="0" * 64)
+    text = with_review(text, key, changed, unsure, "here")
+    expected = dict.fromkeys(images, CLEAN) | {changed: unsure}
+    assert {vote.image_id: vote.review for vote in parse_reviews(text, key, "here")} == expected
+    for image_id in images:
+        text = with_review(text, key, image_id, None, "here")
+    assert text == ""
+
+
+def test_the_files_of_all_classes_are_read_back(tmp_path: Path) -> None:
+    for key in KEYS:
+        save(tmp_path, "ada", key, f"{key}/a.jpg", CLEAN)
+    assert {(class_keys()[index], image_id) for index, image_id in read_reviews(tmp_path)} == {
+        (key, f"{key}/a.jpg") for key in KEYS
+    }
+    for key in KEYS:
+        save(tmp_path, "ada", key, f"{key}/a.jpg", None)
+        assert not review_file(tmp_path, "ada", key).exists()
+
+
+def test_what_is_no_class_or_image_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CleansetError, match=r"unknown class 'Null'; expected a class such as 0$"):
+        review_file(tmp_path, "ada", "Null")
+    with pytest.raises(CleansetError, match=r"expected an image id such as robin/0001.jpg$"):
+        save(tmp_path, "ada", "null", "../a.jpg", CLEAN)
+    (tmp_path / "ada").mkdir()
+    (tmp_path / "ada" / "n01440764.yaml").write_text("")
+    with pytest.raises(CleansetError, match=r"not of a class here; expected a file <class>.yaml"):
+        read_reviews(tmp_path)
+
+
+def test_gold_items_of_any_name_are_read_back() -> None:
+    items = [GoldItem(index, image_id, "0" * 64, None, "settled") for index, image_id in enumerate(IDS[: len(KEYS)])]
+    text = gold_key_text(items)
+    assert text.startswith("class,image_id,")
+    assert list(parse_gold_key(text, "here").values()) == items
