@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import timm
 import torch
+from PIL import Image
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torchvision.models import resnet18, resnet50
@@ -21,7 +22,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.preprocessing import ResizeAndCrop
 from cleanset.scoring.checkpoints import read_tensors
-from cleanset.scoring.models import load_model, preprocessing_of, weights_path
+from cleanset.scoring.models import _network, _origin, load_model, preprocessing_of, weights_path
 from tests.scoring.networks import settle
 
 pytestmark = pytest.mark.slow
@@ -201,16 +202,67 @@ class TestRobustbench:
         with pytest.raises(CleansetError, match=message):
             load_model(model, tmp_path)
 
+    def test_every_entry_but_one_is_accepted(self, tmp_path: Path) -> None:
+        """With the preprocessing of RobustBench, pixel by pixel, and an address for the weights."""
+        preprocessing_of(Model.model_validate(R18))  # makes robustbench importable
+        from robustbench.data import get_preprocessing
+        from robustbench.model_zoo.enums import BenchmarkDataset
+        from robustbench.model_zoo.imagenet import imagenet_models
+
+        noise = np.random.default_rng(0).integers(0, 256, (2, 700, 700, 3), np.uint8)
+        images = [Image.fromarray(noise[0][:h, :w]) for w, h in [(500, 375), (288, 301), (287, 97), (285, 640)]]
+        found: dict[str, list[str]] = {}
+        for threat_model, zoo in imagenet_models.items():
+            for name, entry in zoo.items():
+                if isinstance(entry["gdrive_id"], list):
+                    continue
+                model = Model(source="robustbench", name=name, threat_model=threat_model.value)
+                ours, theirs = (
+                    preprocessing_of(model), get_preprocessing(BenchmarkDataset.imagenet, threat_model, name, None)
+                )  # fmt: skip
+                found.setdefault(ours.name, []).append(name)
+                for image in images if len(found[ours.name]) == 1 else images[:1]:
+                    assert np.array_equal(ours(image), (theirs(image) * 255).round().numpy().astype(np.uint8)), name
+                assert _origin(model)
+        assert {name: len(names) for name, names in found.items()} == {
+            "Crop288": 1, "Res256Crop224": 16, "BicubicRes256Crop224": 16, "Res224": 2, "timm-bicubic-224-224": 3,
+            "timm-bilinear-224-224": 1, "timm-bicubic-248-224": 2,
+        }  # fmt: skip
+
+    @pytest.mark.parametrize("name", ["Singh2023Revisiting_ViT-S-ConvStem", "Mo2022When_Swin-B"])
+    def test_networks_of_other_architectures(self, tmp_path: Path, name: str) -> None:
+        """One of RobustBench's own, and a Swin transformer saved in the layout of timm before 1.0."""
+        model = Model(source="robustbench", name=name, threat_model="Linf")
+        network = settle(_network(model), 3)
+        tensors = inner(network).state_dict()
+        if "Swin" in name:
+            tensors = {
+                re.sub(
+                    "^head.fc", "head", re.sub(r"layers.(\d).down", lambda m: f"layers.{int(m[1]) - 1}.down", key)
+                ): each
+                for key, each in tensors.items()
+            } | {"layers.0.blocks.1.attn_mask": torch.zeros(64, 49, 49)}
+        path = weights_path(model, tmp_path)
+        path.parent.mkdir(parents=True)
+        torch.save({"state_dict": prefixed("module.", dict(tensors))}, path)
+        ours = load_model(model, tmp_path).network
+        assert same(ours, network)
+        assert same(ours, theirs(model, tmp_path))
+
+    def test_one_that_is_registered_with_timm(self, tmp_path: Path) -> None:
+        model = Model(source="robustbench", name="Tian2022Deeper_DeiT-S", threat_model="corruptions")
+        network = settle(_network(model), 3)
+        path = weights_path(model, tmp_path)
+        path.parent.mkdir(parents=True)
+        torch.save({"model": inner(network).state_dict()}, path)
+        assert same(load_model(model, tmp_path).network, network)
+
     @pytest.mark.parametrize(
         ("threat_model", "name", "message"),
         [
-            ("Linf", "Standard_R50", "'Standard_R50' is not downloaded as one file by RobustBench's ImageNet zoo for"),
-            ("Linf", "Debenedetti2022Light_XCiT-S12", "is not downloaded as one file by RobustBench's"),
-            ("Linf", "Bai2024MixedNUTS", "is not downloaded as one file by RobustBench's"),
-            ("corruptions", "AlexNet", "is not downloaded as one file by RobustBench's"),
+            ("Linf", "Bai2024MixedNUTS", "RobustBench mixes two networks, whose weights are in two files; expected"),
             ("corruptions", "Salman2020Do_R50", "is not in RobustBench's ImageNet zoo for corruptions; expected one"),
             ("L2", "Salman2020Do_R50", "is not in RobustBench's ImageNet zoo for L2; expected one of another threat"),
-            ("Linf", "Wong2020Fast", "preprocessing Crop288; expected Res256Crop224"),
         ],
     )
     def test_what_cannot_be_served(self, threat_model: str, name: str, message: str) -> None:

@@ -154,6 +154,21 @@ def test_pinning_downloads_and_then_other_bytes_are_refused(
         load_model(read_params(tmp_path).model("standard"), tmp_path)
 
 
+def test_local_weights_are_pinned(folder: Path, run: Callable[..., Done]) -> None:
+    """A first run on weights of one's own: named in params.yaml, their SHA-256 written by the command."""
+    (folder / "w.pt").write_bytes(b"PK of mine")
+    params = folder / "params.yaml"
+    params.write_text(params.read_text().replace(f"\n    sha256: {C}", ""))
+    expected = r"weights w\.pt of resnet18 without sha256, .*: run cleanset models --pin"
+    with pytest.raises(CleansetError, match=expected):
+        load_model(read_params(folder).model("robust"), folder)
+    for name in ("imagenet/Linf/Salman2020Do_R50.pt", "timm/resnet50.a1_in1k/model.safetensors"):
+        (folder / "data/weights" / name).parent.mkdir(parents=True)
+        (folder / "data/weights" / name).write_bytes(b"PK of " + name.encode())
+    run(folder, "--pin")
+    assert read_params(folder).model("robust").sha256 == sha256(b"PK of mine")
+
+
 def test_adding_and_removing(folder: Path, run: Callable[..., Done]) -> None:
     (folder / "mine.pt").write_bytes(b"PK of mine")
     (folder / "dvc.yaml").write_text(PIPELINE)

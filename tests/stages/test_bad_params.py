@@ -63,10 +63,6 @@ class TestParams:
                 f"{BASE}models:\n  Standard: {{source: timm, name: resnet18}}\n",
             ),
             (
-                "models.standard: weights without sha256: a change would go unseen; add what sha256sum w.pt prints",
-                f"{BASE}models:\n  standard: {{source: timm, name: resnet18, weights: w.pt}}\n",
-            ),
-            (
                 "models.standard.sha256: expected a match of '^[0-9a-f]{64}$'; found 'abc'",
                 f"{BASE}models:\n  standard: {{source: timm, name: resnet18, weights: w.pt, sha256: abc}}\n",
             ),

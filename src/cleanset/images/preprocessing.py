@@ -43,10 +43,13 @@ class Preprocessing(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ResizeAndCrop:
-    """Short side to `resize`, then the central `size` x `size` pixels, as torchvision does it on Pillow images."""
+    """Short side to `resize`, then the central `size` x `size` pixels, as torchvision does it on Pillow images.
+
+    `resize` may also be a width and height, or None for an image that is only cropped; what it lacks is black then.
+    """
 
     name: str
-    resize: int
+    resize: int | tuple[int, int] | None
     size: int
     interpolation: Literal["bilinear", "bicubic"]
 
@@ -54,16 +57,37 @@ class ResizeAndCrop:
         """The pixels, uint8 of shape (3, size, size), red first. Raises ValueError for too elongated an image."""
         width, height = image.size
         # torchvision's Resize: the long side is truncated, not rounded
-        if width <= height:
+        if self.resize is None:
+            target = image.size
+        elif isinstance(self.resize, tuple):
+            target = self.resize
+        elif width <= height:
             target = (self.resize, int(self.resize * height / width))
         else:
             target = (int(self.resize * width / height), self.resize)
         image = _resized(image, target, _FILTERS[self.interpolation])
-        # torchvision's CenterCrop: half to even
-        left = round((target[0] - self.size) / 2.0)
-        top = round((target[1] - self.size) / 2.0)
+        left, top = (_margin(side, self.size) for side in target)
         image = image.crop((left, top, left + self.size, top + self.size))
         return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))
+
+    @property
+    def description(self) -> str:
+        """The steps in words, for people."""
+        how = f" ({self.interpolation})"
+        match self.resize:
+            case None:
+                resized = "not resized"
+            case (width, height):
+                resized = f"resized to {width} x {height} pixels{how}"
+            case short_side:
+                resized = f"short side to {short_side} pixels{how}"
+        return f"{resized}, central {self.size} x {self.size}"
+
+
+def _margin(side: int, size: int) -> int:
+    """The pixels before the central `size` of a side; below zero, the pixels that torchvision's CenterCrop adds."""
+    # half to even where pixels are cut off, rounded down where they are added
+    return round((side - size) / 2.0) if side >= size else -((size - side) // 2)
 
 
 def _resized(image: Image.Image, size: tuple[int, int], resampling: Image.Resampling) -> Image.Image:
@@ -78,7 +102,17 @@ def _resized(image: Image.Image, size: tuple[int, int], resampling: Image.Resamp
 
 
 RES256CROP224 = ResizeAndCrop("Res256Crop224", 256, 224, "bilinear")
-"""RobustBench's preprocessing for ImageNet."""
+"""RobustBench's usual preprocessing for ImageNet."""
+ROBUSTBENCH = {
+    each.name: each
+    for each in (
+        RES256CROP224,
+        ResizeAndCrop("BicubicRes256Crop224", 256, 224, "bicubic"),
+        ResizeAndCrop("Res224", (224, 224), 224, "bilinear"),
+        ResizeAndCrop("Crop288", None, 288, "bilinear"),
+    )
+}
+"""RobustBench's preprocessings for ImageNet, by their names there."""
 
 
 def timm_preprocessing(size: int, crop_pct: float, interpolation: str, crop_mode: str) -> ResizeAndCrop:
@@ -172,7 +206,7 @@ def _weighted(
 BASE_SIZE = RES256CROP224.size
 """Pixels; height and width of a base image."""
 
-SHORT_SIDE = RES256CROP224.resize
+SHORT_SIDE = 256
 """Pixels of the short side before the base image is cropped."""
 
 MIN_QUALITY, MAX_QUALITY = 1, 100

@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,7 @@ from torchvision import models
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError, cut
-from cleanset.images.preprocessing import RES256CROP224, ResizeAndCrop, timm_preprocessing, torchvision_preprocessing
+from cleanset.images.preprocessing import ROBUSTBENCH, ResizeAndCrop, timm_preprocessing, torchvision_preprocessing
 from cleanset.scoring.checkpoints import load_checkpoint
 from cleanset.scoring.downloads import Drive, Hub, Web, fetch, what_instead_of_weights
 
@@ -36,6 +36,8 @@ MAX_LISTED = 200
 """Characters of the names that a message lists."""
 _PORTED = ("googlenet", "inception_v3")
 """Networks whose weights come from TensorFlow, and expect another normalisation, which they do inside."""
+_STANDARD = "resnet50.IMAGENET1K_V1"
+"""torchvision's name of RobustBench's Standard_R50."""
 _URL_DIGEST = re.compile(r"-([0-9a-f]{8,64})\.pth$")
 
 
@@ -113,13 +115,18 @@ def load_model(model: Model, folder: Path) -> LoadedModel:
     preprocessing = preprocessing_of(model)
     network = _network(model)
     path = weights_at_hand(model, folder)
+    if model.weights is not None and model.sha256 is None:
+        raise CleansetError(
+            f"params.yaml: weights {model.weights} of {model.name} without sha256, so that a change would go unseen: "
+            "run cleanset models --pin"
+        )
     found = sha256_of(path)
     if model.sha256 not in (None, found):
         raise CleansetError(
             f"{path}: SHA-256 {found}, expected {model.sha256} as in params.yaml: fetch the weights again, "
             "or correct params.yaml if these are meant"
         )
-    load_checkpoint(network, path, model.name if model.source == "timm" else None)
+    load_checkpoint(network, path, _timm_architecture(model, network))
     return LoadedModel(network.eval().requires_grad_(False), preprocessing, found)
 
 
@@ -128,24 +135,24 @@ def preprocessing_of(model: Model) -> ResizeAndCrop:
 
     Raises CleansetError if timm, torchvision or RobustBench has no such model, or none that can be used here.
     """
-    if model.source == "robustbench":
-        entry = _robustbench_entry(model)
-        if entry.get("preprocessing") != RES256CROP224.name:
-            raise CleansetError(
-                f"{model.name}: preprocessing {entry.get('preprocessing')}; expected {RES256CROP224.name}"
-            )
-        return RES256CROP224
     try:
+        if model.source == "robustbench":
+            return _robustbench_entry(model).preprocessing
         if model.source == "torchvision":
             transforms = published_weights(model.name).transforms()
             (size,), (resize,) = transforms.crop_size, transforms.resize_size
             return torchvision_preprocessing(resize, size, transforms.interpolation.value)
-        config: dict[str, Any] = timm.data.resolve_data_config({}, pretrained_cfg=_timm_config(model).to_dict())
-        return timm_preprocessing(
-            config["input_size"][-1], config["crop_pct"], config["interpolation"], config["crop_mode"]
-        )
+        return _preprocessing_of_timm(_timm_config(model))
     except ValueError as error:
         raise CleansetError(f"{model.name}: {error}") from None
+
+
+def _preprocessing_of_timm(of: Any) -> ResizeAndCrop:
+    """The preprocessing in timm's configuration of a model. Raises ValueError as `timm_preprocessing` does."""
+    config: dict[str, Any] = timm.data.resolve_data_config({}, pretrained_cfg=of.to_dict())
+    return timm_preprocessing(
+        config["input_size"][-1], config["crop_pct"], config["interpolation"], config["crop_mode"]
+    )
 
 
 def weights_path(model: Model, folder: Path) -> Path:
@@ -204,13 +211,18 @@ def _download(model: Model, path: Path) -> None:
 def _origin(model: Model) -> Hub | Drive | Web | None:
     """Where a zoo keeps a model's weights; None if it names no address."""
     if model.source == "torchvision":
-        url = str(published_weights(model.name).url)
-        digest = _URL_DIGEST.search(url)
-        return Web(url, digest[1] if digest else "")
+        return _web_origin(model.name)
     if model.source == "robustbench":
-        return Drive(_robustbench_entry(model)["gdrive_id"])
+        return _robustbench_entry(model).origin
     config = _timm_config(model)
     return Hub(config.hf_hub_id, config.hf_hub_filename or "model.safetensors") if config.hf_hub_id else None
+
+
+def _web_origin(name: str) -> Web:
+    """Where torchvision keeps the weights of NAME.WEIGHTS."""
+    url = str(published_weights(name).url)
+    digest = _URL_DIGEST.search(url)
+    return Web(url, digest[1] if digest else "")
 
 
 def _timm_config(model: Model) -> Any:
@@ -230,16 +242,35 @@ def _timm_config(model: Model) -> Any:
 def _network(model: Model) -> nn.Module:
     """The network of a model without its weights, from pixels in [0, 1] to logits."""
     if model.source == "robustbench":
-        network: nn.Module = _robustbench_entry(model)["model"]()
-        return network
+        return _robustbench_entry(model).build()
     if model.source == "torchvision":
         return nn.Sequential(Normalise(*normalisation_of(model.name)), network_of(model.name))
     config = _timm_config(model)
     return nn.Sequential(Normalise(config.mean, config.std), timm.create_model(model.name, pretrained=False))
 
 
-def _robustbench_entry(model: Model) -> Any:
-    """The entry of a model in RobustBench's ImageNet zoo."""
+def _timm_architecture(model: Model, network: nn.Module) -> str | None:
+    """timm's name of a network of timm, also where it is a part of RobustBench's; None for another network."""
+    if model.source == "timm":
+        return model.name
+    config = getattr(getattr(network, "model", None), "pretrained_cfg", None) if model.source == "robustbench" else None
+    return config.get("architecture") if config else None
+
+
+@dataclass(frozen=True, slots=True)
+class _RobustbenchEntry:
+    """A model of RobustBench's ImageNet zoo: its network without weights, preprocessing, and where its weights are."""
+
+    build: Callable[[], nn.Module]
+    preprocessing: ResizeAndCrop
+    origin: Drive | Web
+
+
+def _robustbench_entry(model: Model) -> _RobustbenchEntry:
+    """The entry of a model in RobustBench's ImageNet zoo, with what its `load_model` does for special ones.
+
+    Raises CleansetError for a model that is not there, or is not read from one file.
+    """
     import pyautoattack
 
     # robustbench 1.1.1 imports autoattack, but depends on its renamed release
@@ -250,15 +281,26 @@ def _robustbench_entry(model: Model) -> Any:
         from robustbench.model_zoo.imagenet import imagenet_models
 
     zoo = imagenet_models.get(ThreatModel(model.threat_model), {})
-    # the others download their own weights when they are built, or are ensembles
-    served = [name for name, entry in zoo.items() if entry["gdrive_id"] and isinstance(entry["gdrive_id"], str)]
-    if model.name not in served:
-        how = "is not downloaded as one file by" if model.name in zoo else "is not in"
+    served = [name for name, entry in zoo.items() if not isinstance(entry["gdrive_id"], list)]
+    if model.name in zoo and model.name not in served:
         raise CleansetError(
-            f"params.yaml: {model.name!r} {how} RobustBench's ImageNet zoo for {model.threat_model}; "
+            f"params.yaml: {model.name!r}: RobustBench mixes two networks, whose weights are in two files; expected a "
+            "model with one: load it in a module of your own, ROLE=module:MODULE:CALLABLE"
+        )
+    if model.name not in zoo:
+        raise CleansetError(
+            f"params.yaml: {model.name!r} is not in RobustBench's ImageNet zoo for {model.threat_model}; "
             f"expected one of {', '.join(served) or 'another threat_model'}"
         )
-    return zoo[model.name]
+    entry = zoo[model.name]
+    if entry["gdrive_id"]:
+        return _RobustbenchEntry(entry["model"], ROBUSTBENCH[entry["preprocessing"]], Drive(entry["gdrive_id"]))
+    if model.name == "Standard_R50":
+        like = Model(source="torchvision", name=_STANDARD)
+        return _RobustbenchEntry(lambda: _network(like), ROBUSTBENCH[entry["preprocessing"]], _web_origin(_STANDARD))
+    name = f"{model.name}_imagenet_{model.threat_model}".lower().replace("-", "_")  # registered with timm
+    config = timm.get_pretrained_cfg(name)
+    return _RobustbenchEntry(lambda: timm.create_model(name), _preprocessing_of_timm(config), Web(config.url))
 
 
 @contextmanager

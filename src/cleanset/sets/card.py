@@ -298,8 +298,7 @@ def _scores(scored: ScoreRecord | ListRecord | None) -> str:
     lines = [
         f"- model: {scored.name} of {scored.source}{threat_model}",
         f"- SHA-256 of its weights: {scored.weights_sha256}",
-        f"- preprocessing {preprocessing.name}: short side to {preprocessing.resize} pixels "
-        f"({preprocessing.interpolation}), central {preprocessing.size} x {preprocessing.size}",
+        f"- preprocessing {preprocessing.name}: {preprocessing.description}",
         f"- precision: {scored.precision}",
     ]
     if scored.against_float64:

@@ -50,6 +50,10 @@ class TrainedModel(Model):
     def _with_weights(self) -> "TrainedModel":
         if self.is_of_training and (self.weights is None or self.source not in ("timm", "torchvision")):
             raise ValueError("classes and size go with weights of a network of timm or torchvision; expected weights")
+        if self.weights is not None and self.sha256 is None:
+            raise ValueError(
+                f"weights without sha256: a change would go unseen; add what sha256sum {self.weights} prints"
+            )
         return self
 
 
