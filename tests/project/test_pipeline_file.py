@@ -124,12 +124,12 @@ def test_the_models_are_in_the_zoos(repository: Path) -> None:
     """The names of the ImageNet edition are known to timm and RobustBench."""
     import timm
 
-    from cleanset.scoring.models import _robustbench_entry
+    from cleanset.scoring.models import preprocessing_of
 
     params = read_params(repository / "imagenet")
     assert timm.is_model(params.model("standard").name)
     for role in ("norm_robust", "corruption_robust"):
-        assert _robustbench_entry(params.model(role))["preprocessing"] == "Res256Crop224"
+        assert preprocessing_of(params.model(role)).name == "Res256Crop224"
 
 
 @pytest.mark.parametrize(
