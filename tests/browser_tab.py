@@ -27,7 +27,7 @@ class Server:
                 stdout=subprocess.PIPE, stderr=errors, env=os.environ | forking(source),
             )  # fmt: skip
         assert self.process.stdout is not None
-        found = next(filter(None, (re.search(r"http://\S+", line) for line in self.process.stdout)), None)
+        found = next(filter(None, (re.search(r"https?://\S+", line) for line in self.process.stdout)), None)
         assert found, log.read_text()
         self.address = found[0]
 

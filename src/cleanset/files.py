@@ -277,6 +277,34 @@ def replace_file(path: Path, data: bytes) -> None:
         raise
 
 
+def append_line(path: Path, line: str, header: str = "") -> None:
+    """Append a line, after the header in a new file; on the disk when this returns.
+
+    After an OSError the file has the lines that it had.
+    """
+    # without a buffer, which would be written once more when the file is closed
+    with path.open("ab", buffering=0) as file:
+        size = file.tell()
+        data = f"{'' if size else header}{line}".encode()
+        try:
+            if file.write(data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+            os.fsync(file.fileno())
+        except OSError:
+            with suppress(OSError):
+                file.truncate(size)
+            raise
+    if not size:
+        sync_folder(path.parent)
+
+
+def cut_torn_line(path: Path) -> None:
+    """Remove the end of a file after its last whole line, which a kill or a power cut leaves of a line appended."""
+    with path.open("r+b") as file:
+        data = file.read()
+        file.truncate(data.rfind(b"\n") + 1)
+
+
 def sync_folder(folder: Path) -> None:
     """Put the names in a folder on the disk, as far as its file system can: some mounts refuse it."""
     descriptor = os.open(folder, os.O_RDONLY)

@@ -67,24 +67,41 @@ def _no_constant(text: str) -> None:
     raise ValueError(f"{text} is not a number")
 
 
-def parse_csv(text: str, columns: tuple[str, ...], where: str) -> Iterator[tuple[int, dict[str, str]]]:
+def parse_csv(
+    text: str, columns: tuple[str, ...], where: str, invalid: list[str] | None = None
+) -> Iterator[tuple[int, dict[str, str]]]:
     """Line number and cells, by column, of each row below a header that has exactly these columns.
 
-    Raises CleansetError, naming `where` and the line, for anything else.
+    Raises CleansetError, naming `where` and the line, for anything else; with `invalid` for another header alone: a row
+    that cannot be read is then left out, and its message appended there.
     """
     # newline="", as the csv module asks: it handles line ends inside quotes itself
     rows = csv.reader(io.StringIO(text, newline=""), strict=True)
     expected = ",".join(columns)
-    try:
-        header = next(rows, [])
-        if tuple(header) != columns:
-            raise CleansetError(f"{where}, line 1: {shown(','.join(header))}; expected the header {expected}")
-        for row in rows:
-            if len(row) != len(columns):
+    header = _next_row(rows, where, expected) or []
+    if tuple(header) != columns:
+        raise CleansetError(f"{where}, line 1: {shown(','.join(header))}; expected the header {expected}")
+    while True:
+        try:
+            row = _next_row(rows, where, expected)
+            if row is not None and len(row) != len(columns):
                 raise CleansetError(f"{where}, line {rows.line_num}: {len(row)} cells; expected {expected}")
-            yield rows.line_num, dict(zip(columns, row, strict=True))
+        except CleansetError as error:
+            if invalid is None:
+                raise
+            invalid.append(str(error))
+            continue
+        if row is None:
+            return
+        yield rows.line_num, dict(zip(columns, row, strict=True))
+
+
+def _next_row(rows: Any, where: str, expected: str) -> list[str] | None:
+    try:
+        row: list[str] | None = next(rows, None)
     except csv.Error as error:
         raise CleansetError(f"{where}, line {rows.line_num}: not CSV ({reason(error)}); expected {expected}") from None
+    return row
 
 
 def csv_text(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:

@@ -129,6 +129,7 @@ def test_every_other_block_is_checked(repository: Path) -> None:
         ("docs/contest.md", "yaml"): 2,
         ("docs/contest.md", "python"): 1,
         ("docs/publish.md", "nginx"): 1,
+        ("docs/study.md", "nginx"): 1,
         ("docs/formats.md", ""): 1,
     }
 

@@ -13,7 +13,7 @@ Cloning = Callable[..., Checkout]
 
 def web_server(repository: Path, folder: Path) -> Callable[[int], str]:
     """docs/publish.md's configuration of nginx, with a folder in place of its own, on a port of loopback."""
-    (text,) = blocks(repository, "nginx")
+    (text,) = blocks(repository, "nginx", "docs/publish.md")
     assert text.count("443 ssl") == text.count("/srv/cleanset") == 1
     return lambda port: text.replace("443 ssl", f"127.0.0.1:{port} ssl").replace("/srv/cleanset", str(folder))
 

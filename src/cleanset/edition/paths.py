@@ -116,4 +116,10 @@ Port = Annotated[
     int | None,
     typer.Option(min=0, max=65535, help="0: any free port. Without it: a fixed one for this folder and name."),
 ]
+PublicUrl = Annotated[
+    str | None,
+    typer.Option(
+        help="The address that people open, where a reverse proxy or a forwarded port (ssh -L) stands between."
+    ),
+]
 Browser = Annotated[bool, typer.Option(help="Open the page in the browser.")]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cleanset.edition.paths import HERE, LOOPBACK, Browser, Edition, Folder, Host, Port
+from cleanset.edition.paths import HERE, LOOPBACK, Browser, Edition, Folder, Host, Port, PublicUrl
 from cleanset.errors import CleansetError
 
 app = typer.Typer(
@@ -43,6 +43,7 @@ def review(
     host: Host = LOOPBACK,
     port: Port = None,
     browser: Browser = True,
+    public_url: PublicUrl = None,
     edition: Folder = HERE,
 ) -> None:
     """Review images in the browser, or show the progress of the reviews."""
@@ -68,7 +69,7 @@ def review(
     if reviewer is not None:
         from cleanset.review.page import server
 
-        server.run(Edition(edition), reviewer, host, port, browser, look_again, plan, share)
+        server.run(Edition(edition), reviewer, host, port, browser, look_again, plan, share, public_url)
     if reviewer is not None or plan is not None:
         return
     if not status:

@@ -4,17 +4,23 @@ Against DNS rebinding the Host must be one that the server was started for. Agai
 the Origin, where a browser sends one, must be that same host, and a browser's Sec-Fetch-Site must
 not say that another site asked. Off loopback a token is needed as well: once in the address, from
 then on as a cookie.
+
+Behind a reverse proxy, or a forwarded port, a browser knows the page by another address, the public one: its Host and
+Origin are allowed, too. A proxy may pass the Host on or name its own target there.
 """
 
 import hmac
 import ipaddress
 from collections.abc import Collection
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from cleanset.errors import CleansetError
+from cleanset.validation import shown
 
 _FROM_HERE = ("same-origin", "none")
 """Values of Sec-Fetch-Site: the page itself, or a person (typed, a bookmark, another program)."""
@@ -50,6 +56,26 @@ def own_hosts(host: str, port: int) -> frozenset[str]:
     return frozenset({f"{name}:{port}" for name in names} | (names if port == 80 else set()))
 
 
+def public_origin(url: str) -> str:
+    """The Origin that browsers send for a public address: scheme, name, and the port if it is not the usual one.
+
+    Raises CleansetError for a path, a query or anything else that an address of a whole site does not have.
+    """
+    try:
+        parts = urlsplit(url)
+        name, port = parts.hostname, parts.port
+    except ValueError:
+        name, port, parts = None, None, urlsplit("")
+    bare = f"{parts.scheme}://{parts.netloc}"
+    if parts.scheme not in ("http", "https") or not name or "@" in parts.netloc or url not in (bare, f"{bare}/"):
+        raise CleansetError(
+            f"--public-url {shown(url)}: expected the address that people open, without a path, such as "
+            "https://study.example.org"
+        )
+    usual = {"http": 80, "https": 443}[parts.scheme]
+    return f"{parts.scheme}://{_in_address(name)}{f':{port}' if port not in (None, usual) else ''}"
+
+
 def _in_address(name: str) -> str:
     """A name or address as browsers write it: small letters, IPv6 in its short form and in brackets."""
     try:
@@ -63,14 +89,21 @@ class Guard:
     """Lets through what comes from the page itself, and answers everything else with 403.
 
     `hosts`: the allowed values of Host; None: any, which only a token makes safe. `command`: what started the server.
+    `public`: the Origin of the public address, whose host is allowed, too.
     """
 
     def __init__(
-        self, app: ASGIApp, hosts: Collection[str] | None, token: str | None, command: str = "cleanset review"
+        self,
+        app: ASGIApp,
+        hosts: Collection[str] | None,
+        token: str | None,
+        command: str = "cleanset review",
+        public: str | None = None,
     ) -> None:
         if hosts is None and token is None:
             raise ValueError("any host without a token")
-        self._app, self._hosts, self._token, self._command = app, hosts, token, command
+        self._app, self._token, self._command, self._public = app, token, command, public
+        self._hosts = hosts if hosts is None or public is None else {*hosts, urlsplit(public).netloc}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request or handshake."""
@@ -94,7 +127,7 @@ class Guard:
         if len(hosts) != 1 or (self._hosts is not None and hosts[0].lower() not in self._hosts):
             return f"unknown Host: open the address that {self._command} printed"
         origins = headers.getlist("origin")
-        if any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins):
+        if any(origin.lower() not in (f"http://{hosts[0].lower()}", self._public) for origin in origins):
             return "another Origin: only the page itself may ask"
         if scope["type"] == "websocket" and not origins:
             return "no Origin: only the page itself may ask"
@@ -112,7 +145,8 @@ class Guard:
         """Keep the token as a cookie, and take it out of the address."""
         response = RedirectResponse("/", status_code=303)
         assert self._token is not None
-        response.set_cookie(self._cookie(headers), self._token, httponly=True, samesite="lax")
+        secure = self._public is not None and self._public.startswith("https:")
+        response.set_cookie(self._cookie(headers), self._token, httponly=True, samesite="lax", secure=secure)
         return response
 
     @staticmethod

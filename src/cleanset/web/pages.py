@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 from zlib import crc32
 
 import uvicorn
@@ -21,7 +22,7 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
 from cleanset.errors import CleansetError
-from cleanset.web.guard import Guard, is_loopback, own_hosts
+from cleanset.web.guard import Guard, is_loopback, own_hosts, public_origin
 
 STATIC = Path(__file__).parent / "static"
 
@@ -58,21 +59,29 @@ def run_page(
     usual: int,
     browser: bool,
     command: str = "cleanset review",
+    public_url: str | None = None,
+    public_token: bool = True,
 ) -> None:
     """Serve an application, created once the port is bound, until Ctrl+C; `port`: None for `usual`, 0 for any free one.
 
     `announcement`: the line printed, with the address in place of `{}`; `command`: the command named in refusals.
+    `public_url`: the address by which a reverse proxy or a forwarded port makes the page known; `public_token`: whether
+    it needs a token there, too.
     """
+    public = None if public_url is None else public_origin(public_url)
     bound = bind_usual(host, usual) if port is None else bind(host, port)
     port = bound.getsockname()[1]
-    token = None if is_loopback(host) else secrets.token_urlsafe(24)
+    is_open = is_loopback(host) if public is None else not public_token or is_loopback(urlsplit(public).hostname or "")
+    token = None if is_open else secrets.token_urlsafe(24)
     # on all addresses a server cannot know by which name it is reached; there the token protects it
-    hosts = None if host in ANY_HOST else own_hosts(host, port)
-    guarded = Guard(application(), hosts, token, command)
+    hosts = None if host in ANY_HOST and public is None else own_hosts(host, port)
+    guarded = Guard(application(), hosts, token, command, public)
     # open tabs keep their connections: without a limit Ctrl+C would wait for them
     config = uvicorn.Config(guarded, log_level="warning", access_log=False, timeout_graceful_shutdown=1)
+    query = f"?token={token}" if token else ""
     here = address("localhost" if host in ANY_HOST else host, port, token)
-    server = AnnouncingServer(config, announcement.format(address(host, port, token)), here if browser else None)
+    told = address(host, port, token) if public is None else f"{public}/{query}"
+    server = AnnouncingServer(config, announcement.format(told), here if browser else None)
     with suppress(KeyboardInterrupt):
         server.run(sockets=[bound])
 

@@ -91,6 +91,12 @@ def planned(export_folder: Path, attacked: Path, tmp_path_factory: pytest.TempPa
     return out
 
 
+@pytest.fixture
+def plan(planned: Path, tmp_path: Path) -> Path:
+    """A copy of the plan, to be served."""
+    return shutil.copytree(planned, tmp_path / "plan")
+
+
 def rows(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
         return list(csv.DictReader(file))

@@ -1,4 +1,5 @@
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -120,12 +121,33 @@ def test_several_studies_share_real_images_alone() -> None:
         ("1,,real,7", "line 2: pid ''; expected 1 to 200 printable characters"),
         ("1,1,Real,7", "line 2: image_type 'Real'; expected real or modified"),
         ("1,1,real", "line 2: 3 cells"),
-        ("1,1,real,7\n2,1,real,7", "person '1' rates the real image '7' twice"),
+        ('"1"x,1,real,7', "line 2: not CSV"),
     ],
 )
 def test_bad_ratings(row: str, words: str) -> None:
+    """They are left out and reported; a file without a good row is refused."""
     with pytest.raises(CleansetError, match=words):
         read_ratings({"ratings": f"{HEADER}{row}\n"})
+    found = read_ratings({"ratings": f"{HEADER}{row}\n1,1,real,8\n"})
+    assert found.ratings == (Rating("1", "real", "8", 1),)
+    (message,) = found.invalid
+    assert re.search(words, message)
+
+
+def test_of_two_ratings_of_an_image_by_a_person_the_first_counts() -> None:
+    found = read_ratings({"ratings": f"{HEADER}1,1,real,7\n2,1,real,7\n"})
+    assert [each.rating for each in found.ratings] == [1]
+    assert found.invalid == (
+        "ratings, line 3: person '1' rates the real image '7' twice; expected once: remove one, or name the files of "
+        "different studies apart",
+    )
+
+
+def test_a_file_of_answers_that_is_there_twice_counts_once() -> None:
+    """A failed check in it, too."""
+    text = ANSWERS + "ada,1,1,cc,right,5\nada,1,2,aa,-1,5\n"
+    found = read_ratings({"answers": text, "copy": text}, parse_key(KEY, "key.csv"))
+    assert (len(found.ratings), len(found.checks), len(found.trials), len(found.invalid)) == (1, 1, 2, 2)
 
 
 @pytest.mark.parametrize(
@@ -141,6 +163,8 @@ def test_bad_ratings(row: str, words: str) -> None:
 def test_bad_answers(row: str, words: str) -> None:
     with pytest.raises(CleansetError, match=words):
         read_ratings({"answers": f"{ANSWERS}{row}\n"}, parse_key(KEY, "key.csv"))
+    found = read_ratings({"answers": f"{ANSWERS}{row}\nada,1,2,bb,1,5\n"}, parse_key(KEY, "key.csv"))
+    assert (len(found.ratings), len(found.trials), len(found.invalid)) == (1, 1, 1)
 
 
 def test_answers_without_a_plan() -> None:
@@ -172,8 +196,8 @@ def test_a_name_with_spaces_around_it_is_the_same_name(again: str) -> None:
     """One person is not counted as two, and an image that they rate twice is found."""
     found = read_ratings({"a": f"{HEADER}1,p1,real,7\n2,{again},real,8\n"}).ratings
     assert {each.person for each in found} == {"p1"}
-    with pytest.raises(CleansetError, match="person 'p1' rates the real image '7' twice"):
-        read_ratings({"a": f"{HEADER}1,p1,real,7\n2,{again},real,7\n"})
+    (message,) = read_ratings({"a": f"{HEADER}1,p1,real,7\n2,{again},real,7\n"}).invalid
+    assert "person 'p1' rates the real image '7' twice" in message
     answers = read_ratings({"a": f"{ANSWERS}p1,1,1,aa,2,\n{again},1 , 2,bb,-1,\n"}, parse_key(KEY, "key"))
     assert {(each.person, each.list_name) for each in answers.trials} == {("p1", "1")}
 

@@ -1,77 +1,220 @@
-"""The study's page from a local server: who gets which list, what is kept, and a whole list in a browser."""
+"""The study's server: who gets which list, what is saved and when, and what is refused."""
 
-import shutil
-from collections.abc import Iterator
+import json
+import threading
+import time
+from collections import Counter
+from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser
 from starlette.testclient import TestClient
 
 from cleanset.errors import CleansetError
-from cleanset.studies.realness.analysing import texts_of
-from cleanset.studies.realness.ratings import parse_key, read_ratings
-from cleanset.studies.realness.serving import StudyServer, application
+from cleanset.studies.realness.serving import GivenAnswer, ServeSettings, StudyServer, Visit, application
 from tests.browser_tab import Server
-from tests.studies.realness.conftest import rows
+from tests.studies.realness.conftest import command, rows
 
 
-@pytest.fixture
-def plan(planned: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(planned, tmp_path / "plan")
+def opened(server: StudyServer, person: str = "") -> dict[str, Any]:
+    """What somebody who begins, or comes back, is given."""
+    return server.visit(Visit(id=person, begins=True))
 
 
-def answers(plan: Path, number: int = 2, person: str = "ada") -> str:
-    trials = [each for each in rows(plan / "trials.csv") if each["list"] == str(number)]
-    lines = [f"{person},{number},{place},{each['stimulus']},1,900" for place, each in enumerate(trials, start=1)]
-    return "\n".join(["person,list,position,stimulus,answer,milliseconds", *lines]) + "\n"
+def answer_of(trials: list[dict[str, str]], position: int, choice: int = 1) -> str | int:
+    return ("left", "right")[choice % 2] if trials[position - 1]["kind"] == "pair" else choice
 
 
-def test_each_gets_the_next_list_that_has_no_answers(plan: Path) -> None:
+def give(server: StudyServer, page: dict[str, Any], position: int, choice: int = 1) -> None:
+    trial = page["trials"][position - 1]
+    given = answer_of(page["trials"], position, choice)
+    server.save(GivenAnswer(key=page["key"], position=position, stimulus=trial["stimulus"], answer=given,
+                            milliseconds=900))  # fmt: skip
+
+
+def complete(server: StudyServer, person: str) -> None:
+    page = opened(server, person)
+    for position in range(page["answered"] + 1, 13):
+        give(server, page, position)
+
+
+def lists(plan: Path) -> dict[str, str]:
+    return {row["id"]: row["list"] for row in rows(plan / "people.csv")}
+
+
+def restarted(server: StudyServer, settings: ServeSettings | None = None) -> StudyServer:
+    server.close()
+    return StudyServer(server.plan, settings or server.settings)
+
+
+def test_each_answer_is_on_the_disk_and_the_same_person_comes_back_to_the_next(plan: Path) -> None:
     server = StudyServer(plan)
-    server.save("answers-2-ada.csv", answers(plan))
-    assert [server.next_list() for _ in range(9)] == [1, 3, 4, 5, 6, 7, 8, 1, 1]  # again those that were given up
-    for number in (1, 3, 4, 5, 6, 7, 8):
-        server.save(f"answers-{number}-ben.csv", answers(plan, number, "ben"))
-    assert server.next_list() is None
-    assert StudyServer(plan).next_list() is None
+    page = opened(server, "ada")
+    for position in (1, 2, 3):
+        give(server, page, position)
+        (file,) = (plan / "answers").iterdir()
+        assert [row["position"] for row in rows(file)] == [str(each) for each in range(1, position + 1)]
+    server = restarted(server)
+    again = opened(server, "ada")
+    assert (again["answered"], again["key"], again["trials"]) == (3, page["key"], page["trials"])
+    assert server.visit(Visit(key=page["key"]))["answered"] == 3  # without an id: the key in the address
+    complete(server, "ada")
+    assert server.visit(Visit(id="ada")) == {"state": "done", "completion": None}
+    assert (len(rows(file)), server.complete) == (12, 1)
+
+
+def test_the_recruiters_id_is_apart_from_the_answers(plan: Path) -> None:
+    server = StudyServer(plan)
+    page = opened(server, "ada")
+    give(server, page, 1)
+    (row,) = rows(plan / "people.csv")
+    (file,) = (plan / "answers").iterdir()
+    assert (row["id"], row["key"], file.name) == ("ada", page["key"], f"answers-1-{row['person']}.csv")
+    assert "ada" not in file.read_text()
+    assert page["key"] not in file.read_text()
+    assert ((plan / "people.csv").stat().st_mode & 0o777) == 0o600
+    assert server.visit(Visit(key=row["person"]))["state"] == "consent"  # the pseudonym opens nothing
+
+
+def test_lists_are_balanced_and_the_number_wanted_is_a_bound(plan: Path) -> None:
+    server = StudyServer(plan, ServeSettings(people=19))
+    for number in range(10):
+        complete(server, f"early{number}")
+    server = restarted(server)
+    for number in range(9):
+        assert opened(server, f"late{number}")["state"] == "open"
+    assert sorted(Counter(lists(plan).values()).values()) == [2, 2, 2, 2, 2, 3, 3, 3]
+    assert opened(server, "one too many")["title"] == "All places are taken"
+    for number in range(9):
+        complete(server, f"late{number}")
+    assert opened(server, "one too many")["title"] == "The study is complete"
+    assert len(list((plan / "answers").iterdir())) == 19
+
+
+def test_an_abandoned_list_goes_to_somebody_else(plan: Path) -> None:
+    server = StudyServer(plan, ServeSettings(people=2, minutes=0.005))  # 0.3 s
+    page = opened(server, "ada")
+    give(server, page, 1)
+    complete(server, "ben")
+    assert opened(server, "cy")["state"] == "message"
+    time.sleep(0.4)
+    assert opened(server, "ada")["answered"] == 1  # nobody else needed it
+    time.sleep(0.4)
+    assert opened(server, "cy")["answered"] == 0
+    assert lists(plan)["cy"] == lists(plan)["ada"]
+    assert opened(server, "ada")["title"] == "Your time is over"
+    with pytest.raises(ValueError, match="went to somebody else"):
+        give(server, page, 2)
+    assert sorted(len(rows(file)) for file in (plan / "answers").iterdir()) == [1, 12]
+    complete(server, "cy")
+    assert opened(server, "dan")["title"] == "The study is complete"
 
 
 @pytest.mark.parametrize(
-    ("name", "edit", "message"),
+    ("change", "message"),
     [
-        ("answers-9-ada.csv", ("", ""), "of a list of the plan"),
-        ("../key.csv", ("", ""), "of a list of the plan"),
-        ("answers-2-ada.csv", ("answer,milliseconds", "answer"), "expected the header"),
-        ("answers-2-ada.csv", ("ada,2,12,", "ada,2,13,"), "expected all 12 of list 2"),
-        ("answers-2-ben.csv", ("", ""), "expected all 12 of list 2"),
+        ({"answer": 99}, "answer '99'; expected one of left, right"),
+        ({"answer": 1}, "answer '1'; expected one of left, right"),
+        ({"position": 2}, "trial 2; expected number 1 of the list"),
+        ({"stimulus": "x"}, "trial 1; expected number 1 of the list"),
+        ({"key": "x"}, "unknown key"),
+        ({"key": ""}, "unknown key"),
     ],
 )
-def test_what_is_not_kept(plan: Path, name: str, edit: tuple[str, str], message: str) -> None:
+def test_an_answer_is_checked_when_it_arrives(plan: Path, change: dict[str, Any], message: str) -> None:
+    server = StudyServer(plan)
+    page = opened(server)
+    first = {"key": page["key"], "position": 1, "stimulus": page["trials"][0]["stimulus"], "answer": "left"}
     with pytest.raises(ValueError, match=message):
-        StudyServer(plan).save(name, answers(plan).replace(*edit))
-    assert not (plan / "answers").exists()
+        server.save(GivenAnswer(**(first | {"milliseconds": 5} | change)))  # type: ignore[arg-type]
+    assert list((plan / "answers").iterdir()) == []
 
 
-def test_answers_are_never_replaced(plan: Path) -> None:
-    server, text = StudyServer(plan), answers(plan)
-    path = server.save("answers-2-ada.csv", text)
-    server.save("answers-2-ada.csv", text)  # sent twice, as when an answer of the server was lost
-    with pytest.raises(ValueError, match="exists with other answers"):
-        server.save("answers-2-ada.csv", text.replace(",1,900", ",0,900"))
-    assert path.read_text() == text
+def test_an_answer_is_never_replaced(plan: Path) -> None:
+    server = StudyServer(plan)
+    page = opened(server)
+    for position in (1, 2, 3):
+        give(server, page, position)
+    give(server, page, 3)  # sent twice, as when a reply was lost
+    with pytest.raises(ValueError, match="trial 3 is answered already, perhaps in another tab"):
+        give(server, page, 3, 2)
+    (file,) = (plan / "answers").iterdir()
+    assert [row["answer"] for row in rows(file)] == ["right", "right", "1"]
+    complete(server, "")
+    with pytest.raises(ValueError, match="trial 13"):
+        server.save(GivenAnswer(key=page["key"], position=13, stimulus="x", answer=1, milliseconds=5))
 
 
-def test_what_the_server_gives(plan: Path) -> None:
+def test_a_line_torn_by_a_power_cut(plan: Path) -> None:
+    server = StudyServer(plan)
+    page = opened(server, "ada")
+    give(server, page, 1)
+    (file,) = (plan / "answers").iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(whole + whole.splitlines()[1][:9])
+    (plan / "people.csv").open("a").write("17643")
+    server = restarted(server)
+    assert file.read_bytes() == whole
+    assert opened(server, "ada")["answered"] == 1
+    assert len(rows(plan / "people.csv")) == 1
+
+
+def test_a_recruiters_id_is_needed_where_the_parameter_is_named(plan: Path) -> None:
+    server = StudyServer(plan, ServeSettings(id_parameter="PROLIFIC_PID"))
+    for each in ("", "{{%PROLIFIC_PID%}}", "x" * 65):
+        assert opened(server, each)["title"] == "No participant id"
+    assert server.visit(Visit(key="unknown", begins=True))["title"] == "No participant id"
+    assert opened(server, "5f3c")["state"] == "open"
+
+
+def test_what_the_server_gives(plan: Path, tmp_path: Path) -> None:
+    (tmp_path / "consent.html").write_text("<p>I take part.</p>")
+    server = StudyServer(plan, ServeSettings(consent=tmp_path / "consent.html", id_parameter="PROLIFIC_PID"))
+    with TestClient(application(server)) as client:
+        assert client.get("/").status_code == client.get("/study.js").status_code == 200
+        assert '"parameter": "PROLIFIC_PID"' in client.get("/lists.js").text
+        assert client.post("/visit", json={"id": "a"}).json() == {"state": "consent", "consent": "<p>I take part.</p>"}
+        assert not (plan / "people.csv").read_text()  # who only looks takes no list
+        page = client.post("/visit", json={"id": "a", "begins": True}).json()
+        image = next(each["file"] for each in page["trials"] if "file" in each)
+        assert client.get(f"/images/{image}").headers["content-type"] == "image/png"
+        given = {"key": page["key"], "position": 1, "stimulus": page["trials"][0]["stimulus"], "milliseconds": 5}
+        assert client.post("/answer", json=given | {"answer": 99}).status_code == 409
+        assert client.post("/answer", json=given | {"answer": "left", "milliseconds": -1}).status_code == 422
+        assert client.post("/answer", content=b"\xff").status_code == 422
+        assert client.post("/answer", content="x" * 4_001).status_code == 413
+        assert client.post("/answer", json=given | {"answer": "left"}).status_code == 200
+
+
+def test_nothing_else_is_served(plan: Path) -> None:
     with TestClient(application(StudyServer(plan))) as client:
-        assert str(client.get("/").url).endswith("/?list=1")
-        assert client.get("/images/../../key.csv").status_code == 404
-        assert client.get("/key.csv").status_code == client.get("/plan.json").status_code == 404
-        assert client.get("/lists.js").text.endswith('STUDY.saved_at = "answers";\n')
-        assert client.put("/answers/answers-2-ada.csv", content="x" * 2_000_001).status_code == 413
-        refused = client.put("/answers/answers-2-ada.csv", content=b"\xff")
-        assert (refused.status_code, (plan / "answers").exists()) == (409, False)
-        assert client.put("/answers/answers-2-ada.csv", content=answers(plan)).status_code == 204
+        for path in (
+            "/key.csv", "/plan.json", "/people.csv", "/trials.csv", "/answers", "/answers/", "/images/", "/images",
+            "/images/../../key.csv", "/images/%2e%2e/%2e%2e/key.csv", "/docs", "/openapi.json", "/VENDORED.txt",
+            "/page/lists.js", "/..%2fserving.py",
+        ):  # fmt: skip
+            assert client.get(path).status_code == 404, path
+        assert client.put("/answer").status_code == 405
+
+
+def test_a_full_disk_is_told_and_the_answer_may_be_sent_again(plan: Path) -> None:
+    server = StudyServer(plan)
+    page = opened(server)
+    (plan / "answers").rmdir()
+    trial = page["trials"][0]["stimulus"]
+    given = {"key": page["key"], "position": 1, "stimulus": trial, "answer": "left", "milliseconds": 5}
+    with TestClient(application(server)) as client:
+        assert client.post("/answer", json=given).status_code == 503
+        (plan / "answers").mkdir()
+        assert client.post("/answer", json=given).status_code == 200
+
+
+def test_two_servers_of_one_plan(plan: Path) -> None:
+    server = StudyServer(plan)
+    with pytest.raises(CleansetError, match="served by another process"):
+        StudyServer(plan)
+    assert restarted(server).complete == 0
 
 
 def test_a_folder_that_is_no_plan(tmp_path: Path) -> None:
@@ -79,29 +222,63 @@ def test_a_folder_that_is_no_plan(tmp_path: Path) -> None:
         StudyServer(tmp_path)
 
 
-@pytest.fixture
-def address(plan: Path) -> Iterator[str]:
-    server = Server(plan, "study", "serve", "--plan", ".", "--port", "0")
-    yield server.address
-    server.kill()
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ("people=0", "people: .*greater than or equal to 1"),
+        ("completion=javascript:alert(1)", "completion"),
+        ("id=x", "unknown key of --settings 'id'; expected one of id_parameter, people, minutes"),
+        ("consent=missing.html", r"missing.html: missing; expected a piece of HTML"),
+    ],
+)
+def test_settings_that_are_refused(plan: Path, settings: str, message: str) -> None:
+    with pytest.raises(CleansetError, match=message):
+        command("serve", "--plan", plan, "--settings", settings)
 
 
-def test_a_whole_list_in_a_browser(plan: Path, address: str, browser: Browser) -> None:
-    """As it is begun and answered, so it is kept; the next person gets the next list."""
-    page = browser.new_page()
-    page.goto(address)
-    assert "Your answers are saved at the end." in page.inner_text("main")
-    page.get_by_text("Begin").click()
-    for place in range(1, 13):
-        page.wait_for_function(
-            "place => document.querySelector('.progress').innerText.startsWith(place + ' ')", arg=place
-        )
-        page.keyboard.press("1")
-    page.get_by_text("Your answers are saved.").wait_for()
-    (kept,) = (plan / "answers").iterdir()
-    assert kept.name.startswith("answers-1-")
-    found = read_ratings(texts_of([kept]), parse_key((plan / "key.csv").read_text(), "key.csv"))
-    assert [each.rating for each in found.ratings] == [-2] * 8
-    page.goto(address)
-    assert page.url.endswith("/?list=2")
-    page.close()
+PEOPLE = 200
+
+
+def test_200_people_at_once(plan: Path) -> None:
+    """Each over a connection of their own, with no pause between answers; no answer is lost, and lists are balanced."""
+    served = Server(plan, "study", "serve", "--plan", ".", "--port", "0", "--settings", f"people={PEOPLE}")
+    seconds: list[float] = []
+    failed: list[object] = []
+
+    def post(connection: HTTPConnection, path: str, body: dict[str, Any]) -> Any:
+        start = time.monotonic()
+        connection.request("POST", path, json.dumps(body), {"Origin": served.address.rstrip("/")})
+        reply = connection.getresponse()
+        text = reply.read()
+        seconds.append(time.monotonic() - start)
+        assert reply.status == 200, text
+        return json.loads(text)
+
+    def one(number: int) -> None:
+        try:
+            connection = HTTPConnection("127.0.0.1", served.port, timeout=60)
+            page = post(connection, "/visit", {"id": f"p{number}", "begins": True})
+            for position, trial in enumerate(page["trials"], start=1):
+                given = answer_of(page["trials"], position)
+                post(connection, "/answer", {"key": page["key"], "position": position, "stimulus": trial["stimulus"],
+                                             "answer": given, "milliseconds": 1})  # fmt: skip
+            assert post(connection, "/visit", {"id": f"p{number}"})["state"] == "done"
+            connection.close()
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(PEOPLE)]
+    start = time.monotonic()
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    elapsed = time.monotonic() - start
+    served.kill()
+    assert failed == []
+    assert set(Counter(lists(plan).values()).values()) == {PEOPLE // 8}
+    files = list((plan / "answers").iterdir())
+    assert [len(rows(file)) for file in files] == [12] * PEOPLE
+    seconds.sort()
+    print(f"{len(seconds):,} requests in {elapsed:.1f} s, median {seconds[len(seconds) // 2]:.3f} s, "
+          f"99 % {seconds[len(seconds) * 99 // 100]:.3f} s, longest {seconds[-1]:.3f} s")  # fmt: skip

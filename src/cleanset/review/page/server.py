@@ -64,12 +64,13 @@ def run(
     look_again: Path | None = None,
     plan: AuditPlan | None = None,
     share: str | None = None,
+    public_url: str | None = None,
 ) -> None:
     """Serve the review page of an edition to one reviewer until Ctrl+C.
 
     `port`: None for the usual one, 0 for any free one. `look_again`: a file for `read_look_again`. `plan`: of the audit
     whose draws are shown instead. `share`: the part of the classes to ask for, such as 1/3; without it, what
-    `review.assign` says.
+    `review.assign` says. `public_url`: the address behind a reverse proxy.
     """
 
     review_file(edition.reviews, reviewer, class_keys()[0])
@@ -78,7 +79,8 @@ def run(
         return application(open_session(edition, open_library(edition), reviewer, look_again, plan, share))
 
     announcement = "Review page: {}  (Ctrl+C ends it; every verdict is on disk)"
-    run_page(make_application, announcement, host, port, usual_port(edition.folder, reviewer), browser)
+    usual = usual_port(edition.folder, reviewer)
+    run_page(make_application, announcement, host, port, usual, browser, public_url=public_url)
 
 
 def open_session(

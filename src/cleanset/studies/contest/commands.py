@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cleanset.edition.paths import HERE, LOOPBACK, Browser, Host, Port
+from cleanset.edition.paths import HERE, LOOPBACK, Browser, Host, Port, PublicUrl
 
 if TYPE_CHECKING:
     import datetime
@@ -199,6 +199,7 @@ def judge(
     host: Host = LOOPBACK,
     port: Port = None,
     browser: Browser = True,
+    public_url: PublicUrl = None,
     contest: Folder = HERE,
 ) -> None:
     """Judge submitted images in the browser.
@@ -211,7 +212,7 @@ def judge(
     from cleanset.studies.contest.judge_page import server
 
     day = datetime.datetime.now(datetime.UTC).date() if on is None else _day(on)
-    server.run(contest, judge, day, host, port, browser)
+    server.run(contest, judge, day, host, port, browser, public_url)
 
 
 @app.command()

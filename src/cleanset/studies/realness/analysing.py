@@ -24,6 +24,8 @@ RESULT, IMAGES, LOOK_AGAIN = "analysis.json", "images.csv", "look_again.csv"
 """Files of `--out`: all numbers, every image, and the real images that most people take for modified."""
 DIGITS = 4
 """Decimals of a result; further ones differ between machines."""
+MAX_TOLD = 20
+"""Rows left out that are listed."""
 MODELS = {
     "slopes": "rating ~ type + (1 + type | person) + (1 + type | image)",
     "intercepts": "rating ~ type + (1 | person) + (1 | image)",
@@ -79,6 +81,7 @@ def content(analysis: Analysis) -> dict[str, Any]:
     tests, settings = analysis.equivalence, analysis.settings
     return {
         "people": analysis.people,
+        "invalid_rows": {"left_out": len(analysis.invalid), "first": list(analysis.invalid[:MAX_TOLD])},
         "excluded": {rule: list(people) for rule, people in analysis.exclusions.by_rule.items()},
         "people_with_checks": analysis.exclusions.checked,
         "people_without_attention_checks": list(analysis.exclusions.without_attention),
@@ -184,6 +187,10 @@ def _published_lines(analysis: Analysis) -> list[str]:
 
 def _people(analysis: Analysis) -> list[str]:
     lines = [f"{analysis.people:,} people, {analysis.fit.images:,} images, {analysis.fit.ratings:,} ratings"]
+    if analysis.invalid:
+        lines.append(
+            f"rows left out because they are not valid: {len(analysis.invalid):,}; the first: {analysis.invalid[0]}"
+        )
     found = analysis.exclusions
     if not found.checked and len(found.by_rule) == len(CHECK_RULES):
         return [*lines, "no checks among the ratings: nobody excluded"]

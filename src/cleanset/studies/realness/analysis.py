@@ -317,7 +317,7 @@ class Analysis:
     """Results of an analysis; `exclusions` are already applied to everything else.
 
     `published`: what the published formula makes of the ratings; None but for one file of the published form.
-    `ordinal`: None unless asked for.
+    `ordinal`: None unless asked for. `invalid`: the message of each row left out because it is not valid.
     """
 
     settings: AnalysisSettings
@@ -330,6 +330,7 @@ class Analysis:
     equivalence: Equivalence
     published: PublishedFormula | None = None
     ordinal: OrdinalFit | None = None
+    invalid: tuple[str, ...] = ()
 
     @property
     def enough(self) -> int:
@@ -366,6 +367,7 @@ def analyse(answers: StudyAnswers, settings: AnalysisSettings, list_sizes: Mappi
         equivalence(model.modified, settings.bound, settings.alpha),
         published_formula(ratings) if answers.published == 1 and not answers.trials else None,
         fit_ordinal(values, people, modified) if settings.ordinal else None,
+        answers.invalid,
     )
 
 

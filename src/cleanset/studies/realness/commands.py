@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 from typer.core import TyperCommand
 
-from cleanset.edition.paths import LOOPBACK, Browser, Host, Port
+from cleanset.edition.paths import LOOPBACK, Browser, Host, Port, PublicUrl
 from cleanset.errors import CleansetError
 
 app = typer.Typer(no_args_is_help=True, help="Plan and analyse a study in which people rate how real images look.")
@@ -108,15 +108,26 @@ def serve(
     host: Host = LOOPBACK,
     port: Port = None,
     browser: Browser = True,
+    public_url: PublicUrl = None,
+    settings: Annotated[
+        str,
+        typer.Option(
+            help="id_parameter of the recruiter's links, people wanted, minutes until a list is given on, the HTML "
+            "files consent and instructions, completion address.",
+            show_default="minutes=60",
+        ),
+    ] = "",
 ) -> None:
-    """Serve a plan's page from this machine, and save the answers in its folder.
+    """Serve a plan's page from this machine, and save each answer in its folder.
 
-    Every visitor gets the next unanswered list. Answers are saved in answers/;
-    nobody has to send a file.
+    Everybody gets a list of their own, and comes back to the same place.
+    Answers are saved in answers/; people.csv, which is for you alone, has the
+    recruiter's ids. With --public-url everyone may take part.
     """
     from cleanset.studies.realness import serving
 
-    serving.run(plan, host, port, browser)
+    wanted = settings_of(serving.ServeSettings, settings, "--settings")
+    serving.run(plan, host, port, browser, wanted, public_url)
 
 
 @app.command(cls=Bundling)

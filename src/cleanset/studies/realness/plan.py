@@ -319,13 +319,16 @@ def trials_csv(plan: StudyPlan) -> str:
 
 def page_data(plan: StudyPlan) -> dict[str, Any]:
     """The data of the page: the scale, and the trials of each list."""
-    return {
-        "scale": [{"rating": rating, "label": label} for rating, label in zip(SCALE, LABELS, strict=True)],
-        "lists": [[_trial(each) for each in trials] for trials in plan.lists],
-    }
+    return {"scale": scale(), "lists": [[trial_data(each) for each in trials] for trials in plan.lists]}
 
 
-def _trial(trial: Trial) -> dict[str, str]:
+def scale() -> list[dict[str, Any]]:
+    """The ratings and their labels, for the page."""
+    return [{"rating": rating, "label": label} for rating, label in zip(SCALE, LABELS, strict=True)]
+
+
+def trial_data(trial: Trial) -> dict[str, str]:
+    """A trial, for the page."""
     content = {"kind": trial.kind, "stimulus": trial.stimulus}
     if trial.kind == "pair":
         return content | {"left": trial.file, "right": trial.file_right}

@@ -243,6 +243,11 @@ STATIC = (
 )  # fmt: skip
 
 
+def static_file(name: str) -> bytes:
+    """A file of the page that is the same in every plan."""
+    return (files("cleanset.studies.realness") / "static" / name).read_bytes()
+
+
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
     """The organiser's settings: the sizes of a list, and the test whose power is wanted.
@@ -296,6 +301,11 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
         needed = None
     people = wish.people or needed or 0
     plan = make_plan(images, ListSizes(people, wish.real, wish.modified, wish.attention, wish.pairs), wish.seed)
+    if max(most for _, most in plan.shown.values()) < 2:
+        raise CleansetError(
+            f"the plan: no image is rated twice by {people} people with {wish.real} real and {wish.modified} modified "
+            "images each, and nothing can be estimated; expected more people, or fewer images in the two folders"
+        )
     # the size of the attacked images by default, so that these are not resampled
     size = (wish.side, wish.side) if wish.side else common_size({name: attacked / name for name in made})
     outcome = PlanOutcome(
@@ -308,7 +318,7 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
         write_text(folder / TRIALS, trials_csv(plan))
         write_text(folder / PLAN, json.dumps(record(outcome, wish, variances), indent=2) + "\n")
         for name in STATIC:
-            (folder / PAGE / name).write_bytes((files("cleanset.studies.realness") / "static" / name).read_bytes())
+            (folder / PAGE / name).write_bytes(static_file(name))
         data = json.dumps(page_data(plan), separators=(",", ":"))
         write_text(folder / PAGE / "lists.js", f"const STUDY = {data};\n")
     return outcome
@@ -316,7 +326,10 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
 
 def variances_of(pilot: Path) -> Variances:
     """The variance components of a pilot study's ratings."""
-    ratings = read_ratings(texts_of([pilot])).ratings
+    found = read_ratings(texts_of([pilot]))
+    if found.invalid:
+        raise CleansetError(found.invalid[0])
+    ratings = found.ratings
     kinds = [each.kind == "modified" for each in ratings]
     values = [each.rating for each in ratings]
     return fit(values, [each.person for each in ratings], [each.image for each in ratings], kinds).variances

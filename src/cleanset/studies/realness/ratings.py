@@ -10,7 +10,7 @@ is correct. The first two rules always apply, the others where a limit is given.
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Annotated, Literal
@@ -81,42 +81,53 @@ class Stimulus:
 class StudyAnswers:
     """All answers of people: ratings and checks, and, of the page's answers, the trials that they were given in.
 
-    `published`: number of files of ratings in the published form.
+    `published`: number of files of ratings in the published form. `invalid`: the message of each row left out.
     """
 
     ratings: tuple[Rating, ...]
     checks: tuple[CheckAnswer, ...] = ()
     trials: tuple[AnsweredTrial, ...] = ()
     published: int = 0
+    invalid: tuple[str, ...] = ()
 
 
 def read_ratings(texts: Mapping[str, str], key: Mapping[str, Stimulus] | None = None) -> StudyAnswers:
     """The ratings in files, from their texts by name; `key` is the plan's, by stimulus.
 
     In several files of ratings, equal names of people or modified images mean different ones, equal ids of real images
-    the same image. Raises CleansetError for the first value that is not valid, and for an image rated twice.
+    the same image. A row that is not valid is left out, and so is the second rating of an image by one person. Raises
+    CleansetError for files that are something else, and if no row is valid.
     """
     ratings: list[Rating] = []
     checks: list[CheckAnswer] = []
     trials: list[AnsweredTrial] = []
+    invalid: list[str] = []
+    seen: set[tuple[str, ...]] = set()
     published = 0
     for name, text in sorted(texts.items()):
         # the header tells the files of the page from those of published studies
-        if _header(text) == ANSWER_COLUMNS:
-            if key is None:
-                raise CleansetError(f"{name}: answers of the study's page; expected --plan with the folder of the plan")
-            for trial, answer in _answers(text, name, key):
-                trials.append(trial)
-                if isinstance(answer, Rating):
-                    ratings.append(answer)
-                else:
-                    checks.append(answer)
-        else:
-            published += 1
-            # the same person id in two studies is another person
-            ratings += _published(text, name, f"{name}:" if len(texts) > 1 else "")
-    _check_once(ratings)
-    return StudyAnswers(tuple(ratings), tuple(checks), tuple(trials), published)
+        is_page = _header(text) == ANSWER_COLUMNS
+        if is_page and key is None:
+            raise CleansetError(f"{name}: answers of the study's page; expected --plan with the folder of the plan")
+        published += not is_page
+        # the same person id in two studies is another person
+        prefix = f"{name}:" if len(texts) > 1 else ""
+        for line, row in parse_csv(text, ANSWER_COLUMNS if is_page else RATING_COLUMNS, name, invalid):
+            at = f"{name}, line {line}"
+            try:
+                trial, answer = _answered(row, at, key or {}) if is_page else (None, _published(row, at, prefix))
+                _check_once(trial, answer, at, seen)
+            except CleansetError as error:
+                invalid.append(str(error))
+                continue
+            trials += [trial] if trial else []
+            if isinstance(answer, Rating):
+                ratings.append(answer)
+            else:
+                checks.append(answer)
+    if invalid and not ratings and not checks:
+        raise CleansetError(invalid[0])
+    return StudyAnswers(tuple(ratings), tuple(checks), tuple(trials), published, tuple(invalid))
 
 
 def parse_key(text: str, where: str) -> dict[str, Stimulus]:
@@ -136,33 +147,27 @@ def _header(text: str) -> tuple[str, ...]:
     return tuple(text.partition("\n")[0].strip().split(","))
 
 
-def _published(text: str, where: str, prefix: str) -> Iterable[Rating]:
-    for line, row in parse_csv(text, RATING_COLUMNS, where):
-        at = f"{where}, line {line}"
-        kind = _kind(row["image_type"], at)
-        image = _name(row["image_id"], "image_id", at)
-        rating = _rating(row["rating"], at)
-        yield Rating(
-            prefix + _name(row["pid"], "pid", at), kind, (prefix if kind == "modified" else "") + image, rating
-        )
+def _published(row: Mapping[str, str], at: str, prefix: str) -> Rating:
+    kind = _kind(row["image_type"], at)
+    image = _name(row["image_id"], "image_id", at)
+    rating = _rating(row["rating"], at)
+    return Rating(prefix + _name(row["pid"], "pid", at), kind, (prefix if kind == "modified" else "") + image, rating)
 
 
-def _answers(
-    text: str, where: str, key: Mapping[str, Stimulus]
-) -> Iterable[tuple[AnsweredTrial, Rating | CheckAnswer]]:
-    for line, row in parse_csv(text, ANSWER_COLUMNS, where):
-        at = f"{where}, line {line}"
-        person = _name(row["person"], "person", at)
-        if row["stimulus"] not in key:
-            raise CleansetError(
-                f"{at}: stimulus {shown(row['stimulus'])} is not in the plan's key; "
-                "expected answers to this plan: name their own with --plan"
-            )
-        stimulus = key[row["stimulus"]]
-        trial = AnsweredTrial(
-            person, row["list"].strip(), row["position"].strip(), stimulus.kind, _milliseconds(row["milliseconds"], at)
+def _answered(
+    row: Mapping[str, str], at: str, key: Mapping[str, Stimulus]
+) -> tuple[AnsweredTrial, Rating | CheckAnswer]:
+    person = _name(row["person"], "person", at)
+    if row["stimulus"] not in key:
+        raise CleansetError(
+            f"{at}: stimulus {shown(row['stimulus'])} is not in the plan's key; "
+            "expected answers to this plan: name their own with --plan"
         )
-        yield trial, _answer(row["answer"], stimulus, person, at)
+    stimulus = key[row["stimulus"]]
+    trial = AnsweredTrial(
+        person, row["list"].strip(), row["position"].strip(), stimulus.kind, _milliseconds(row["milliseconds"], at)
+    )
+    return trial, _answer(row["answer"], stimulus, person, at)
 
 
 def _answer(answer: str, stimulus: Stimulus, person: str, at: str) -> Rating | CheckAnswer:
@@ -205,16 +210,21 @@ def _name(text: str, column: str, at: str) -> str:
     return name
 
 
-def _check_once(ratings: Sequence[Rating]) -> None:
-    seen = set()
-    for each in ratings:
-        rated = (each.person, each.kind, each.image)
-        if rated in seen:
-            raise CleansetError(
-                f"person {shown(each.person)} rates the {each.kind} image {shown(each.image)} twice; "
-                f"expected once: remove one, or name the files of different studies apart"
-            )
-        seen.add(rated)
+def _check_once(trial: AnsweredTrial | None, answer: Rating | CheckAnswer, at: str, seen: set[tuple[str, ...]]) -> None:
+    """Raise CleansetError for a second answer to one trial, or a second rating of an image; note what is seen."""
+    found: tuple[str, ...]
+    if isinstance(answer, Rating):
+        found, what = (answer.person, answer.kind, answer.image), f"the {answer.kind} image {shown(answer.image)}"
+    elif trial is not None and trial.position:
+        found, what = (trial.person, trial.list_name, "", trial.position), f"trial {shown(trial.position)}"
+    else:
+        return
+    if found in seen:
+        raise CleansetError(
+            f"{at}: person {shown(answer.person)} rates {what} twice; "
+            f"expected once: remove one, or name the files of different studies apart"
+        )
+    seen.add(found)
 
 
 NotNegative = Annotated[int, Field(ge=0)]
@@ -316,6 +326,7 @@ def leave_out(answers: StudyAnswers, people: Iterable[str]) -> StudyAnswers:
         tuple(each for each in answers.checks if each.person not in left_out),
         tuple(each for each in answers.trials if each.person not in left_out),
         answers.published,
+        answers.invalid,
     )
 
 

@@ -1,134 +1,329 @@
-"""`cleanset study serve`: a plan's page as a server on this machine, which saves the answers in the plan's folder."""
+"""`cleanset study serve`: a plan's page as a server, which gives out lists and saves each answer when it is given.
 
+`people.csv` in the plan's folder has a row for each person who began: the id that a recruiting service gave them, the
+key by which their browser comes back, their pseudonym and their list. The files in `answers/` have the pseudonym alone.
+Nothing of it is ever rewritten: rows are appended, and on the disk before the browser hears of it.
+"""
+
+import fcntl
 import json
+import os
 import re
+import secrets
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
+from typing import Annotated, Any, TypeVar
 
 from fastapi import FastAPI
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 
-from cleanset.errors import CleansetError
-from cleanset.files import read_text, write_text
-from cleanset.parsing import parse_csv
-from cleanset.studies.realness.plan import TRIAL_COLUMNS
-from cleanset.studies.realness.planning import PAGE, PLAN, TRIALS
-from cleanset.studies.realness.ratings import ANSWER_COLUMNS
-from cleanset.validation import shown
+from cleanset.errors import CleansetError, system_error
+from cleanset.files import append_line, cut_torn_line, read_text, sha256
+from cleanset.parsing import csv_text, parse_csv
+from cleanset.studies.realness.plan import TRIAL_COLUMNS, Trial, scale, trial_data
+from cleanset.studies.realness.planning import PAGE, PLAN, STATIC, TRIALS, static_file
+from cleanset.studies.realness.ratings import ANSWER_COLUMNS, SCALE, SIDES
+from cleanset.validation import first_problem
 from cleanset.web.pages import FRESH, new_application, run_page, usual_port
 
-ANSWERS = "answers"
-MAX_ANSWER_BYTES = 2_000_000
+ANSWERS, PEOPLE = "answers", "people.csv"
+PEOPLE_COLUMNS = ("began", "id", "key", "person", "list")
+MAX_BODY_BYTES = 4_000
 REMEDY = "expected the file that cleanset wrote"
-_FILE = re.compile(r"answers-([1-9][0-9]{0,5})-([A-Za-z0-9._-]{1,64})\.csv")
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_FILE = re.compile(r"answers-([1-9][0-9]{0,5})-([0-9a-f]{16})\.csv")
+
+
+@dataclass(frozen=True, slots=True)
+class ServeSettings:
+    """The organiser's settings.
+
+    `id_parameter`: the parameter of the address with the recruiter's id; None: `person`, which may be missing.
+    `people`: how many complete lists are wanted; None: one of each list. `minutes`: without an answer for so long, a
+    list is given to somebody else. `consent`, `instructions`: files with a piece of HTML. `completion`: the address to
+    return to.
+    """
+
+    id_parameter: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")] | None = None
+    people: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    minutes: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
+    consent: Path | None = None
+    instructions: Path | None = None
+    completion: Annotated[str, Field(pattern=r"^https?://[!-~]+$")] | None = None
+
+
+class Visit(BaseModel):
+    """A browser that opens the page: the recruiter's id and the key in its address, and whether the person consents."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    id: Annotated[str, Field(max_length=200)] = ""
+    key: Annotated[str, Field(max_length=200)] = ""
+    begins: bool = False
+
+
+class GivenAnswer(BaseModel):
+    """The answer to one trial, as the browser sends it."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    key: Annotated[str, Field(max_length=200)]
+    position: Annotated[int, Field(ge=1)]
+    stimulus: str
+    answer: str | int
+    milliseconds: Annotated[int, Field(ge=0, lt=10**10)]
+
+
+@dataclass(slots=True)
+class Participant:
+    """A person who began. `answers`: stimulus and answer of each trial so far; `active`: time of the last sign."""
+
+    id: str
+    key: str
+    person: str
+    number: int
+    active: float
+    answers: list[tuple[str, str]] = field(default_factory=list)
+    lock: Lock = field(default_factory=Lock)
+
+    @property
+    def file(self) -> str:
+        """The name of the file of their answers."""
+        return f"answers-{self.number}-{self.person}.csv"
 
 
 class StudyServer:
-    """The lists of a plan, with those given out, and the answers so far."""
+    """The lists of a plan, the people who have them, and the answers so far. Thread-safe."""
 
-    def __init__(self, plan: Path) -> None:
-        """Raises CleansetError unless `plan` is the folder of a plan."""
-        self.plan = plan
+    def __init__(self, plan: Path, settings: ServeSettings | None = None) -> None:
+        """Raises CleansetError unless `plan` is the folder of a plan that nobody else serves."""
+        self.plan, self.settings = plan, settings or ServeSettings()
         if not all((plan / name).is_file() for name in (PLAN, TRIALS)) or not (plan / PAGE).is_dir():
             raise CleansetError(f"{plan}: not a plan; expected the folder that cleanset study plan wrote")
-        self._stimuli: dict[int, list[str]] = {}
+        self.trials: dict[int, list[Trial]] = {}
         for _, row in parse_csv(read_text(plan / TRIALS, REMEDY), TRIAL_COLUMNS, str(plan / TRIALS)):
-            self._stimuli.setdefault(int(row["list"]), []).append(row["stimulus"])
-        self._given: set[int] = set()
+            trial = Trial(*(row[column] for column in TRIAL_COLUMNS[2:]))
+            self.trials.setdefault(int(row["list"]), []).append(trial)
+        self.wanted = self.settings.people or len(self.trials)
+        texts = {name: getattr(self.settings, name) for name in ("consent", "instructions")}
+        self.texts = {name: path and read_text(path, "expected a piece of HTML") for name, path in texts.items()}
+        self._lock = Lock()
+        (plan / ANSWERS).mkdir(exist_ok=True)
+        self._file = os.open(plan / PEOPLE, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            # until this process ends: a second server would give out the same lists
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.close()
+            raise CleansetError(f"{plan}: served by another process; expected one at a time: end that one") from None
+        self._by_key: dict[str, Participant] = {}
+        self._by_id: dict[str, Participant] = {}
+        self._read_people()
+
+    def close(self) -> None:
+        """Let another server have the plan."""
+        os.close(self._file)
+
+    def _add(self, one: Participant) -> None:
+        self._by_key[one.key] = one
+        if one.id:
+            self._by_id[one.id] = one
+
+    def _read_people(self) -> None:
+        path = self.plan / PEOPLE
+        cut_torn_line(path)
+        text = read_text(path, REMEDY)
+        for _, row in parse_csv(text, PEOPLE_COLUMNS, str(path)) if text else ():
+            one = Participant(row["id"], row["key"], row["person"], int(row["list"]), float(row["began"]))
+            answered = self.plan / ANSWERS / one.file
+            if one.number not in self.trials or not _FILE.fullmatch(one.file):
+                raise CleansetError(f"{path}: person {one.person!r} of list {one.number}; {REMEDY} for this plan")
+            if answered.exists():
+                cut_torn_line(answered)
+                rows = parse_csv(read_text(answered, REMEDY), ANSWER_COLUMNS, str(answered))
+                one.answers = [(row["stimulus"], row["answer"]) for _, row in rows]
+                one.active = max(one.active, answered.stat().st_mtime)
+            self._add(one)
 
     @property
-    def lists(self) -> int:
-        """Number of lists."""
-        return len(self._stimuli)
+    def complete(self) -> int:
+        """Number of people who answered their whole list."""
+        return sum(self._is_complete(each) for each in self._by_key.values())
 
-    def answered(self) -> set[int]:
-        """The lists that have answers."""
-        names = (_FILE.fullmatch(path.name) for path in (self.plan / ANSWERS).glob("answers-*.csv"))
-        return {int(name[1]) for name in names if name}
+    def visit(self, visit: Visit) -> dict[str, Any]:
+        """The page for a browser: consent, the open list, the end, or a message."""
+        with self._lock:
+            known = self._by_key.get(visit.key) or self._by_id.get(visit.id)
+            if known is None:
+                return self._newcomer(visit)
+            if self._is_complete(known):
+                return {"state": "done", "completion": self.settings.completion}
+            return self._opened(known) if self._resume(known) else _EXPIRED
 
-    def next_list(self) -> int | None:
-        """The first list without answers, preferably one not given out yet; None if all are answered."""
-        left = sorted(set(self._stimuli) - self.answered())
-        # a list that was given out but never answered is given again when no other is left
-        given = next((number for number in left if number not in self._given), left[0] if left else None)
-        if given is not None:
-            self._given.add(given)
-        return given
+    def save(self, given: GivenAnswer) -> None:
+        """Save an answer; on the disk when this returns.
 
-    def save(self, name: str, text: str) -> Path:
-        """Save the answers of one person to one list.
-
-        Raises ValueError, with a message for that person, for answers that are not of that whole list, and for answers
-        that differ from saved ones.
+        Raises ValueError, with a message for that person, for an answer that is not the next one of their list.
         """
-        match = _FILE.fullmatch(name)
-        if match is None or int(match[1]) not in self._stimuli:
-            raise ValueError(f"{shown(name)}; expected answers-LIST-PERSON.csv of a list of the plan")
-        self._check(match[1], match[2], text)
-        path = self.plan / ANSWERS / name
-        if path.exists() and read_text(path, REMEDY) != text:
-            raise ValueError(f"{name} exists with other answers; nothing was changed")
-        write_text(path, text)
-        return path
+        with self._lock:
+            known = self._by_key.get(given.key)
+            if known is None:
+                raise ValueError("unknown key; expected one that this study gave: open the study's link again")
+            if not self._is_complete(known) and not self._resume(known):
+                raise ValueError(_EXPIRED["text"])
+        with known.lock:
+            self._append(known, given)
 
-    def _check(self, number: str, person: str, text: str) -> None:
-        try:
-            rows = [row for _, row in parse_csv(text, ANSWER_COLUMNS, "the answers")]
-        except CleansetError as error:
-            raise ValueError(str(error)) from None
-        stimuli = self._stimuli[int(number)]
-        expected = [(person, number, str(place), stimulus) for place, stimulus in enumerate(stimuli, start=1)]
-        if [tuple(row[column] for column in ANSWER_COLUMNS[:4]) for row in rows] != expected:
-            raise ValueError(
-                f"answers of {shown(person)} to another list; expected all {len(stimuli)} of list {number}"
-            )
+    def _append(self, known: Participant, given: GivenAnswer) -> None:
+        trials, done, answer = self.trials[known.number], len(known.answers), str(given.answer)
+        if given.position <= done:
+            # sent twice, as when a reply of the server was lost
+            if known.answers[given.position - 1] != (given.stimulus, answer):
+                raise ValueError(f"trial {given.position} is answered already, perhaps in another tab: load it again")
+            return
+        if given.position != done + 1 or done == len(trials) or trials[done].stimulus != given.stimulus:
+            raise ValueError(f"trial {given.position}; expected number {done + 1} of the list: load the page again")
+        known_answers = SIDES if trials[done].kind == "pair" else tuple(map(str, SCALE))
+        if answer not in known_answers:
+            raise ValueError(f"answer {answer[:20]!r}; expected one of {', '.join(known_answers)}")
+        row = (known.person, known.number, given.position, given.stimulus, answer, given.milliseconds)
+        append_line(self.plan / ANSWERS / known.file, *_lines(ANSWER_COLUMNS, row))
+        known.answers.append((given.stimulus, answer))
+
+    def _is_complete(self, one: Participant) -> bool:
+        return len(one.answers) == len(self.trials[one.number])
+
+    def _holds(self, one: Participant) -> bool:
+        """Whether the list is theirs: they answered it, or were active in the last minutes."""
+        return self._is_complete(one) or time.time() - one.active <= 60 * self.settings.minutes
+
+    def _free_lists(self) -> list[int]:
+        """The lists that the fewest people hold; none while as many people as are wanted hold one."""
+        held = Counter(each.number for each in self._by_key.values() if self._holds(each))
+        fewest = min(held[number] for number in self.trials)
+        return sorted(number for number in self.trials if held[number] == fewest and held.total() < self.wanted)
+
+    def _resume(self, one: Participant) -> bool:
+        """Let a person go on, also after the set time as long as nobody else needs the list."""
+        if not self._holds(one) and one.number not in self._free_lists():
+            return False
+        one.active = time.time()
+        return True
+
+    def _newcomer(self, visit: Visit) -> dict[str, Any]:
+        has_id = _ID.fullmatch(visit.id) is not None
+        if self.settings.id_parameter and not has_id:
+            return _message("No participant id", "Please open the study by the link that the recruiting service gives.")
+        if self.complete >= self.wanted:
+            return _message("The study is complete", "All answers that were wanted are there. Thank you.")
+        free = self._free_lists()
+        if not free:
+            return _message("All places are taken", "Somebody may give up: please try again later.")
+        if not visit.begins:
+            return {"state": "consent", "consent": self.texts["consent"]}
+        key = secrets.token_urlsafe(16)
+        # not the key itself: whoever reads published answers must not be able to continue a list
+        person = sha256(key.encode())[:16]
+        one = Participant(visit.id if has_id else "", key, person, free[0], time.time())
+        row = (f"{one.active:.0f}", one.id, one.key, one.person, one.number)
+        append_line(self.plan / PEOPLE, *_lines(PEOPLE_COLUMNS, row))
+        self._add(one)
+        return self._opened(one)
+
+    def _opened(self, one: Participant) -> dict[str, Any]:
+        return {
+            "state": "open",
+            "key": one.key,
+            "trials": [trial_data(each) for each in self.trials[one.number]],
+            "answered": len(one.answers),
+            "instructions": self.texts["instructions"],
+        }
 
 
-def run(plan: Path, host: str, port: int | None, browser: bool) -> None:
+def _message(title: str, text: str) -> dict[str, Any]:
+    return {"state": "message", "title": title, "text": text}
+
+
+_EXPIRED = _message(
+    "Your time is over", "You were away for long, and the rest of your list went to somebody else. Thank you."
+)
+
+
+def _lines(header: tuple[str, ...], row: tuple[object, ...]) -> tuple[str, str]:
+    head, line = csv_text(header, [row]).splitlines(keepends=True)
+    return line, head
+
+
+def run(
+    plan: Path, host: str, port: int | None, browser: bool, settings: ServeSettings, public_url: str | None = None
+) -> None:
     """Serve a plan's page until Ctrl+C; `port` None is the usual one, 0 any free one."""
-    server = StudyServer(plan)
-    announcement = f"Study of {server.lists} lists: {{}}  (Ctrl+C ends it; answers are saved in {plan / ANSWERS})"
-    run_page(
-        lambda: application(server), announcement, host, port, usual_port(plan, "study"), browser, "cleanset study"
-    )
+    server = StudyServer(plan, settings)
+    found = f"{server.complete} of {server.wanted} people complete"
+    announcement = f"Study, {found}: {{}}  (Ctrl+C ends it; answers are saved in {plan / ANSWERS})"
+    usual = usual_port(plan, "study")
+    # people whom a recruiting service sends have no token
+    run_page(lambda: application(server), announcement, host, port, usual, browser, "cleanset study", public_url, False)
+
+
+Sent = TypeVar("Sent", bound=BaseModel)
+
+
+async def _reply(request: Request, kind: type[Sent], answer: Callable[[Sent], Any]) -> Response:
+    body = b""
+    # in parts: request.body() would take one of any size into memory
+    async for part in request.stream():
+        body += part
+        if len(body) > MAX_BODY_BYTES:
+            return PlainTextResponse(f"over {MAX_BODY_BYTES:,} bytes\n", 413)
+    try:
+        return JSONResponse(await run_in_threadpool(answer, kind.model_validate_json(body)), headers=FRESH)
+    except ValidationError as error:
+        return PlainTextResponse(f"{first_problem(error)}\n", 422)
+    except ValueError as error:
+        return PlainTextResponse(f"{error}\n", 409)
+    except OSError as error:
+        print(f"error: {system_error(error)}", file=sys.stderr, flush=True)
+        return PlainTextResponse("not saved\n", 503)
 
 
 def application(server: StudyServer) -> FastAPI:
-    """The plan's page, which gives each visitor without a list the next one, and saves answers."""
+    """The page, its images, and the two requests that it makes: nothing else in the plan's folder is served."""
     app = new_application()
-    page = server.plan / PAGE
+    data = {"scale": scale(), "parameter": server.settings.id_parameter or "person"}
 
-    @app.get("/")
-    def opened(request: Request) -> Response:
-        if "list" in request.query_params:
-            return Response((page / "index.html").read_bytes(), media_type="text/html")
-        number = server.next_list()
-        if number is None:
-            return PlainTextResponse("All lists are answered. Thank you.\n")
-        # a browser that kept the redirect would give the next person the same list
-        return RedirectResponse(f"/?list={number}", status_code=303, headers=FRESH)
+    @app.post("/visit")
+    async def visit(request: Request) -> Response:
+        return await _reply(request, Visit, server.visit)
+
+    @app.post("/answer")
+    async def answer(request: Request) -> Response:
+        return await _reply(request, GivenAnswer, server.save)
 
     @app.get("/lists.js")
     def lists() -> Response:
-        told = (page / "lists.js").read_text(encoding="utf-8") + f"STUDY.saved_at = {json.dumps(ANSWERS)};\n"
-        return Response(told, media_type="text/javascript")
+        return Response(f"const STUDY = {json.dumps(data)};\n", media_type="text/javascript", headers=FRESH)
 
-    @app.put(f"/{ANSWERS}/{{name}}")
-    async def saved(name: str, request: Request) -> Response:
-        data = b""
-        # in parts: request.body() would take an answer of any size into memory
-        async for part in request.stream():
-            data += part
-            if len(data) > MAX_ANSWER_BYTES:
-                return PlainTextResponse(f"over {MAX_ANSWER_BYTES:,} bytes\n", 413)
-        try:
-            await run_in_threadpool(server.save, name, data.decode("utf-8"))
-        except ValueError as error:
-            return PlainTextResponse(f"{error}\n", 409)
-        return Response(status_code=204)
+    @app.get("/")
+    def index() -> Response:
+        return Response(static_file("index.html"), media_type="text/html", headers=FRESH)
 
-    # last, because it answers every address that is left
-    app.mount("/", StaticFiles(directory=page))
+    app.mount("/images", StaticFiles(directory=server.plan / PAGE / "images"))
+
+    @app.get("/{name}")
+    def static(name: str) -> Response:
+        if name not in STATIC:
+            return PlainTextResponse("not found\n", 404)
+        kind = {"css": "text/css", "js": "text/javascript"}.get(name.rpartition(".")[2], "text/plain")
+        return Response(static_file(name), media_type=kind)
+
     return app

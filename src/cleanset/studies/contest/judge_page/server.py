@@ -164,12 +164,15 @@ def serve_images(app: FastAPI, session: JudgeSession) -> None:
         return image_response(data, KEPT)
 
 
-def run(contest: Path, judge: str, on: datetime.date, host: str, port: int | None, browser: bool) -> None:
+def run(
+    contest: Path, judge: str, on: datetime.date, host: str, port: int | None, browser: bool, public_url: str | None
+) -> None:
     """Serve the judge page of a contest to one judge; `port` None is the usual one, 0 any free one."""
     session = open_session(contest, judge, on)
     announcement = "Judge page: {}  (Ctrl+C ends it; every answer is saved)"
     usual = usual_port(contest, judge)
-    run_page(lambda: application(session), announcement, host, port, usual, browser, "cleanset contest judge")
+    command = "cleanset contest judge"
+    run_page(lambda: application(session), announcement, host, port, usual, browser, command, public_url)
 
 
 def application(session: JudgeSession) -> FastAPI:

@@ -1,4 +1,5 @@
-// The study's page: asks one person for the ratings of one list, and saves the answers as a CSV file.
+// The study's page: asks one person for the ratings of one list. Opened from the disk or an ordinary web server, it
+// saves the answers as a CSV file at the end; `cleanset study serve` saves each answer when it is given.
 "use strict";
 (() => {
   const COLUMNS = ["person", "list", "position", "stimulus", "answer", "milliseconds"];
@@ -6,7 +7,6 @@
   const main = document.querySelector("main");
   const parameters = new URLSearchParams(location.search);
   const numbers = STUDY.scale.map((step) => step.rating);
-  const answers = [];
 
   const text = (value) => {
     const element = document.createElement("span");
@@ -52,9 +52,9 @@
     <p>A change may be small, and may be anywhere in the image. Low resolution, blur or an odd scene alone do not mean
     that an image was modified. There is no time limit. Please do not search for the images elsewhere.</p>
     <p>First you see a few images in two versions, and say which one was modified. Now and then an attention check
-    asks for a certain answer. ${STUDY.saved_at ? "Your answers are saved at the end." :
-    "At the end your browser saves a file with your answers: please send it to the organizers."} Closing this page
-    before the end discards your answers.</p></div>`;
+    asks for a certain answer. ${STUDY.lists ? `At the end your browser saves a file with your answers: please send it
+    to the organizers. Closing this page before the end discards your answers.` : `Each answer is saved at once. If you
+    close this page, open it by the same link, and you continue where you were.`}</p></div>`;
 
   function shown(trial) {
     if (trial.kind === "pair")
@@ -67,9 +67,10 @@
     return `<h1>Was this image modified?</h1>${image(trial.file, "the image to be rated", "shown")}`;
   }
 
-  function asked(plugin, trials, who, list) {
-    return trials.map((trial, index) => ({
-      type: plugin,
+  // `save` is called with each answer, and the next trial waits for it
+  function asked(trials, answered, save) {
+    return trials.slice(answered).map((trial, place) => [trial, answered + place]).map(([trial, index]) => ({
+      type: jsPsychHtmlButtonResponse,
       stimulus: shown(trial),
       choices: trial.kind === "pair" ? ["the left one", "the right one"] : STUDY.scale.map((step) => step.label),
       button_html: button,
@@ -82,29 +83,9 @@
       },
       on_finish: (data) => {
         const answer = trial.kind === "pair" ? SIDES[data.response] : numbers[data.response];
-        answers.push([who, list, index + 1, trial.stimulus, answer, data.rt]);
+        return save(index + 1, trial.stimulus, answer, data.rt);
       },
     }));
-  }
-
-  // Resolves to true once a local server, `cleanset study serve`, has saved the answers. Retries bridge a short outage.
-  async function kept(name, csv) {
-    if (!STUDY.saved_at) return false;
-    for (const seconds of [0, 1, 3, 10]) {
-      await new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
-      const answer = await fetch(`${STUDY.saved_at}/${name}`, { method: "PUT", body: csv }).catch(() => null);
-      if (answer?.ok) return true;
-    }
-    return false;
-  }
-
-  async function finish(who, list) {
-    const csv = [COLUMNS, ...answers].map((row) => row.join(",") + "\n").join("");
-    const name = `answers-${list}-${who}.csv`;
-    const isKept = await kept(name, csv);
-    removeEventListener("beforeunload", onLeaving);
-    if (isKept) main.innerHTML = "<h1>Thank you</h1><p>Your answers are saved. You may close this page.</p>";
-    else giveFile(name, csv);
   }
 
   function giveFile(name, csv) {
@@ -122,21 +103,84 @@
     event.preventDefault();
   }
 
-  function begin() {
-    const list = Number(parameters.get("list"));
-    if (!Number.isInteger(list) || list < 1 || list > STUDY.lists.length) return askForList();
-    const who = person();
+  function run(first, label, trials, answered, save, finish) {
     main.innerHTML = '<div id="study"></div>';
     const study = initJsPsych({
       display_element: "study",
       override_safe_mode: true, // which only concerns sound and video
-      on_finish: () => finish(who, list),
+      on_finish: finish,
     });
-    addEventListener("beforeunload", onLeaving);
     addEventListener("keydown", onDigit);
-    const start = { type: jsPsychHtmlButtonResponse, stimulus: INSTRUCTIONS, choices: ["Begin"], button_layout: "flex" };
-    return study.run([start, ...asked(jsPsychHtmlButtonResponse, STUDY.lists[list - 1], who, list)]);
+    const start = { type: jsPsychHtmlButtonResponse, stimulus: first, choices: [label], button_layout: "flex" };
+    return study.run([start, ...asked(trials, answered, save)]);
   }
 
-  begin();
+  function begin() {
+    const list = Number(parameters.get("list"));
+    if (!Number.isInteger(list) || list < 1 || list > STUDY.lists.length) return askForList();
+    const who = person();
+    const answers = [COLUMNS];
+    addEventListener("beforeunload", onLeaving);
+    return run(INSTRUCTIONS, "Begin", STUDY.lists[list - 1], 0, (...answer) => answers.push([who, list, ...answer]), () => {
+      removeEventListener("beforeunload", onLeaving);
+      giveFile(`answers-${list}-${who}.csv`, answers.map((row) => row.join(",") + "\n").join(""));
+    });
+  }
+
+  const say = (title, message) => {
+    main.innerHTML = `<h1>${text(title)}</h1><p>${text(message)}</p>`;
+  };
+
+  // Resolves to the server's reply. Asks again while there is none: without a network, or while the server restarts.
+  async function ask(path, body) {
+    for (let seconds = 1; ; seconds = Math.min(2 * seconds, 10)) {
+      const options = { method: "POST", body: JSON.stringify(body), keepalive: true, signal: AbortSignal.timeout(20000) };
+      const reply = await fetch(path, options)
+        .then(async (response) => ({ status: response.status, text: await response.text() }))
+        .catch(() => null);
+      if (reply && reply.status < 500) {
+        document.querySelector("#waiting")?.remove();
+        if (reply.status === 200) return JSON.parse(reply.text);
+        say("This answer was not saved", reply.text);
+        main.insertAdjacentHTML("beforeend", "<p><button>Load the page again</button></p>");
+        main.querySelector("button").addEventListener("click", () => location.reload());
+        return new Promise(() => {});
+      }
+      if (!document.querySelector("#waiting"))
+        main.insertAdjacentHTML("afterbegin", `<p id="waiting" class="error" role="alert">No connection. Your answer is
+          sent again as soon as there is one: please keep this page open.</p>`);
+      await new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
+    }
+  }
+
+  async function visit(begins) {
+    const key = parameters.get("key") ?? "";
+    const found = await ask("visit", { id: parameters.get(STUDY.parameter) ?? "", key, begins });
+    if (found.state === "message") return say(found.title, found.text);
+    if (found.state === "done") {
+      say("Thank you", "All your answers are saved. You may close this page.");
+      if (found.completion) {
+        main.querySelector("p").textContent = "All your answers are saved. One step is left:";
+        main.insertAdjacentHTML("beforeend", '<p><a class="button">Return and complete the study</a></p>');
+        main.querySelector("a").href = found.completion;
+      }
+      return undefined;
+    }
+    const instructions = found.instructions ? `<div class="left">${found.instructions}</div>` : INSTRUCTIONS;
+    if (found.state === "open") {
+      parameters.set("key", found.key); // by which this browser comes back
+      history.replaceState(null, "", `?${parameters}`);
+      const save = (position, stimulus, answer, milliseconds) =>
+        ask("answer", { key: found.key, position, stimulus, answer, milliseconds: Math.round(milliseconds) });
+      const label = found.answered ? "Continue" : "Begin";
+      return run(instructions, label, found.trials, found.answered, save, () => visit(false));
+    }
+    if (!found.consent) return visit(true);
+    main.innerHTML = `<div class="left">${found.consent}</div><p><button>I agree</button></p>`;
+    main.querySelector("p:last-child button").addEventListener("click", () => visit(true), { once: true });
+    return undefined;
+  }
+
+  if (STUDY.lists) begin();
+  else visit(false);
 })();
