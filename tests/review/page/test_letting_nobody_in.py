@@ -7,12 +7,17 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from playwright.sync_api import Browser
 
-from cleanset.web.guard import Guard, is_loopback, own_hosts
+from cleanset.errors import CleansetError
+from cleanset.web.guard import Guard, is_loopback, own_hosts, public_origin
 from cleanset.web.pages import address, bind, bind_usual, usual_port
 from tests.browser_tab import Server
+from tests.documents import blocks
+from tests.remotes.servers import free_port, nginx
 
 from .conftest import Open, Serve
+from .reviewing import Reviewing
 
 IMAGE = "/image/card/ILSVRC2012_val_00000005"
 SOCKET = "/_nicegui_ws/socket.io/?EIO=4&transport=websocket"
@@ -25,9 +30,14 @@ HANDSHAKE = {
 
 def status(server: Server, path: str, headers: Mapping[str, str], host: str | None = None) -> int:
     """What the server answers to a request with exactly these headers."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    return status_at(server.port, path, headers, host)
+
+
+def status_at(port: int, path: str, headers: Mapping[str, str], host: str | None = None) -> int:
+    """The same by the port."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     connection.putrequest("GET", path, skip_host=True, skip_accept_encoding=True)
-    for name, value in ({"Host": host or f"127.0.0.1:{server.port}"} | dict(headers)).items():
+    for name, value in ({"Host": host or f"127.0.0.1:{port}"} | dict(headers)).items():
         connection.putheader(name, value)
     connection.endheaders()
     found = connection.getresponse().status
@@ -120,6 +130,34 @@ def test_off_loopback_a_token_is_needed(start: Serve, visit: Open) -> None:
     assert (kept["name"], kept["httpOnly"], kept["sameSite"]) == (f"cleanset-{server.port}", True, "Lax")
 
 
+def test_behind_a_proxy_with_tls(start: Serve, browser: Browser, repository: Path, tmp_path: Path) -> None:
+    """By docs/study.md's configuration of nginx: websocket, keys, and the token that is printed."""
+    port = free_port()
+    (text,) = blocks(repository, "nginx", "docs/study.md")
+
+    def configured(public: int) -> str:
+        return text.replace("443 ssl", f"127.0.0.1:{public} ssl").replace(":8080", f":{port}")
+
+    with nginx(configured, tmp_path / "nginx", "https://review.localhost:{port}") as proxy:
+        server = start("ada", "--port", str(port), "--public-url", proxy.url)
+        assert server.address.startswith(f"{proxy.url}/?token=")
+        token = server.address.partition("?token=")[2]
+        context = browser.new_context(ignore_https_errors=True)
+        refused = context.request.get(f"{proxy.url}/")
+        assert (refused.status, "token is needed" in refused.text()) == (403, True)
+        at = Reviewing(context.new_page(), server.address)
+        at.press("n", "n", "x")
+        assert at.mode == "crop"
+        (kept,) = context.cookies()
+        assert (kept["secure"], kept["value"]) == (True, token)
+        context.close()
+        cookie = {"Cookie": f"cleanset-{proxy.url.rpartition(':')[2]}={token}"}
+        host = proxy.url.removeprefix("https://")
+        for origin, found in ((proxy.url, 200), ("https://evil.example", 403), (f"http://evil.{host}", 403)):
+            assert status_at(port, IMAGE, cookie | {"Origin": origin}, host) == found
+        assert status_at(port, IMAGE, cookie | {"Origin": proxy.url}, f"evil.{host}") == 403
+
+
 def test_loopback_is_not_reached_from_other_addresses(server: Server) -> None:
     other = socket.gethostbyname(socket.gethostname())
     if is_loopback(other):
@@ -163,3 +201,14 @@ def test_hosts() -> None:
     assert [is_loopback(host) for host in ("0.0.0.0", "::", "192.168.1.5", "example.org", "")] == [False] * 5
     with pytest.raises(ValueError, match="any host without a token"):
         Guard(lambda *_: None, None, None)  # type: ignore[arg-type]
+
+
+def test_the_origin_of_a_public_address() -> None:
+    assert public_origin("https://Study.Example.org/") == "https://study.example.org"
+    assert public_origin("https://study.example.org:443") == "https://study.example.org"
+    assert public_origin("http://localhost:9000") == "http://localhost:9000"
+    assert public_origin("http://[0:0::1]:80") == "http://[::1]"
+    for url in ("study.example.org", "ftp://a", "https://", "https://a/path", "https://a/?q", "https://a#", "https://b@a",
+                "https://a:x", "https://[", "//a", ""):  # fmt: skip
+        with pytest.raises(CleansetError, match="expected the address that people open, without a path"):
+            public_origin(url)

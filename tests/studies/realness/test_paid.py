@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 from tests.browser_tab import PATIENCE, SOURCE, Server
 from tests.documents import block, blocks
 from tests.forked_commands import forking
-from tests.remotes.servers import free_port, nginx
+from tests.remotes.servers import breaking, free_port, nginx
 from tests.studies.realness.conftest import rows
 
 BROWSERS = int(os.environ.get("CLEANSET_BROWSERS", "5"))
@@ -187,3 +187,23 @@ def analyse(paid: Paid, commands: str) -> None:
     assert f"{BROWSERS} people, 12 images, {8 * BROWSERS} ratings" in text
     assert "rows left out because they are not valid: 1; the first: answers-" in text
     assert "rating '99'; expected one of" in text
+
+
+def test_a_forwarded_port(plan: Path, browser: Browser) -> None:
+    """As `ssh -L` brings the page to another port; a page elsewhere cannot take part in somebody's name."""
+    port = free_port()
+    with breaking(port, after=10**9) as forwarded:
+        url = f"http://localhost:{forwarded}"
+        server = Server(plan, "study", "serve", "--plan", ".", "--port", str(port), "--public-url", url)
+        assert server.address == f"{url}/"
+        page = browser.new_page()
+        page.goto(url)
+        page.get_by_role("button", name="Begin").click()
+        page.keyboard.press("2")
+        page.get_by_text("2 of 12").wait_for()
+        for headers in ({"Origin": "https://evil.example"}, {"Host": f"evil.example:{forwarded}"}):
+            assert page.request.post(f"{url}/visit", data={"begins": True}, headers=headers).status == 403
+        page.close()
+        server.kill()
+    (file,) = (plan / "answers").iterdir()
+    assert [row["answer"] for row in rows(file)] == ["right"]

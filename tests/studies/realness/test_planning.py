@@ -146,6 +146,7 @@ def test_answers_are_analysed_by_the_key(planned: Path, tmp_path: Path) -> None:
     assert found["excluded"] == {"attention": ["person2"], "comprehension": ["person2"]}
     assert found["equivalence"]["equivalent"] is False
     assert found["model"]["modified"]["estimate"] < -1
+    assert found["invalid_rows"] == {"left_out": 0, "first": []}
 
 
 def test_a_published_study_and_json(repository: Path) -> None:
@@ -207,6 +208,16 @@ def test_more_than_there_are(export_folder: Path, attacked: Path, tmp_path: Path
         command(*arguments, "--people", "3")
     with pytest.raises(CleansetError, match=r"even 100,000 people .* less than 80 % power"):
         command(*arguments, "--settings", "real=3,modified=3")
+
+
+def test_no_image_rated_twice(export_folder: Path, attacked: Path, tmp_path: Path) -> None:
+    arguments = ("plan", "--set", export_folder, "--attacked", attacked, "--out", tmp_path / "out")
+    with pytest.raises(
+        CleansetError, match="no image is rated twice by 2 people with 3 real and 3 modified images each"
+    ):
+        command(*arguments, "--people", "2", "--settings", "real=3,modified=3,pairs=1")
+    assert not (tmp_path / "out").exists()
+    command(*arguments, "--people", "2", "--settings", "real=3,modified=4,pairs=1")
 
 
 def test_the_source_of_an_attacked_image() -> None:
