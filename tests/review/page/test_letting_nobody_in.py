@@ -143,9 +143,11 @@ def test_behind_a_proxy_with_tls(start: Serve, browser: Browser, repository: Pat
         assert server.address.startswith(f"{proxy.url}/?token=")
         token = server.address.partition("?token=")[2]
         context = browser.new_context(ignore_https_errors=True)
-        refused = context.request.get(f"{proxy.url}/")
+        page = context.new_page()
+        refused = page.goto(proxy.url)
+        assert refused is not None
         assert (refused.status, "token is needed" in refused.text()) == (403, True)
-        at = Reviewing(context.new_page(), server.address)
+        at = Reviewing(page, server.address)
         at.press("n", "n", "x")
         assert at.mode == "crop"
         (kept,) = context.cookies()
