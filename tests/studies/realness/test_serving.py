@@ -127,7 +127,7 @@ def test_an_answer_is_checked_when_it_arrives(plan: Path, change: dict[str, Any]
     page = opened(server)
     first = {"key": page["key"], "position": 1, "stimulus": page["trials"][0]["stimulus"], "answer": "left"}
     with pytest.raises(ValueError, match=message):
-        server.save(GivenAnswer(**(first | {"milliseconds": 5} | change)))  # type: ignore[arg-type]
+        server.save(GivenAnswer(**(first | {"milliseconds": 5} | change)))
     assert list((plan / "answers").iterdir()) == []
 
 
