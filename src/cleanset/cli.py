@@ -118,20 +118,22 @@ def make_edition(
     from cleanset.edition.models import models_from_texts
 
     models = models_from_texts(model) if model else None
-    tables = {"labels": labels, "names": names, "scores": scores, "card": card}
+    tables = {"labels": labels, "names": names, "scores": scores}
     if images is not None:
         from cleanset.dataset.folder import read_images
+        from cleanset.edition.about import read_about
         from cleanset.edition.own import make_own_edition
         from cleanset.scoring.brought import models_of
         from cleanset.vocabulary import use_classes
 
         found = read_images(images, labels, names)
         use_classes(found.classes)
-        make_own_edition(folder, images, found, models or models_of(scores, found.labels), tables)
+        about = read_about(card) if card else None
+        make_own_edition(folder, images, found, models or models_of(scores, found.labels), tables, about)
         typer.echo(f"{folder}: {len(found.locations):,} images of {len(found.classes):,} classes; run there")
         typer.echo("dvc repro")
         return
-    if any(tables.values()):
+    if any((*tables.values(), card)):
         raise CleansetError("edition: --labels, --names, --scores and --card are of your own images; expected --images")
     if models is not None:
         from cleanset.scoring.ensemble import check_known
@@ -387,8 +389,8 @@ def publish(
     from cleanset.sets import publish as tool
 
     publication = tool.run(folder, out, with_images, key)
-    if with_images:
-        typer.echo(tool.WORD_ON_TERMS, err=True)
+    if word := tool.word_on_terms(publication):
+        typer.echo(word, err=True)
     typer.echo(tool.render(publication))
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from cleanset.errors import CleansetError, reason
 from cleanset.files import read_bytes, replacing
 from cleanset.validation import shown
-from cleanset.vocabulary import EXCLUSION_REASONS, TIERS, VERDICTS, classes_in_use
+from cleanset.vocabulary import EXCLUSION_REASONS, TIERS, VERDICTS, classes_in_use, column_name
 
 REMEDY = "run dvc checkout to restore it, or dvc repro"
 
@@ -303,6 +303,8 @@ def write_table(path: Path, frame: pd.DataFrame, table: Table, texts: Mapping[st
     # from_pandas: pandas has NaN where Parquet shall have null
     columns = [pa.array(frame[field.name].tolist(), type=field.type, from_pandas=True) for field in table.schema]
     content = pa.Table.from_arrays(columns, schema=table.schema)
+    # before the texts, which it would drop
+    content = content.rename_columns([column_name(name) for name in content.column_names])
     if texts:
         content = content.replace_schema_metadata(dict(sorted(texts.items())))
     with replacing(path) as partial, partial.open("wb") as file:
@@ -329,6 +331,8 @@ def read_table(path: Path, table: Table, columns: Sequence[str] | None = None) -
     Raises CleansetError if it is missing, or naming the first column and row that is not valid.
     """
     content = _read(path)
+    names = {column_name(name): name for name in table.names}
+    content = content.rename_columns([names.get(name, name) for name in content.column_names])
     _check_schema(path, content.schema, table.schema)
     for name, column in table.columns.items():
         row = column.invalid_row(content[name].combine_chunks())
@@ -407,7 +411,7 @@ def _invalid(path: Path, content: pa.Table, key: str, name: str, row: int, expec
     value = content[name][row].as_py()
     like_id = " like ILSVRC2012_val_00000001" if classes_in_use().is_imagenet else ""
     expected = expected.format(last_class=last_class(), like_id=like_id)
-    where = f"{path}, column {name}, row {row + 1}"
+    where = f"{path}, column {column_name(name)}, row {row + 1}"
     if name != key:
         where += f" ({content[key][row].as_py()})"
     return CleansetError(f"{where}: {shown(value)}; expected {expected}: {REMEDY}")

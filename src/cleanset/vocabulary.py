@@ -216,9 +216,17 @@ def class_keys() -> tuple[str, ...]:
     return classes_in_use().keys
 
 
+_OWN_NAMES = {"wnid": "class", "ilsvrc_class": "original_class", "real_classes": "classes"}
+
+
+def column_name(name: str) -> str:
+    """The name in files of a column: of images that are not ImageNet's, without the names of its labels."""
+    return name if classes_in_use().is_imagenet else _OWN_NAMES.get(name, name)
+
+
 def class_column() -> str:
     """The column of class keys in files that people exchange: `wnid` of ImageNet, else `class`."""
-    return "wnid" if classes_in_use().is_imagenet else "class"
+    return column_name("wnid")
 
 
 def class_indices() -> dict[str, int]:

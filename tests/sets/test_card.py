@@ -29,8 +29,9 @@ from cleanset.review.audit import AuditResult
 from cleanset.scoring.record import ScoreRecord
 from cleanset.sets import verify
 from cleanset.sets.card import card, front_matter
-from cleanset.sets.description import CITATION, InputDigest, Provenance, Release, limits
+from cleanset.sets.description import InputDigest, Provenance, Release, limits
 from cleanset.sets.folder import read_entries, write_descriptions
+from cleanset.sets.texts import CITATION
 from cleanset.stages import export
 from cleanset.tables import CROP_SCORES, SELECTION, read_table, write_table
 from cleanset.vocabulary import label_names
@@ -334,7 +335,7 @@ def test_front_matter_as_the_hub_reads_it(export_folder: Path) -> None:
     ("images", "size"), [(0, "n<1K"), (999, "n<1K"), (1000, "1K<n<10K"), (9_999, "1K<n<10K"), (10_000, "10K<n<100K")]
 )
 def test_size(images: int, size: str) -> None:
-    found = yaml.safe_load(front_matter("a", images, False, with_images=True).strip("-"))
+    found = yaml.safe_load(front_matter("a", images, Release(), reviewed=False, with_images=True).strip("-"))
     assert found["size_categories"] == [size]
     assert found["annotations_creators"] == ["machine-generated"]
 

@@ -263,6 +263,17 @@ def from_table(table: pd.DataFrame, images: Path) -> dict[str, Location]:
     }
 
 
+def located(images: Path, ids: Iterable[str]) -> Mapping[str, Location]:
+    """The locations of ImageNet's images, which may lie in any layout; others are where their `ids` say, if they are.
+
+    Raises CleansetError as `locate` does.
+    """
+    if classes_in_use().is_imagenet:
+        return locate(images)
+    paths = {image_id: images / image_id for image_id in ids}
+    return {name: Location(path, 0, path.stat().st_size, None) for name, path in paths.items() if path.is_file()}
+
+
 class VerifiedImages:
     """The images of an index, read from `images` and checked against the index's SHA-256.
 
@@ -275,7 +286,7 @@ class VerifiedImages:
         self._sha256_of = dict(zip(index["image_id"].tolist(), index["sha256"].tolist(), strict=True))
         self._looked_up = not locations.is_file()
         if self._looked_up:
-            self._locations: Mapping[str, Location] = self._locate()
+            self._locations: Mapping[str, Location] = located(self._images, self._sha256_of)
         else:
             from cleanset.tables import LOCATIONS, read_table  # needs pyarrow, which a set's users may lack
 
@@ -291,16 +302,9 @@ class VerifiedImages:
             if self._looked_up and self._locations is used:
                 raise
         if not self._looked_up:  # else another thread has looked them up in the meantime
-            self._locations = self._locate()
+            self._locations = located(self._images, self._sha256_of)
             self._looked_up = True
         return self._read(image_id)
-
-    def _locate(self) -> Mapping[str, Location]:
-        """The locations of ImageNet's images, which may lie in any layout; others are where their ids say."""
-        if classes_in_use().is_imagenet:
-            return locate(self._images)
-        paths = {image_id: self._images / image_id for image_id in self._sha256_of}
-        return {name: Location(path, 0, path.stat().st_size, None) for name, path in paths.items() if path.is_file()}
 
     def _read(self, image_id: str) -> bytes:
         location = self._locations.get(image_id)

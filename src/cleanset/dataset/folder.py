@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from cleanset.dataset.archives import Location, check_size
-from cleanset.dataset.ilsvrc import parse_image_name
+from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number, parse_image_name
 from cleanset.errors import CleansetError
 from cleanset.files import check_regular, read_text
 from cleanset.parsing import csv_text, parse_csv
@@ -24,6 +24,9 @@ MAX_DEPTH = 20
 """Folders in folders; more are a link to a folder above it."""
 LABEL_COLUMNS = ("file", "class")
 GROUP = "group"
+_GROUP_COLUMNS = ("image_id", GROUP)
+CROPPED = ".crop.png"
+"""What the name of a cropped image adds to that of the whole one, in a finished set."""
 NAME_COLUMNS = ("class", "name")
 
 
@@ -46,8 +49,13 @@ class LabelledImages:
         """The texts that go with the table of the images: the class table, and the groups as CSV."""
         found = {"classes": self.classes.text}
         if self.group_of:
-            found["groups"] = csv_text(("image_id", GROUP), sorted(self.group_of.items()))
+            found["groups"] = csv_text(_GROUP_COLUMNS, sorted(self.group_of.items()))
         return found
+
+
+def groups_of(text: str | None, where: str) -> dict[str, str]:
+    """The group of each image id in the text that goes with the table of the images; empty without one."""
+    return {row["image_id"]: row[GROUP] for _, row in parse_csv(text, _GROUP_COLUMNS, where)} if text else {}
 
 
 def read_images(images: Path, labels: Path | None, names: Path | None) -> LabelledImages:
@@ -129,7 +137,8 @@ def check_ids(class_by_id: Mapping[str, str], where: str) -> None:
     seen: dict[str, str] = {}
     for image_id, key in class_by_id.items():
         check_id(image_id, where)
-        for name in (image_id, exported_name(key, image_id)):
+        exported = exported_name(key, image_id)
+        for name in (image_id, exported, f"{exported}{CROPPED}"):
             other = seen.setdefault(folded_name(name), image_id)
             if other != image_id:
                 raise CleansetError(
@@ -141,7 +150,7 @@ def check_ids(class_by_id: Mapping[str, str], where: str) -> None:
 def is_image_id(text: str) -> bool:
     """Whether a text is an image id of the dataset in use."""
     if classes_in_use().is_imagenet:
-        return parse_image_name(f"{text}.JPEG") == (text, None)
+        return parse_image_name(f"{text}.JPEG") == (text, None) and image_number(text) <= VALIDATION_IMAGES
     try:
         check_id(text, "")
     except CleansetError:

@@ -4,12 +4,14 @@ import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import yaml
 from PIL import Image
 
 from cleanset.dataset.folder import LabelledImages
+from cleanset.edition.about import About
 from cleanset.edition.create import CHECKOUT, IGNORED, dvc_config, read, relative
 from cleanset.edition.models import Models, with_files_of
 from cleanset.edition.params import Params
@@ -44,7 +46,13 @@ review:
   wrong_after_crop: {wrong_after_crop}
   unknown_boxes: open
   accept: [explicit, implied, default]
-export: {{images_per_class: 3, strict: false, version: 1.0.0, date: ""}}
+export:
+  images_per_class: 3
+  strict: false
+  version: 1.0.0
+  date: ""  # a day such as 2026-01-31, once it is published
+  # who publishes the set, and whose images and whose licence they are
+{about}
 count: {{accuracy: {accuracy}, published_top1: {{}}}}
 """
 _PREPROCESS = """\
@@ -71,12 +79,17 @@ stages:
 
 
 def make_own_edition(
-    folder: Path, images: Path, found: LabelledImages, models: Models, tables: Mapping[str, Path | None]
+    folder: Path,
+    images: Path,
+    found: LabelledImages,
+    models: Models,
+    tables: Mapping[str, Path | None],
+    about: About | None = None,
 ) -> None:
     """Make `folder` an edition of the images that were `found` in the folder `images`; it is outside of both.
 
-    `tables`: the files labels, names, scores and card as given, which are copied. Everything is made, or
-    nothing. Raises CleansetError if the folder is not empty, or lies among the images.
+    `tables`: the files labels, names and scores as given, which are copied; `about` goes into the params. Everything
+    is made, or nothing. Raises CleansetError if the folder is not empty, or lies among the images.
     """
     if folder.resolve().is_relative_to(images.resolve()):
         raise CleansetError(f"{folder}: among the images in {images}; expected a new folder outside of it")
@@ -91,7 +104,9 @@ def make_own_edition(
         "wrong_after_crop": "accept" if any(model.is_list for model in models.values()) else "reject",
         "accuracy": all(model.source != "random" for model in models.values()),
     }
-    params = _PARAMS.format(**{key: _flow(value) for key, value in values.items()})
+    said = {"about": about.model_dump(exclude_unset=True) if about else None}
+    block = yaml.safe_dump(said, sort_keys=False, allow_unicode=True, width=10_000).rstrip("\n")
+    params = _PARAMS.format(**{key: _flow(value) for key, value in values.items()}, about=indent(block, "  "))
     Params.model_validate(yaml.safe_load(params))
     inputs = [values["images"], *(names[key] for key in ("labels", "names") if key in names)]
     template = CHECKOUT / "imagenet"

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
+from cleanset.edition.about import About
 from cleanset.errors import CleansetError, cut
 from cleanset.parsing import parse_ranges, read_yaml
 from cleanset.selection.candidates import Label, Order, Pool, Rule
@@ -265,13 +266,15 @@ class ReviewPolicy(Section):
 class Export(Section):
     """`strict`: a class that cannot be filled is an error.
 
-    `version` and `date` (ISO 8601, empty before publication) are those that card and Croissant give.
+    `version` and `date` (ISO 8601, empty before publication) are those that card and Croissant give; `about` is what
+    they say of the set and its publishers.
     """
 
     images_per_class: Annotated[int, Field(ge=1, le=1000)] = 3
     strict: bool = False
     version: Annotated[str, Field(pattern=r"^(0|[1-9][0-9]{0,8})(\.(0|[1-9][0-9]{0,8})){2}$")] = "0.0.0"
     date: str = ""
+    about: About | None = None
 
     @field_validator("date")
     @classmethod
@@ -370,6 +373,14 @@ class Params(Section):
                         f"{key}: {str(refused).lower()}, but models.{role} is {model.kind}, which lacks {lacking}; "
                         f"expected {expected}"
                     )
+        return self
+
+    @model_validator(mode="after")
+    def _about_these_images(self) -> Self:
+        about, own = self.export.about, self.dataset.is_own
+        if about is not None and (about.images is None) == own:
+            found, expected = ("missing", "source, licence and people") if own else ("given", "none for ImageNet")
+            raise ValueError(f"export.about.images: {found}; expected {expected}")
         return self
 
     @model_validator(mode="after")

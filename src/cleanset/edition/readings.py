@@ -12,6 +12,10 @@ _SENTENCES: dict[tuple[str, str], str] = {
     ("review.crops", "last"): "Within a tier, cropped images come after the clean ones.",
     ("review.crops", "in_rank"): "Within a tier, a cropped image counts like a clean one.",
 }
+_OF_OWN_IMAGES: dict[tuple[str, str], str] = {
+    ("dataset.label", "real"): "The label of an image is the class that it came with.",
+    ("dataset.label", "both"): "The label of an image is the class that it came with.",
+}
 _PROTOCOLS = {
     "as_written": "as written: what source 000 says",
     "as_published": "as published: how the set of source 000 was made",
@@ -32,20 +36,25 @@ def readings(params: Params) -> list[str]:
     }
     tiers = ", ".join(params.select.tiers)
     several = "" if "relaxed" in params.select.tiers else "; an image with several labels is in no class"
+    sentences = {**_SENTENCES, **(_OF_OWN_IMAGES if params.dataset.is_own else {})}
     return [
         _protocol(params),
-        *(_SENTENCES[key, value] for key, value in used.items()),
+        *(sentences[key, value] for key, value in used.items()),
         f"Classes are filled from these tiers, in this order: {tiers}{several}.",
         *_lists(params),
     ]
 
 
 def _lists(params: Params) -> list[str]:
-    """Sentences on the models that are published lists: what these cannot say."""
-    roles = [role for role, model in params.models.items() if model.is_list]
+    """Sentences on what stands in place of models: what it cannot say."""
+    sentences = []
+    for source, sentence in _WITHOUT_NETWORK.items():
+        if of_source := [role for role, model in params.models.items() if model.source == source]:
+            sentences.append(sentence.format(roles=", ".join(of_source)))
+    roles = [role for role, model in params.models.items() if model.source == "lists"]
     if not roles:
-        return []
-    sentences = [
+        return sentences
+    sentences += [
         f"The scores of {', '.join(roles)} are published lists of images that the model classifies correctly; no "
         "network was run. What it predicts for any other image or for a crop is not known: other images count as "
         "misclassified, crops as classified correctly."
@@ -56,6 +65,13 @@ def _lists(params: Params) -> list[str]:
             "empty."
         )
     return sentences
+
+
+_WITHOUT_NETWORK = {
+    "scores": "The scores of {roles} are from a table; no network was run. What it predicts for a crop is not known: "
+    "crops count as classified correctly.",
+    "random": "{roles}: no model was used; the images of a class are in a random order.",
+}
 
 
 def review_policy(review: ReviewPolicy) -> str:

@@ -24,19 +24,22 @@ from pathlib import Path, PurePosixPath
 from cleanset.errors import CleansetError, one_line, reason
 from cleanset.files import new_folder, read_text
 from cleanset.sets.folder import check_outside, read_entries, read_image
-from cleanset.sets.manifest import Entry, check_set
+from cleanset.sets.manifest import Entry, check_set, columns
+from cleanset.vocabulary import CLASSES_FILE, classes_in_use
 
 
 def write_tar(folder: Path, out: Path) -> None:
     """Write the files of `folder`, sorted by path, into a tar in which they lie in a folder of the same name."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    _write_members(out, ((f"{folder.name}/{path.relative_to(folder).as_posix()}", path.read_bytes()) for path in files))
+    members = ((f"{folder.name}/{path.relative_to(folder).as_posix()}", path.read_bytes()) for path in files)
+    # ustar has no room for the long names that other images than ImageNet's may have
+    _write_members(out, members, tarfile.GNU_FORMAT if (folder / CLASSES_FILE).is_file() else tarfile.USTAR_FORMAT)
 
 
-def _write_members(out: Path, members: Iterable[tuple[str, bytes]]) -> None:
+def _write_members(out: Path, members: Iterable[tuple[str, bytes]], form: int = tarfile.USTAR_FORMAT) -> None:
     """Write a tar. Not compressed: images do not shrink, and other versions of zlib write other bytes."""
     # not pax, the default of tarfile, which adds records of its own wherever a value does not fit
-    with tarfile.open(out, "w", format=tarfile.USTAR_FORMAT) as tar:
+    with tarfile.open(out, "w", format=form) as tar:
         for name, data in members:
             # TarInfo has no owner, the time 0 and the mode 0644 by default: the same bytes on every machine
             member = tarfile.TarInfo(name)
@@ -90,13 +93,14 @@ def _extracted(path: Path, at: Path) -> Path:
     return folders[0]
 
 
-_SUFFIXES = {".JPEG": "jpg", ".png": "png"}
+_SUFFIXES = {".jpeg": "jpg", ".jpg": "jpg", ".png": "png"}
 
 
 def pack(folder: Path, out: Path, shard_size: int) -> str:
     """Write the images of an export into tars in `out`, `shard_size` in each, sorted by image id; return a summary.
 
-    An image is three members: <image_id>.jpg or .png, .cls (the class index) and .json (its line of the manifest).
+    An image is three members: <key>.jpg or .png, .cls (the class index) and .json (its line of the manifest). The key
+    is the image id, or of images that are not ImageNet's, <class index>_<rank>.
     The same export gives the same bytes. Raises CleansetError for a file that is not the one in the manifest.
     """
     check_outside(out, folder)
@@ -114,9 +118,12 @@ def pack(folder: Path, out: Path, shard_size: int) -> str:
 
 
 def _members(folder: Path, entry: Entry) -> Iterator[tuple[str, bytes]]:
-    yield f"{entry.image_id}.{_SUFFIXES[PurePosixPath(entry.file).suffix]}", read_image(folder, entry)
-    yield f"{entry.image_id}.cls", str(entry.class_index).encode()
-    yield f"{entry.image_id}.json", json.dumps(entry.model_dump(mode="json")).encode()
+    # WebDataset's key of a member ends at the first dot of its name, which other ids may have anywhere
+    is_imagenet = classes_in_use().is_imagenet
+    key = entry.image_id if is_imagenet else f"{entry.class_index:04d}_{entry.rank:04d}"
+    yield f"{key}.{_SUFFIXES[PurePosixPath(entry.file).suffix.lower()]}", read_image(folder, entry)
+    yield f"{key}.cls", str(entry.class_index).encode()
+    yield f"{key}.json", json.dumps(entry.record(columns())).encode()
 
 
 NAMESPACE = "cleanset"

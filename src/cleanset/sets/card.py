@@ -13,17 +13,12 @@ from cleanset.review.store import verdicts_by_image, verdicts_by_reviewer
 from cleanset.scoring.record import ListRecord, ScoreRecord
 from cleanset.selection.metrics import short_classes, totals
 from cleanset.sets.description import (
-    LICENCE_URL,
-    SCOOTER,
-    TERMS,
-    TERMS_URL,
     Provenance,
     Release,
-    citation,
-    licences,
     name_of,
 )
-from cleanset.sets.manifest import COLUMNS, MANIFEST
+from cleanset.sets.manifest import MANIFEST, columns
+from cleanset.sets.texts import SCOOTER, Texts
 from cleanset.vocabulary import EXCLUSION_REASONS, TIERS, VERDICTS, class_keys, label_names
 
 
@@ -41,26 +36,26 @@ def card(
     """
     classes, per_class = provenance.classes, provenance.images_per_class
     counts = totals(selection, rejected, classes, per_class)
-    release = provenance.release
+    release, texts = provenance.release, provenance.release.texts
     parts = (
-        front_matter(provenance.model, counts["images"], bool(release.reviewers), with_images=True),
+        front_matter(provenance.model, counts["images"], release, reviewed=bool(release.reviewers), with_images=True),
         _summary(provenance, counts),
         loading(provenance.model),
-        _MOTIVATION,
+        texts.motivation,
         _counts(counts),
-        _columns(counts),
+        _columns(counts, texts),
         "## Rules\n\n" + "\n".join(f"- {sentence}" for sentence in provenance.readings),
         _reviews(release, selection, votes),
         *(["## Audit\n\n" + "\n\n".join(sentences(audit))] if audit else []),
         _rejects(counts),
         _short(short_classes(selection, rejected, classes, per_class)),
-        _flaws(provenance.model, counts),
-        USES,
-        terms(release),
+        _flaws(provenance.model, counts, texts, provenance.is_random),
+        texts.uses,
+        terms(texts),
         _maintenance(provenance),
         _scores(provenance.scored),
         _origin(provenance),
-        cited(release),
+        cited(texts),
     )
     return "\n\n".join(parts) + "\n"
 
@@ -70,53 +65,15 @@ def card_without_images(text: str, model: str, images: int, release: Release) ->
     _, _, body = text.split("---\n", 2)
     before, rest = body.split("## Loading\n", 1)
     # only the section on loading is replaced; all numbers stay those of stage export
-    after = rest[rest.index(f"\n{_MOTIVATION}") :]
-    matter = front_matter(model, images, bool(release.reviewers), with_images=False)
-    return f"{matter}\n{before}{_LOADING_WITHOUT_IMAGES}\n{after}"
-
-
-_MOTIVATION = """\
-## Motivation
-
-Attacks on classifiers, and the people who judge whether an attacked image looks modified, need images to start from
-that are beyond doubt: of one thing, classified correctly, and without anything that people would take for a
-modification. ImageNet's validation images are not: they have watermarks, borders, filters, collages and second objects.
-This set is the part of them that a model is sure of and that people have looked through."""
-
-_LOADING_WITHOUT_IMAGES = """\
-## Loading
-
-The images are not here: ImageNet's terms leave it to you to get them. With your own copy of the validation images (the
-tar, or a folder of any layout) and `cleanset` installed, in this folder:
-
-```sh
-cleanset rebuild --manifest manifest.csv --images ILSVRC2012_img_val.tar --out ../images
-```
-
-makes every image byte for byte. The table alone:
-
-```python
-import os, datasets
-table = datasets.load_dataset(os.getcwd())["validation"]
-```
-"""
-
-USES = """\
-## Uses
-
-Made for studies that start from clean images: adversarial examples and how people see them, corruptions, certified
-robustness, explanations. Not for:
-
-- **how accurate a model is**: the images are those that one model is surest of, so that its own accuracy on them is
-  100 % by construction, or nearly, and that of similar models is too high. For accuracy take all 50,000 images;
-- **comparing models** by accuracy on a set that was chosen by one of them;
-- **training**, which the set is too small for, and which would spoil ImageNet's validation images for every later test;
-- anything commercial, which ImageNet's terms do not allow, or conclusions about the people in the images."""
+    after = rest[rest.index(f"\n{release.texts.motivation}") :]
+    matter = front_matter(model, images, release, reviewed=bool(release.reviewers), with_images=False)
+    return f"{matter}\n{before}{release.texts.without_images}\n{after}"
 
 
 def _summary(provenance: Provenance, counts: Mapping[str, int]) -> str:
     images = provenance.images
-    source = "validation images of ImageNet (ILSVRC2012)" if images == VALIDATION_IMAGES else "images"
+    source = provenance.release.texts.images if images == VALIDATION_IMAGES else "images"
+    chosen = "" if provenance.is_random else f"that the model `{provenance.model}` finds easy, "
     one_thing = "show exactly one thing"
     if counts["images_relaxed"]:
         one_thing += " (or, where the tier is `relaxed`, carry several labels, the class among them)"
@@ -124,7 +81,7 @@ def _summary(provenance: Provenance, counts: Mapping[str, int]) -> str:
     text = (
         f"# {name_of(provenance.model)}\n\n{notices}"
         f"{counts['images']:,} images of {len(provenance.classes):,} classes, up to {provenance.images_per_class} of "
-        f"each, out of {images:,} {source}: those that the model `{provenance.model}` finds easy, that {one_thing}, "
+        f"each, out of {images:,} {source}: those {chosen}that {one_thing}, "
         "and that carry no watermark, filter, border or noise. Whole images are the originals byte for byte; a cropped "
         "one is a PNG of a part."
     )
@@ -136,18 +93,21 @@ def _summary(provenance: Provenance, counts: Mapping[str, int]) -> str:
     return text
 
 
-def _columns(counts: Mapping[str, int]) -> str:
-    text = """\
+_FILES = """\
 ## Files
 
-`manifest.csv` has a line for each image: class (wnid, class index, name), source, tier, crop box, and the SHA-256 of
+`manifest.csv` has a line for each image: {class_columns}, source, tier, crop box, and the SHA-256 of
 source, file and pixels. `confidence` is the model's softmax probability of the class on the image as delivered,
 `source_confidence` that on the whole image, both empty where they are not known; `source_check` is how the bytes of the
-whole image were checked; `ilsvrc_class` and `real_classes` are the original and all reassessed
-labels (class indices), `reviewers` is how many people judged the image. `metadata.csv` is the same for the library
+whole image were checked; {label_columns}, \
+`reviewers` is how many people judged the image. `metadata.csv` is the same for the library
 `datasets`, where the class index is the `label`; `croissant.json` describes the set to programs (Croissant 1.1);
 `rejected.csv` lists the candidates that are not in it. `checksums.sha256` has the SHA-256 of these and of this card:
 `sha256sum -c checksums.sha256` checks them, `cleanset verify .` the images too."""
+
+
+def _columns(counts: Mapping[str, int], texts: Texts) -> str:
+    text = _FILES.replace("{class_columns}", texts.class_columns).replace("{label_columns}", texts.label_columns)
     if counts["images_cropped"]:
         text += f"\n\nCropped images, whose two confidences differ: {counts['images_cropped']:,}."
     return text
@@ -155,6 +115,7 @@ labels (class indices), `reviewers` is how many people judged the image. `metada
 
 def loading(model: str) -> str:
     """The section on loading a set that has its images."""
+    classes = f"{len(class_keys()):,}"
     return f"""\
 ## Loading
 
@@ -175,21 +136,20 @@ folders = torchvision.datasets.ImageFolder(".")
 table = datasets.load_dataset(os.getcwd())["validation"]
 ```
 
-The `label` of `datasets` has the names of all 1,000 classes, in the order of the class indices. `datasets` turns an
+The `label` of `datasets` has the names of all {classes} classes, in the order of the class indices. `datasets` turns an
 image that carries an EXIF orientation; the others do not, nor did the models."""
 
 
-def terms(release: Release) -> str:
-    """The section on licences and ImageNet's terms."""
-    return (
-        f"## Licences and terms\n\n{licences(release.reviewers)} See {LICENCE_URL}\n\n{TERMS} They are at {TERMS_URL}; "
-        "whoever hands this set on hands them on with it."
-    )
+def terms(texts: Texts) -> str:
+    """The section on licences and the terms of the images."""
+    see = f" See {texts.licence_url}" if texts.licence_url else ""
+    return f"## Licences and terms\n\n{texts.licences}{see}\n\n{texts.terms_of_card}"
 
 
-def cited(release: Release) -> str:
-    """The section on what to cite."""
-    return f"## Citation\n\n```bibtex\n{citation(release.reviewers)}\n```"
+def cited(texts: Texts) -> str:
+    """The section on what to cite, and on who has paid for the set."""
+    funding = "".join(f"\n- {each}" for each in texts.acknowledged)
+    return f"## Citation\n\n```bibtex\n{texts.citation}\n```" + (f"\n\nFunding:\n{funding}" if funding else "")
 
 
 def _counts(counts: Mapping[str, int]) -> str:
@@ -240,19 +200,20 @@ def _reviews(release: Release, selection: pd.DataFrame, votes: pd.DataFrame) -> 
     return "\n\n".join(parts)
 
 
-def _flaws(model: str, counts: Mapping[str, int]) -> str:
+_EASY = (
+    "**The images are easy ones.** They were chosen by the confidence of `{model}`: typical views of their class, few "
+    "of them small, hidden or unusual."
+)
+
+
+def _flaws(model: str, counts: Mapping[str, int], texts: Texts, is_random: bool) -> str:
     flaws = [
-        "**People disagree on what is clean.** Of the set that the authors of this procedure made by hand (ImageNet "
-        "S-R50-N), 20.8 % of 17,300 ratings by strangers were negative: they took an image for modified "
+        f"**People disagree on what is clean.** Of {texts.precedent}, 20.8 % of 17,300 ratings by "
+        "strangers were negative: they took an image for modified "
         "([Fazlija et al. 2025](https://arxiv.org/abs/2507.07776), [data](https://doi.org/10.5281/zenodo.15771501)). "
         "Expect no less here: measure how people rate these images before you modify them, and compare with that.",
-        f"**The images are easy ones.** They were chosen by the confidence of `{model}`: typical views of their class, "
-        "few of them small, hidden or unusual.",
-        "**Labels are as good as their source.** A label is one of the reassessed labels (Beyer et al. 2020), which "
-        "have errors of their own, and some classes of ImageNet overlap.",
-        "**ImageNet's images are photographs from the web, from before 2012**, mostly from North America and Europe "
-        "(Shankar et al. 2017, arXiv:1711.08536); people are in some of them, and were not asked. Nothing was added "
-        "about anyone.",
+        *([] if is_random else [_EASY.format(model=model)]),
+        *texts.flaws,
     ]
     if counts["images_cropped"]:
         flaws.append(
@@ -308,9 +269,15 @@ def _scores(scored: ScoreRecord | ListRecord | None) -> str:
 
 
 def _scores_of_list(scored: ListRecord) -> str:
+    what = {"lists": f"published list of {scored.name}", "scores": f"table of scores of {scored.name}"}
+    if scored.source == "random":
+        return (
+            f"## Scores\n\nNo model was used: the images of a class are in a random order, with the seed {scored.name}."
+        )
+    noun = "list" if scored.source == "lists" else "table"
     lines = [
-        f"- published list of {scored.name}: {scored.listed:,} images; no network was run",
-        f"- SHA-256 of the list: {scored.list_sha256}",
+        f"- {what[scored.source]}: {scored.listed:,} images; no network was run",
+        f"- SHA-256 of the {noun}: {scored.list_sha256}",
     ]
     if scored.beyond:
         lines.append(
@@ -362,32 +329,32 @@ def _table(name: str, rows: Iterable[tuple[str, int]]) -> str:
 
 _NUMBERS = {
     "rank": "int64", "confidence": "float64", "source_confidence": "float64", "ilsvrc_class": "int64",
-    "reviewers": "int64",
+    "original_class": "int64", "reviewers": "int64",
     # a whole image has no box, and pandas, by which `datasets` reads CSV, has no whole numbers beside gaps
     "left": "float64", "top": "float64", "right": "float64", "bottom": "float64",
 }  # fmt: skip
 _WIDTH = 116
 
 
-def front_matter(model: str, images: int, reviewed: bool, *, with_images: bool) -> str:
+def front_matter(model: str, images: int, release: Release, *, reviewed: bool, with_images: bool) -> str:
     """The front matter of a set of `images` images. `reviewed`: by people. `with_images`: whether they lie beside it.
 
     Without its images, a set is read from its manifest, where the class is in the column class_index.
     """
     features = _features(with_images)
+    of_source = dict(release.texts.front_matter)
+    sources, tags = of_source.pop("source_datasets"), of_source.pop("tags")
     fields = {
-        "pretty_name": name_of(model),
-        "license": "other",
-        "license_name": "imagenet",
-        "license_link": TERMS_URL,
+        "pretty_name": release.about.title if release.about else name_of(model),
+        **of_source,
         "annotations_creators": ["expert-generated" if reviewed else "machine-generated"],
         "language_creators": ["found"],
         "language": ["en"],
-        "source_datasets": ["extended|imagenet-1k"],
+        "source_datasets": sources,
         "task_categories": ["image-classification"],
         "task_ids": ["multi-class-image-classification"],
         "size_categories": [_size(images)],
-        "tags": ["imagenet", "ilsvrc2012", "robustness", "adversarial-examples", "human-verified"],
+        "tags": tags,
         "configs": [
             {
                 "config_name": "default",
@@ -409,7 +376,7 @@ def _size(images: int) -> str:
 
 def _features(with_images: bool) -> list[dict[str, Any]]:
     features: list[dict[str, Any]] = [{"name": "image", "dtype": "image"}] if with_images else []
-    for column in COLUMNS:
+    for column in columns():
         if column == "class_index":
             names = {str(index): name for index, name in enumerate(label_names())}
             name = "label" if with_images else column

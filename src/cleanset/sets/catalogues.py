@@ -12,51 +12,32 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from cleanset.dataset.ilsvrc import CLASSES
-from cleanset.sets.description import (
-    CREATOR,
-    IMAGENET_URL,
-    KEYWORDS,
-    LICENCE_URL,
-    SCOOTER,
-    TERMS,
-    TERMS_URL,
-    Release,
-    citation,
-    licences,
-    limits_of,
-    name_of,
-    provenance_of_files,
-    summary_of,
-)
-from cleanset.sets.manifest import MANIFEST, Entry
+from cleanset.sets.description import Release, in_random_order, limits_of, name_of, provenance_of_files, summary_of
+from cleanset.sets.manifest import MANIFEST, Entry, columns
+from cleanset.sets.texts import SCOOTER
+from cleanset.vocabulary import class_keys, classes_in_use
 
 RAI_VERSION = "http://mlcommons.org/croissant/RAI/1.0"
 
 _TYPES = ["Secondary Data analysis", "Manual Human Curator"]
 """Values among those that the specification recommends."""
 
-_BIASES = [
-    "The labels are reassessed labels (ReaL, Beyer et al. 2020, arXiv:2006.07159), which have errors of their own; "
-    "some classes of ImageNet overlap.",
-    "ImageNet's images are photographs from the web, from before 2012, mostly from North America and Europe (Shankar "
-    "et al. 2017, arXiv:1711.08536).",
+_DISAGREEMENT = (
     "People disagree on what is clean: of a set that was made by hand in the same way, 20.8 % of 17,300 ratings by "
-    "strangers took an image for modified (Fazlija et al. 2025, arXiv:2507.07776).",
-]
-_LIMITATIONS = [
+    "strangers took an image for modified (Fazlija et al. 2025, arXiv:2507.07776)."
+)
+_EASY = (
+    "The images are easy ones, chosen by the confidence of `{models}`: typical views of their class, few of them "
+    "small, hidden or unusual."
+)
+_NOT_FOR_ACCURACY = (
     "Not for the accuracy of a model, nor for comparing models by accuracy: the images are those that one model "
-    "classifies correctly, with high confidence.",
-    "Not for training: the set is too small, and it would spoil ImageNet's validation images for later tests.",
-]
+    "classifies correctly, with high confidence."
+)
 _CROPPED = "Cropped images differ from whole ones: smaller, often less wide, PNG instead of JPEG."
 _USE_CASES = [
     "Testing: studies that start from clean images, such as adversarial examples and how people see them, corruptions, "
     "certified robustness, explanations."
-]
-_PERSONAL = [
-    "People are in some of the photographs, and were not asked. No attribute of anyone was annotated: neither gender, "
-    "age, origin nor any other."
 ]
 _MAINTENANCE = (
     "A version is never changed: an image that turns out to be flawed is left out of the next one. Report a flaw to "
@@ -67,16 +48,17 @@ _MAINTENANCE = (
 def rai_properties(entries: Sequence[Entry], release: Release) -> dict[str, Any]:
     """The properties by name, of a set with these entries: what they and its release tell, and nothing guessed."""
     models = ", ".join(sorted({entry.model for entry in entries})) or "none"
+    texts, is_random = release.texts, in_random_order(entries)
+    surest = "" if is_random else f"that the model `{models}` is surest of and "
     classes, cropped = len({entry.wnid for entry in entries}), sum(entry.crop is not None for entry in entries)
     return {
-        "rai:dataCollection": "Nothing new was collected. Of each class those validation images of ILSVRC2012 were "
-        f"taken that the model `{models}` is surest of and that people, as far as they have reviewed them, found free "
+        "rai:dataCollection": f"Nothing new was collected. Of each class those {texts.collected} were "
+        f"taken {surest}that people, as far as they have reviewed them, found free "
         "of watermarks, filters, borders, noise and second objects.",
         "rai:dataCollectionType": _TYPES,
-        "rai:dataCollectionRawData": f"The validation images of ILSVRC2012 ({release.archive or 'archive not known'}), "
-        "with their labels (Russakovsky et al. 2015) and the reassessed ones (Beyer et al. 2020).",
-        "rai:dataCollectionMissingData": f"Classes with images: {classes:,} of {CLASSES:,}. A column that is empty "
-        "says so in its description.",
+        "rai:dataCollectionRawData": texts.raw.format(archive=release.archive or "archive not known"),
+        "rai:dataCollectionMissingData": f"Classes with images: {classes:,} of {len(class_keys()):,}. A column that is "
+        "empty says so in its description.",
         "rai:dataPreprocessingProtocol": [
             f"Images that are cropped, and PNG: {cropped:,}. The others are the original files, byte for byte."
         ],
@@ -86,16 +68,22 @@ def rai_properties(entries: Sequence[Entry], release: Release) -> dict[str, Any]
         "rai:annotationsPerItem": _per_item(entries),
         "rai:annotatorDemographics": _annotators(release),
         "rai:machineAnnotationTools": [
-            f"The model `{models}`, which ranks the candidates of a class; see the data card."
+            "None: the candidates of a class are in a random order."
+            if is_random
+            else f"The model `{models}`, which ranks the candidates of a class; see the data card."
         ],
         "rai:dataBiases": [
-            f"The images are easy ones, chosen by the confidence of `{models}`: typical views of their class, few of "
-            "them small, hidden or unusual.",
-            *_BIASES,
+            *([] if is_random else [_EASY.format(models=models)]),
+            *texts.biases,
+            _DISAGREEMENT,
         ],
-        "rai:dataLimitations": [*_LIMITATIONS, *([_CROPPED] if cropped else [])],
+        "rai:dataLimitations": [
+            *([] if is_random else [_NOT_FOR_ACCURACY]),
+            *texts.limitations,
+            *([_CROPPED] if cropped else []),
+        ],
         "rai:dataUseCases": _USE_CASES,
-        "rai:personalSensitiveInformation": _PERSONAL,
+        "rai:personalSensitiveInformation": list(texts.people),
         "rai:dataReleaseMaintenancePlan": _MAINTENANCE,
     }
 
@@ -177,12 +165,20 @@ _COLUMNS = {
 }  # fmt: skip
 
 
-_USES = [
-    {"@type": "sc:DefinedTerm", "name": name, "termCode": f"DUO_{code}", "url": f"duo:{code}"}
-    for name, code in (("general research use", "0000042"), ("non-commercial use only", "0000046"))
-]
-"""The uses that ImageNet's terms allow, in the terms of the Data Use Ontology."""
-
+_OWN_COLUMNS = {
+    "class": ("sc:Text", "The key of the class, as in classes.tsv."),
+    "class_index": ("sc:Integer", "The class, by the position of its key among the sorted keys, from 0."),
+    "class_name": ("sc:Text", "The name of the class."),
+    "image_id": ("sc:Text", "The image that the file is, or is cropped from: its path in the folder of all images."),
+    "source_confidence": ("sc:Float", "The same on the whole image; differs where it was cropped; empty where it is "
+                          "not known."),
+    "original_class": ("sc:Integer", "The class that the image came with, as a class index."),
+    "classes": ("sc:Text", "All classes that the image came with, as class indices with spaces between them."),
+    "source_sha256": ("sc:Text", "SHA-256 of the whole image's bytes."),
+    "source_check": ("sc:Text", "How these bytes were checked: none, by nothing from outside."),
+    "group": ("sc:Text", "What the image must not be split from; empty where there are no groups."),
+}  # fmt: skip
+"""The columns of a set of other images, where they differ."""
 
 _LABELS = ("class_index", "class_name")
 _PROPERTIES = {"image_id": "prov:wasDerivedFrom", "file_sha256": "sc:sha256"}
@@ -192,24 +188,16 @@ _PROPERTIES = {"image_id": "prov:wasDerivedFrom", "file_sha256": "sc:sha256"}
 def croissant_json(entries: Sequence[Entry], manifest_sha256: str, release: Release) -> str:
     """The description of the set whose manifest has these entries and this SHA-256."""
     models = sorted({entry.model for entry in entries})
+    texts = release.texts
     described = {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": [VERSION, RAI_VERSION],
         "name": name_of("-".join(models) or "empty"),
-        "description": summary_of(entries),
+        "description": summary_of(entries, texts),
         "version": release.version,
         **({"datePublished": release.date} if release.date else {}),
-        "license": TERMS_URL,
-        "sdLicense": LICENCE_URL,
-        "conditionsOfAccess": f"{TERMS} {licences(release.reviewers)}",
-        "usageInfo": _USES,
-        "keywords": KEYWORDS,
-        "isLiveDataset": False,
-        "url": IMAGENET_URL,
-        "citeAs": citation(release.reviewers),
-        "creator": {"@type": "sc:Organization", "name": CREATOR},
-        "prov:wasDerivedFrom": {"@type": "prov:Entity", "@id": IMAGENET_URL, "prov:label": "ILSVRC2012"},
+        **texts.croissant,
         **rai_properties(entries, release),
         "distribution": [
             {
@@ -225,7 +213,7 @@ def croissant_json(entries: Sequence[Entry], manifest_sha256: str, release: Rele
                 "@id": _FILES,
                 "name": _FILES,
                 "encodingFormat": ["image/jpeg", "image/png"],
-                "includes": ["n*/*.JPEG", "n*/*.png"],
+                "includes": list(texts.includes),
                 **provenance_of_files(release),
             },
         ],
@@ -235,7 +223,7 @@ def croissant_json(entries: Sequence[Entry], manifest_sha256: str, release: Rele
                 "@id": "images",
                 "name": "images",
                 "key": {"@id": "images/file_name"},
-                "field": [_image(), _file_name(), *(_column(*each) for each in _COLUMNS.items())],
+                "field": [_image(), _file_name(), *(_column(name) for name in columns() if name != "file")],
             }
         ],
     }
@@ -255,9 +243,10 @@ def _field(name: str, kind: str, description: str, source: dict[str, Any]) -> di
     }
 
 
-def _column(name: str, kind_and_description: tuple[str, str]) -> dict[str, Any]:
+def _column(name: str) -> dict[str, Any]:
+    kind, description = _COLUMNS[name] if classes_in_use().is_imagenet else (_OWN_COLUMNS.get(name) or _COLUMNS[name])
     source = {"fileObject": {"@id": MANIFEST}, "extract": {"column": name}}
-    return _field(name, *kind_and_description, source)
+    return _field(name, kind, description, source)
 
 
 def _image() -> dict[str, Any]:
@@ -276,48 +265,42 @@ def _file_name() -> dict[str, Any]:
     return {**_field("file_name", "sc:Text", "The name of the file.", source), "references": references}
 
 
-_RELATED = (
-    (IMAGENET_URL, "isDerivedFrom", "dataset"),
-    ("10.1007/s11263-015-0816-y", "references", "publication-article"),
-    ("arXiv:2006.07159", "references", "publication-preprint"),
-)
-"""Images, their paper, and the reassessed labels."""
-_RELATED_REVIEWS = ("arXiv:2507.07776", "references", "publication-preprint")
-
-
 def zenodo_json(entries: Sequence[Entry], release: Release, with_images: bool) -> str:
     """The text of the file. `entries` is not empty; `with_images`: whether the images are published with the set.
 
-    A set with ImageNet's images is for those who have accepted its terms, and so not open.
+    A set with images that not everybody may have, such as ImageNet's, is not open.
     """
-    related = (*_RELATED, _RELATED_REVIEWS) if SCOOTER in release.reviewers else _RELATED
+    texts = release.texts
     images = (
         "with its images"
         if with_images
-        else "without its images, which <code>cleanset rebuild</code> makes from ImageNet's"
+        else f"without its images, which <code>cleanset rebuild</code> makes from {texts.originals}"
     )
     # the field is HTML
     others = (html.escape(text, quote=False) for text in (*limits_of(entries, release), release.review))
-    paragraphs = [f"{summary_of(entries)} Published {images}.", *others]
+    paragraphs = [f"{summary_of(entries, texts)} Published {images}.", *others]
+    of_source = dict(texts.zenodo)
+    creators, licence = of_source.pop("creators"), of_source.pop("licence")
+    where = f" They are at {texts.terms_url}." if texts.terms_url else ""
     access = (
-        {"access_right": "restricted", "access_conditions": f"<p>{TERMS} They are at {TERMS_URL}.</p>"}
-        if with_images
-        else {"access_right": "open", "license": "CC-BY-4.0"}
+        {"access_right": "restricted", "access_conditions": f"<p>{html.escape(texts.access, quote=False)}{where}</p>"}
+        if with_images and texts.access
+        else {"access_right": "open", "license": licence}
     )
     fields = {
-        "title": f"{name_of(entries[0].model)}: a clean, human-verified subset of ImageNet's validation images",
+        "title": texts.title.format(name=name_of(entries[0].model)),
         "upload_type": "dataset",
         "description": "".join(f"<p>{paragraph}</p>" for paragraph in paragraphs),
-        "creators": [{"name": CREATOR}],
+        "creators": creators,
         "version": release.version,
         "publication_date": release.date,
+        **({"doi": of_source.pop("doi")} if "doi" in of_source else {}),
         **access,
         "language": "eng",
-        "keywords": KEYWORDS,
-        "notes": f"{licences(release.reviewers)} {TERMS}",
-        "related_identifiers": [
-            {"identifier": identifier, "relation": relation, "resource_type": kind}
-            for identifier, relation, kind in related
-        ],
+        "keywords": of_source.pop("keywords"),
+        "notes": html.escape(
+            " ".join([texts.licences, texts.terms, *(f"Funding: {each}." for each in texts.acknowledged)]), quote=False
+        ),
+        **of_source,
     }
     return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"

@@ -111,4 +111,5 @@ def write_image(folder: Path, role: str, row: Mapping[Hashable, Any], source: by
         file_sha256=row["sha256"] if made.part is None else sha256(made.data),
         pixels_sha256=row["pixels_sha256"] if made.part is None else pixels_sha256(made.part),
         encoder=made.encoder,
+        group=row.get("group", ""),
     )

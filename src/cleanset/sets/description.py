@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, VALIDATION_IMAGES
+from cleanset.edition.about import About
 from cleanset.edition.readings import COUNTS_AS_CLEAN
 from cleanset.errors import CleansetError
 from cleanset.files import md5, sha256
 from cleanset.parsing import csv_text
 from cleanset.sets.manifest import twins
-from cleanset.vocabulary import TIERS, class_keys, label_names
+from cleanset.sets.texts import SCOOTER, Texts, citation, texts_of
+from cleanset.vocabulary import TIERS, class_column, class_keys, classes_in_use, label_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +42,7 @@ class Release:
 
     `archive_md5` is empty for a folder, unless the table that its images were compared with is of another archive than
     ImageNet's. `review` says in a sentence how the reviewers' verdicts became one;
-    `reviewers` are the names of their folders, sorted.
+    `reviewers` are the names of their folders, sorted; `about` is what the publishers say of the set, if anything.
     """
 
     version: str = UNPUBLISHED
@@ -49,6 +51,12 @@ class Release:
     archive_md5: str = ""
     review: str = ""
     reviewers: tuple[str, ...] = ()
+    about: About | None = None
+
+    @property
+    def texts(self) -> Texts:
+        """What card, licence and catalogues say of the images and publishers."""
+        return texts_of(self.about, self.reviewers)
 
 
 def provenance_of_files(release: Release) -> dict[str, Any]:
@@ -91,6 +99,9 @@ def release_of(croissant: bytes) -> Release:
             archive_md5=md5[1] if md5 else "",
             review=str(review["description"]),
             reviewers=tuple(str(each["prov:label"]) for each in review["prov:wasAssociatedWith"]),
+            about=About.model_validate_json(described["additionalProperty"]["value"])
+            if "additionalProperty" in described
+            else None,
         )
     # a file from elsewhere may hold anything; verify then finds that it is not the one made from the manifest
     except (ValueError, LookupError, TypeError, AttributeError, StopIteration, RecursionError):
@@ -105,90 +116,25 @@ def manifest_sha256_of(croissant: bytes) -> str | None:
         return None
 
 
-TERMS_URL = "https://www.image-net.org/download.php"
-IMAGENET_URL = "https://www.image-net.org/challenges/LSVRC/2012/"
-
-LICENCE_URL = "https://creativecommons.org/licenses/by/4.0/"
-
-TERMS = (
-    "The images are ImageNet's and not ours to license: its terms of access apply, which allow research and "
-    "education, nothing commercial, to people who have accepted them themselves."
-)
-
-LICENCES = (
-    "The manifest, what is made from it, and the human reviews behind it: CC BY 4.0. The code that made the set: MIT."
-)
-
-CITATION = """\
-@misc{cleanset,
-  title  = {cleanset: a clean, human-verified subset of ImageNet's validation images},
-  author = {{The cleanset authors}}
-}
-@article{imagenet,
-  title   = {ImageNet Large Scale Visual Recognition Challenge},
-  author  = {Russakovsky, Olga and Deng, Jia and Su, Hao and Krause, Jonathan and Satheesh, Sanjeev and Ma, Sean and \
-Huang, Zhiheng and Karpathy, Andrej and Khosla, Aditya and Bernstein, Michael and Berg, Alexander C. and Fei-Fei, Li},
-  journal = {International Journal of Computer Vision},
-  volume  = {115},
-  number  = {3},
-  pages   = {211--252},
-  year    = {2015},
-  doi     = {10.1007/s11263-015-0816-y}
-}
-@misc{reassessed,
-  title  = {Are we done with ImageNet?},
-  author = {Beyer, Lucas and H{\\'e}naff, Olivier J. and Kolesnikov, Alexander and Zhai, Xiaohua and \
-van den Oord, A{\\"a}ron},
-  year   = {2020},
-  eprint = {2006.07159},
-  archivePrefix = {arXiv}
-}"""
-"""BibTeX: this project, the images, the labels."""
-
-SCOOTER = "scooter"
-"""The reviewer whose verdicts are those of the authors of SCOOTER (imagenet/reviews/README.md)."""
-
-SCOOTER_LICENCE = "The reviews of `scooter` are the work of the authors of SCOOTER, and under their licence, MIT."
-
-_SCOOTER_CITATION = """\
-@misc{scooter,
-  title  = {SCOOTER: A Human Evaluation Framework for Unrestricted Adversarial Examples},
-  author = {Fazlija, Dren and Z{\\"u}hlke, Monty-Maximilian and Schrader, Johanna and Orlov, Arkadij and Stein, Clara \
-and Olatunji, Iyiola E. and Kudenko, Daniel},
-  year   = {2025},
-  eprint = {2507.07776},
-  archivePrefix = {arXiv}
-}"""
+def licence_text(texts: Texts) -> str:
+    """The file LICENSE of a set."""
+    url = f"\nCC BY 4.0: {texts.licence_url}" if texts.licence_url else ""
+    terms = f"\nThe terms: {texts.terms_url}" if texts.terms_url else ""
+    return f"{texts.licences}{url}\n\n{texts.terms}{terms}\n\nWho uses the set cites\n\n{texts.citation}\n"
 
 
-def citation(reviewers: Iterable[str]) -> str:
-    """BibTeX of what a set with these reviewers is made from."""
-    return f"{CITATION}\n{_SCOOTER_CITATION}" if SCOOTER in reviewers else CITATION
+def in_random_order(entries: "Sequence[Entry]") -> bool:
+    """Whether the images of a set were taken in a random order: no confidence at all is known."""
+    return bool(entries) and all(entry.source_confidence is None for entry in entries)
 
 
-def licences(reviewers: Iterable[str]) -> str:
-    """LICENCES of a set with these reviewers."""
-    return f"{LICENCES} {SCOOTER_LICENCE}" if SCOOTER in reviewers else LICENCES
-
-
-def licence_text(reviewers: Iterable[str]) -> str:
-    """The file LICENSE of a set with these reviewers."""
-    return (
-        f"{licences(reviewers)}\nCC BY 4.0: {LICENCE_URL}\n\n"
-        f"{TERMS}\nThe terms: {TERMS_URL}\n\nWho uses the set cites\n\n{citation(reviewers)}\n"
-    )
-
-
-CREATOR = "The cleanset authors"
-KEYWORDS = ["ImageNet", "ILSVRC2012", "image classification", "robustness", "human-verified"]
-
-
-def summary_of(entries: "Sequence[Entry]") -> str:
+def summary_of(entries: "Sequence[Entry]", texts: Texts) -> str:
     """A sentence on the set with these entries."""
     several = ", or several where its tier is relaxed" if any(entry.tier == "relaxed" for entry in entries) else ""
     classes = len({entry.wnid for entry in entries})
+    chosen = "" if in_random_order(entries) else " that the model finds easy"
     return (
-        f"{len(entries):,} images of {classes:,} classes of ILSVRC2012 that the model finds easy, each with one label"
+        f"{len(entries):,} images of {classes:,} {texts.classes}{chosen}, each with one label"
         f"{several}, without watermark, filter, border or noise."
     )
 
@@ -220,6 +166,8 @@ def limits(
         f"Made from {images:,} images, not from the {VALIDATION_IMAGES:,} of ImageNet's validation set: a sample or a "
         "trial, not for a study."
     )
+    if not classes_in_use().is_imagenet:  # no digest and no number of other images is known
+        verified, images, archive_md5 = True, VALIDATION_IMAGES, ""
     sentences = {
         "Images that nobody has reviewed were taken for clean: a first look, not for a study.": unreviewed,
         f"Images that no reviewer is known to have judged: {unseen:,}.": unseen,
@@ -257,7 +205,9 @@ def notices_of(entries: "Sequence[Entry]", release: Release) -> list[str]:
     return [*limits_of(entries, release), *twins_notice(entries)]
 
 
-REJECTED_COLUMNS = ("wnid", "class_index", "class_name", "image_id", "tier", "rank", "reason")
+def rejected_columns() -> tuple[str, ...]:
+    """The columns of the table of rejected candidates."""
+    return (class_column(), "class_index", "class_name", "image_id", "tier", "rank", "reason")
 
 
 def rejected_csv(rejected: "pd.DataFrame") -> str:
@@ -265,7 +215,7 @@ def rejected_csv(rejected: "pd.DataFrame") -> str:
     rows = rejected[["class_index", "tier", "rank", "image_id", "reason"]].itertuples(index=False, name=None)
     in_order = sorted(rows, key=lambda row: (row[0], TIERS.index(row[1]), *row[2:4]))
     return csv_text(
-        REJECTED_COLUMNS,
+        rejected_columns(),
         (
             (class_keys()[index], index, label_names()[index], image_id, tier, rank, reason)
             for index, tier, rank, image_id, reason in in_order
@@ -274,13 +224,13 @@ def rejected_csv(rejected: "pd.DataFrame") -> str:
 
 
 def reasons_of_rejection(text: str, where: str) -> Mapping[tuple[str, str], str]:
-    """The reason of each rejected candidate, by wnid and image id. Raises CleansetError, naming `where`."""
+    """The reason of each rejected candidate, by class key and image id. Raises CleansetError, naming `where`."""
     rows = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
-        return {(row["wnid"], row["image_id"]): row["reason"] for row in rows}
+        return {(row[class_column()], row["image_id"]): row["reason"] for row in rows}
     except (csv.Error, KeyError) as error:
         raise CleansetError(
-            f"{where}: not a table of rejected candidates ({error}); expected {','.join(REJECTED_COLUMNS)}"
+            f"{where}: not a table of rejected candidates ({error}); expected {','.join(rejected_columns())}"
         ) from None
 
 
@@ -326,6 +276,11 @@ class Provenance:
     scored: "ScoreRecord | ListRecord | None"
     params: Mapping[str, Any]
     inputs: Sequence[InputDigest]
+
+    @property
+    def is_random(self) -> bool:
+        """Whether the images of a class were taken in a random order, without a model."""
+        return getattr(self.scored, "source", "") == "random"
 
     @property
     def params_sha256(self) -> str:

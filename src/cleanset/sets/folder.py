@@ -12,6 +12,7 @@ from cleanset.review.store import GUIDELINES
 from cleanset.sets.catalogues import croissant_json
 from cleanset.sets.description import Release, release_of
 from cleanset.sets.manifest import MANIFEST, Entry, manifest_csv, read_manifest
+from cleanset.vocabulary import CLASSES_FILE, ClassTable, classes_in_use, imagenet, parse_class_table, use_classes
 
 METADATA = "metadata.csv"
 """The manifest once more, as the library `datasets` wants it: class_index is called label, file file_name."""
@@ -20,15 +21,19 @@ CARD = "README.md"
 REJECTED_CSV = "rejected.csv"
 """The candidates that are not in the set, each with its reason."""
 LICENCE = "LICENSE"
+CITATION = "CITATION.cff"
 ZENODO = ".zenodo.json"
 CHECKSUMS = "checksums.sha256"
 """The digests of the others, as `sha256sum` writes and checks them; those of the images are in the manifest."""
 SIGNATURE = f"{CHECKSUMS}.sig"
-DESCRIPTIONS = (ZENODO, GUIDELINES, LICENCE, CARD, CROISSANT, MANIFEST, METADATA, REJECTED_CSV)
+DESCRIPTIONS = (
+    ZENODO, CITATION, GUIDELINES, LICENCE, CARD, CLASSES_FILE, CROISSANT, MANIFEST, METADATA, REJECTED_CSV,
+)  # fmt: skip
 """The files that describe a set, sorted by name."""
-OPTIONAL = (ZENODO, GUIDELINES, LICENCE, CARD, REJECTED_CSV)
-"""Descriptions that a set may lack: a rebuilt one lacks REJECTED_CSV, only a published one has LICENCE and
-ZENODO, and only that of an edition with guidelines of its own has GUIDELINES."""
+OPTIONAL = (ZENODO, CITATION, GUIDELINES, LICENCE, CARD, CLASSES_FILE, REJECTED_CSV)
+"""Descriptions that a set may lack: a rebuilt one lacks REJECTED_CSV, only a published one has LICENCE, ZENODO and
+perhaps CITATION, only that of an edition with guidelines of its own has GUIDELINES, and only one of other images than
+ImageNet's has CLASSES_FILE."""
 
 _CHECKSUM = re.compile(r"^([0-9a-f]{64})  (.+)$", re.MULTILINE)
 
@@ -56,6 +61,7 @@ def write_descriptions(
         MANIFEST: manifest,
         METADATA: metadata_csv(manifest),
         CROISSANT: croissant_json(entries, sha256(manifest.encode()), release),
+        **({} if classes_in_use().is_imagenet else {CLASSES_FILE: classes_in_use().text}),
         **(optional or {}),
     }
     texts[CHECKSUMS] = checksums({name: sha256(text.encode()) for name, text in texts.items()})
@@ -80,7 +86,10 @@ def read_regular_file(path: Path | str) -> bytes:
 
 
 def manifest_text(path: Path, expected: str = "the folder of an export, or its manifest.csv") -> tuple[str, str]:
-    """The text of a manifest, and its name for messages; `path` is that of the manifest or of its folder."""
+    """The text of a manifest, and its name for messages; `path` is that of the manifest or of its folder.
+
+    The class table beside it is brought into use; without one, ImageNet's.
+    """
     manifest = path / MANIFEST if path.is_dir() else path
     try:
         text = read_regular_file(manifest).decode()
@@ -88,9 +97,18 @@ def manifest_text(path: Path, expected: str = "the folder of an export, or its m
         raise CleansetError(f"{manifest}: missing; expected {expected}") from None
     except UnicodeDecodeError as error:
         raise CleansetError(f"{manifest}: not a text file ({error}); expected a manifest") from None
+    use_classes(_class_table(manifest.parent / CLASSES_FILE))
     if "\0" in text:
         raise CleansetError(f"{manifest}: not a text file (it has the character 0); expected {expected}: unpack a tar")
     return text, str(manifest)
+
+
+def _class_table(path: Path) -> ClassTable:
+    try:
+        text = read_regular_file(path).decode("utf-8", "replace")
+    except (FileNotFoundError, NotADirectoryError):
+        return imagenet()
+    return parse_class_table(text, str(path))
 
 
 def check_outside(out: Path, folder: Path) -> None:

@@ -11,20 +11,20 @@ from PIL import Image
 
 from cleanset.errors import CleansetError, reason
 from cleanset.sets.folder import read_image
-from cleanset.sets.manifest import Entry
+from cleanset.sets.manifest import COLUMNS, Entry, columns
 from cleanset.vocabulary import class_indices, class_keys, label_names
 
 
 class ImageSet:
     """The images of an export in the order of its manifest: by class, then rank; torch's DataLoader takes it too.
 
-    An item is the image (PIL, RGB, pixels as stored, or what `transform` makes of it), the class index (0 to 999)
-    and the record: the line of the manifest. So that a DataLoader can put records together, `crop` is four numbers,
-    which for a whole image are 0, 0, width, height; `real_classes` is text, as in "804 805"; and a confidence that is
-    not known is NaN. The bytes are checked whenever an image is read.
+    An item is the image (PIL, RGB, pixels as stored, or what `transform` makes of it), the class index (of ImageNet
+    0 to 999) and the record: the line of the manifest. So that a DataLoader can put records together, `crop` is four
+    numbers, which for a whole image are 0, 0, width, height; `real_classes` is text, as in "804 805"; and a confidence
+    that is not known is NaN. The bytes are checked whenever an image is read.
 
-    As with torchvision's `ImageFolder`, `classes` are the 1,000 wnids in the order of the class indices,
-    `class_to_idx` is the class index by wnid, and `targets` are the class indices of the images. `class_names` are
+    As with torchvision's `ImageFolder`, `classes` are the keys of all classes, of ImageNet the 1,000 wnids, in order,
+    `class_to_idx` is the class index by key, and `targets` are the class indices of the images. `class_names` are
     the names of the classes, in the same order. `notices` says in sentences what limits the set, such as that nobody
     has reviewed its images; the set prints with them.
     """
@@ -40,6 +40,7 @@ class ImageSet:
         self.notices = tuple(notices)
         self.entries = list(entries)
         self.transform = transform
+        self._columns = columns()
         self.classes = list(class_keys())
         self.class_names = list(label_names())
         self.class_to_idx = dict(class_indices())
@@ -69,7 +70,7 @@ class ImageSet:
                 f"{self.folder / entry.file}: cannot be decoded ({reason(error)}), though it has the SHA-256 of the "
                 "manifest; expected a whole JPEG or PNG: tell the publisher of the set"
             ) from None
-        record = _record(entry, image.width, image.height)
+        record = _record(entry, self._columns, image.width, image.height)
         return (self.transform(image) if self.transform else image), entry.class_index, record
 
     def _position(self, place: object) -> int:
@@ -89,11 +90,11 @@ class ImageSet:
         return position
 
 
-def _record(entry: Entry, width: int, height: int) -> dict[str, Any]:
-    return entry.model_dump() | {
+def _record(entry: Entry, names: Sequence[str], width: int, height: int) -> dict[str, Any]:
+    return entry.record(names) | {
         "confidence": _number(entry.confidence),
         "source_confidence": _number(entry.source_confidence),
-        "real_classes": " ".join(map(str, entry.real_classes)),
+        names[COLUMNS.index("real_classes")]: " ".join(map(str, entry.real_classes)),
         # torch's default_collate refuses None
         "crop": entry.crop or (0, 0, width, height),
     }

@@ -6,7 +6,7 @@ Read a manifest, whoever wrote it: check each line by the model of an entry, the
 import csv
 import io
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Annotated, Any, Self
@@ -14,11 +14,11 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from cleanset.dataset.ilsvrc import CLASSES, VALIDATION_IMAGES
+from cleanset.dataset.folder import CROPPED, GROUP, example_id, exported_name, is_image_id
 from cleanset.errors import CleansetError, cut, one_line
 from cleanset.images.boxes import Box, has_area
 from cleanset.parsing import csv_text
-from cleanset.vocabulary import SourceCheck, Tier, class_indices, label_names
+from cleanset.vocabulary import SourceCheck, Tier, class_indices, class_keys, classes_in_use, column_name, label_names
 
 MANIFEST = "manifest.csv"
 COLUMNS = (
@@ -26,11 +26,20 @@ COLUMNS = (
     "ilsvrc_class", "real_classes", "reviewers", "left", "top", "right", "bottom",
     "file", "source_sha256", "source_check", "file_sha256", "pixels_sha256", "encoder",
 )  # fmt: skip
+"""The columns of a set of ImageNet's images, as published; `columns` names those of the set in use."""
 
+
+def columns() -> tuple[str, ...]:
+    """The columns of a manifest of images of the classes in use, in their order; other images than ImageNet's have one
+    more, the group.
+    """
+    return COLUMNS if classes_in_use().is_imagenet else (*map(column_name, COLUMNS), GROUP)
+
+
+MAX_RANK = 50_000
 MAX_EDGE = 65_535
 """Pixels: the longest side that a JPEG can have."""
 
-_IMAGE_ID = re.compile(r"ILSVRC2012_val_([0-9]{8})")
 _VERSION = "[0-9][0-9A-Za-z.+-]{0,30}"
 
 
@@ -40,9 +49,14 @@ def _known_wnid(wnid: str) -> str:
     return wnid
 
 
-def _official_id(image_id: str) -> str:
-    match = _IMAGE_ID.fullmatch(image_id)
-    if match is None or not match[1].isascii() or not 1 <= int(match[1]) <= VALIDATION_IMAGES:
+def _known_index(class_index: int) -> int:
+    if class_index >= len(class_keys()):
+        raise ValueError
+    return class_index
+
+
+def _known_id(image_id: str) -> str:
+    if not is_image_id(image_id):
         raise ValueError
     return image_id
 
@@ -53,8 +67,18 @@ def _sorted(classes: tuple[int, ...]) -> tuple[int, ...]:
     return classes
 
 
-# the descriptions are what messages give as expected
-_ClassIndex = Annotated[int, Field(ge=0, lt=CLASSES, description="0 to 999")]
+_EXPECTED: dict[str, Callable[[], str]] = {
+    "a class": lambda: "one of the 1,000 of ILSVRC2012" if classes_in_use().is_imagenet else "a class of classes.tsv",
+    "a class index": lambda: f"0 to {len(class_keys()) - 1}",
+    "an image id": lambda: (
+        "ILSVRC2012_val_ and eight digits, 00000001 to 00050000" if classes_in_use().is_imagenet else
+        f"a path such as {example_id()}"
+    ),
+}  # fmt: skip
+"""What messages give as expected, where it depends on the classes in use, by the description of a field."""
+
+# the other descriptions are what messages give as expected
+_ClassIndex = Annotated[int, Field(ge=0, description="a class index"), AfterValidator(_known_index)]
 _Probability = Annotated[
     float, Field(ge=0, le=1, allow_inf_nan=False), AfterValidator(lambda number: number + 0.0)
 ]  # no -0
@@ -73,19 +97,18 @@ class Entry(BaseModel):
     is how many judged the image in this class, the board not counted. `crop` is None for a whole image; `file` is
     relative to the folder of the manifest; `source_check` is how the bytes of the whole image were checked;
     `pixels_sha256` is of the decoded RGB bytes of that file, row by row;
-    `encoder` wrote the PNG of a cropped one: other versions may write the same pixels in other bytes.
+    `encoder` wrote the PNG of a cropped one: other versions may write the same pixels in other bytes. `group` is what
+    the image must not be split from, such as its patient, in a set of one's own images that has groups.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", description="small letters, digits and _")]
-    wnid: Annotated[str, AfterValidator(_known_wnid), Field(description="one of the 1,000 of ILSVRC2012")]
+    wnid: Annotated[str, AfterValidator(_known_wnid), Field(description="a class")]
     class_index: _ClassIndex
     class_name: str
-    rank: Annotated[int, Field(ge=1, le=VALIDATION_IMAGES, description="at least 1")]
-    image_id: Annotated[
-        str, AfterValidator(_official_id), Field(description="ILSVRC2012_val_ and eight digits, 00000001 to 00050000")
-    ]
+    rank: Annotated[int, Field(ge=1, le=MAX_RANK, description="at least 1")]
+    image_id: Annotated[str, AfterValidator(_known_id), Field(description="an image id")]
     tier: Annotated[Tier, Field(description="top5, reserve or relaxed")]
     confidence: Annotated[_Probability | None, Field(description="0 to 1")]
     source_confidence: Annotated[_Probability | None, Field(description="0 to 1")]
@@ -110,6 +133,7 @@ class Entry(BaseModel):
             description="Pillow <version> with zlib or zlib-ng <version>",
         ),
     ] = ""
+    group: str = ""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -120,7 +144,8 @@ class Entry(BaseModel):
         if self.class_name != (label := label_names()[index]):
             raise ValueError(f"class_name {self.class_name}; expected {label} of {self.wnid}")
         if index not in self.real_classes:
-            raise ValueError(f"real_classes {_words(self.real_classes)}; expected the class {index} among them")
+            name = column_name("real_classes")
+            raise ValueError(f"{name} {_words(self.real_classes)}; expected the class {index} among them")
         if (self.tier == "relaxed") != (labels > 1):
             raise ValueError(f"tier {self.tier} with labels: {labels}; expected relaxed with several, else another")
         if self.file != (name := file_name(self.wnid, self.image_id, self.crop)):
@@ -151,14 +176,20 @@ class Entry(BaseModel):
             raise ValueError(f"confidence {found} without source_confidence; expected both, source_confidence or none")
 
     def row(self) -> tuple[str, ...]:
-        """The values of COLUMNS; a confidence has the digits that tell one float32 from the next."""
+        """The values of the columns in use; a confidence has the digits that tell one float32 from the next."""
         values = (
             self.model, self.wnid, self.class_index, self.class_name, self.rank, self.image_id, self.tier,
             _digits(self.confidence), _digits(self.source_confidence),
             self.ilsvrc_class, _words(self.real_classes), self.reviewers, *(self.crop or ("", "", "", "")),
             self.file, self.source_sha256, self.source_check, self.file_sha256, self.pixels_sha256, self.encoder,
+            self.group,
         )  # fmt: skip
-        return tuple(map(str, values))
+        return tuple(map(str, values[: len(columns())]))
+
+    def record(self, names: Sequence[str]) -> dict[str, Any]:
+        """The values by the `names` of the columns, with the box as `crop`."""
+        name_of = dict(zip((*COLUMNS, GROUP), names, strict=False)) | {"crop": "crop"}
+        return {name_of[name]: value for name, value in self.model_dump().items() if name in name_of}
 
 
 def _digits(confidence: float | None) -> str:
@@ -170,14 +201,16 @@ def _words(classes: Iterable[int]) -> str:
 
 
 def file_name(wnid: str, image_id: str, crop: Box | None) -> str:
-    """The path of an image in the folder of its set: a whole one is a JPEG, a cropped one a PNG."""
+    """The path of an image in the folder of its set: a whole one of ImageNet is a JPEG, a cropped one a PNG."""
+    if not classes_in_use().is_imagenet:
+        return exported_name(wnid, image_id) + (CROPPED if crop else "")
     return f"{wnid}/{image_id}{'.JPEG' if crop is None else '.png'}"
 
 
 def manifest_csv(entries: Iterable[Entry]) -> str:
     """The manifest as CSV with a header, sorted by class index and rank."""
     in_order = sorted(entries, key=lambda entry: (entry.class_index, entry.rank))
-    return csv_text(COLUMNS, (entry.row() for entry in in_order))
+    return csv_text(columns(), (entry.row() for entry in in_order))
 
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -261,7 +294,7 @@ def check_manifest(text: str, where: str) -> CheckedManifest:
             entries[number] = found
         else:
             problems += [_of_line(number, *each) for each in found]
-            invalid_files.append(row[COLUMNS.index("file")] if len(row) == len(COLUMNS) else "")
+            invalid_files.append(row[COLUMNS.index("file")] if len(row) == len(columns()) else "")
     if not problems:
         # only if every line is valid: a missing one would make its neighbors look wrong, too
         problems += _between(entries)
@@ -313,7 +346,7 @@ def _rows(text: str, where: str) -> list[list[str]]:
         header, *rows = list(csv.reader(io.StringIO(text, newline=""))) or [[]]
     except csv.Error as error:
         raise CleansetError(f"{where}: not CSV ({error}); expected a manifest: export or fetch it again") from None
-    for number, (found, expected) in enumerate(zip_longest(header, COLUMNS), start=1):
+    for number, (found, expected) in enumerate(zip_longest(header, columns()), start=1):
         if found != expected:
             raise CleansetError(
                 f"{where}, line 1, column {number}: {_name(found)}; expected {_name(expected)}: "
@@ -332,9 +365,10 @@ def _of_line(number: int, found: str, expected: str) -> Problem:
 
 def _entry(row: Sequence[str]) -> Entry | list[tuple[str, str]]:
     """The entry of a line, or what is found and expected of its values."""
-    if len(row) != len(COLUMNS):
-        return [(f"values: {len(row)}", str(len(COLUMNS)))]
-    values: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
+    if len(row) != len(columns()):
+        return [(f"values: {len(row)}", str(len(columns())))]
+    names = (*COLUMNS, GROUP)[: len(row)]
+    values: dict[str, Any] = dict(zip(names, row, strict=True))
     box = tuple(values.pop(edge) for edge in _BOX)
     values["crop"] = box if any(box) else None
     for name in ("confidence", "source_confidence"):
@@ -343,7 +377,7 @@ def _entry(row: Sequence[str]) -> Entry | list[tuple[str, str]]:
     try:
         return Entry.model_validate(values)
     except ValidationError as error:
-        texts = dict(zip(COLUMNS, row, strict=True))
+        texts = dict(zip(names, row, strict=True))
         # pydantic reports each edge of a box; in a message the box is one value
         return list(dict.fromkeys(_found_and_expected(each, texts) for each in error.errors()))
 
@@ -354,7 +388,8 @@ def _found_and_expected(error: ErrorDetails, row: Mapping[str, str]) -> tuple[st
         return found, expected
     field = str(error["loc"][0])
     value = " ".join(row[edge] for edge in _BOX) if field == "crop" else row[field]
-    return f"{field} {value}", str(Entry.model_fields[field].description)
+    description = str(Entry.model_fields[field].description)
+    return f"{column_name(field)} {value}", _EXPECTED[description]() if description in _EXPECTED else description
 
 
 def _between(entries: Mapping[int, Entry]) -> Iterator[Problem]:

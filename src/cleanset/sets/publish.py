@@ -11,10 +11,11 @@ from cleanset.sets import verify
 from cleanset.sets.archive import sign, write_tar
 from cleanset.sets.card import card_without_images
 from cleanset.sets.catalogues import zenodo_json
-from cleanset.sets.description import TERMS_URL, Release, licence_text, name_of, release_of
+from cleanset.sets.description import Release, licence_text, name_of
 from cleanset.sets.folder import (
     CARD,
     CHECKSUMS,
+    CITATION,
     CROISSANT,
     LICENCE,
     METADATA,
@@ -26,19 +27,29 @@ from cleanset.sets.folder import (
     read_entries,
     read_image,
     read_regular_file,
+    read_release,
 )
 from cleanset.sets.manifest import MANIFEST, Entry
+from cleanset.sets.texts import TERMS_URL, citation_cff
+from cleanset.vocabulary import CLASSES_FILE, classes_in_use
 
-WORD_ON_TERMS = (
+_WORD_ON_TERMS = (
     "These are ImageNet's images, whole or cropped. Its terms of access allow research and education, nothing "
     f"commercial, to people who have accepted them themselves ({TERMS_URL}): give this to nobody else, and put it on "
     "no public hub. Everybody else makes the images again with cleanset rebuild, from what is published without."
 )
 
 
+def word_on_terms(publication: "Publication") -> str:
+    """A warning about who may have what was published; empty where anybody may."""
+    if not publication.with_images:
+        return ""
+    return _WORD_ON_TERMS if classes_in_use().is_imagenet else publication.access
+
+
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """A published set: its folder, the tar of it, and the tar's SHA-256."""
+    """A published set: its folder, the tar of it, the tar's SHA-256, and the conditions of access to its images."""
 
     folder: Path
     tar: Path
@@ -46,6 +57,7 @@ class Publication:
     images: int
     with_images: bool
     signed: bool
+    access: str
 
 
 def run(export: Path, out: Path, with_images: bool, key: Path | None) -> Publication:
@@ -73,7 +85,8 @@ def run(export: Path, out: Path, with_images: bool, key: Path | None) -> Publica
             (folder / entry.file).write_bytes(read_image(export, entry))
         write_tar(folder, partial / f"{name}.tar")
         digest = sha256((partial / f"{name}.tar").read_bytes())
-    return Publication(out / name, out / f"{name}.tar", digest, len(entries), with_images, key is not None)
+    access, signed = release.texts.access, key is not None
+    return Publication(out / name, out / f"{name}.tar", digest, len(entries), with_images, signed, access)
 
 
 def render(publication: Publication) -> str:
@@ -93,7 +106,7 @@ def _publishable(export: Path) -> tuple[list[Entry], Release]:
         raise CleansetError(
             f"{export}: problems: {len(problems)}, the first: {problems[0]}; see cleanset verify {export}"
         )
-    entries, release = read_entries(export), release_of(read_regular_file(export / CROISSANT))
+    entries, release = read_entries(export), read_release(export)
     for name, what in ((CARD, "data card"), (REJECTED_CSV, "table of rejected candidates")):
         if not is_there(export / name):
             raise CleansetError(
@@ -101,6 +114,11 @@ def _publishable(export: Path) -> tuple[list[Entry], Release]:
             )
     if not entries:
         raise CleansetError(f"{export}: no images; expected at least one")
+    if not classes_in_use().is_imagenet and release.about is None:
+        raise CleansetError(
+            f"{export}: whose the images are, and under which licence, is not stated; set export.about in the "
+            "edition's params.yaml (docs/own_images.md), and run dvc repro"
+        )
     if not release.date:
         raise CleansetError(
             f"{export}: version {release.version} without a date; set export.version and export.date in the edition's "
@@ -111,10 +129,12 @@ def _publishable(export: Path) -> tuple[list[Entry], Release]:
 
 def _texts(export: Path, entries: Sequence[Entry], release: Release, with_images: bool) -> dict[str, bytes]:
     """The files that describe the set, by name."""
-    names = (CARD, CROISSANT, GUIDELINES, MANIFEST, *((METADATA,) if with_images else ()), REJECTED_CSV)
+    names = (CARD, CLASSES_FILE, CROISSANT, GUIDELINES, MANIFEST, *((METADATA,) if with_images else ()), REJECTED_CSV)
     texts = {name: read_regular_file(export / name) for name in names if is_there(export / name)}
     texts[ZENODO] = zenodo_json(entries, release, with_images).encode()
-    texts[LICENCE] = licence_text(release.reviewers).encode()
+    texts[LICENCE] = licence_text(release.texts).encode()
+    if release.about:
+        texts[CITATION] = citation_cff(release.about, release.version, release.date).encode()
     if not with_images:
         try:
             card = card_without_images(texts[CARD].decode(), entries[0].model, len(entries), release)

@@ -9,15 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from cleanset.dataset.archives import Location, locate
+from cleanset.dataset.archives import Location, located
 from cleanset.files import new_folder, sha256
 from cleanset.images.codec import decode, decoder, pixels_sha256
 from cleanset.progress import available_cores, tracked
-from cleanset.sets.card import USES, cited, front_matter, loading, terms
+from cleanset.sets.card import cited, front_matter, loading, terms
 from cleanset.sets.delivered import image_file
 from cleanset.sets.description import UNPUBLISHED, Release, name_of, notices_of
 from cleanset.sets.folder import CARD, manifest_text, read_release, write_descriptions
 from cleanset.sets.manifest import Entry, Problem, check_manifest, check_set
+from cleanset.vocabulary import classes_in_use
 
 
 def rebuilt_card(entries: Sequence[Entry], release: Release) -> str:
@@ -29,14 +30,14 @@ def rebuilt_card(entries: Sequence[Entry], release: Release) -> str:
     model = entries[0].model
     reviewed = any(entry.reviewers for entry in entries)
     parts = (
-        front_matter(model, len(entries), reviewed, with_images=True),
+        front_matter(model, len(entries), release, reviewed=reviewed, with_images=True),
         f"# {name_of(model)}",
         *(f"**{notice}**" for notice in notices_of(entries, release)),
         _summary(entries, release),
         loading(model),
-        USES,
-        terms(release),
-        cited(release),
+        release.texts.uses,
+        terms(release.texts),
+        cited(release.texts),
     )
     return "\n\n".join(parts) + "\n"
 
@@ -45,10 +46,11 @@ def _summary(entries: Sequence[Entry], release: Release) -> str:
     classes = len({entry.wnid for entry in entries})
     by_people = sum(entry.reviewers > 0 for entry in entries)
     dated = f" of {release.date}" if release.date else ""
+    copy = "a copy of ImageNet's validation images" if classes_in_use().is_imagenet else "copies of the images"
     version = "" if release.version == UNPUBLISHED else f", version {release.version}{dated}"
     return (
         f"{len(entries):,} images of {classes:,} classes{version}: made again by `cleanset rebuild` from "
-        "`manifest.csv` and a copy of ImageNet's validation images. Each file has the SHA-256 that the manifest has "
+        f"`manifest.csv` and {copy}. Each file has the SHA-256 that the manifest has "
         f"of it. Images that people have reviewed: {by_people:,}.\n\n"
         "How the images were chosen and reviewed, which candidates were rejected and which flaws are known stands on "
         "the card of the original set, which a manifest does not hold: ask whoever published it."
@@ -78,7 +80,7 @@ def run(manifest: Path, images: Path, out: Path) -> RebuildResult:
     checked = check_manifest(*manifest_text(manifest))
     problems = [*checked.problems, *check_set(checked.entries)]
     if not problems:
-        locations = locate(images)
+        locations = located(images, [entry.image_id for entry in checked.entries.values()])
         try:
             with new_folder(out) as folder:
                 folder.mkdir()
@@ -106,7 +108,7 @@ def render(result: RebuildResult) -> str:
     return "\n".join([*map(str, result.problems), f"{result.out}: {summary}"])
 
 
-def _write_images(folder: Path, entries: Mapping[int, Entry], locations: dict[str, Location]) -> list[Problem]:
+def _write_images(folder: Path, entries: Mapping[int, Entry], locations: Mapping[str, Location]) -> list[Problem]:
     for wnid in {entry.wnid for entry in entries.values()}:
         (folder / wnid).mkdir()
 

@@ -17,6 +17,7 @@ from cleanset.sets.description import UNPUBLISHED, Release, name_of, notices_of,
 from cleanset.sets.folder import (
     CARD,
     CHECKSUMS,
+    CITATION,
     CROISSANT,
     DESCRIPTIONS,
     METADATA,
@@ -30,6 +31,8 @@ from cleanset.sets.folder import (
     read_regular_file,
 )
 from cleanset.sets.manifest import MANIFEST, CheckedManifest, Entry, Problem, check_manifest, duplicates
+from cleanset.sets.texts import citation_cff
+from cleanset.vocabulary import CLASSES_FILE, classes_in_use
 
 BATCH_FILES = 32
 """Files that a thread takes at a time."""
@@ -269,6 +272,10 @@ def _derived_problems(
         texts[METADATA] = metadata_csv(manifest.text)
     if ZENODO in files and entries:
         texts[ZENODO] = zenodo_json(entries, release, with_images)
+    if not classes_in_use().is_imagenet:
+        texts[CLASSES_FILE] = classes_in_use().text
+    if CITATION in files and release.about:
+        texts[CITATION] = citation_cff(release.about, release.version, release.date)
     for name, text in texts.items():
         if name not in files:
             yield Problem("missing", name, "nothing", f"what is made from {MANIFEST}")

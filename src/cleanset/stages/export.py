@@ -10,6 +10,7 @@ import pandas as pd
 from pydantic import ValidationError
 
 from cleanset.dataset.archives import read_md5_list
+from cleanset.dataset.folder import groups_of
 from cleanset.edition.models import unknown_confidences
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, verified_images
@@ -130,6 +131,7 @@ def release(edition: Edition, params: Params, votes: pd.DataFrame) -> Release:
         archive_md5=digests.get(images, ""),
         review=review_policy(params.review),
         reviewers=tuple(verdicts_by_reviewer(votes)),
+        about=params.export.about,
     )
 
 
@@ -153,10 +155,12 @@ def described(
         lost = sorted(set(selection["image_id"]) - set(rows["image_id"]))
         raise CleansetError(f"{edition.selection(role)}: {lost[0]} is not in {edition.index}: run dvc repro")
     crop_scores = None if is_list else read_table(edition.crop_scores(role), CROP_SCORES)
+    groups = groups_of(text_of_table(edition.index, "groups"), str(edition.index))
     delivered = delivered_confidences(rows, crop_scores, str(edition.crop_scores(role)))
     return rows.assign(
         delivered=pd.Series(delivered, index=rows.index, dtype=object),
         reviewers=[reviewers.get(image_id, 0) for image_id in rows["image_id"]],
+        group=[groups.get(image_id, "") for image_id in rows["image_id"]],
     )
 
 

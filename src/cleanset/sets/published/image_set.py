@@ -38,7 +38,6 @@ from cleanset.sets.card import card
 from cleanset.sets.delivered import make_class_folders, without_unknown_boxes, write_image
 from cleanset.sets.description import (
     NOT_VERIFIED,
-    SCOOTER,
     Provenance,
     Release,
     determining_params,
@@ -57,6 +56,7 @@ from cleanset.sets.published.lists import (
     with_further_reviews,
 )
 from cleanset.sets.published.source_images import SourceImages, archive_md5, check_md5, check_sides
+from cleanset.sets.texts import SCOOTER
 from cleanset.vocabulary import BOX_UNKNOWN, SourceCheck
 
 IMAGES_PER_CLASS = 3

@@ -29,7 +29,8 @@ from cleanset.files import md5, read_text, sha256
 from cleanset.parsing import parse_csv
 from cleanset.review.store import Votes, read_file, read_reviews
 from cleanset.scoring.brought import Labels, scores_of
-from cleanset.sets.description import SCOOTER, InputDigest
+from cleanset.sets.description import InputDigest
+from cleanset.sets.texts import SCOOTER
 from cleanset.validation import shown
 from cleanset.vocabulary import class_indices
 

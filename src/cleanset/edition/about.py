@@ -1,0 +1,89 @@
+"""The facts that only publishers know: title, authors, licence, funding, and whose images are that are not ImageNet's.
+
+In params.yaml it is `export.about`. Card, Croissant, CITATION.cff and the metadata for Zenodo say the same.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, ValidationError
+
+from cleanset.errors import CleansetError
+from cleanset.parsing import read_yaml
+from cleanset.validation import Section, first_problem, shown
+
+MAX_CHARACTERS = 2_000
+SEE = "docs/own_images.md shows a whole one"
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable() or text != text.strip():
+        raise ValueError(f"{shown(text)}; expected one line without blanks around it")
+    return text
+
+
+def _address(text: str) -> str:
+    if text and not text.startswith(("https://", "http://")):
+        raise ValueError(f"{shown(text)}; expected an address, https://…, or nothing")
+    return text
+
+
+Line = Annotated[str, Field(max_length=MAX_CHARACTERS), AfterValidator(_printable)]
+Needed = Annotated[Line, Field(min_length=1)]
+Address = Annotated[Line, AfterValidator(_address)]
+
+
+class Author(Section):
+    """A person, as "Curie, Marie", or an institution, without a comma."""
+
+    name: Needed
+    affiliation: Line = ""
+    orcid: Annotated[str, Field(pattern=r"^([0-9]{4}-[0-9]{4}-[0-9]{4}-[0-9]{3}[0-9X])?$")] = ""
+
+    @property
+    def in_reading_order(self) -> str:
+        """The name as "Marie Curie"."""
+        last, _, first = self.name.partition(", ")
+        return f"{first} {last}" if first else last
+
+
+class ImageSource(Section):
+    """Whose images these are. `people`: whether people are in them and have consented; `group`: what a group is.
+
+    `licence` is a name of SPDX, such as CC0-1.0, or a text. `access`: conditions under which the images are given to
+    others, empty where anybody may have them. `citation`: what to cite for them, as BibTeX or text.
+    """
+
+    source: Needed
+    licence: Needed
+    url: Address = ""
+    people: Needed
+    group: Line = ""
+    access: Line = ""
+    citation: Annotated[str, Field(max_length=MAX_CHARACTERS)] = ""
+
+
+class About(Section):
+    """`licence` is that of the manifest, of what is made from it, and of the reviews; `doi` like 10.5281/zenodo.1.
+
+    `images` is null for ImageNet's, whose terms are known.
+    """
+
+    title: Needed
+    authors: Annotated[list[Author], Field(min_length=1)]
+    licence: Needed = "CC-BY-4.0"
+    doi: Annotated[str, Field(pattern=r"^(10\.[0-9]{4,9}/[!-~]+)?$")] = ""
+    funding: list[Needed] = Field(default_factory=list)
+    keywords: list[Needed] = Field(default_factory=list)
+    images: ImageSource | None = None
+
+
+def read_about(path: Path) -> About:
+    """The facts in a card.yaml. Raises CleansetError for what is missing or wrong in it."""
+    try:
+        found = About.model_validate(read_yaml(path, SEE))
+    except ValidationError as error:
+        raise CleansetError(f"{path}: {first_problem(error)}: {SEE}") from None
+    if found.images is None:
+        raise CleansetError(f"{path}: images: missing; expected source, licence and people of your images: {SEE}")
+    return found
