@@ -32,9 +32,15 @@ class Column:
     """A kind of column: its type, what a value is expected to be, and the check of all its values at once."""
 
     type: pa.DataType
-    expected: str
+    form: str
     is_valid: Callable[[pa.Array], Valid]
     nullable: bool = False
+
+    @property
+    def expected(self) -> str:
+        """What a value is expected to be, of the classes in use."""
+        like_id = " like ILSVRC2012_val_00000001" if classes_in_use().is_imagenet else ""
+        return self.form.format(last_class=last_class(), like_id=like_id)
 
     def invalid_row(self, values: pa.Array) -> int | None:
         """The first row with a value that is not expected, counted from 0; None if there is none."""
@@ -409,8 +415,6 @@ def _parts(values: pa.Array) -> list[pa.Array]:
 
 def _invalid(path: Path, content: pa.Table, key: str, name: str, row: int, expected: str) -> CleansetError:
     value = content[name][row].as_py()
-    like_id = " like ILSVRC2012_val_00000001" if classes_in_use().is_imagenet else ""
-    expected = expected.format(last_class=last_class(), like_id=like_id)
     where = f"{path}, column {column_name(name)}, row {row + 1}"
     if name != key:
         where += f" ({content[key][row].as_py()})"

@@ -92,7 +92,7 @@ def test_every_key_and_column_is_there(site: Path) -> None:
     for section, keys in PROTOCOLS["as_published"].items():
         for key in keys:
             assert f"{section}.{key}: " in text
-    assert "models.<role>.source timm , torchvision , robustbench , lists (needed)" in text
+    assert "models.<role>.source timm , torchvision , robustbench , module , lists , scores , random (needed)" in text
     text = words(site, "reference/tables")
     for name, table in vars(tables).items():
         if isinstance(table, Table):

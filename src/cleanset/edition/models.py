@@ -23,7 +23,6 @@ from cleanset.edition.yaml_edit import InBraces, LayoutError, edited_text
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_bytes, read_text, sha256
 from cleanset.parsing import parse_csv, parse_yaml
-from cleanset.tables import INDEX, read_table
 from cleanset.validation import first_problem, join_names, shown
 
 LIST_COLUMNS = ("model", "class_index", "rank", "image_id", "confidence")
@@ -128,6 +127,8 @@ def unknown_confidences(folder: Path, params: Params) -> Mapping[str, frozenset[
         if model.beyond is not None:
             _check_file(folder, role, model, "beyond_sha256")
         if model.source == "random":
+            from cleanset.tables import INDEX, read_table  # needs pyarrow, which a set's users may lack
+
             found[role] = frozenset(read_table(Edition(folder).index, INDEX, ["image_id"])["image_id"])
             continue
         found[role] = frozenset(each.image_id for each in images_beyond(folder, model))

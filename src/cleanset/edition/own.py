@@ -14,9 +14,10 @@ from cleanset.dataset.folder import LabelledImages
 from cleanset.edition.about import About
 from cleanset.edition.create import CHECKOUT, IGNORED, dvc_config, read, relative
 from cleanset.edition.models import Models, with_files_of
-from cleanset.edition.params import Params
+from cleanset.edition.params import checked_params
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
+from cleanset.parsing import parse_yaml
 
 MIN_CROP_PIXELS = 32
 """The shortest edge of a crop, where the images are large enough."""
@@ -107,7 +108,7 @@ def make_own_edition(
     said = {"about": about.model_dump(exclude_unset=True) if about else None}
     block = yaml.safe_dump(said, sort_keys=False, allow_unicode=True, width=10_000).rstrip("\n")
     params = _PARAMS.format(**{key: _flow(value) for key, value in values.items()}, about=indent(block, "  "))
-    Params.model_validate(yaml.safe_load(params))
+    checked_params(parse_yaml(params, "params.yaml"), "params.yaml")
     inputs = [values["images"], *(names[key] for key in ("labels", "names") if key in names)]
     template = CHECKOUT / "imagenet"
     config = re.sub(r"    remote = .*\n|\['remote(?s:.*)\Z", "", dvc_config(template, folder.resolve()))

@@ -122,7 +122,8 @@ class Model(Section):
                 why = "a published list has no network" if self.is_list else "only a model of source lists has it"
                 raise ValueError(f"{key} with source {self.source}, but {why}: remove it")
         if (self.source in ("lists", "scores")) != bool(self.file):
-            raise ValueError("file is needed for sources lists and scores, relative to the edition, and for no other")
+            where = "relative to the edition" if self.source in ("lists", "scores") else "of this source: remove it"
+            raise ValueError(f"file is {'needed' if not self.file else 'not'} for source {self.source}, {where}")
         if self.source == "module" and not is_callable_name(self.name):
             raise ValueError(f"name {shown(self.name)}; expected MODULE:CALLABLE")
         if self.beyond_sha256 is not None and self.beyond is None:
