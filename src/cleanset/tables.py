@@ -38,7 +38,7 @@ class Column:
 
     @property
     def expected(self) -> str:
-        """What a value is expected to be, of the classes in use."""
+        """The expected value in words, for the classes in use."""
         like_id = " like ILSVRC2012_val_00000001" if classes_in_use().is_imagenet else ""
         return self.form.format(last_class=last_class(), like_id=like_id)
 

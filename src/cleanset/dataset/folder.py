@@ -26,7 +26,7 @@ LABEL_COLUMNS = ("file", "class")
 GROUP = "group"
 _GROUP_COLUMNS = ("image_id", GROUP)
 CROPPED = ".crop.png"
-"""What the name of a cropped image adds to that of the whole one, in a finished set."""
+"""End of the name of a cropped image, after that of the whole one, in a finished set."""
 NAME_COLUMNS = ("class", "name")
 
 

@@ -55,7 +55,7 @@ class Release:
 
     @property
     def texts(self) -> Texts:
-        """What card, licence and catalogues say of the images and publishers."""
+        """Texts of card, licence and catalogues on the images and publishers."""
         return texts_of(self.about, self.reviewers)
 
 

@@ -75,7 +75,7 @@ _EXPECTED: dict[str, Callable[[], str]] = {
         f"a path such as {example_id()}"
     ),
 }  # fmt: skip
-"""What messages give as expected, where it depends on the classes in use, by the description of a field."""
+"""Values that messages give as expected, where they depend on the classes in use, by the description of a field."""
 
 # the other descriptions are what messages give as expected
 _ClassIndex = Annotated[int, Field(ge=0, description="a class index"), AfterValidator(_known_index)]

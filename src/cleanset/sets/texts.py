@@ -1,4 +1,4 @@
-"""What card, licence and catalogues say of a set's images and publishers: of ImageNet's images, or of others."""
+"""The texts of card, licence and catalogues on a set's images and publishers: of ImageNet's images, or of others."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
