@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from cleanset.sets.published.image_set import select_images
 from cleanset.sets.published.lists import PublishedChoice
 from tests.checkouts import Checkout, files
 from tests.sets.published.drawn_archive import draw_archive
+from tests.ten_images import drawn_image
 
 MAX_BYTES = 300e6
 MAX_IMPORT_SECONDS = 0.2
@@ -117,6 +119,18 @@ def core(environment: Making) -> Environment:
     return environment()
 
 
+@pytest.fixture(scope="module")
+def complete(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """With the wheel, and the libraries of this environment: as with the extras build and review."""
+    folder = tmp_path_factory.mktemp("complete")
+    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
+    made = Environment(folder / "venv", folder / "cache")
+    made.run("python", *PIP, "--no-deps", wheel).check_returncode()
+    (packages,) = made.folder.glob("lib/python3*/site-packages")
+    (packages / "libraries.pth").write_text(sysconfig.get_path("purelib"))
+    return made
+
+
 def size(folder: Path) -> int:
     """Bytes of the installed files, without pip's own."""
     own = ("pip", "setuptools", "_distutils_hack", "pkg_resources")
@@ -178,6 +192,37 @@ def test_the_set_of_the_sample(
     assert {name for name, _ in files(out).items() - same} == {"README.md", "checksums.sha256", "rejected.csv"}
     done = core.run("cleanset", "pack", out, "--out", tmp_path / "shards")
     assert done.stdout == f"{tmp_path}/shards: 34 images in shards: 1\n"
+
+
+@pytest.mark.long
+def test_editions_of_both_kinds(complete: Environment, tmp_path: Path) -> None:
+    """One of own images from images to set, in an empty folder; after a clone, doctor finds the code again."""
+    for position in range(8):
+        path = tmp_path / "images" / ["cat", "dog"][position % 2] / f"{position}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        drawn_image(80, 90, seed=position).save(path)
+    own, imagenet = tmp_path / "own", tmp_path / "imagenet"
+    done = complete.run("cleanset", "edition", own, "--images", tmp_path / "images")
+    assert done.stdout == f"{own}: 8 images of 2 classes; run there\ndvc repro\n", done.stderr
+    assert complete.run("cleanset", "edition", imagenet, "--model", "a=timm:resnet50.tv_in1k").returncode == 0
+    for folder in (own, imagenet):
+        assert "root: .\n" in (folder / "params.yaml").read_text()
+        assert (folder / "src/cleanset/scoring/VERSION").is_file()
+        assert "/src\n" in (folder / ".gitignore").read_text()
+    code = "import os, sys; os.chdir(sys.argv[1]); from dvc.cli import main; sys.exit(main(sys.argv[2:]))"
+    os.environ["PATH"], before = f"{complete.folder / 'bin'}:{os.environ['PATH']}", os.environ["PATH"]
+    try:
+        assert "score@a" in complete.run("python", "-c", code, imagenet, "stage", "list").stdout
+        done = complete.run("python", "-c", code, own, "repro", "--quiet")
+        assert done.returncode == 0, done.stderr
+    finally:
+        os.environ["PATH"] = before
+    assert (own / "data/export/images/manifest.csv").is_file()
+    assert str(tmp_path) not in (own / "dvc.lock").read_text()
+    (own / "src").unlink()
+    done = complete.run("cleanset", "doctor", "--quick", "--edition", own)
+    assert done.stdout.startswith(f"{own / 'src'}: linked to the installed package in {complete.folder}/lib/")
+    assert complete.run("cleanset", "doctor", "--quick", "--edition", own).stdout == ""
 
 
 @pytest.mark.long

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import psutil
 import yaml
 
+from cleanset.edition.create import relink_code
 from cleanset.edition.git import GitError, run_git
 from cleanset.edition.pipeline import object_path, stages_in
 from cleanset.errors import CleansetError, reason
@@ -255,7 +256,7 @@ def examine(edition: Path, quick: bool) -> Findings:
     """Repair what DVC cannot read; then, unless `quick`, hash every out and cached object that dvc.lock names."""
     if not (edition / ".dvc").is_dir():
         raise CleansetError(f"{edition}: no DVC project; expected the folder of an edition: run it there")
-    repaired = repair_locks(edition)
+    repaired = [*relink_code(edition), *repair_locks(edition)]
     if quick:
         return Findings(repaired, None, [], [], [])
     from dvc.config import Config

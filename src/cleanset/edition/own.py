@@ -12,7 +12,7 @@ from PIL import Image
 
 from cleanset.dataset.folder import LabelledImages
 from cleanset.edition.about import About
-from cleanset.edition.create import CHECKOUT, IGNORED, dvc_config, read, relative
+from cleanset.edition.create import IGNORED, TEMPLATE, dvc_config, link_code, read, relative, root_of
 from cleanset.edition.models import Models, with_files_of
 from cleanset.edition.params import checked_params
 from cleanset.errors import CleansetError
@@ -96,7 +96,7 @@ def make_own_edition(
         raise CleansetError(f"{folder}: among the images in {images}; expected a new folder outside of it")
     names = {key: f"{key}{path.suffix}" for key, path in tables.items() if path is not None}
     values = {
-        "root": relative(CHECKOUT, folder),
+        "root": root_of(folder),
         "images": relative(images, folder),
         "labels": names.get("labels"),
         "names": names.get("names"),
@@ -110,20 +110,20 @@ def make_own_edition(
     params = _PARAMS.format(**{key: _flow(value) for key, value in values.items()}, about=indent(block, "  "))
     checked_params(parse_yaml(params, "params.yaml"), "params.yaml")
     inputs = [values["images"], *(names[key] for key in ("labels", "names") if key in names)]
-    template = CHECKOUT / "imagenet"
-    config = re.sub(r"    remote = .*\n|\['remote(?s:.*)\Z", "", dvc_config(template, folder.resolve()))
+    config = re.sub(r"    remote = .*\n|\['remote(?s:.*)\Z", "", dvc_config(folder.resolve()))
     with new_folder(folder) as partial:
         for name in ("reviews", "data", ".dvc"):
             (partial / name).mkdir(parents=True)
         for name in (".dvcignore", ".dvc/.gitignore"):
-            shutil.copyfile(template / name, partial / name)
+            shutil.copyfile(TEMPLATE / name, partial / name)
         for key, name in names.items():
             shutil.copyfile(Path(str(tables[key])), partial / name)
         write_text(partial / "params.yaml", params)
-        write_text(partial / "dvc.yaml", with_files_of(pipeline(read(template / "dvc.yaml"), inputs), models))
+        write_text(partial / "dvc.yaml", with_files_of(pipeline(read(TEMPLATE / "dvc.yaml"), inputs), models))
         write_text(partial / ".dvc" / "config", config)
         write_text(partial / "reviews" / ".gitkeep", "")
         write_text(partial / ".gitignore", IGNORED)
+        link_code(partial)
 
 
 def pipeline(text: str, inputs: list[Any]) -> str:
