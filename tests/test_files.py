@@ -16,13 +16,23 @@ from cleanset.dataset.archives import check_archive, locate, read_md5_list
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import BLOCK_BYTES, blocks_of, md5, open_file, read_bytes, read_text
+from cleanset.files import (
+    BLOCK_BYTES,
+    append_line,
+    blocks_of,
+    cut_torn_line,
+    md5,
+    open_file,
+    read_bytes,
+    read_text,
+)
 from cleanset.measure.compare import report as compare
 from cleanset.measure.sets import open_list
 from cleanset.sets.archive import signer
 from cleanset.sets.folder import read_regular_file
 from cleanset.studies.contest.reading import read_rules
 from cleanset.studies.realness.analysing import texts_of
+from tests.small_disks import small_disk_at
 from tests.time_limits import at_most
 
 
@@ -127,3 +137,26 @@ def test_a_lease_on_a_file_is_waited_for(read: Callable[[Path], bytes], tmp_path
         assert not reading.done()
         fcntl.fcntl(held, fcntl.F_SETLEASE, fcntl.F_UNLCK)
         assert reading.result(10) == b"content"
+
+
+def test_lines_appended_on_a_full_disk_are_whole(tmp_path: Path) -> None:
+    """The line that finds no room leaves nothing, and is appended once there is some."""
+    line = 99 * "x" + "\n"
+    with small_disk_at(tmp_path / "disk", 16) as disk:
+        (disk / "filler").write_bytes(bytes(8_000))
+        path = disk / "lines"
+        endless = (append_line(path, line, "header\n") for _ in range(1_000))
+        with pytest.raises(OSError, match="No space left"):
+            list(endless)
+        whole = path.read_text()
+        assert whole == "header\n" + line * whole.count("x\n")
+        (disk / "filler").unlink()
+        append_line(path, line, "header\n")
+        assert path.read_text() == whole + line
+
+
+@pytest.mark.parametrize(("content", "left"), [("", ""), ("a\nb", "a\n"), ("a\nb\n", "a\nb\n"), ("a", "")])
+def test_a_torn_line_is_cut(tmp_path: Path, content: str, left: str) -> None:
+    (tmp_path / "lines").write_text(content)
+    cut_torn_line(tmp_path / "lines")
+    assert (tmp_path / "lines").read_text() == left

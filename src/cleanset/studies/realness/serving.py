@@ -40,7 +40,7 @@ PEOPLE_COLUMNS = ("began", "id", "key", "person", "list")
 MAX_BODY_BYTES = 4_000
 REMEDY = "expected the file that cleanset wrote"
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_FILE = re.compile(r"answers-([1-9][0-9]{0,5})-([0-9a-f]{16})\.csv")
+_PERSON = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +142,12 @@ class StudyServer:
         path = self.plan / PEOPLE
         cut_torn_line(path)
         text = read_text(path, REMEDY)
-        for _, row in parse_csv(text, PEOPLE_COLUMNS, str(path)) if text else ():
-            one = Participant(row["id"], row["key"], row["person"], int(row["list"]), float(row["began"]))
+        for line, row in parse_csv(text, PEOPLE_COLUMNS, str(path)) if text else ():
+            lists = {str(number): number for number in self.trials}
+            if row["list"] not in lists or not _PERSON.fullmatch(row["person"]) or not row["began"].isdecimal():
+                raise CleansetError(f"{path}, line {line}: not a person of this plan; {REMEDY}")
+            one = Participant(row["id"], row["key"], row["person"], lists[row["list"]], float(row["began"]))
             answered = self.plan / ANSWERS / one.file
-            if one.number not in self.trials or not _FILE.fullmatch(one.file):
-                raise CleansetError(f"{path}: person {one.person!r} of list {one.number}; {REMEDY} for this plan")
             if answered.exists():
                 cut_torn_line(answered)
                 rows = parse_csv(read_text(answered, REMEDY), ANSWER_COLUMNS, str(answered))
@@ -190,7 +191,7 @@ class StudyServer:
             if known.answers[given.position - 1] != (given.stimulus, answer):
                 raise ValueError(f"trial {given.position} is answered already, perhaps in another tab: load it again")
             return
-        if given.position != done + 1 or done == len(trials) or trials[done].stimulus != given.stimulus:
+        if given.position != done + 1 or done >= len(trials) or trials[done].stimulus != given.stimulus:
             raise ValueError(f"trial {given.position}; expected number {done + 1} of the list: load the page again")
         known_answers = SIDES if trials[done].kind == "pair" else tuple(map(str, SCALE))
         if answer not in known_answers:
@@ -200,7 +201,7 @@ class StudyServer:
         known.answers.append((given.stimulus, answer))
 
     def _is_complete(self, one: Participant) -> bool:
-        return len(one.answers) == len(self.trials[one.number])
+        return len(one.answers) >= len(self.trials[one.number])
 
     def _holds(self, one: Participant) -> bool:
         """Whether the list is theirs: they answered it, or were active in the last minutes."""
