@@ -145,9 +145,13 @@ def test_lines_appended_on_a_full_disk_are_whole(tmp_path: Path) -> None:
     with small_disk_at(tmp_path / "disk", 16) as disk:
         (disk / "filler").write_bytes(bytes(8_000))
         path = disk / "lines"
-        endless = (append_line(path, line, "header\n") for _ in range(1_000))
+
+        def fill() -> None:
+            for _ in range(1_000):
+                append_line(path, line, "header\n")
+
         with pytest.raises(OSError, match="No space left"):
-            list(endless)
+            fill()
         whole = path.read_text()
         assert whole == "header\n" + line * whole.count("x\n")
         (disk / "filler").unlink()
