@@ -109,6 +109,10 @@ def make_edition(
         ),
     ] = None,
     card: Annotated[Path | None, typer.Option(help="A card.yaml: what card and catalogues say of your images.")] = None,
+    reviews: Annotated[
+        Path | None,
+        typer.Option(help="The folder of an older edition: its verdicts hold where image and box are unchanged."),
+    ] = None,
 ) -> None:
     """Make a new edition: a folder with its own params, pipeline and reviews.
 
@@ -118,6 +122,11 @@ def make_edition(
     from cleanset.edition.models import models_from_texts
 
     models = models_from_texts(model) if model else None
+    old, found = None, None
+    if reviews is not None:
+        from cleanset.review import carried
+
+        old = carried.read_old_reviews(reviews)
     tables = {"labels": labels, "names": names, "scores": scores}
     if images is not None:
         from cleanset.dataset.folder import read_images
@@ -131,18 +140,19 @@ def make_edition(
         about = read_about(card) if card else None
         make_own_edition(folder, images, found, models or models_of(scores, found.labels), tables, about)
         typer.echo(f"{folder}: {len(found.locations):,} images of {len(found.classes):,} classes; run there")
-        typer.echo("dvc repro")
-        return
-    if any((*tables.values(), card)):
+    elif any((*tables.values(), card)):
         raise CleansetError("edition: --labels, --names, --scores and --card are of your own images; expected --images")
-    if models is not None:
-        from cleanset.scoring.ensemble import check_known
+    else:
+        if models is not None:
+            from cleanset.scoring.ensemble import check_known
 
-        check_known(models)
-    make_edition(folder, models)
-    typer.echo(f"{folder}: put the archives into {folder / 'data' / 'raw'} (see params.yaml), then run there")
-    typer.echo("cleanset models --pin")
+            check_known(models)
+        make_edition(folder, models)
+        typer.echo(f"{folder}: put the archives into {folder / 'data' / 'raw'} (see params.yaml), then run there")
+        typer.echo("cleanset models --pin")
     typer.echo("dvc repro")
+    if old is not None:
+        typer.echo(carried.carry_over(old, Edition(folder), found))
 
 
 @app.command(rich_help_panel=TOOLS)

@@ -1,0 +1,139 @@
+"""Verdicts of an older edition in a new one: carried over where exactly the same was seen, else counted by reason."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cleanset.dataset.folder import LabelledImages
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition, images_are_official, use_classes_of
+from cleanset.errors import CleansetError
+from cleanset.files import is_there, read_text, sha256, write_text
+from cleanset.images.boxes import Box
+from cleanset.review.gold import is_gold_answer, read_gold_key
+from cleanset.review.save import with_review
+from cleanset.review.store import GUIDELINES, read_votes, review_file
+from cleanset.review.verdicts import Vote
+
+NO_CLASS = "class not in the new edition"
+NO_IMAGE = "image not in the class"
+OTHER_BYTES = "other bytes"
+OTHER_ARCHIVE = "not of the official archive"
+GOLD = "gold item"
+SMALL_CROP = "crop too small"
+
+
+@dataclass(frozen=True, slots=True)
+class OldReviews:
+    """The verdicts of an edition, with the text of each file by reviewer and class key."""
+
+    votes: tuple[tuple[str, Vote], ...]
+    gold_answers: frozenset[tuple[str, str]]
+    """By reviewer and place in the file: the verdicts that were on a gold item."""
+    texts: Mapping[tuple[str, str], str]
+    guidelines: str | None
+    are_official: bool
+
+
+def read_old_reviews(folder: Path) -> OldReviews:
+    """The verdicts in the folder of an edition, whose classes are in use then; every file is checked."""
+    old = Edition(folder)
+    params = read_params(folder)
+    if params.dataset.is_own and not is_there(old.classes):
+        raise CleansetError(f"{old.classes}: missing; expected the class table of the old edition: run dvc repro there")
+    use_classes_of(folder)
+    found, golds = read_votes(old.reviews), read_gold_key(old.reviews)
+    votes = [(name, vote) for by_reviewer in found.values() for name, vote in by_reviewer.items()]
+    texts = {
+        (name, vote.wnid): read_text(review_file(old.reviews, name, vote.wnid), "save it as UTF-8")
+        for name, vote in votes
+    }
+    answers = {
+        (name, vote.where)
+        for key, by_reviewer in found.items()
+        for name, vote in by_reviewer.items()
+        if is_gold_answer(vote, key, golds)
+    }
+    path = old.reviews / GUIDELINES
+    guidelines = read_text(path, "save it as UTF-8") if is_there(path) else None
+    official = images_are_official(old, params.dataset.images)
+    return OldReviews(tuple(votes), frozenset(answers), texts, guidelines, official)
+
+
+def carry_over(old: OldReviews, new: Edition, images: LabelledImages | None) -> str:
+    """Write the verdicts that still hold into a new edition, and return how many, and why the others do not.
+
+    `images`: those of the new edition, where they are one's own; None for ImageNet's, whose archive need not be there
+    yet: its MD5 in raw.md5 names the bytes.
+    """
+    min_crop_pixels = read_params(new.folder).review.min_crop_pixels
+    known = None if images is None else _Digests(images)
+    left: Counter[str] = Counter()
+    texts = dict(old.texts)
+    for reviewer, vote in old.votes:
+        if (reviewer, vote.where) in old.gold_answers:
+            reason, image_id = GOLD, None
+        elif _is_too_small(vote.review.box, min_crop_pixels):
+            reason, image_id = SMALL_CROP, None
+        elif known is None:
+            same = old.are_official or vote.review.is_official
+            reason, image_id = OTHER_ARCHIVE, vote.image_id if same else None
+        else:
+            reason, image_id = known.find(vote)
+        if image_id == vote.image_id:
+            continue
+        key = reviewer, vote.wnid
+        texts[key] = with_review(texts[key], vote.wnid, vote.image_id, None, vote.where)
+        if image_id is None:
+            left[reason] += 1
+        else:
+            texts[key] = with_review(texts[key], vote.wnid, image_id, vote.review, vote.where)
+    for (reviewer, wnid), text in texts.items():
+        if text:
+            path = new.reviews / reviewer / f"{wnid}.yaml"
+            path.parent.mkdir(exist_ok=True)
+            write_text(path, text)
+    if old.guidelines is not None:
+        write_text(new.reviews / GUIDELINES, old.guidelines)
+    why = f"; not {', '.join(f'{count:,} ({reason})' for reason, count in sorted(left.items()))}" if left else ""
+    return f"{len(old.votes) - left.total():,} of {len(old.votes):,} verdicts carried over{why}"
+
+
+class _Digests:
+    """The SHA-256 of the images of each class, read when a verdict asks for the class."""
+
+    def __init__(self, images: LabelledImages) -> None:
+        self._images = images
+        self._by_class: dict[str, dict[str, str]] = {}
+        self._ids: dict[int, list[str]] = defaultdict(list)
+        for image_id, label in images.class_of.items():
+            self._ids[label].append(image_id)
+
+    def find(self, vote: Vote) -> tuple[str, str | None]:
+        """The id of the image that a verdict was on, and the reason if there is none; an image may have moved."""
+        if vote.wnid not in self._images.classes.indices:
+            return NO_CLASS, None
+        digests = self._of(vote.wnid)
+        if digests.get(vote.image_id) == vote.review.sha256:
+            return "", vote.image_id
+        moved = [image_id for image_id, digest in digests.items() if digest == vote.review.sha256]
+        if len(moved) == 1:
+            return "", moved[0]
+        return (OTHER_BYTES if vote.image_id in digests else NO_IMAGE), None
+
+    def _of(self, key: str) -> dict[str, str]:
+        if key not in self._by_class:
+            self._by_class[key] = dict(self._read(key))
+        return self._by_class[key]
+
+    def _read(self, key: str) -> Iterator[tuple[str, str]]:
+        for image_id in self._ids[self._images.classes.indices[key]]:
+            try:
+                yield image_id, sha256(self._images.locations[image_id].read())
+            except OSError as error:
+                raise CleansetError(f"{image_id}: {error.strerror}; expected a readable image") from None
+
+
+def _is_too_small(box: Box | None, min_crop_pixels: int) -> bool:
+    return box is not None and min(box[2] - box[0], box[3] - box[1]) < min_crop_pixels

@@ -1,0 +1,116 @@
+"""Verdicts of an older edition in a new one."""
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cleanset.cli import main
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.files import sha256
+from cleanset.review.carried import read_old_reviews
+from cleanset.review.store import read_reviews
+from cleanset.stages import preprocess
+from cleanset.vocabulary import class_keys, classes_in_use, use_classes
+from tests.ten_images import drawn_image
+
+Run = Callable[..., list[str]]
+
+
+@pytest.fixture(autouse=True)
+def _classes_stay() -> Iterator[None]:
+    before = classes_in_use()
+    yield
+    use_classes(before)
+
+
+@pytest.fixture
+def edition(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """The lines that `cleanset edition` prints."""
+
+    def run(*arguments: object) -> list[str]:
+        monkeypatch.setattr(sys, "argv", ["cleanset", "edition", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert end.value.code == 0
+        return capsys.readouterr().out.splitlines()
+
+    return run
+
+
+def drawn(folder: Path, name: str, seed: int) -> str:
+    """Draw an image; its SHA-256."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    drawn_image(80, 90, seed=seed).save(path)
+    return sha256(path.read_bytes())
+
+
+def entry(image_id: str, digest: str, verdict: str = "verdict: clean") -> str:
+    return f"  {image_id}:\n    {verdict}\n    sha256: {digest}\n"
+
+
+def crop(box: str) -> str:
+    return f"verdict: crop\n    reason: text\n    crop: [{box}]\n    object_fully_visible: true"
+
+
+def test_what_was_seen_unchanged_holds(tmp_path: Path, edition: Run) -> None:
+    images, old, new = tmp_path / "images", tmp_path / "old", tmp_path / "new"
+    cats = [drawn(images, f"cat/{number}.png", number) for number in range(6)]
+    dogs = [drawn(images, f"dog/{number}.png", 10 + number) for number in range(2)]
+    bird = drawn(images, "bird/0.png", 20)
+    edition(old, "--images", images)
+    with pytest.raises(CleansetError, match=r"old/data/classes.tsv: missing; .*: run dvc repro there"):
+        read_old_reviews(old)
+    preprocess.run(Edition(old))
+    for reviewer, name, entries in (
+        ("ana", "cat", [
+            "  # a note of ana\n", entry("cat/0.png", cats[0]), entry("cat/1.png", cats[1]),
+            entry("cat/2.png", cats[2]), entry("cat/3.png", cats[3], crop("0, 0, 60, 60")),
+            entry("cat/4.png", cats[4], crop("0, 0, 20, 60")), entry("cat/5.png", cats[5]),
+        ]),
+        ("ben", "dog", [entry("dog/0.png", dogs[0], "verdict: reject\n    reason: text"), entry("dog/1.png", dogs[1])]),
+        ("ben", "bird", [entry("bird/0.png", bird)]),
+    ):  # fmt: skip
+        (old / "reviews" / reviewer).mkdir(exist_ok=True)
+        (old / "reviews" / reviewer / f"{name}.yaml").write_text(f"{name}:\n{''.join(entries)}")
+    (old / "reviews/GUIDELINES.md").write_text("Ours.\n")
+    drawn(images, "cat/1.png", 31)  # drawn anew
+    (images / "cat/2.png").unlink()
+    (images / "cat/5.png").rename(images / "cat/moved.png")
+    (images / "dog/1.png").rename(images / "cat/dog.png")  # of another class now
+    shutil.rmtree(images / "bird")
+    lines = edition(new, "--images", images, "--reviews", old)
+    assert lines[-1] == (
+        "4 of 9 verdicts carried over; not 1 (class not in the new edition), 1 (crop too small), "
+        "2 (image not in the class), 1 (other bytes)"
+    )
+    votes = read_reviews(new / "reviews")
+    assert {(class_keys()[index], image_id, *by) for (index, image_id), by in votes.items()} == {
+        ("cat", "cat/0.png", "ana"), ("cat", "cat/3.png", "ana"), ("cat", "cat/moved.png", "ana"),
+        ("dog", "dog/0.png", "ben"),
+    }  # fmt: skip
+    text = (new / "reviews/ana/cat.yaml").read_text()
+    assert "# a note of ana" in text
+    assert "crop: [0, 0, 60, 60]" in text
+    assert not (new / "reviews/ben/bird.yaml").exists()
+    assert (new / "reviews/GUIDELINES.md").read_text() == "Ours.\n"
+
+
+def test_of_the_official_archive(tmp_path: Path, edition: Run, repository: Path) -> None:
+    """The published verdicts name their images by the ids of the archive; its MD5 is in raw.md5."""
+    lines = edition(tmp_path / "new", "--reviews", repository / "imagenet")
+    count = sum(map(len, read_reviews(repository / "imagenet/reviews").values()))
+    assert count > 1000
+    assert lines[-1] == f"{count:,} of {count:,} verdicts carried over"
+    assert read_reviews(tmp_path / "new/reviews").keys() == read_reviews(repository / "imagenet/reviews").keys()
+
+
+def test_of_another_archive(tmp_path: Path, edition: Run, repository: Path) -> None:
+    """The sample's images are drawn: they have the ids of ImageNet's, and other bytes."""
+    lines = edition(tmp_path / "new", "--reviews", repository)
+    (new, old), why = lines[-1].partition(" verdicts")[0].split(" of "), lines[-1].partition("; not ")[2]
+    assert (new, why) == ("0", f"{old} (not of the official archive)")
