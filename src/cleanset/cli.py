@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from cleanset.edition.paths import HERE, Edition, Folder
+from cleanset.edition.paths import HERE, Edition, Folder, use_classes_of
 from cleanset.errors import CleansetError, install_command, system_error
 from cleanset.review import commands as review_cli
 from cleanset.studies.attacks import commands as attacks_cli
@@ -385,7 +385,9 @@ def diff(
 
 @app.command(rich_help_panel=TOOLS)
 def publish(
-    folder: Annotated[Path, typer.Argument(help="The folder of an export, such as data/export/standard.")],
+    folder: Annotated[
+        Path, typer.Argument(help="The folder of an export, such as data/export/standard, or of an edition.")
+    ],
     out: Annotated[Path, typer.Argument(help="A new or empty folder.")],
     with_images: Annotated[
         bool, typer.Option("--with-images", help="Include the images; ImageNet's terms say who may have them.")
@@ -394,11 +396,17 @@ def publish(
 ) -> None:
     """Prepare a finished set for a hub or an archive, as a folder and a tar.
 
-    Manifest, card, Croissant, licence, rejected candidates, checksums.
+    Manifest, card, Croissant, licence, rejected candidates, checksums. Of an edition: the sets of all models, with the
+    scores and verdicts that they follow from.
     """
     from cleanset.sets import publish as tool
 
-    publication = tool.run(folder, out, with_images, key)
+    if Edition(folder).params_yaml.is_file():
+        from cleanset.sets import release
+
+        publication = release.run(Edition(use_classes_of(folder)), out, with_images, key)
+    else:
+        publication = tool.run(folder, out, with_images, key)
     if word := tool.word_on_terms(publication):
         typer.echo(word, err=True)
     typer.echo(tool.render(publication))
@@ -420,6 +428,10 @@ def verify(
         str | None,
         typer.Option(metavar="MODEL@VERSION", help="With --signature: require this release, such as standard@1.0.0."),
     ] = None,
+    from_verdicts: Annotated[
+        bool,
+        typer.Option("--from-verdicts", help="Of an edition's release: recompute its sets from scores and verdicts."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check a finished set against its manifest; exit code 1 if anything differs.
@@ -428,6 +440,14 @@ def verify(
     """
     from cleanset.sets import verify as tool
 
+    if from_verdicts:
+        from cleanset.sets import release
+
+        if decode or expect or as_json:
+            raise CleansetError("--from-verdicts: with --decode, --expect or --json; expected --signature at most")
+        problems = release.verify(folder, signature)
+        typer.echo("\n".join([*problems, f"{folder}: problems: {len(problems)}"]))
+        raise typer.Exit(1 if problems else 0)
     verification = tool.run(folder, decode, signature, expect)
     typer.echo(tool.render(verification, as_json))
     raise typer.Exit(1 if verification.problems else 0)

@@ -69,24 +69,32 @@ def run(export: Path, out: Path, with_images: bool, key: Path | None) -> Publica
     verify finds a problem in, that has no card or no rejected candidates, or that is not dated.
     """
     check_outside(out, export)
-    entries, release = _publishable(export)
-    model = entries[0].model
-    name = f"{name_of(model)}-{release.version}"
-    texts = _texts(export, entries, release, with_images)
+    entries, release = publishable(export)
+    name = f"{name_of(entries[0].model)}-{release.version}"
     with new_folder(out) as partial:
-        folder = partial / name
-        folder.mkdir(parents=True)
-        for file, data in texts.items():
-            (folder / file).write_bytes(data)
-        if key is not None:
-            (folder / SIGNATURE).write_bytes(sign(texts[CHECKSUMS], key))
-        for entry in entries if with_images else ():
-            (folder / entry.file).parent.mkdir(exist_ok=True)
-            (folder / entry.file).write_bytes(read_image(export, entry))
-        write_tar(folder, partial / f"{name}.tar")
-        digest = sha256((partial / f"{name}.tar").read_bytes())
+        write_set(partial / name, export, entries, release, with_images)
+        digest = finish(partial / name, key)
     access, signed = release.texts.access, key is not None
     return Publication(out / name, out / f"{name}.tar", digest, len(entries), with_images, signed, access)
+
+
+def write_set(folder: Path, export: Path, entries: Sequence[Entry], release: Release, with_images: bool) -> None:
+    """Write what is published of a finished set into the new folder `folder`."""
+    folder.mkdir(parents=True)
+    for file, data in _texts(export, entries, release, with_images).items():
+        (folder / file).write_bytes(data)
+    for entry in entries if with_images else ():
+        (folder / entry.file).parent.mkdir(exist_ok=True)
+        (folder / entry.file).write_bytes(read_image(export, entry))
+
+
+def finish(folder: Path, key: Path | None) -> str:
+    """Sign the checksums in a folder with a private SSH key, if there is one; return the SHA-256 of its new tar."""
+    if key is not None:
+        (folder / SIGNATURE).write_bytes(sign((folder / CHECKSUMS).read_bytes(), key))
+    tar = folder.with_name(f"{folder.name}.tar")
+    write_tar(folder, tar)
+    return sha256(tar.read_bytes())
 
 
 def render(publication: Publication) -> str:
@@ -99,7 +107,8 @@ def render(publication: Publication) -> str:
     )
 
 
-def _publishable(export: Path) -> tuple[list[Entry], Release]:
+def publishable(export: Path) -> tuple[list[Entry], Release]:
+    """The entries and the release of a finished set. Raises CleansetError for a set that cannot be published."""
     # without decoding: files with the SHA-256 of the manifest have its pixels
     problems = verify.run(export, decode=False).problems
     if problems:
