@@ -36,6 +36,8 @@ EVALUATE = "cleanset evaluate standard --model standard --model norm_robust --mo
 HUB = "cleanset evaluate standard --model corruption_robust --hub build/model_card.md"
 INSTALL = 'pip install "cleanset @ git+https://…/cleanset.git"'
 PUBLISH = 'ssh-keygen -q -t ed25519 -N "" -f build/key'
+RELEASE = "cleanset publish . build/release"
+RECOMPUTE = "python src/cleanset/sets/from_verdicts.py build/release/cleanset-1.0.0"
 STUDY = "cleanset study analyse imagenet/published/ratings/advpp.csv"
 FETCH = "cleanset fetch https://…/cleanset.git standard --out standard"
 ARCHIVE = "ILSVRC2012_img_val.tar"
@@ -309,6 +311,9 @@ def test_using_a_set(repository: Path, checkout: Checkout) -> None:
         "build/published/cleanset-standard-1.0.0.tar: published without its 34 images; signed: standard 1.0.0 "
     )
     assert lines[-1] == "otherwise listed       0"
+    done = shell(checkout, block(repository, RELEASE) + block(repository, RECOMPUTE), COLUMNS="80")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[2:] == ["build/release/cleanset-1.0.0: problems: 0"] * 2
     load, others, indices = blocks(repository, "python", "docs/use.md")
     shown = (
         "print(len(images), image.mode, class_index, record['rank'], len(table))\n"

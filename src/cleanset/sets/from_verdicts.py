@@ -227,9 +227,8 @@ def verdict_of(fields: Row, where: str) -> Verdict:
     """A verdict from its fields in a review file."""
     verdict, reason, crop = (fields.get(name) for name in ("verdict", "reason", "crop"))
     box = tuple(map(int, crop)) if isinstance(crop, list) else None
-    has_box = fields.get("object_fully_visible") == "true" and (
-        crop == "unknown" or (box is not None and len(box) == 4)
-    )
+    is_box = crop == "unknown" or (box is not None and len(box) == 4)
+    has_box = is_box and fields.get("object_fully_visible") == "true"
     fits = {
         "clean": reason is None and crop is None, "crop": reason is not None and has_box,
         "reject": reason is not None and crop is None, "unsure": crop is None,
@@ -383,7 +382,7 @@ class Release:
     def problems(self) -> Iterator[str]:
         """Votes on other images, scores whose numbers contradict each other, and all that does not follow."""
         listed = [
-            {"file": file, "image_id": image_id, "box": "" if vote.box is None else " ".join(map(str, vote.box))}
+            {"file": file, "image_id": image_id, "box": " ".join(map(str, vote.box or ()))}
             | {name: getattr(vote, name) or "" for name in ("verdict", "reason", "basis", "sha256")}
             for (file, image_id), vote in self.verdicts.items()
         ]
@@ -399,7 +398,6 @@ class Release:
             for image_id, row in scores.items():
                 if not scores_fit(row, len(self.keys), 0.011 if is_rounded else 1e-6):
                     yield f"scores/{role}.parquet, {image_id}: numbers that no softmax gives together"
-        for role in self.scores:
             yield from ModelSet(self, role).problems()
 
     def is_on(self, image: Row | None, index: int, vote: Verdict) -> bool:
@@ -409,9 +407,8 @@ class Release:
         size = image["width"], image["height"]
         left, top, right, bottom = vote.box or (0, 0, *size)
         sides, least = (right - left, bottom - top), self.rules["min_crop_pixels"]
-        is_part = (
-            min(left, top) >= 0 and right <= size[0] and bottom <= size[1] and sides != size and min(sides) >= least
-        )
+        is_inside = min(left, top) >= 0 and right <= size[0] and bottom <= size[1]
+        is_part = is_inside and sides != size and min(sides) >= least
         is_official = vote.sha256 == "official" and self.params["official_images"]
         return (is_official or vote.sha256 == image["sha256"]) and (is_part or vote.box is None)
 
@@ -528,12 +525,8 @@ class ModelSet:
             names = "class", "image_id", *BOX
             images = [tuple(str(row[name]) for name in names) for row in rows_of(reviews / f"{self.role}.csv")]
             now = {tuple(str(row[name]) for name in names) for row in manifest}
-            votes, seen, flawed, auditors = (
-                release.votes_in(f"/audit/{self.role}"),
-                0,
-                set[tuple[str, ...]](),
-                set[str](),
-            )
+            votes, seen = release.votes_in(f"/audit/{self.role}"), 0
+            flawed, auditors = set[tuple[str, ...]](), set[str]()
             for image in images[:drawn]:
                 key = release.indices[image[0]], image[1]
                 people = set(votes.get(key, ())) - set(release.votes.get(key, ()))

@@ -1,0 +1,329 @@
+"""`cleanset publish` of an edition, and `cleanset verify --from-verdicts` of what it wrote."""
+
+import ast
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.review import queue
+from cleanset.review.audit import new_plan, set_images, verdicts_folder, write_plan
+from cleanset.review.gold import GOLD_KEY, GoldItem, gold_key_text
+from cleanset.review.verdicts import Review
+from cleanset.sets import from_verdicts, release, verify
+from cleanset.sets.from_verdicts import Verdict, problems
+from cleanset.stages import export, intersect, review_apply, select
+from cleanset.tables import INDEX, SELECTION, read_table
+from cleanset.vocabulary import class_keys
+from tests.checkouts import Checkout
+from tests.measure.compare.command import cleanset, says
+from tests.project.size import size_of
+from tests.properties import examples
+from tests.sets.plants import KINDS, ROLES, Plant, planted, read, shifted, write
+from tests.sets.test_publish import files, new_key
+
+PROGRAM = Path(from_verdicts.__file__)
+NAME = "cleanset-1.0.0"
+PLANTS = 20
+"""Planted changes of each kind."""
+
+
+@pytest.fixture(scope="module")
+def released(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample edition's release, without images; not to be changed."""
+    out = tmp_path_factory.mktemp("released") / "out"
+    release.run(Edition(built.folder), out, with_images=False, key=None)
+    return out / NAME
+
+
+@pytest.fixture
+def copy(released: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(released, tmp_path / NAME))
+
+
+def test_the_program_can_be_read_in_one_sitting() -> None:
+    assert size_of(PROGRAM.read_text()).lines <= 400
+    modules = {
+        name.partition(".")[0]
+        for node in ast.walk(ast.parse(PROGRAM.read_text()))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in ([node.module] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names])
+        if name
+    }
+    assert modules - sys.stdlib_module_names == {"pyarrow"}
+
+
+def test_a_release_holds_what_its_sets_follow_from(released: Path) -> None:
+    of_roles = {
+        f"{folder}/{role}.{suffix}"
+        for role in ROLES
+        for folder, suffix in (
+            ("scores", "parquet"), ("scores", "json"), ("crop_scores", "parquet"), ("candidates", "parquet"),
+            ("audit", "json"),
+        )
+    }  # fmt: skip
+    found = set(files(released))
+    assert of_roles <= found
+    assert {"classes.tsv", "gold.json", "index.parquet", "params.json", "verdicts.csv", PROGRAM.name} <= found
+    assert {"reviews/board/n02782093.yaml", "reviews/ben/n02782093.yaml"} <= found
+    for role in ROLES:
+        found_in_set = verify.run(released / "sets" / role, decode=False)
+        assert (found_in_set.problems, found_in_set.with_images) == ([], False)
+
+
+def test_a_sceptic_needs_the_release_and_one_file(released: Path, tmp_path: Path) -> None:
+    shutil.copy(PROGRAM, tmp_path)
+    shutil.copytree(released, tmp_path / NAME)
+    # isolated: no module of this folder or of PYTHONPATH can be imported
+    command = [sys.executable, "-I", PROGRAM.name, NAME]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{NAME}: problems: 0\n", "")
+    shutil.copy(released / "sets" / "standard" / "manifest.csv", tmp_path / NAME / "sets" / "norm_robust")
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    assert (done.returncode, lines[0]) == (
+        1,
+        "sets/norm_robust/manifest.csv: not the file that checksums.sha256 lists",
+    )
+    assert f"{NAME}/sets/norm_robust/manifest.csv, n01443537 1: model standard; expected norm_robust" in lines
+
+
+def test_the_command_checks_a_release_without_its_edition(built: Checkout, tmp_path: Path) -> None:
+    new_key(tmp_path, "alice")
+    done = built.run(
+        "cleanset", "publish", ".", str(tmp_path / "out"), "--with-images", "--key", str(tmp_path / "alice")
+    )
+    assert f"{NAME}: 101 images, published with its images, signed" in done.stdout
+    key = ("--signature", str(tmp_path / "alice.pub"))
+    for name in (NAME, f"{NAME}.tar"):
+        assert says(cleanset("verify", "--from-verdicts", name, *key, cwd=tmp_path / "out")) == (
+            0, f"{name}: problems: 0\n", "",
+        )  # fmt: skip
+    image = next((tmp_path / "out" / NAME / "sets" / "standard").glob("*/*.JPEG"))
+    image.write_bytes(b"another image")
+    found = says(cleanset("verify", "--from-verdicts", NAME, cwd=tmp_path / "out"))
+    assert found[0] == 1
+    assert f"{image.relative_to(tmp_path / 'out' / NAME)}: not the file that checksums.sha256 lists" in found[1]
+    assert "as in the manifest" in found[1]
+    new_key(tmp_path, "mallory")
+    found = says(
+        cleanset("verify", "--from-verdicts", NAME, "--signature", str(tmp_path / "mallory.pub"), cwd=tmp_path / "out")
+    )
+    assert "checksums.sha256.sig: " in found[1]
+
+
+def test_the_same_bytes_again(built: Checkout, released: Path, tmp_path: Path) -> None:
+    release.run(Edition(built.folder), tmp_path / "out", with_images=False, key=None)
+    assert (tmp_path / "out" / f"{NAME}.tar").read_bytes() == released.with_name(f"{NAME}.tar").read_bytes()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_planted_changes_are_found(kind: str, released: Path, tmp_path: Path) -> None:
+    """With checksums that fit: what is found is found because it does not follow."""
+    for number in range(PLANTS):
+        changed = Path(shutil.copytree(released, tmp_path / str(number)))
+        planted(changed, KINDS[kind], Random(f"{kind} {number}"))
+        found = problems(changed)
+        assert found, f"{kind}, number {number}"
+        assert not [problem for problem in found if "checksums" in problem]
+
+
+def beside_the_first(folder: Path, random: Random) -> None:
+    """A score of an image that the model does not get right, all numbers of which fit."""
+    path = folder / "scores" / "standard.parquet"
+    rows = read(path)
+    candidates = {row["image_id"] for row in read(folder / "candidates" / "standard.parquet")}
+    place = random.choice([n for n, row in enumerate(rows) if row["image_id"] not in candidates])
+    rows[place] = shifted(rows[place], 0.25)
+    write(path, rows)
+
+
+def note(folder: Path, _: Random) -> None:
+    path = folder / "reviews" / "ben" / "n02782093.yaml"
+    path.write_text(path.read_text().replace("colours look washed out", "colours look fine"))
+
+
+def source_check(folder: Path, _: Random) -> None:
+    path = folder / "sets" / "standard" / "manifest.csv"
+    path.write_text(path.read_text().replace(",archive_md5,", ",none,"))
+
+
+def everywhere(folder: Path, _: Random) -> None:
+    """A verdict on an image that is not needed, in reviews, verdicts.csv and all sets."""
+    tables = [read(path) for path in folder.glob("sets/*/rejected.csv")]
+    needed = {row["image_id"] for path in folder.glob("sets/*/manifest.csv") for row in read(path)}
+    needed |= {row["image_id"] for table in tables for row in table if row["reason"] != "not_needed"}
+    of_ada = [row["image_id"] for row in read(folder / "verdicts.csv") if row["file"].startswith("ada/")]
+    image_id, reason = next(each for each in of_ada if each not in needed), "blur"
+    for path in folder.glob("reviews/ada/*.yaml"):
+        content = yaml.safe_load(path.read_text())
+        if image_id in content[path.stem]:
+            content[path.stem][image_id] |= {"verdict": "reject", "reason": reason}
+            path.write_text(yaml.safe_dump(content))
+    for path in (folder / "verdicts.csv", *folder.glob("sets/*/rejected.csv")):
+        rows = read(path)
+        for row in rows:
+            if row["image_id"] == image_id:
+                row |= {"verdict": "reject", "reason": reason} if "verdict" in row else {"reason": reason}
+        write(path, rows)
+
+
+@pytest.mark.parametrize("plant", [beside_the_first, note, source_check, everywhere])
+def test_what_nobody_can_find_from_a_release_alone(plant: Plant, copy: Path) -> None:
+    """As the program's docstring says: one that decides nothing, or is made in every place that tells of it."""
+    before = files(copy)
+    planted(copy, plant, Random(1))
+    assert problems(copy) == []
+    assert files(copy) == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says_so"),
+    [
+        ("verdict: clean", "verdict: {a: b}", "YAML in a form that this program does not read"),
+        ("verdict: clean", "verdict: fine", "not a valid verdict"),
+        ("n01443537:", "n01443538:", "expected the class that the file is named after"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_a_problem(old: str, new: str, says_so: str, copy: Path) -> None:
+    path = copy / "reviews" / "ada" / "n01443537.yaml"
+    path.write_text(path.read_text().replace(old, new, 1))
+    assert says_so in problems(copy)[1]
+
+
+def test_an_edition_whose_sets_do_not_follow_is_not_published(built: Checkout, tmp_path: Path) -> None:
+    edition = copied(built, tmp_path / "edition")
+    path = edition.reviews / "ada" / "n01443537.yaml"
+    content = yaml.safe_load(path.read_text())
+    first = next(iter(content["n01443537"].values()))
+    first |= {"verdict": "reject", "reason": "blur"}
+    path.write_text(yaml.safe_dump(content))
+    with pytest.raises(CleansetError, match=r"problems: \d+, the first: .*: run dvc repro$"):
+        release.run(edition, tmp_path / "out", with_images=False, key=None)
+    assert not (tmp_path / "out").exists()
+
+
+def copied(built: Checkout, folder: Path) -> Edition:
+    """The files of the sample edition that are read after the scores."""
+    folder.mkdir()
+    for name in ("params.yaml", "dvc.yaml", "raw.md5", "reviews", "data"):
+        path = built.folder / name
+        shutil.copytree(path, folder / name) if path.is_dir() else shutil.copy(path, folder)
+    return Edition(folder)
+
+
+OTHER_RULES: dict[str, dict[str, Any]] = {
+    "select": {"candidates": 3, "pool": "model", "order": "float32", "tiers": ["top5", "reserve"]},
+    "review": {"policy": "majority", "crops": "in_rank", "unknown_boxes": "count", "unreviewed": "clean"},
+}
+
+
+def test_audits_gold_items_and_other_rules(built: Checkout, tmp_path: Path) -> None:
+    """What follows by other rules; publish refuses what the program recomputes in another way."""
+    edition = copied(built, tmp_path / "edition")
+    params = yaml.safe_load(edition.params_yaml.read_text())
+    params["dataset"]["label"] = "both"
+    for section, keys in OTHER_RULES.items():
+        params[section] |= keys
+    edition.params_yaml.write_text(yaml.safe_dump(params, sort_keys=False))
+    index = read_table(edition.index, INDEX).set_index("image_id")
+    # the most confident image of a class shall be cropped, but nobody has drawn the box
+    path = edition.reviews / "ada" / "n01443537.yaml"
+    first = next(row["image_id"] for row in read(edition.export("standard") / "manifest.csv"))
+    of_ada = yaml.safe_load(path.read_text())
+    unknown = {"verdict": "crop", "reason": "border", "crop": "unknown", "object_fully_visible": True}
+    of_ada["n01443537"][first] = unknown | {"sha256": of_ada["n01443537"][first]["sha256"]}
+    path.write_text(yaml.safe_dump(of_ada, sort_keys=False))
+    # a third reviewer, who has answered a gold item, in a file as people write them
+    of_ben = yaml.safe_load((edition.reviews / "ben" / "n02782093.yaml").read_text())["n02782093"]
+    gold, *others = sorted(of_ben)
+    digest = "0" * 64
+    (edition.reviews / GOLD_KEY).write_text(gold_key_text([GoldItem(417, gold, digest, "text", "planted")]))
+    lines = [f"  {gold}:  # a gold item", "    verdict: reject", "    reason: 'text'", f'    sha256: "{digest}"']
+    for image_id in others:
+        lines += [
+            f"  {image_id}:",
+            "    verdict: crop",
+            "    reason: border",
+            "    crop: unknown",
+            "    object_fully_visible: true",
+            f"    sha256: {index['sha256'][image_id]}",
+            "    note: >",
+            "      a border: on the left",
+            "",
+            "      and on the right",
+        ]
+    (edition.reviews / "cy").mkdir()
+    (edition.reviews / "cy" / "n02782093.yaml").write_text("\n".join(["# by hand", "n02782093:", *lines, ""]))
+    intersect.run(edition)
+    for role in ROLES:
+        select.run(edition, role)
+        review_apply.run(edition, role)
+    selection = read_table(edition.selection("standard"), SELECTION)
+    plan = new_plan("standard", "open", "1", 4, set_images(selection))
+    write_plan(edition.reviews, plan)
+    for number, each in enumerate(plan.draws[:3]):
+        path = verdicts_folder(edition.reviews, "standard") / "dan" / f"{class_keys()[each.class_index]}.yaml"
+        path.parent.mkdir(exist_ok=True)
+        content = yaml.safe_load(path.read_text()) if path.exists() else {path.stem: {}}
+        verdict = {"verdict": "reject", "reason": "blur"} if number == 1 else {"verdict": "clean"}
+        content[path.stem][each.image_id] = verdict | {"sha256": str(index["sha256"][each.image_id])}
+        path.write_text(yaml.safe_dump(content))
+    for role in ROLES:
+        review_apply.run(edition, role)
+        export.run(edition, role)
+    release.run(edition, tmp_path / "out", with_images=True, key=None)
+    folder = tmp_path / "out" / NAME
+    assert json.loads((folder / "audit" / "standard.json").read_text())["flawed"] == 1
+    assert list(json.loads((folder / "gold.json").read_text())) == ["cy"]
+    assert any(row["reason"] == "box_unknown" for row in read(folder / "sets" / "standard" / "rejected.csv"))
+    # of the audit
+    path = next(path for path in folder.glob("reviews/audit/standard/dan/*.yaml") if "reject" in path.read_text())
+    path.write_text(path.read_text().replace("    reason: blur\n", "").replace("verdict: reject", "verdict: clean"))
+    assert any(problem.startswith("audit/standard.json: flawed 1") for problem in problems(folder))
+
+
+boxes = st.sampled_from([(0, 0, 100, 100), (0, 0, 101, 100), (1, 0, 100, 99), (0, 0, 50, 50)])
+reasons = st.sampled_from(["border", "text", "watermark"])
+votes = st.one_of(
+    st.just(Verdict("clean", None, None, "explicit", "")),
+    st.builds(lambda reason: Verdict("reject", reason, None, "explicit", ""), reasons),
+    st.just(Verdict("unsure", None, None, "explicit", "")),
+    st.builds(lambda reason, box: Verdict("crop", reason, box, "explicit", ""), reasons, st.none() | boxes),
+)
+
+
+def as_review(vote: Verdict) -> Review:
+    fields: dict[str, Any] = {"verdict": vote.verdict, "reason": vote.reason, "sha256": "0" * 64}
+    if vote.verdict == "crop":
+        fields |= {"crop": list(vote.box) if vote.box else "unknown", "object_fully_visible": True}
+    return Review.model_validate(fields)
+
+
+@examples(1000)
+@given(
+    st.lists(votes, max_size=5), st.none() | votes, st.sampled_from(["single", "majority", "unanimous"]),
+    st.integers(1, 3), st.sampled_from([0.0, 0.02]),
+)  # fmt: skip
+def test_both_programs_decide_alike(
+    others: list[Verdict], board: Verdict | None, policy: queue.Policy, least: int, tolerance: float
+) -> None:
+    rules = {"policy": policy, "min_reviewers": least, "box_tolerance": tolerance, "unknown_boxes": "open"}
+    by_name = {f"r{number}": vote for number, vote in enumerate(others)} | ({"board": board} if board else {})
+    expected = queue.asking_for_box(
+        queue.consensus(
+            [as_review(vote) for vote in others], as_review(board) if board else None, policy, least, tolerance
+        )
+    )
+    found = from_verdicts.decision_of(by_name, rules)
+    assert (found.verdict, found.reason, found.box) == (expected.verdict, expected.reason, expected.crop)
