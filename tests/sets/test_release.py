@@ -158,23 +158,22 @@ def source_check(folder: Path, _: Random) -> None:
     path.write_text(path.read_text().replace(",archive_md5,", ",none,"))
 
 
-def everywhere(folder: Path, _: Random) -> None:
-    """A verdict on an image that is not needed, in reviews, verdicts.csv and all sets."""
-    tables = [read(path) for path in folder.glob("sets/*/rejected.csv")]
-    needed = {row["image_id"] for path in folder.glob("sets/*/manifest.csv") for row in read(path)}
-    needed |= {row["image_id"] for table in tables for row in table if row["reason"] != "not_needed"}
-    of_ada = [row["image_id"] for row in read(folder / "verdicts.csv") if row["file"].startswith("ada/")]
-    image_id, reason = next(each for each in of_ada if each not in needed), "blur"
-    for path in folder.glob("reviews/ada/*.yaml"):
-        content = yaml.safe_load(path.read_text())
-        if image_id in content[path.stem]:
-            content[path.stem][image_id] |= {"verdict": "reject", "reason": reason}
-            path.write_text(yaml.safe_dump(content))
+def everywhere(folder: Path, random: Random) -> None:
+    """Another reason to reject an image: in somebody's verdict, in verdicts.csv and in every set."""
+    rejections = [
+        row for row in read(folder / "verdicts.csv") if row["verdict"] == "reject" and row["file"][:3] == "ada"
+    ]
+    chosen = random.choice(rejections)
+    reason = "blur" if chosen["reason"] != "blur" else "noise"
+    path = folder / "reviews" / chosen["file"]
+    content = yaml.safe_load(path.read_text())
+    content[path.stem][chosen["image_id"]]["reason"] = reason
+    path.write_text(yaml.safe_dump(content))
     for path in (folder / "verdicts.csv", *folder.glob("sets/*/rejected.csv")):
         rows = read(path)
         for row in rows:
-            if row["image_id"] == image_id:
-                row |= {"verdict": "reject", "reason": reason} if "verdict" in row else {"reason": reason}
+            if (row["image_id"], row["reason"]) == (chosen["image_id"], chosen["reason"]):
+                row["reason"] = reason
         write(path, rows)
 
 
