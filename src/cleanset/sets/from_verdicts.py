@@ -21,7 +21,7 @@ No program can find these changes from a release alone:
   verdicts.csv and sets. Compare these files with the git repository, or check the signature of checksums.sha256;
 - another score that decides nothing and fits the other numbers of its row: of an image that the model does not get
   right, of a crop that is not delivered, of a class beyond the first;
-- another note of a reviewer, and the columns source_check and encoder of the manifest;
+- another note of a reviewer, and the columns source_check, encoder and group of the manifest;
 - other pixels in a cropped PNG whose digests were rewritten: cleanset rebuild makes it from the original image.
 """
 
@@ -104,7 +104,7 @@ class Yaml:
             raise ReleaseError(f"{self.path}, line {self.at + 1}: YAML in a form that this program does not read")
 
     def indent(self) -> int:
-        """The indent of the next line that is no comment; -1 at the end."""
+        """The indent of the next line with more than a comment; -1 at the end."""
         while self.at < len(self.lines):
             text = self.lines[self.at].lstrip(" ")
             if text.strip() and not text.startswith("#"):
@@ -329,7 +329,7 @@ def scores_fit(row: Row, classes: int, tolerance: float) -> bool:
 
 
 def filled(rows: list[Row], found: dict[str, Decision], count: int, in_rank: bool) -> tuple[list[Row], list[Row]]:
-    """Of the candidates of a class those that are kept, in their places, and every other one with its reason."""
+    """The candidates of a class that are kept, in their places, and the others, each with its reason."""
 
     def order(row: Row) -> tuple[int, bool, int]:
         decision = found[row["image_id"]]
@@ -495,7 +495,7 @@ class ModelSet:
         yield from self.audit_problems(manifest)
 
     def manifest_row(self, row: Row, place: int, box: Box | None) -> Row:
-        """What the manifest must say of an image, as far as it follows."""
+        """The cells of an image's line in the manifest that follow from scores and verdicts."""
         release, index, image_id = self.release, row["class_index"], row["image_id"]
         image, name = release.images[image_id], release.names[index]
         is_known = self.record.get("source") != "random" and image_id not in self.record.get("beyond", ())
@@ -516,7 +516,7 @@ class ModelSet:
         return found | {"confidence": "" if confidence is None else f"{confidence:.9g}"}
 
     def audit_problems(self, manifest: Sequence[Row]) -> Iterator[str]:
-        """What the result of the audit says, but for its bounds, that its draws and verdicts do not lead to."""
+        """Numbers in the result of the audit, beside its bounds, that do not follow from its draws and verdicts."""
         release, reviews = self.release, self.release.folder / "reviews/audit"
         result = json.loads((release.folder / f"audit/{self.role}.json").read_text("utf-8")) or {}
         expected = Row()
