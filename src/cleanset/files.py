@@ -302,7 +302,9 @@ def cut_torn_line(path: Path) -> None:
     """Remove the end of a file after its last whole line, which a kill or a power cut leaves of a line appended."""
     with path.open("r+b") as file:
         data = file.read()
-        file.truncate(data.rfind(b"\n") + 1)
+        # only then: cutting nothing would change the file's time, too
+        if not data.endswith(b"\n"):
+            file.truncate(data.rfind(b"\n") + 1)
 
 
 def sync_folder(folder: Path) -> None:

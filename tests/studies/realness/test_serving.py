@@ -1,6 +1,7 @@
 """The study's server: who gets which list, what is saved and when, and what is refused."""
 
 import json
+import os
 import threading
 import time
 from collections import Counter
@@ -109,6 +110,17 @@ def test_an_abandoned_list_goes_to_somebody_else(plan: Path) -> None:
     assert sorted(len(rows(file)) for file in (plan / "answers").iterdir()) == [1, 12]
     complete(server, "cy")
     assert opened(server, "dan")["title"] == "The study is complete"
+
+
+def test_a_list_that_was_abandoned_before_a_restart(plan: Path) -> None:
+    server = StudyServer(plan, ServeSettings(people=1))
+    give(server, opened(server, "ada"), 1)
+    (file,) = (plan / "answers").iterdir()
+    os.utime(file, (0, 0))
+    (row,) = rows(plan / "people.csv")
+    (plan / "people.csv").write_text((plan / "people.csv").read_text().replace(row["began"], "0"))
+    assert opened(restarted(server), "ben")["state"] == "open"
+    assert lists(plan) == {"ada": "1", "ben": "1"}
 
 
 @pytest.mark.parametrize(
