@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -14,11 +15,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cleanset.cli import STAGES
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.parsing import csv_text
 from cleanset.review import queue
 from cleanset.review.audit import new_plan, set_images, verdicts_folder, write_plan
 from cleanset.review.gold import GOLD_KEY, GoldItem, gold_key_text
+from cleanset.review.save import with_review
 from cleanset.review.verdicts import Review
 from cleanset.sets import from_verdicts, release, verify
 from cleanset.sets.from_verdicts import Verdict, problems
@@ -29,8 +33,10 @@ from tests.checkouts import Checkout
 from tests.measure.compare.command import cleanset, says
 from tests.project.size import size_of
 from tests.properties import examples
+from tests.sets.conftest import edit
 from tests.sets.plants import KINDS, ROLES, Plant, planted, read, shifted, write
 from tests.sets.test_publish import files, new_key
+from tests.ten_images import drawn_image, jpeg
 
 PROGRAM = Path(from_verdicts.__file__)
 NAME = "cleanset-1.0.0"
@@ -292,6 +298,62 @@ def test_audits_gold_items_and_other_rules(built: Checkout, tmp_path: Path) -> N
     assert any(problem.startswith("audit/standard.json: flawed 1") for problem in problems(folder))
 
 
+KEYS = ("ripe pears", "x-ray (old)", "Äpfel")
+CARD = """title: Fruit
+authors: [{name: "Curie, Marie"}]
+images: {source: ours, licence: CC0-1.0, people: nobody}
+"""
+
+
+@pytest.mark.slow
+def test_own_images(tmp_path: Path) -> None:
+    """Their sets have other names of columns and files, and any names of classes and images."""
+    random, scores = Random(1), [["file", "model", *KEYS]]
+    for number, key in enumerate(KEYS):
+        for name in ("0: a.jpg", "deep/1.jpg", "2.jpg", "3.jpg", "4.jpg"):
+            path = tmp_path / "images" / key / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(jpeg(drawn_image(80, 70, seed=random.randrange(1000))))
+            for model in ("A net", "b"):
+                chances = [random.random() + (each == number) for each in range(len(KEYS))]
+                scores.append([f"{key}/{name}", model, *(f"{each / sum(chances):.6f}" for each in chances)])
+    (tmp_path / "scores.csv").write_text(csv_text(scores[0], scores[1:]))
+    (tmp_path / "card.yaml").write_text(CARD)
+    made = ("edition", "own", "--images", "images", "--scores", "scores.csv", "--card", "card.yaml")
+    assert says(cleanset(*made, cwd=tmp_path))[0] == 0
+    own, roles = tmp_path / "own", ("a_net", "b")
+    edit(own / "params.yaml", 'date: ""', 'date: "2026-01-31"')
+
+    def run(*stages: str) -> None:
+        for stage in stages:
+            for arguments in [["--model", role] for role in roles] if STAGES[stage] else [[]]:
+                assert says(cleanset(stage, *arguments, cwd=own))[0] == 0
+
+    run("preprocess", "score", "intersect", "select")
+    images = read(own / "data" / "index.parquet")
+    for reviewer, count in (("ada", 3), ("ben", 2)):
+        for number, key in enumerate(KEYS):
+            of_class = [each for each in images if each["classes"] == [number]][:count]
+            crop = {"verdict": "crop", "reason": "text", "crop": [0, 0, 60, 50], "object_fully_visible": True}
+            entries = {each["image_id"]: {"verdict": "clean", "sha256": each["sha256"]} for each in of_class}
+            entries[of_class[1]["image_id"]] |= crop
+            path = own / "reviews" / reviewer / f"{key}.yaml"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(yaml.safe_dump({key: entries}, allow_unicode=reviewer == "ada"))
+    run("crops", "score_crops", "review_apply", "export")
+    assert says(cleanset("publish", ".", "../out", "--with-images", cwd=own))[0] == 0
+    rows = read(tmp_path / "out" / NAME / "sets" / "b" / "manifest.csv")
+    assert {row["class"] for row in rows} == set(KEYS)
+    assert any(row["file"].endswith(".crop.png") for row in rows)
+    release_of_own = str(tmp_path / "out" / NAME)
+    assert says(cleanset("verify", "--from-verdicts", release_of_own, cwd=tmp_path))[:2] == (
+        0, f"{release_of_own}: problems: 0\n",
+    )  # fmt: skip
+    right, rows[0]["file"] = rows[0]["file"], rows[1]["file"]
+    write(tmp_path / "out" / NAME / "sets" / "b" / "manifest.csv", rows)
+    assert f"file {rows[1]['file']}; expected {right}" in "\n".join(problems(tmp_path / "out" / NAME))
+
+
 boxes = st.sampled_from([(0, 0, 100, 100), (0, 0, 101, 100), (1, 0, 100, 99), (0, 0, 50, 50)])
 reasons = st.sampled_from(["border", "text", "watermark"])
 votes = st.one_of(
@@ -326,3 +388,34 @@ def test_both_programs_decide_alike(
     )
     found = from_verdicts.decision_of(by_name, rules)
     assert (found.verdict, found.reason, found.box) == (expected.verdict, expected.reason, expected.crop)
+
+
+notes = (
+    st.none()
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+    | st.text("a:#-\n \"'[{|>&*!%", max_size=12)
+)
+
+
+@examples(300)
+@given(st.lists(st.tuples(votes, notes), min_size=1, max_size=3), st.sampled_from([20, 80]), st.booleans())
+def test_both_programs_read_alike(written: list[tuple[Verdict, str | None]], width: int, own: bool) -> None:
+    """Review files with any notes, as the review page or PyYAML writes them."""
+    reviews = [as_review(vote).model_copy(update={"note": note}) for vote, note in written]
+    by_id = {f"ILSVRC2012_val_{number:08d}": review for number, review in enumerate(reviews, start=1)}
+    if own:
+        text = ""
+        for image_id, review in by_id.items():
+            text = with_review(text, "n01440764", image_id, review, "test")
+    else:
+        entries = {name: review.model_dump(mode="json", exclude_none=True) for name, review in by_id.items()}
+        text = yaml.safe_dump({"n01440764": entries}, width=width, sort_keys=False)
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "ada", "n01440764.yaml")
+        path.parent.mkdir()
+        path.write_text(text, encoding="utf-8", newline="")
+        found = from_verdicts.read_verdicts(Path(folder))
+    assert found == {
+        ("ada/n01440764.yaml", name): vote._replace(sha256="0" * 64)
+        for name, (vote, _) in zip(by_id, written, strict=True)
+    }

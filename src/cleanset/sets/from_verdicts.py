@@ -21,7 +21,8 @@ No program can find these changes from a release alone:
   verdicts.csv and sets. Compare these files with the git repository, or check the signature of checksums.sha256;
 - another score that decides nothing and fits the other numbers of its row: of an image that the model does not get
   right, of a crop that is not delivered, of a class beyond the first;
-- another note of a reviewer, and the columns source_check, encoder and group of the manifest;
+- what is not recomputed: notes, gold.json, the bound of an audit, the cards and descriptions of the sets, the columns
+  source_check, encoder and group of their manifests;
 - other pixels in a cropped PNG whose digests were rewritten: cleanset rebuild makes it from the original image.
 """
 
@@ -42,7 +43,7 @@ TIERS = ("top5", "reserve", "relaxed")
 CHECKSUMS = "checksums.sha256"
 REJECTED = ("class_index", "image_id", "tier", "rank", "reason")
 COLUMNS = {"wnid": "class", "original_class": "ilsvrc_class", "classes": "real_classes"}
-"""Names here of columns that are called otherwise in sets of ImageNet's images, or of others."""
+"""Columns that are called otherwise where the images are ImageNet's, or where they are not."""
 BOX = ("left", "top", "right", "bottom")
 FIELDS = {"verdict", "reason", "crop", "object_fully_visible", "basis", "seen", "sha256", "note"}
 
@@ -137,9 +138,7 @@ class Yaml:
             text = match[1] if match else ""
             self.at += text.count("\n")
             return re.findall("[0-9]+", text) if text[0] == "[" else scalar(text)
-        if rest == "{}":
-            return {}
-        self.check(not rest.startswith(tuple("{&*!%@`")))
+        self.check(rest == "{}" or not rest.startswith(tuple("{&*!%@`")))
         # behind | and > nothing is a comment; what it says matters to nobody here
         while self.indent() > indent:
             rest += f" {self.lines[self.at].strip()}"
@@ -159,10 +158,11 @@ def scalar(text: str) -> str | None:
         return text[1:-1].replace("''", "'")
     if text.startswith('"'):
         try:
-            return str(json.loads(text, strict=False))
-        except ValueError:  # an escape that JSON does not have: only notes need those
+            # JSON has no \x41
+            return str(json.loads(re.sub(r"(?<!\\)((?:\\\\)*)\\x(..)", r"\1\\u00\2", text), strict=False))
+        except ValueError:  # another escape that JSON lacks: keys do not need those
             return text
-    return None if text in ("", "~", "null", "Null", "NULL") else text.strip()
+    return None if text in ("", "~", "null", "Null", "NULL", "{}") else text.strip()
 
 
 def rows_of(path: Path) -> list[Row]:
@@ -170,9 +170,10 @@ def rows_of(path: Path) -> list[Row]:
     if path.suffix == ".csv":
         with path.open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file, strict=True))
-        return [{COLUMNS.get(name, name): value for name, value in row.items()} for row in rows]
-    with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as table:
-        return list(table.read().to_pylist())
+    else:
+        with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as table:
+            rows = table.read().to_pylist()
+    return [{COLUMNS.get(name, name): value for name, value in row.items()} for row in rows]
 
 
 def by(path: Path, *names: str) -> dict[tuple[str, ...], Row]:
@@ -448,8 +449,7 @@ class ModelSet:
     """The set of one model: what follows from the inputs, and what the release has."""
 
     def __init__(self, release: Release, role: str) -> None:
-        self.release, self.role = release, role
-        self.folder = release.folder / "sets" / role
+        self.release, self.role, self.folder = release, role, release.folder / "sets" / role
         self.record = json.loads((release.folder / f"scores/{role}.json").read_text("utf-8"))
         self.crops = by(release.folder / f"crop_scores/{role}.parquet", "image_id", "crop")
 
@@ -500,12 +500,14 @@ class ModelSet:
         image, name = release.images[image_id], release.names[index]
         is_known = self.record.get("source") != "random" and image_id not in self.record.get("beyond", ())
         whole = f"{row['confidence']:.9g}" if is_known else ""
+        key, suffixes = release.keys[index], ("", ".crop.png") if "." in image_id else (".JPEG", ".png")
         found = {
-            "model": self.role, "class": release.keys[index], "class_index": index, "rank": place, "image_id": image_id,
-            "class_name": name if release.names.count(name) == 1 else f"{name} ({release.keys[index]})",
+            "model": self.role, "class": key, "class_index": index, "rank": place, "image_id": image_id,
+            "class_name": name if release.names.count(name) == 1 else f"{name} ({key})",
             "tier": row["tier"], "source_confidence": whole, "ilsvrc_class": image["ilsvrc_class"],
             "real_classes": " ".join(map(str, image["real_classes"])), "source_sha256": image["sha256"],
             "reviewers": len(set(release.accepted(index, image_id)) - {"board"}),
+            "file": f"{key}/{image_id.removeprefix(f'{key}/').replace('/', '__')}{suffixes[box is not None]}",
             **dict(zip(BOX, box or ("",) * 4, strict=True)),
         }  # fmt: skip
         if box is None:
@@ -551,7 +553,7 @@ def problems(folder: Path) -> list[str]:
         found += Release(folder).problems()
     except ReleaseError as error:
         found.append(str(error))
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, csv.Error) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, csv.Error) as error:
         found.append(f"{folder}: not a release that can be read ({type(error).__name__}: {error})")
     return found
 
