@@ -234,7 +234,7 @@ def evaluate(
         str,
         typer.Argument(
             metavar="SET",
-            help="A role of the edition, the folder of an export, a folder per wnid, or a CSV list of images and "
+            help="A role of the edition, the folder of an export, a folder per class, or a CSV list of images and "
             "classes, read from the edition.",
         ),
     ],
@@ -249,8 +249,9 @@ def evaluate(
         list[str] | None,
         typer.Option(
             metavar="[NAME=]FILE",
-            help="Predictions made elsewhere, .csv or .parquet: image with class_index or wnid, and probability if it "
-            "is known; or image with class_1 to class_5 and probability_1 to probability_5. Repeat it for each model.",
+            help="Predictions made elsewhere, .csv or .parquet: image with class_index or wnid (of your own images, "
+            "class), and probability if it is known; or image with class_1 to class_5 and probability_1 to "
+            "probability_5. Repeat it for each model.",
         ),
     ] = None,
     architecture: Annotated[

@@ -224,6 +224,16 @@ def column_name(name: str) -> str:
     return name if classes_in_use().is_imagenet else _OWN_NAMES.get(name, name)
 
 
+def known_classes() -> str:
+    """The class keys in use, as messages give what they expected."""
+    return "one of the 1,000 wnids" if classes_in_use().is_imagenet else "a class of classes.tsv"
+
+
+def example_key() -> str:
+    """A class key as messages show it."""
+    return "n01440764" if classes_in_use().is_imagenet else class_keys()[0]
+
+
 def class_column() -> str:
     """The column of class keys in files that people exchange: `wnid` of ImageNet, else `class`."""
     return column_name("wnid")

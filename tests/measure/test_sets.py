@@ -89,7 +89,7 @@ def test_an_export_that_is_not_as_its_manifest(
         (lambda at: (at / "n01440764" / "a\nb.png").touch(), r"a\nb.png: a name that cannot be printed"),
         (lambda at: (at / "n01440764" / "a.png").mkdir(), "a.png: not an image; expected files that end in"),
         (lambda at: list(map(shutil.rmtree, at.glob("n*"))), "no images; expected JPEGs or PNGs in folders"),
-        (lambda at: shutil.rmtree(at), "unknown set; expected a folder with manifest.csv or with a folder for each"),
+        (lambda at: shutil.rmtree(at), "unknown set; expected a folder with manifest.csv or one for each class"),
     ],
 )
 def test_a_folder_that_is_no_set(change: Callable[[Path], object], message: str, folder: Path) -> None:

@@ -15,6 +15,7 @@ from pydantic import Field, FiniteFloat, JsonValue
 from cleanset.errors import CleansetError, cut
 from cleanset.files import sha256
 from cleanset.validation import Section, Sha256
+from cleanset.vocabulary import class_keys
 
 FORM = 1
 """Number of the card's form; raised when its fields change."""
@@ -25,8 +26,6 @@ MAX_SHOWN = 80
 CLEAN = "accuracy"
 """The measurement on images as delivered."""
 
-ALL_CLASSES = 1000
-"""Number of ImageNet's classes; a prediction is one of them."""
 MODEL_FIELDS = ("weights_sha256", "preprocessing", "preprocessing_sha256", "precision")
 """The keys of a record of predictions that a card takes."""
 PIXELS, REFERENCE = "pixels", "reference"
@@ -216,18 +215,20 @@ def clean_card(
     models: Mapping[str, CardModel],
     manifest_sha256: str | None = None,
     settings: Mapping[str, Any] | None = None,
-    of_predictions: int = ALL_CLASSES,
+    of_predictions: int | None = None,
 ) -> ComparabilityCard:
     """The card of accuracies on images as delivered, by class index and SHA-256 of each file.
 
     `pixels_sha256`: the `images_digest` of the pixels that they were decoded to; None: not known. `of_predictions`: how
-    many classes predictions are among.
+    many classes predictions are among; None: all of those in use.
     """
     rows = list(images)
     return ComparabilityCard(
         measured=CLEAN,
         images=CardImages(count=len(rows), sha256=images_digest(rows), manifest_sha256=manifest_sha256),
-        classes=CardClasses(of_images=len({index for index, _ in rows}), of_predictions=of_predictions),
+        classes=CardClasses(
+            of_images=len({index for index, _ in rows}), of_predictions=of_predictions or len(class_keys())
+        ),
         settings=dict(settings or {}),
         pixels_sha256=pixels_sha256,
         interval=interval,

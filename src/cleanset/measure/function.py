@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from PIL import Image
 from rich.console import Console
 
-from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, needing, reason
@@ -33,6 +32,7 @@ from cleanset.progress import available_cores, tracked
 from cleanset.scoring.logits import top5
 from cleanset.sets.image_set import ImageSet
 from cleanset.validation import shown
+from cleanset.vocabulary import class_keys
 
 WIDTH = 80
 """Columns of the printed results."""
@@ -135,10 +135,10 @@ def evaluate(
     """The accuracy, with interval, and the other measures of a model on a finished set.
 
     `model` maps a batch, what torch's default_collate makes of the tensors that `transform` makes of PIL images (RGB),
-    to logits of shape (n, 1000) in the order of the class indices; a torch.nn.Module is set to evaluation meanwhile,
+    to logits of shape (n, classes) in the order of the class indices; a torch.nn.Module is set to evaluation meanwhile,
     and gets the batch on its own device. Or `model` is its predictions: a file as `cleanset evaluate --predictions`
     takes it, a table with the same columns, or an array in the order of the set, either class indices of shape (n) or
-    probabilities of shape (n, 1000).
+    probabilities of shape (n, classes).
 
     `images` is what `cleanset.load` returns, whose transform is taken unless another is given, or the folder of a set,
     or a role of the edition in the folder `edition`. Every image is checked against the manifest. `name` stands in the
@@ -213,7 +213,7 @@ def predict(
     """The predictions of a model, and whether its first batch gives the same logits again, and among other images.
 
     Logits are ranked in float64 as `cleanset evaluate` ranks them. Raises CleansetError, naming the model, for what the
-    model or the transform raises, and for a model that does not give 1,000 finite logits for each image.
+    model or the transform raises, and for a model that does not give finite logits, one for each class, for each image.
     """
     import torch
 
@@ -286,17 +286,17 @@ def _inputs(
 def _logits(
     model: Callable[[Any], Any], batch: Any, files: Sequence[str], name: str, device: Any
 ) -> NDArray[np.float64]:
-    """The logits of a batch, of shape (n, 1000), in float64."""
+    """The logits of a batch, of shape (n, classes), in float64."""
     from cleanset.scoring.scorer import to_device
 
     try:
         output = model(to_device(batch, device) if device is not None and hasattr(batch, "to") else batch)
     except (Exception, SystemExit) as error:  # whatever its code raises
         raise CleansetError(f"{name}: the model raises {raised(error)} for a batch of {len(files)} images") from None
-    expected = f"expected logits of shape {(len(files), CLASSES)}"
+    expected = f"expected logits of shape {(len(files), len(class_keys()))}"
     if not hasattr(output, "__array__"):
         raise CleansetError(f"{name}: the model gives a value of type {type(output).__name__}; {expected}")
-    if tuple(output.shape) != (len(files), CLASSES):
+    if tuple(output.shape) != (len(files), len(class_keys())):
         raise CleansetError(f"{name}: the model gives {output.dtype} {tuple(output.shape)}; {expected}")
     logits = _array(output, f"{name}: the model gives").astype(np.float64)
     finite = np.isfinite(logits).all(axis=1)

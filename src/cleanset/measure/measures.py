@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.measure.comparability import CardInterval, ComparabilityCard, card_model, clean_card
 from cleanset.measure.sets import EvaluationSet
 from cleanset.statistics.paired import PairedCounts, difference_interval, holm, mcnemar_p, wilson
-from cleanset.vocabulary import TIERS, class_keys
+from cleanset.vocabulary import TIERS, class_column, class_keys, classes_in_use
 
 MIN_FOR_CHANCE = 20
 """Images below which an accuracy is not called at chance: of fewer, a poor model may classify none correctly."""
@@ -51,8 +50,8 @@ class Accuracy:
 
     @property
     def is_at_chance(self) -> bool:
-        """Whether the share is at most that of guessing one of ImageNet's classes."""
-        return self.images >= MIN_FOR_CHANCE and self.interval[0] <= 1 / CLASSES
+        """Whether the share is at most that of guessing a class."""
+        return self.images >= MIN_FOR_CHANCE and self.interval[0] <= 1 / len(class_keys())
 
     def as_json(self) -> dict[str, Any]:
         """The numbers, the share and its interval."""
@@ -311,12 +310,14 @@ def notes_of(row: MeasuredModel) -> list[str]:
             "its numbers vary"
         )
     if row.measures.overall.is_at_chance:
-        why = "expected a trained model that predicts ImageNet's classes, in the order of their wnids"
+        order = "the order of the wnids" if classes_in_use().is_imagenet else "the order of classes.tsv"
+        classes = "ImageNet's classes, in the order of their wnids" if classes_in_use().is_imagenet else order
+        why = f"expected a trained model that predicts {classes}"
         if found is not None:
             by = "" if found.offset is None else f", each by {found.offset:+d}"
             why = (
                 f"its classes are probably numbered otherwise: renumbered to fit half of the images{by}, "
-                f"{100 * found.accuracy.share:.2f} % of the others are correct; expected the order of the wnids"
+                f"{100 * found.accuracy.share:.2f} % of the others are correct; expected {order}"
             )
         notes.append(f"{row.name}: accuracy at chance; {why}")
     return notes
@@ -381,7 +382,7 @@ def _model(row: MeasuredModel) -> dict[str, Any]:
         "tiers": {tier: accuracy.as_json() for tier, accuracy in found.tiers.items()},
         "classes": {class_keys()[each]: accuracy.as_json() for each, accuracy in found.classes.items()},
         "confusions": [
-            {"wnid": class_keys()[label], "predicted": class_keys()[prediction], "images": images}
+            {class_column(): class_keys()[label], "predicted": class_keys()[prediction], "images": images}
             for label, prediction, images in found.confusions
         ],
         "deterministic": row.is_deterministic,

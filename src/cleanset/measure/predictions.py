@@ -16,22 +16,31 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.errors import CleansetError, needing, reason
 from cleanset.files import read_bytes, sha256, write_text
 from cleanset.measure.sets import EvaluationSet, Item, csv_rows
 from cleanset.parsing import csv_text
 from cleanset.validation import join_names, shown
-from cleanset.vocabulary import class_indices
+from cleanset.vocabulary import class_column, class_indices, class_keys, known_classes
 
 TOP = 5
 CLASS_COLUMNS = tuple(f"class_{rank}" for rank in range(1, TOP + 1))
 PROBABILITY_COLUMNS = tuple(f"probability_{rank}" for rank in range(1, TOP + 1))
-EXPECTED = (
-    "expected image with class_index or wnid, and probability if it is known; or image with class_1 to class_5, the "
-    "most probable first, and probability_1 to probability_5 if they are known"
-)
-CLASS_EXPECTED = f"expected a class index from 0 to {CLASSES - 1}, or one of the 1,000 wnids"
+
+
+def expected_class() -> str:
+    """The end of a message about a class that is none."""
+    return f"expected a class index from 0 to {len(class_keys()) - 1}, or {known_classes()}"
+
+
+def expected_columns() -> str:
+    """The end of a message about the columns of predictions."""
+    return (
+        f"expected image with class_index or {class_column()}, and probability if it is known; or image with class_1 "
+        "to class_5, the most probable first, and probability_1 to probability_5 if they are known"
+    )
+
+
 STORED = {"file", "sha256", "prediction", "top5_class", "top5_probability"}
 """Columns of the predictions that `cleanset evaluate --out` writes; class_index is the label there."""
 MAX_SUM = 1.001
@@ -41,7 +50,7 @@ SUM_TOLERANCE = 0.01
 ENDINGS = (".csv", ".parquet")
 MAX_NAME = 100
 """Characters of the name of predictions."""
-_INDEX = re.compile(r"[0-9]{1,3}", re.ASCII)
+_INDEX = re.compile(r"[0-9]{1,4}", re.ASCII)
 _NUMBER = re.compile(r"[-+.0-9eE]+", re.ASCII)
 
 Columns = Mapping[str, Sequence[Any]]
@@ -80,21 +89,21 @@ def checked_table(columns: Columns, where: str, line_of: Callable[[int], str], i
 def checked_array(array: NDArray[Any], where: str, images: EvaluationSet) -> pd.DataFrame:
     """The predictions of an array with a row for each image in the order of the set, with columns as `checked_table`.
 
-    Either class indices of shape (n), or probabilities of shape (n, 1000). Raises CleansetError.
+    Either class indices of shape (n), or probabilities of shape (n, number of classes). Raises CleansetError.
     """
-    count = len(images.items)
-    expected = f"expected ({count},) class indices, or ({count}, {CLASSES}) probabilities, in the order of the set"
-    if array.shape not in ((count,), (count, CLASSES)):
+    count, classes = len(images.items), len(class_keys())
+    expected = f"expected ({count},) class indices, or ({count}, {classes}) probabilities, in the order of the set"
+    if array.shape not in ((count,), (count, classes)):
         raise CleansetError(f"{where}: {array.dtype} {array.shape}; {expected}")
     if array.dtype.kind not in ("iu" if array.ndim == 1 else "f"):
         raise CleansetError(f"{where}: {array.dtype} {array.shape}; {expected}")
     sums = array.reshape(count, -1).sum(axis=1, dtype=np.float64)
-    is_wrong = (array < 0) | (array >= CLASSES)
+    is_wrong = (array < 0) | (array >= classes)
     if array.ndim == 2:  # NaN is off as well
         is_wrong = (array < 0).any(axis=1) | ~(np.abs(sums - 1) <= SUM_TOLERANCE)
     if is_wrong.any():
         first = int(np.argmax(is_wrong))
-        found = f"{array[first]}; {CLASS_EXPECTED}"
+        found = f"{array[first]}; {expected_class()}"
         if array.ndim == 2:
             low, high = array[first].min(), array[first].max()
             found = (
@@ -124,12 +133,12 @@ def _five(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, list
 def _chosen(columns: Columns, where: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The columns of classes and of probabilities."""
     names = set(columns) - {"sha256"}
-    by_index = tuple(name for name in ("class_index", "wnid") if name in names)
+    by_index = tuple(name for name in ("class_index", class_column()) if name in names)
     for classes, probabilities in ((by_index, ("probability",)), (CLASS_COLUMNS, PROBABILITY_COLUMNS)):
         for given in ((), probabilities):
             if classes and names == {"image", *classes, *given}:
                 return classes, given
-    raise CleansetError(f"{where}: columns {shown(', '.join(map(str, columns)))}; {EXPECTED}")
+    raise CleansetError(f"{where}: columns {shown(', '.join(map(str, columns)))}; {expected_columns()}")
 
 
 def _names(items: Iterable[Item]) -> dict[str, list[Item]]:
@@ -155,9 +164,9 @@ def _item(name: object, known: Mapping[str, Sequence[Item]], of: str, at: str) -
 def _classes(columns: Columns, names: Sequence[str], row: int, at: str) -> list[int]:
     """The class of a row, or five different ones."""
     found = [_class(columns[name][row], name, at) for name in names]
-    if names == ("class_index", "wnid"):
+    if names == ("class_index", class_column()):
         if found[0] != found[1]:
-            raise CleansetError(f"{at}: class index {found[0]} of {columns['wnid'][row]}; expected {found[1]}")
+            raise CleansetError(f"{at}: class index {found[0]} of {columns[class_column()][row]}; expected {found[1]}")
         return found[:1]
     if len(set(found)) < len(found):
         raise CleansetError(f"{at}: {', '.join(map(str, found))}; expected five different classes")
@@ -165,13 +174,13 @@ def _classes(columns: Columns, names: Sequence[str], row: int, at: str) -> list[
 
 
 def _class(value: object, name: str, at: str) -> int:
-    index = CLASSES
+    index = count = len(class_keys())
     if isinstance(value, str):
-        index = class_indices().get(value, int(value) if _INDEX.fullmatch(value) else CLASSES)
+        index = class_indices().get(value, int(value) if _INDEX.fullmatch(value) else count)
     elif isinstance(value, Integral) and not isinstance(value, bool):
         index = int(value)
-    if not 0 <= index < CLASSES:
-        raise CleansetError(f"{at}, column {name}: {shown(value)}; {CLASS_EXPECTED}")
+    if not 0 <= index < count:
+        raise CleansetError(f"{at}, column {name}: {shown(value)}; {expected_class()}")
     return index
 
 
@@ -298,7 +307,7 @@ def read_predictions(path: Path, images: EvaluationSet) -> tuple[pd.DataFrame, s
     digest = sha256(read_bytes(path))
     if path.suffix != ".csv":
         return checked_table(_parquet(path), str(path), lambda row: f"row {row + 1}", images), digest
-    header, rows = csv_rows(path, "image", EXPECTED)
+    header, rows = csv_rows(path, "image", expected_columns())
     columns = {name: [row[place] for row in rows.values()] for place, name in enumerate(header)}
     lines = list(rows)
     return checked_table(columns, str(path), lambda row: f"line {lines[row]}", images), digest

@@ -150,7 +150,7 @@ def evaluate(
 
     With `out`, predictions are written there with their records, finished shards are kept until a model is finished,
     and what an earlier run has finished there is not computed again. Raises CleansetError, naming the model, if one
-    cannot be loaded or does not give 1,000 finite logits; those before it stay finished.
+    cannot be loaded or does not give finite logits, one for each class; those before it stay finished.
     """
     for spec in specs:  # what is known to be missing shows before hours are spent on another
         check(spec)

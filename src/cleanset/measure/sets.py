@@ -1,17 +1,16 @@
-"""The sets that a model can be measured on: an export, a folder per wnid, or a list of an edition's images."""
+"""The sets that a model can be measured on: an export, a folder per class, or a list of an edition's images."""
 
 import csv
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from PIL import Image
 
 from cleanset.dataset.archives import VerifiedImages
-from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError, reason
@@ -22,11 +21,10 @@ from cleanset.sets.description import notices_of
 from cleanset.sets.folder import read_entries, read_image, read_regular_file, read_release
 from cleanset.sets.manifest import MANIFEST, Entry, file_name
 from cleanset.validation import shown
-from cleanset.vocabulary import TIERS, class_indices, class_keys
+from cleanset.vocabulary import TIERS, class_column, class_indices, class_keys, example_key, known_classes
 
 ENDINGS = (".jpeg", ".jpg", ".png")
 _BOX = ("left", "top", "right", "bottom")
-_LIST = "expected a CSV file with the columns image_id and class_index or wnid"
 
 Kind = Literal["export", "folder", "list"]
 Given = TypeVar("Given")
@@ -60,7 +58,7 @@ class EvaluationSet:
     notes: Sequence[str] = ()
     order: Sequence[str] = ()
     manifest_sha256: str | None = None
-    predicted_classes: int = CLASSES
+    predicted_classes: int = field(default_factory=lambda: len(class_keys()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +93,7 @@ class ListedImages:
 
 
 def open_set(name: str, edition: Edition, roles: Sequence[str]) -> EvaluationSet:
-    """The set of a role of the edition, the export in a folder, or a folder with a folder for each wnid.
+    """The set of a role of the edition, the export in a folder, or a folder with a folder for each class.
 
     All bytes are read and checked. Raises CleansetError, for an image that is missing or has changed, too.
     """
@@ -110,7 +108,7 @@ def open_set(name: str, edition: Edition, roles: Sequence[str]) -> EvaluationSet
     if folder.is_dir():
         return _image_folder(name, folder)
     known = f"one of the edition's roles ({', '.join(roles)}), or " if roles else ""
-    raise CleansetError(f"{name}: unknown set; expected {known}a folder with {MANIFEST} or with a folder for each wnid")
+    raise CleansetError(f"{name}: unknown set; expected {known}a folder with {MANIFEST} or one for each class")
 
 
 def _export(name: str, folder: Path) -> EvaluationSet:
@@ -135,7 +133,7 @@ def _export(name: str, folder: Path) -> EvaluationSet:
 def _image_folder(name: str, folder: Path) -> EvaluationSet:
     files = list(_files(folder))
     if not files:
-        raise CleansetError(f"{folder}: no images; expected JPEGs or PNGs in folders like n01440764")
+        raise CleansetError(f"{folder}: no images; expected JPEGs or PNGs in folders like {example_key()}")
 
     def measure(file: str) -> Item:
         digest = sha256(read_regular_file(folder / file))
@@ -147,13 +145,13 @@ def _image_folder(name: str, folder: Path) -> EvaluationSet:
 
 
 def _files(folder: Path) -> Iterator[str]:
-    """The images in the folders of the wnids, sorted; hidden files, and files beside those folders, are left out."""
+    """The images in the folders of the classes, sorted; hidden files, and files beside those folders, are left out."""
     for path in sorted(folder.iterdir()):
         if path.name.startswith(".") or not path.is_dir():
             continue
         if path.name not in class_indices():
             raise CleansetError(
-                f"{path}: not one of the 1,000 wnids; expected folders like n01440764: name the folder that holds them"
+                f"{path}: not {known_classes()}; expected folders like {example_key()}: name the folder that holds them"
             )
         for file in sorted(path.iterdir()):
             if file.name.startswith("."):
@@ -231,9 +229,10 @@ def csv_rows(path: Path, needed: str, expected: str) -> tuple[list[str], dict[in
 
 def _rows(path: Path, role: str | None) -> dict[int, dict[str, str]]:
     """The rows of a list, or those of a role, by line number."""
-    header, cells = csv_rows(path, "image_id", _LIST)
-    if not {"class_index", "wnid"} & set(header):
-        raise CleansetError(f"{path}, line 1: columns {shown(', '.join(header))}; {_LIST}")
+    expected = f"expected a CSV file with the columns image_id and class_index or {class_column()}"
+    header, cells = csv_rows(path, "image_id", expected)
+    if not {"class_index", class_column()} & set(header):
+        raise CleansetError(f"{path}, line 1: columns {shown(', '.join(header))}; {expected}")
     rows = {line: dict(zip(header, row, strict=True)) for line, row in cells.items()}
     for line, row in rows.items():
         if any(row.get(edge) for edge in _BOX):
@@ -253,19 +252,20 @@ def _rows(path: Path, role: str | None) -> dict[int, dict[str, str]]:
 
 
 def _class_index(row: Mapping[str, str], where: str) -> int:
-    """The class of a row: a wnid, a class index, or both if they agree."""
-    by_wnid = class_indices().get(row.get("wnid", ""))
+    """The class of a row: a class key, a class index, or both if they agree."""
+    column = class_column()
+    by_key = class_indices().get(row.get(column, ""))
     text = row.get("class_index", "")
     # isdigit alone would take superscripts, which int refuses, and digits of other scripts
-    by_index = int(text) if text.isascii() and text.isdigit() and len(text) <= 3 else None
-    if ("wnid" in row and by_wnid is None) or ("class_index" in row and by_index is None):
-        found = " ".join(row[name] for name in ("wnid", "class_index") if name in row)
+    by_index = int(text) if text.isascii() and text.isdigit() and len(text) <= 4 else len(class_keys())
+    if (column in row and by_key is None) or ("class_index" in row and by_index >= len(class_keys())):
+        found = " ".join(row[name] for name in (column, "class_index") if name in row)
         raise CleansetError(
-            f"{where}: {shown(found)}; expected one of the 1,000 wnids, or a class index below {CLASSES}"
+            f"{where}: {shown(found)}; expected {known_classes()}, or a class index below {len(class_keys())}"
         )
-    if by_wnid is not None and by_index is not None and by_wnid != by_index:
-        raise CleansetError(f"{where}: class index {by_index} of {row['wnid']}; expected {by_wnid}")
-    return int(by_wnid if by_wnid is not None else by_index or 0)
+    if by_key is not None and "class_index" in row and by_key != by_index:
+        raise CleansetError(f"{where}: class index {by_index} of {row[column]}; expected {by_key}")
+    return by_index if by_key is None else by_key
 
 
 def _each(function: Callable[[Given], Item], given: Sequence[Given]) -> list[Item]:

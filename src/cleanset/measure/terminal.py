@@ -9,7 +9,7 @@ from rich.text import Text
 
 from cleanset.measure.measures import MeasuredModel, by_accuracy, card, notes_of, pairs
 from cleanset.measure.sets import EvaluationSet
-from cleanset.vocabulary import class_names
+from cleanset.vocabulary import class_column, class_names
 
 MAX_COLUMNS = 6
 """Models that get a column each in the tables of classes and confusions; of more, the mean or the sum."""
@@ -154,7 +154,7 @@ def _classes(order: Sequence[MeasuredModel], classes: Sequence[int]) -> Table:
         images = f"{order[0].measures.classes[each].images:,}"
         name = class_names()[each]
         rows.append((name.key, Text(name.name), images, *(percent(share, 0) for share in shares)))
-    columns = [("wnid", SHORT), ("hardest classes", WORDS), ("images", NUMBER), *_of_models(order, "mean")]
+    columns = [(class_column(), SHORT), ("hardest classes", WORDS), ("images", NUMBER), *_of_models(order, "mean")]
     return plain_table(columns, rows)
 
 

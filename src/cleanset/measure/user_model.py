@@ -48,7 +48,7 @@ from cleanset.measure.specs import CommandModel, ModuleModel
 from cleanset.scoring.checkpoints import unusable_kind
 from cleanset.scoring.models import LoadedModel, load_model
 from cleanset.validation import shown
-from cleanset.vocabulary import class_indices, classes_in_use
+from cleanset.vocabulary import class_column, class_indices, classes_in_use, example_key
 
 BELOW = 1000.0
 """The distance in nats that the logits of other classes are put below the smallest: their probability is 0."""
@@ -298,14 +298,15 @@ class CommandNetwork(nn.Module):
                 Path(folder, name).write_bytes(codec.png(Image.fromarray(np.ascontiguousarray(image))))
             text = self._output(folder)
         indices = class_indices()
-        answers = printed_answers(
-            text, names, self._name, indices.__contains__, kind="a wnid", expected="a wnid such as n01443537"
-        )
+        column = class_column()
+        expected = f"a {column} such as {example_key()}"
+        known = indices.__contains__
+        answers = printed_answers(text, names, self._name, known, kind=f"a {column}", expected=expected)
         missing = sorted(set(names) - set(answers))
         if missing:
             raise CleansetError(
                 f"{self._name}: no answer to {len(missing)} of {len(names)} images, {missing[0]} among them; expected "
-                "a line `file, wnid` for each"
+                f"a line `file, {class_column()}` for each"
             )
         found = torch.tensor([indices[answers[name]] for name in names], dtype=torch.int64, device=pixels.device)
         return nn.functional.one_hot(found, len(classes_in_use())).to(pixels.dtype)

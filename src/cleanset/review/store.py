@@ -20,7 +20,7 @@ from cleanset.images.boxes import Crop, check_crop
 from cleanset.review.gold import GOLD_KEY, read_gold_key, without_golds
 from cleanset.review.verdicts import OFFICIAL, Review, Vote, parse_reviews
 from cleanset.selection.fill import Filled
-from cleanset.vocabulary import VERDICTS, class_column, class_indices, class_keys, classes_in_use
+from cleanset.vocabulary import VERDICTS, class_column, class_indices, classes_in_use, example_key
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,8 +107,7 @@ def review_file(folder: Path, reviewer: str, wnid: str) -> Path:
     if reviewer == AUDIT:
         raise CleansetError(f"reviewer {AUDIT!r}: the folder of the audits has this name; choose another")
     if wnid not in class_indices():
-        example = "n01440764" if classes_in_use().is_imagenet else class_keys()[0]
-        raise CleansetError(f"unknown class {wnid!r}; expected a {class_column()} such as {example}")
+        raise CleansetError(f"unknown class {wnid!r}; expected a {class_column()} such as {example_key()}")
     return folder / reviewer / f"{wnid}.yaml"
 
 

@@ -12,7 +12,6 @@ import pandas as pd
 from numpy.lib.format import write_array_header_1_0
 from numpy.typing import NDArray
 
-from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import Model, Params, read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
@@ -24,6 +23,7 @@ from cleanset.scoring.decoding import pixels_of
 from cleanset.sets.folder import read_entries, read_image
 from cleanset.tables import INDEX, read_table
 from cleanset.validation import shown
+from cleanset.vocabulary import class_keys
 
 MAX_IMAGES_IN_MEMORY = 64
 
@@ -126,7 +126,7 @@ def write_arrays(folder: Path, rows: pd.DataFrame, read: Source, inputs: Network
 
     images.npy       uint8 (n, size, size, 3), red first, rounded and not normalised
     labels.npy       int64 (n,), class index: the original label, or in a finished set the class
-    real_labels.npy  bool (n, 1000), true at each reassessed label; a row without any is left out of ReaL accuracy
+    real_labels.npy  bool (n, classes), true at each reassessed label; a row without any is left out of ReaL accuracy
     ids.npy          the image ids
     arrays.json      preprocessing, number of images, the role of the set or null, and mean and std of each channel,
                      by which a network wants (images / 255 - mean) / std, or null
@@ -137,7 +137,7 @@ def write_arrays(folder: Path, rows: pd.DataFrame, read: Source, inputs: Network
     for name, array in (("labels.npy", rows["label"].to_numpy(np.int64)), ("ids.npy", np.array(ids, dtype=np.str_))):
         # not np.save, whose error does not tell a full disk
         _write_rows(folder / name, array.dtype.str, array.shape, [array])
-    _write_rows(folder / "real_labels.npy", "|b1", (len(ids), CLASSES), map(_multi_hot, rows["real_classes"]))
+    _write_rows(folder / "real_labels.npy", "|b1", (len(ids), len(class_keys())), map(_multi_hot, rows["real_classes"]))
     shape = (len(ids), preprocessing.size, preprocessing.size, 3)
     images = tracked(_preprocessed(ids, read, preprocessing), len(ids), "arrays")
     _write_rows(folder / "images.npy", "|u1", shape, (pixels.transpose(1, 2, 0) for pixels in images))
@@ -156,7 +156,7 @@ def _write_rows(path: Path, dtype: str, shape: tuple[int, ...], rows: Iterable[N
 
 
 def _multi_hot(classes: Sequence[int]) -> NDArray[np.bool]:
-    row = np.zeros(CLASSES, dtype=np.bool)
+    row = np.zeros(len(class_keys()), dtype=np.bool)
     row[list(classes)] = True
     return row
 

@@ -21,7 +21,7 @@ from cleanset.selection.candidates import candidates, of_tiers, shared
 from cleanset.selection.crop_check import predictions_of_crops
 from cleanset.selection.fill import Decision, fill, with_decisions
 from cleanset.tables import CROP_SCORES, INDEX, SCORES, read_table
-from cleanset.vocabulary import class_keys
+from cleanset.vocabulary import class_column, class_keys
 
 ImagesOfClass = tuple[str, ...]
 """Image ids in the order of a class."""
@@ -89,7 +89,7 @@ def _of_scores(a: Path, b: Path, edition: Edition | None, role: str | None, most
         lines += [line for name, classes in changed.items() for line in class_lines(name, classes)]
         content["classes"] = {
             name: [
-                {"wnid": class_keys()[index], "a": list(before), "b": list(after)}
+                {class_column(): class_keys()[index], "a": list(before), "b": list(after)}
                 for index, (before, after) in classes.items()
             ]
             for name, classes in changed.items()
