@@ -29,7 +29,7 @@ PROBABILITY_COLUMNS = tuple(f"probability_{rank}" for rank in range(1, TOP + 1))
 
 
 def expected_class() -> str:
-    """The end of a message about a class that is none."""
+    """The end of a message about an unknown class."""
     return f"expected a class index from 0 to {len(class_keys()) - 1}, or {known_classes()}"
 
 
