@@ -247,7 +247,7 @@ def serve(folder: Path, hinted: bool) -> None:
     if hinted:
         DrawnHints.truth = {i: Verdict(*each) for i, each in json.loads((folder / "truth.json").read_text()).items()}
     vars(server)["BackgroundHints"] = DrawnHints
-    server.run(Edition(folder), "bench", "127.0.0.1", 0, browser=False)
+    server.run(Edition(folder), ["bench"], "127.0.0.1", 0, browser=False)
 
 
 @contextmanager

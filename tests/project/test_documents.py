@@ -44,6 +44,8 @@ ARCHIVE = "ILSVRC2012_img_val.tar"
 NOT_RUN = {
     INSTALL: "docs/use.md: another address, revision and folder than README's, whose lines run",
     "make review REVIEWER=ada": "serves a page until it is stopped: tests/review/page starts the server",
+    "cleanset review --reviewer ana --reviewer ben --reviewer cy --reviewer board --host 0.0.0.0": "serves a page: "
+    "tests/review/page/test_team.py starts it, and reviews",
     "cleanset review --reviewer ada --share 1/3": "serves a page: tests/review/page/test_sharing.py starts it",
     "cleanset review --audit 281 --model norm_robust --reviewer cy": "serves a page until it is stopped: "
     "tests/review/page/test_gold_and_audit.py looks at the draws",
@@ -462,3 +464,14 @@ def test_every_path_of_the_tree_is_there(repository: Path) -> None:
     names = [name for line in tree.splitlines() for name in re.findall(r"^(\S+)|(?<=/  )(\S+/)", line)]
     for name in (first or second for first, second in names):
         assert name in ("data/", "report/") or (repository / name).exists(), name
+
+
+def test_the_progress_of_a_team(checkout: Checkout, repository: Path) -> None:
+    """Of the sample's reviewers, as if they were a team: only what is not settled is to review."""
+    done = shell(checkout, block(repository, "cleanset review --status --reviewer ada --reviewer ben --reviewer board"))
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert [row[1:] for row in rows if row[:1] in (["ada"], ["ben"], ["board"]) and len(row) == 4] == [
+        ["6", "0", "139"], ["6", "1", "5"], ["12", "0", "1"],
+    ]  # fmt: skip
+    assert "ben has to review n02165456." in done.stdout

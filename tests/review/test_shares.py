@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cleanset.edition.params import ReviewPolicy
 from cleanset.errors import CleansetError
 from cleanset.parsing import parse_ranges
-from cleanset.review.page.library import Share, assigned_share, common_classes, share_of
+from cleanset.review.page.library import Share, assigned_share, common_classes, share_in_team, share_of
 
 CLASSES = [1, 5, 9, 100, 101, 102, 103, 104, 105, 999]
 
@@ -31,6 +32,20 @@ def test_every_class_is_in_a_share_and_once_unless_common(count: int, parts: int
         assert holders == (parts if class_index in common else 1)
     sizes = [len(share.classes) for share in shares]
     assert max(sizes) - min(sizes) <= 1
+
+
+@given(st.integers(1, 40), st.integers(1, 7), st.integers(1, 8), st.floats(0, 1))
+def test_each_class_has_as_many_reviewers_of_a_team_as_it_needs(
+    count: int, size: int, needed: int, overlap: float
+) -> None:
+    classes = list(range(3, 3 + count))
+    team = [f"r{number}" for number in range(size)]
+    policy = ReviewPolicy(policy="majority", min_reviewers=needed, overlap=overlap)
+    shares = [share_in_team(classes, name, [*team, "board"], policy) for name in reversed(team)]
+    assert share_in_team(classes, "board", team, policy) is None
+    for class_index in classes:
+        holders = sum(share is not None and class_index in share.classes for share in shares)
+        assert holders == (size if class_index in common_classes(classes, overlap) else min(needed, size))
 
 
 def test_assigned_classes() -> None:

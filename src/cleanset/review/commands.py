@@ -1,6 +1,6 @@
 """The commands `cleanset review …`. Each imports its code when it runs, so that `cleanset --help` is fast."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +21,13 @@ def review(
         bool, typer.Option("--status", help="Show what is settled and what is still to be reviewed.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --status: print JSON.")] = False,
-    reviewer: Annotated[str | None, typer.Option(help="Your name; your verdicts are saved in reviews/<name>/.")] = None,
+    reviewer: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Your name; your verdicts are saved in reviews/<name>/. Repeat it for each reviewer of a team, who "
+            "get a link each; with --status: their progress."
+        ),
+    ] = None,
     look_again: Annotated[
         Path | None, typer.Option(help="look_again.csv of a study: its images are shown among the conflicts.")
     ] = None,
@@ -57,33 +63,56 @@ def review(
         {"--open or --fixed": kind, "--model": model, "--seed": seed},
         {"--look-again": look_again, "--share": share},
     )
+    team = reviewer or []
+    check_team(team, {"--audit": audit, "--share": share})
     plan = None
     if audit is not None:
         from cleanset.review import reports
 
         plan, is_new = reports.draw(
-            Edition(edition), model, audit, None if kind is None else "open" if kind else "fixed", seed, reviewer
+            Edition(edition), model, audit, None if kind is None else "open" if kind else "fixed", seed, *team
         )
-        if is_new or reviewer is None:
+        if is_new or not team:
             typer.echo(reports.outlook(plan))
-    if reviewer is not None:
+    if team and not status:
         from cleanset.review.page import server
 
-        server.run(Edition(edition), reviewer, host, port, browser, look_again, plan, share, public_url)
-    if reviewer is not None or plan is not None:
+        server.run(Edition(edition), team, host, port, browser, look_again, plan, share, public_url)
+    if (team and not status) or plan is not None:
         return
-    if not status:
+    if status:
+        show_status(Edition(edition), team, as_json)
+    else:
         typer.echo(context.get_help())
-        return
+
+
+def show_status(edition: Edition, team: Sequence[str], as_json: bool) -> None:
+    """Print the progress of the reviews, and of each reviewer of a team."""
     from rich.console import Console
 
     from cleanset.review import status as review_status
 
-    found = review_status.run(Edition(edition))
+    found = review_status.run(edition)
+    if team:
+        from cleanset.review.page import team as progress
+
+        of_team = progress.progress_of_team(edition, team)
     if as_json:
-        print(review_status.as_json(found))
-    else:
-        Console().print(review_status.as_table(found), highlight=False)
+        print(review_status.as_json(found, progress.as_json(of_team) if team else None))
+        return
+    Console().print(review_status.as_table(found), highlight=False)
+    if team:
+        Console().print(progress.as_table(of_team), highlight=False)
+
+
+def check_team(team: Sequence[str], alone: Mapping[str, object]) -> None:
+    """Raise CleansetError for a reviewer who is named twice, and for an option that only one reviewer has."""
+    for place, name in enumerate(team):
+        if name in team[:place]:
+            raise CleansetError(f"--reviewer {name}: given twice; expected each reviewer once")
+    for option, value in alone.items():
+        if value is not None and len(team) > 1:
+            raise CleansetError(f"{option}: with {len(team)} reviewers; expected one: start a server for each")
 
 
 def check_audit_options(audit: int | None, with_audit: Mapping[str, object], without: Mapping[str, object]) -> None:

@@ -115,8 +115,11 @@ def _progress(statuses: Mapping[int, Sequence[ClassStatus]]) -> ReviewProgress:
     )
 
 
-def as_json(status: ReviewStatus) -> str:
-    """The classes of each state as wnids, and the numbers of images, for each model and for all together."""
+def as_json(status: ReviewStatus, reviewers: Mapping[str, object] | None = None) -> str:
+    """The classes of each state as wnids, and the numbers of images, for each model and for all together.
+
+    `reviewers`: the progress of each of a team.
+    """
     each = {
         role: {
             **{state: [class_keys()[index] for index in progress.classes[state]] for state in STATES},
@@ -127,7 +130,8 @@ def as_json(status: ReviewStatus) -> str:
         for role, progress in status.progress.items()
     }
     together = each.pop(ALL)
-    return json.dumps({"images_per_class": status.images_per_class, "all_models": together, "models": each}, indent=2)
+    content = {"images_per_class": status.images_per_class, "all_models": together, "models": each}
+    return json.dumps(content | ({"reviewers": reviewers} if reviewers else {}), indent=2)
 
 
 def as_table(status: ReviewStatus) -> Group:

@@ -11,7 +11,7 @@ Origin are allowed, too. A proxy may pass the Host on or name its own target the
 
 import hmac
 import ipaddress
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -24,6 +24,9 @@ from cleanset.validation import shown
 
 _FROM_HERE = ("same-origin", "none")
 """Values of Sec-Fetch-Site: the page itself, or a person (typed, a bookmark, another program)."""
+
+PERSON = "person"
+"""Key of an ASGI scope: whom the token of a request lets in."""
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -89,20 +92,21 @@ class Guard:
     """Lets through what comes from the page itself, and answers everything else with 403.
 
     `hosts`: the allowed values of Host; None: any, which only a token makes safe. `command`: what started the server.
-    `public`: the Origin of the public address, whose host is allowed, too.
+    `public`: the Origin of the public address, whose host is allowed, too. `tokens`: what each lets in, by token; it is
+    in the scope under PERSON then.
     """
 
     def __init__(
         self,
         app: ASGIApp,
         hosts: Collection[str] | None,
-        token: str | None,
+        tokens: Mapping[str, str],
         command: str = "cleanset review",
         public: str | None = None,
     ) -> None:
-        if hosts is None and token is None:
+        if hosts is None and not tokens:
             raise ValueError("any host without a token")
-        self._app, self._token, self._command, self._public = app, token, command, public
+        self._app, self._tokens, self._command, self._public = app, tokens, command, public
         self._hosts = hosts if hosts is None or public is None else {*hosts, urlsplit(public).netloc}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -112,11 +116,16 @@ class Guard:
             return
         headers = Headers(scope=scope)
         refused = self._wrong_place(scope, headers)
-        if refused is None and self._token is not None and not self._knows_token(headers):
-            if scope["type"] == "http" and _same(_asked_token(scope), self._token):
-                await self._let_in(headers)(scope, receive, send)
+        if refused is None and self._tokens:
+            kept, asked = self._known(self._cookie_of(headers)), self._known(_asked_token(scope))
+            # the link of another person, opened in the same browser, counts more than what it kept
+            if scope["type"] == "http" and asked is not None and asked != kept:
+                await self._let_in(headers, asked)(scope, receive, send)
                 return
-            refused = f"a token is needed: open the address that {self._command} printed"
+            if kept is None:
+                refused = f"a token is needed: open the address that {self._command} printed"
+            else:
+                scope[PERSON] = self._tokens[kept]
         if refused is not None:
             await _refuse(self._command, refused, scope, receive, send)
             return
@@ -137,16 +146,18 @@ class Guard:
             return "asked by another site: only the page itself may ask"
         return None
 
-    def _knows_token(self, headers: Headers) -> bool:
-        cookie = cookie_parser(headers.get("cookie", "")).get(self._cookie(headers), "")
-        return self._token is not None and _same(cookie, self._token)
+    def _cookie_of(self, headers: Headers) -> str:
+        return cookie_parser(headers.get("cookie", "")).get(self._cookie(headers), "")
 
-    def _let_in(self, headers: Headers) -> Response:
+    def _known(self, given: str) -> str | None:
+        """The token that is the same as the one given; each is compared, so that the time tells nothing."""
+        return next(iter([token for token in self._tokens if _same(given, token)]), None)
+
+    def _let_in(self, headers: Headers, token: str) -> Response:
         """Keep the token as a cookie, and take it out of the address."""
         response = RedirectResponse("/", status_code=303)
-        assert self._token is not None
         secure = self._public is not None and self._public.startswith("https:")
-        response.set_cookie(self._cookie(headers), self._token, httponly=True, samesite="lax", secure=secure)
+        response.set_cookie(self._cookie(headers), token, httponly=True, samesite="lax", secure=secure)
         return response
 
     @staticmethod

@@ -6,7 +6,7 @@ import socket
 import threading
 import webbrowser
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
@@ -61,27 +61,30 @@ def run_page(
     command: str = "cleanset review",
     public_url: str | None = None,
     public_token: bool = True,
+    people: Sequence[str] = (),
 ) -> None:
     """Serve an application, created once the port is bound, until Ctrl+C; `port`: None for `usual`, 0 for any free one.
 
     `announcement`: the line printed, with the address in place of `{}`; `command`: the command named in refusals.
     `public_url`: the address by which a reverse proxy or a forwarded port makes the page known; `public_token`: whether
-    it needs a token there, too.
+    it needs a token there, too. `people`: each gets an address with a token of their own, a line each, and no browser
+    is opened.
     """
     public = None if public_url is None else public_origin(public_url)
     bound = bind_usual(host, usual) if port is None else bind(host, port)
     port = bound.getsockname()[1]
     is_open = is_loopback(host) if public is None else not public_token or is_loopback(urlsplit(public).hostname or "")
-    token = None if is_open else secrets.token_urlsafe(24)
+    tokens = {} if is_open and not people else {secrets.token_urlsafe(24): name for name in people or ("",)}
     # on all addresses a server cannot know by which name it is reached; there the token protects it
     hosts = None if host in ANY_HOST and public is None else own_hosts(host, port)
-    guarded = Guard(application(), hosts, token, command, public)
+    guarded = Guard(application(), hosts, tokens, command, public)
     # open tabs keep their connections: without a limit Ctrl+C would wait for them
     config = uvicorn.Config(guarded, log_level="warning", access_log=False, timeout_graceful_shutdown=1)
-    query = f"?token={token}" if token else ""
-    here = address("localhost" if host in ANY_HOST else host, port, token)
-    told = address(host, port, token) if public is None else f"{public}/{query}"
-    server = AnnouncingServer(config, announcement.format(told), here if browser else None)
+    site = address(host, port) if public is None else f"{public}/"
+    links = {name: f"?token={token}" for token, name in tokens.items()}
+    told = "\n".join(f"{name}: {site}{query}" for name, query in links.items()) if people else site + links.get("", "")
+    here = address("localhost" if host in ANY_HOST else host, port) + links.get("", "")
+    server = AnnouncingServer(config, announcement.format(told), here if browser and not people else None)
     with suppress(KeyboardInterrupt):
         server.run(sockets=[bound])
 
@@ -200,10 +203,10 @@ def bind_usual(host: str, port: int) -> socket.socket:
         return bind(host, 0)
 
 
-def address(host: str, port: int, token: str | None = None) -> str:
+def address(host: str, port: int) -> str:
     """The address to open; for a server on all of a machine's addresses, the one by which others reach it."""
     name = _outward(host) if host in ANY_HOST else host
-    return f"http://{f'[{name}]' if ':' in name else name}:{port}/{f'?token={token}' if token else ''}"
+    return f"http://{f'[{name}]' if ':' in name else name}:{port}/"
 
 
 def _outward(host: str) -> str:

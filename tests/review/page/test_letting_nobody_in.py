@@ -170,7 +170,7 @@ def test_loopback_is_not_reached_from_other_addresses(server: Server) -> None:
 
 def test_addresses() -> None:
     assert address("127.0.0.1", 8080) == "http://127.0.0.1:8080/"
-    assert address("::1", 8080, "abc") == "http://[::1]:8080/?token=abc"
+    assert address("::1", 8080) == "http://[::1]:8080/"
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("203.0.113.1", 9))
@@ -202,7 +202,7 @@ def test_hosts() -> None:
     assert [is_loopback(host) for host in ("127.0.0.1", "127.8.9.1", "::1", "localhost")] == [True] * 4
     assert [is_loopback(host) for host in ("0.0.0.0", "::", "192.168.1.5", "example.org", "")] == [False] * 5
     with pytest.raises(ValueError, match="any host without a token"):
-        Guard(lambda *_: None, None, None)  # type: ignore[arg-type]
+        Guard(lambda *_: None, None, {})  # type: ignore[arg-type]
 
 
 def test_the_origin_of_a_public_address() -> None:

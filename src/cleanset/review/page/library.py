@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from cleanset.edition.models import unknown_confidences
-from cleanset.edition.params import Params, read_params
+from cleanset.edition.params import Params, ReviewPolicy, read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
 from cleanset.files import is_there
@@ -129,15 +129,30 @@ def common_classes(classes: Sequence[int], overlap: float) -> frozenset[int]:
     )
 
 
-def share_of(classes: Sequence[int], text: str, overlap: float) -> Share:
-    """The share K/N of `classes`, such as 1/3: the common ones, and every N-th of the others from the K-th on."""
+def share_of(classes: Sequence[int], text: str, overlap: float, copies: int = 1) -> Share:
+    """The share K/N of `classes`, such as 1/3: the common ones, and every N-th of the others from the K-th on.
+
+    `copies`: in how many shares each of the others is, as many as have to review it.
+    """
     numbers = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
     part, parts = (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
     if not 1 <= part <= parts <= MAX_PARTS:
         raise CleansetError(f"--share {shown(text)}: expected K/N with 1 <= K <= N <= {MAX_PARTS:,}, such as 1/3")
     common = common_classes(classes, overlap)
     others = [class_index for class_index in classes if class_index not in common]
-    return Share(common.union(others[part - 1 :: parts]), common)
+    own = (each for position, each in enumerate(others) if (part - 1 - position) % parts < copies)
+    return Share(common.union(own), common)
+
+
+def share_in_team(classes: Sequence[int], reviewer: str, team: Collection[str], review: ReviewPolicy) -> Share | None:
+    """The share of a reviewer in a team: by `review.assign`, or else an equal one, by the order of the names.
+
+    None for the board, and for one who reviews alone.
+    """
+    if review.assign or reviewer == BOARD or not team:
+        return assigned_share(classes, reviewer, review.assign, review.overlap)
+    members = sorted({*team} - {BOARD})
+    return share_of(classes, f"{members.index(reviewer) + 1}/{len(members)}", review.overlap, review.min_reviewers)
 
 
 def assigned_share(classes: Sequence[int], reviewer: str, assign: Mapping[str, str], overlap: float) -> Share | None:

@@ -4,7 +4,7 @@ The browser asks for an image by its image id, which is looked up: paths from a 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Annotated
@@ -24,13 +24,14 @@ from cleanset.review.hints.background import BackgroundHints, usual_text_cache
 from cleanset.review.opinions import read_look_again, read_opinions
 from cleanset.review.page.gold_and_audit import audit_library, mix_in_golds
 from cleanset.review.page.keys import Screen
-from cleanset.review.page.library import IndexedImage, Library, assigned_share, open_library, share_of
+from cleanset.review.page.library import IndexedImage, Library, open_library, share_in_team, share_of
 from cleanset.review.page.session import CropScores, Session, StoredVotes
 from cleanset.review.page.tab import Tab
 from cleanset.review.page.view import render
-from cleanset.review.store import MAX_NOTE, review_file, reviewer_folders
+from cleanset.review.store import BOARD, MAX_NOTE, review_file, reviewer_folders
 from cleanset.validation import MAX_VALUE, shown
 from cleanset.vocabulary import ClassName, class_column, class_indices, class_keys, search_classes
+from cleanset.web.guard import PERSON
 from cleanset.web.images import CARD_PIXELS, as_the_model_sees, fault_text
 from cleanset.web.pages import (
     FRESH,
@@ -57,7 +58,7 @@ TILE_PIXELS = 360
 
 def run(
     edition: Edition,
-    reviewer: str,
+    reviewers: Sequence[str],
     host: str,
     port: int | None,
     browser: bool,
@@ -66,21 +67,28 @@ def run(
     share: str | None = None,
     public_url: str | None = None,
 ) -> None:
-    """Serve the review page of an edition to one reviewer until Ctrl+C.
+    """Serve the review page of an edition until Ctrl+C: to one reviewer, or to a team, by a secret link for each.
 
     `port`: None for the usual one, 0 for any free one. `look_again`: a file for `read_look_again`. `plan`: of the audit
     whose draws are shown instead. `share`: the part of the classes to ask for, such as 1/3; without it, what
     `review.assign` says. `public_url`: the address behind a reverse proxy.
     """
 
-    review_file(edition.reviews, reviewer, class_keys()[0])
+    for reviewer in reviewers:
+        review_file(edition.reviews, reviewer, class_keys()[0])
+    team = reviewers if len(reviewers) > 1 else ()
 
     def make_application() -> FastAPI:
-        return application(open_session(edition, open_library(edition), reviewer, look_again, plan, share))
+        library = open_library(edition)
+        return application(
+            {name: open_session(edition, library, name, look_again, plan, share, team) for name in reviewers}
+        )
 
     announcement = "Review page: {}  (Ctrl+C ends it; every verdict is on disk)"
-    usual = usual_port(edition.folder, reviewer)
-    run_page(make_application, announcement, host, port, usual, browser, public_url=public_url)
+    if team:
+        announcement = "Review page, a link for each reviewer (Ctrl+C ends it; every verdict is on disk):\n{}"
+    usual = usual_port(edition.folder, "team" if team else reviewers[0])
+    run_page(make_application, announcement, host, port, usual, browser, public_url=public_url, people=team)
 
 
 def open_session(
@@ -90,8 +98,12 @@ def open_session(
     look_again: Path | None = None,
     plan: AuditPlan | None = None,
     share: str | None = None,
+    team: Collection[str] = (),
 ) -> Session:
-    """The session of one reviewer, with every class read. Raises CleansetError for an invalid name or share."""
+    """The session of one reviewer, with every class read; of a `team`, they see their own verdicts alone.
+
+    Raises CleansetError for an invalid name or share.
+    """
     review_file(edition.reviews, reviewer, class_keys()[0])
     reviewer_folders(edition.reviews)
     if plan is not None:
@@ -110,28 +122,35 @@ def open_session(
     session = Session(library, stored, reviewer, crop_scores, hints, again, opinions, is_audit=plan is not None)
     review, classes = library.params.review, list(library.classes)
     if share is not None:
-        session.share = share_of(classes, share, review.overlap)
+        session.share = share_of(classes, share, review.overlap, review.min_reviewers)
     elif plan is None:
-        session.share = assigned_share(classes, reviewer, review.assign, review.overlap)
+        session.share = share_in_team(classes, reviewer, team, review)
+    if team and reviewer != BOARD:
+        session.shows_others, session.sees_own_only = False, True
     session.refresh()
     mix_in_golds(edition, session, golds)
     return session
 
 
-def application(session: Session) -> FastAPI:
-    """The web application: page, images and static files."""
+def application(sessions: Mapping[str, Session]) -> FastAPI:
+    """The web application: page, images and static files. `sessions`: of each reviewer, whom the guard names."""
     lock = asyncio.Lock()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        task = asyncio.create_task(_rescan(session, lock))
+        tasks = [asyncio.create_task(_rescan(session, lock)) for session in sessions.values()]
         yield
-        task.cancel()
-        session.hints.close()
+        for task in tasks:
+            task.cancel()
+        for session in sessions.values():
+            session.hints.close()
+
+    def session_of(request: Request) -> Session:
+        return next(iter(sessions.values())) if len(sessions) == 1 else sessions[request.scope[PERSON]]
 
     app = new_application(lifespan=lifespan)
-    serve_images(app, session.library)
-    build(session, lock)
+    serve_images(app, session_of)
+    build(session_of, lock)
     serve_page(app, STATIC, "cleanset review")
     return app
 
@@ -149,27 +168,29 @@ async def _rescan(session: Session, lock: asyncio.Lock) -> None:
                     await asyncio.to_thread(session.refresh, some)
 
 
-def serve_images(app: FastAPI, library: Library) -> None:
-    """Add /image/<size>/<id>, /crop/<id> and /seen/<role>/<id> to an application."""
+def serve_images(app: FastAPI, session_of: Callable[[Request], Session]) -> None:
+    """Add /image/<size>/<id>, /crop/<id> and /seen/<role>/<id> to an application; a session may have own images."""
 
     @app.get("/image/{size}/{image_id:path}")
-    def image(size: str, image_id: str) -> Response:
+    def image(request: Request, size: str, image_id: str) -> Response:
+        library = session_of(request).library
         longest = {"card": CARD_PIXELS, "tile": TILE_PIXELS, "full": None}
         if size not in longest:
             return _unknown("size", size, longest)
         return _answer(library, image_id, lambda _: library.photos.encoded(image_id, longest[size]), KEPT)
 
     @app.get("/crop/{image_id:path}")
-    def crop(image_id: str, box: str = "") -> Response:
-        return part(image_id, box, lambda image: image)
+    def crop(request: Request, image_id: str, box: str = "") -> Response:
+        return part(session_of(request).library, image_id, box, lambda image: image)
 
     @app.get("/seen/{role}/{image_id:path}")
-    def seen(role: str, image_id: str, box: str = "") -> Response:
+    def seen(request: Request, role: str, image_id: str, box: str = "") -> Response:
+        library = session_of(request).library
         if role not in library.seen_by:
             return _unknown("model", role, library.seen_by)
-        return part(image_id, box, as_the_model_sees(library.seen_by[role]))
+        return part(library, image_id, box, as_the_model_sees(library.seen_by[role]))
 
-    def part(image_id: str, box: str, see: Callable[[Image], Image]) -> Response:
+    def part(library: Library, image_id: str, box: str, see: Callable[[Image], Image]) -> Response:
         return _answer(
             library, image_id, lambda image: library.photos.cropped(image_id, _inside(box, image), see), FRESH
         )
@@ -392,11 +413,13 @@ class TabElements(KeyedTab):
         self._note.show(self._tab.note() if self._tab.mode == "note" else None)
 
 
-def build(session: Session, lock: asyncio.Lock) -> None:
-    """Register the page that each tab opens; `lock` is held while the session is used."""
+def build(session_of: Callable[[Request], Session], lock: asyncio.Lock) -> None:
+    """Register the page that each tab opens; `lock` is held while a session is used."""
 
-    @ui.page("/", title=f"cleanset review: {session.reviewer}")
+    @ui.page("/")
     async def page(request: Request) -> None:
+        session = session_of(request)
+        ui.page_title(f"cleanset review: {session.reviewer}")
         ui.add_head_html(_HEAD)
         class_index = class_indices().get(request.query_params.get("class", ""))
         async with lock:

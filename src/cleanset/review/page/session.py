@@ -249,6 +249,8 @@ class ReviewerClassStatus:
     broken: str | None = None
     look_again: Mapping[str, str] = field(default_factory=dict)
     decisions: Mapping[str, Decision] = field(default_factory=dict)
+    read: Votes | None = None
+    """The votes as read, of which `votes` may be a part."""
 
 
 class Pace:
@@ -289,7 +291,8 @@ class Session:
     """One reviewer's work on one edition. Not thread-safe: callers hold a lock.
 
     `share`: the classes that are asked for; None for all. `is_audit`: each image is asked for once, of one auditor.
-    `shows_others`: a reviewer sees others' verdicts on an image once their own is given. `notes`: notes without a
+    `shows_others`: a reviewer sees others' verdicts on an image once their own is given; `sees_own_only`: of no image,
+    nor what follows from them, as in a team until the board decides. `notes`: notes without a
     verdict yet, by class index and image id; kept in memory only. `told_about_text`: a tab has said that text is not
     looked for.
 
@@ -307,6 +310,7 @@ class Session:
     share: Share | None = None
     is_audit: bool = False
     shows_others: bool = True
+    sees_own_only: bool = False
     golds: GoldKey = field(default_factory=dict)
     all_golds: GoldKey = field(default_factory=dict)
     plain: Mapping[int, ByRole] = field(default_factory=dict)
@@ -349,8 +353,8 @@ class Session:
                 {}, (), "open", {}, broken=f"{error.filename or 'reading'}: {error.strerror or error}"
             )
         # `is`: of_class returns the same object while nothing has changed
-        if known is None or known.broken or known.votes is not votes:
-            return self._status_of(class_index, votes)
+        if known is None or known.broken or known.read is not votes:
+            return replace(self._status_of(class_index, votes), read=votes)
         return known
 
     def own(self, class_index: int, image_id: str) -> Review | None:
@@ -419,12 +423,22 @@ class Session:
         }
 
     def _status_of(self, class_index: int, votes: Votes) -> ReviewerClassStatus:
-        """The status of a class with these votes; the same votes where all of them are shown, as _read_status needs."""
+        """The status of a class with these votes."""
         shown = self._votes_shown(votes)
         if self.is_audit:
             return self._audit_status(class_index, shown)
         counted = shown if self.counts_golds else without_golds(shown, self.all_golds)
-        return replace(self._review_status(class_index, counted), votes=shown)
+        status = replace(self._review_status(class_index, counted), votes=shown)
+        return self._own_part(status) if self.sees_own_only else status
+
+    def _own_part(self, status: ReviewerClassStatus) -> ReviewerClassStatus:
+        """A status without what others have found, and what follows from it."""
+        own = self._own_votes(status.votes)
+        clean = frozenset(
+            image_id for (_, image_id), each in own.items() if each[self.reviewer].review.verdict == "clean"
+        )
+        state: State = "open" if status.state == "conflict" else status.state
+        return replace(status, votes=own, state=state, conflicts=(), clean=clean, decisions={})
 
     def _votes_shown(self, votes: Votes) -> Votes:
         """The votes as this reviewer sees them: of a gold item their own answer alone, else those on the image."""
@@ -442,9 +456,8 @@ class Session:
         ((role, candidates),) = self.library.classes[class_index].items()
         asked = [each for each in candidates if (class_index, each.image_id) not in votes]
         questions = tuple(Question(each.image_id, {role: each}, certain=True) for each in asked)
-        own = self._own_votes(votes)
         kept = {role: len(candidates) - len(asked)}
-        return ReviewerClassStatus(votes if own == votes else own, questions, "open" if asked else "settled", kept)
+        return ReviewerClassStatus(self._own_votes(votes), questions, "open" if asked else "settled", kept)
 
     def _review_status(self, class_index: int, votes: Votes) -> ReviewerClassStatus:
         """The status of a class in the reviews.

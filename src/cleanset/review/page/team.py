@@ -1,0 +1,61 @@
+"""The progress of each reviewer of a team, by class: what they are asked for, and what they have decided."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Group
+
+from cleanset.edition.paths import Edition
+from cleanset.review.page.library import open_library
+from cleanset.review.page.server import open_session
+from cleanset.review.reports import grid
+from cleanset.vocabulary import class_keys
+
+MAX_CLASSES_NAMED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewerProgress:
+    """The class indices that a reviewer is asked for, those with something left to review, and their verdicts there."""
+
+    asked: Sequence[int]
+    to_review: Sequence[int]
+    verdicts: int
+
+
+def progress_of_team(edition: Edition, team: Sequence[str]) -> dict[str, ReviewerProgress]:
+    """The progress of each reviewer, as the page would ask them now."""
+    library = open_library(edition)
+    found = {}
+    for name in team:
+        session = open_session(edition, library, name, team=team if len(team) > 1 else ())
+        session.hints.close()
+        asked = session.statuses if session.share is None else session.share.classes
+        verdicts = sum(name in votes for status in session.statuses.values() for votes in status.votes.values())
+        found[name] = ReviewerProgress(sorted(asked), sorted(session.unsettled()), verdicts)
+    return found
+
+
+def as_table(progress: Mapping[str, ReviewerProgress]) -> Group:
+    """A table for the terminal, with the first classes that each reviewer still has to review."""
+    rows = [(name, len(each.asked), len(each.to_review), each.verdicts) for name, each in progress.items()]
+    lines = []
+    for name, each in progress.items():
+        if each.to_review:
+            more = len(each.to_review) - MAX_CLASSES_NAMED
+            keys = ", ".join(class_keys()[index] for index in each.to_review[:MAX_CLASSES_NAMED])
+            lines.append(f"{name} has to review {keys}{f' and {more} more' if more > 0 else ''}.")
+    return Group(grid(("reviewer", "classes", "to review", "verdicts"), rows), *lines)
+
+
+def as_json(progress: Mapping[str, ReviewerProgress]) -> dict[str, Any]:
+    """The class keys of each reviewer, and the number of verdicts."""
+    return {
+        name: {
+            "classes": [class_keys()[index] for index in each.asked],
+            "to_review": [class_keys()[index] for index in each.to_review],
+            "verdicts": each.verdicts,
+        }
+        for name, each in progress.items()
+    }
