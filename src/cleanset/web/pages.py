@@ -1,14 +1,16 @@
 """Serving a local page: address, guard, announcement and NiceGUI's set-up; a tab and the keys from there."""
 
 import asyncio
+import hmac
 import secrets
 import socket
 import threading
 import webbrowser
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 from zlib import crc32
@@ -22,6 +24,7 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
 from cleanset.errors import CleansetError
+from cleanset.files import is_there, read_text, replacing
 from cleanset.web.guard import Guard, is_loopback, own_hosts, public_origin
 
 STATIC = Path(__file__).parent / "static"
@@ -34,6 +37,8 @@ MAX_RESENT_MESSAGES = 200
 
 FIRST_PORT, PORTS = 20_000, 10_000
 """Range of the usual ports, below the ephemeral ports of operating systems."""
+
+MIN_SECRET_BYTES = 32
 
 ANY_HOST = ("0.0.0.0", "::")
 _ELSEWHERE = ("192.0.2.1", "2001:db8::1")
@@ -61,20 +66,21 @@ def run_page(
     command: str = "cleanset review",
     public_url: str | None = None,
     public_token: bool = True,
-    people: Sequence[str] = (),
+    people: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Serve an application, created once the port is bound, until Ctrl+C; `port`: None for `usual`, 0 for any free one.
 
     `announcement`: the line printed, with the address in place of `{}`; `command`: the command named in refusals.
     `public_url`: the address by which a reverse proxy or a forwarded port makes the page known; `public_token`: whether
-    it needs a token there, too. `people`: each gets an address with a token of their own, a line each, and no browser
-    is opened.
+    it needs a token there, too. `people`: the token of each by name; they get an address each, a line each, and no
+    browser is opened.
     """
     public = None if public_url is None else public_origin(public_url)
     bound = bind_usual(host, usual) if port is None else bind(host, port)
     port = bound.getsockname()[1]
     is_open = is_loopback(host) if public is None else not public_token or is_loopback(urlsplit(public).hostname or "")
-    tokens = {} if is_open and not people else {secrets.token_urlsafe(24): name for name in people or ("",)}
+    tokens = {} if is_open else {secrets.token_urlsafe(24): ""}
+    tokens = {token: name for name, token in people.items()} or tokens
     # on all addresses a server cannot know by which name it is reached; there the token protects it
     hosts = None if host in ANY_HOST and public is None else own_hosts(host, port)
     guarded = Guard(application(), hosts, tokens, command, public)
@@ -87,6 +93,21 @@ def run_page(
     server = AnnouncingServer(config, announcement.format(told), here if browser and not people else None)
     with suppress(KeyboardInterrupt):
         server.run(sockets=[bound])
+
+
+def kept_tokens(secret: Path, people: Iterable[str]) -> dict[str, str]:
+    """The token of each by name, the same whenever the server is started: from a secret in a file, written if missing.
+
+    Only its owner can read the file. Whoever removes it makes all tokens invalid.
+    """
+    if not is_there(secret):
+        with replacing(secret) as partial:
+            partial.touch(mode=0o600)
+            partial.write_text(secrets.token_urlsafe(32), encoding="utf-8")
+    key = read_text(secret, "remove it: then there are new links").encode()
+    if len(key) < MIN_SECRET_BYTES:
+        raise CleansetError(f"{secret}: {len(key)} bytes; expected a secret: remove it, then there are new links")
+    return {name: hmac.new(key, name.encode(), "sha256").hexdigest() for name in people}
 
 
 def new_application(**options: Any) -> FastAPI:

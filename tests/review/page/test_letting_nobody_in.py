@@ -8,10 +8,13 @@ from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser
+from starlette.responses import PlainTextResponse
+from starlette.testclient import TestClient
+from starlette.types import Receive, Scope, Send
 
 from cleanset.errors import CleansetError
-from cleanset.web.guard import Guard, is_loopback, own_hosts, public_origin
-from cleanset.web.pages import address, bind, bind_usual, usual_port
+from cleanset.web.guard import PERSON, Guard, is_loopback, own_hosts, public_origin
+from cleanset.web.pages import address, bind, bind_usual, kept_tokens, usual_port
 from tests.browser_tab import Server
 from tests.documents import blocks
 from tests.remotes.servers import free_port, nginx
@@ -214,3 +217,31 @@ def test_the_origin_of_a_public_address() -> None:
                 "https://a:x", "https://[", "//a", ""):  # fmt: skip
         with pytest.raises(CleansetError, match="expected the address that people open, without a path"):
             public_origin(url)
+
+
+def test_each_of_several_people_by_their_own_token(tmp_path: Path) -> None:
+    """Whose link was opened last in a browser is let in there; a token of nobody changes nothing."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await PlainTextResponse(scope[PERSON])(scope, receive, send)
+
+    tokens = kept_tokens(tmp_path / "new" / "secret", ["ana", "ben"])
+    client = TestClient(Guard(app, {"testserver"}, {token: name for name, token in tokens.items()}))
+    assert client.get("/").status_code == 403
+    assert client.get(f"/?token={'0' * 64}").status_code == 403
+    for name in ("ana", "ben", "ana"):
+        answer = client.get(f"/?token={tokens[name]}")
+        assert (answer.text, answer.url.query) == (name, b"")
+        assert client.get(f"/?token={'0' * 64}").text == client.get("/image").text == name
+
+
+def test_tokens_stay_while_their_secret_does(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    first = kept_tokens(secret, ["ana", "ben"])
+    assert secret.stat().st_mode & 0o777 == 0o600
+    assert kept_tokens(secret, ["ben", "ana", "cy"]).items() > first.items()
+    secret.unlink()
+    assert kept_tokens(secret, ["ana"])["ana"] not in first.values()
+    secret.write_text("short")
+    with pytest.raises(CleansetError, match="5 bytes; expected a secret: remove it, then there are new links"):
+        kept_tokens(secret, ["ana"])

@@ -39,6 +39,7 @@ from cleanset.web.pages import (
     KeyedTab,
     SentKey,
     image_response,
+    kept_tokens,
     new_application,
     run_page,
     serve_page,
@@ -88,7 +89,8 @@ def run(
     if team:
         announcement = "Review page, a link for each reviewer (Ctrl+C ends it; every verdict is on disk):\n{}"
     usual = usual_port(edition.folder, "team" if team else reviewers[0])
-    run_page(make_application, announcement, host, port, usual, browser, public_url=public_url, people=team)
+    tokens = kept_tokens(edition.folder / ".dvc" / "tmp" / "review_links", team) if team else {}
+    run_page(make_application, announcement, host, port, usual, browser, public_url=public_url, people=tokens)
 
 
 def open_session(
