@@ -19,7 +19,7 @@ from cleanset.sets.description import (
 )
 from cleanset.sets.manifest import MANIFEST, columns
 from cleanset.sets.texts import SCOOTER, Texts
-from cleanset.vocabulary import EXCLUSION_REASONS, TIERS, VERDICTS, class_keys, label_names
+from cleanset.vocabulary import EXCLUSION_REASONS, TIERS, VERDICTS, class_keys, classes_in_use, label_names
 
 
 def card(
@@ -116,6 +116,7 @@ def _columns(counts: Mapping[str, int], texts: Texts) -> str:
 def loading(model: str) -> str:
     """The section on loading a set that has its images."""
     classes = f"{len(class_keys()):,}"
+    by_key = "" if classes_in_use().is_imagenet else _BY_KEY
     return f"""\
 ## Loading
 
@@ -137,7 +138,16 @@ table = datasets.load_dataset(os.getcwd())["validation"]
 ```
 
 The `label` of `datasets` has the names of all {classes} classes, in the order of the class indices. `datasets` turns an
-image that carries an EXIF orientation; the others do not, nor did the models."""
+image that carries an EXIF orientation; the others do not, nor did the models.{by_key}"""
+
+
+_BY_KEY = """ `ImageFolder` counts as `classes.tsv` does
+with
+
+```python
+keys = [line.split("\\t")[0] for line in open("classes.tsv", encoding="utf-8")][1:]
+folders.target_transform = lambda label: keys.index(folders.classes[label])
+```"""
 
 
 def terms(texts: Texts) -> str:
