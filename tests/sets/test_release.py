@@ -23,6 +23,7 @@ from cleanset.review import queue
 from cleanset.review.audit import new_plan, set_images, verdicts_folder, write_plan
 from cleanset.review.gold import GOLD_KEY, GoldItem, gold_key_text
 from cleanset.review.save import with_review
+from cleanset.review.store import basis_of, read_votes
 from cleanset.review.verdicts import Review
 from cleanset.sets import from_verdicts, release, verify
 from cleanset.sets.from_verdicts import Verdict, problems
@@ -190,6 +191,14 @@ def test_what_nobody_can_find_from_a_release_alone(plant: Plant, copy: Path) -> 
     planted(copy, plant, Random(1))
     assert problems(copy) == []
     assert files(copy) == before
+
+
+def test_a_set_more(copy: Path) -> None:
+    shutil.copytree(copy / "sets" / "standard", copy / "sets" / "further")
+    assert (
+        "sets: corruption_robust, further, norm_robust, standard; expected corruption_robust, norm_robust, standard"
+        in (problems(copy))
+    )
 
 
 @pytest.mark.parametrize(
@@ -419,3 +428,16 @@ def test_both_programs_read_alike(written: list[tuple[Verdict, str | None]], wid
         ("ada/n01440764.yaml", name): vote._replace(sha256="0" * 64)
         for name, (vote, _) in zip(by_id, written, strict=True)
     }
+
+
+@pytest.mark.parametrize("edition", [".", "imagenet"])
+def test_both_programs_read_the_same_reviews(edition: str, repository: Path) -> None:
+    reviews = repository / edition / "reviews"
+    expected = {
+        (f"{name}/{class_keys()[index]}.yaml", image_id): (
+            vote.review.verdict, vote.review.reason, vote.review.box, basis_of(vote.review), vote.review.sha256,
+        )
+        for (index, image_id), by_name in read_votes(reviews).items()
+        for name, vote in by_name.items()
+    }  # fmt: skip
+    assert from_verdicts.read_verdicts(reviews) == expected

@@ -10,12 +10,15 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import yaml
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.review.page.library import open_library
 from cleanset.review.status import run as review_status
 from cleanset.scoring.record import ListRecord, read_record
+from cleanset.sets import release
+from cleanset.sets.from_verdicts import problems
 from cleanset.sets.verify import run as verify
 from cleanset.stages import (
     count,
@@ -30,6 +33,7 @@ from cleanset.stages import (
     select,
 )
 from cleanset.tables import CROP_SCORES, INDEX, SCORES, read_table
+from tests.sets.conftest import edit
 from tests.ten_images import Made, id_of
 
 REAL_LABELS = [[0], [0], [0], [278], [281], [281], [543], [0], [278, 281], [278, 999]]
@@ -115,6 +119,21 @@ def test_from_the_list_to_the_set(made: Made) -> None:
     assert totals["images_cropped"] == {"robust": 1}
     assert not {"images_wrong_after_crop", "confidence_change_by_crop", "accuracy_top1"} & set(totals)
     assert review_status(edition).progress["robust"].at_least == 1
+
+
+def test_the_release_of_lists_can_be_recomputed(made: Made) -> None:
+    """Without predictions of crops, and with images whose confidence is not known."""
+    made.others["export"] = {"version": "1.0.0", "date": "2026-01-31"}
+    made.params(classes=["n01440764", "n02119789", "n02123045"])
+    edition = Edition(made.folder)
+    run_all(edition)
+    for path in edition.reviews.glob("*/*.yaml"):
+        # a key on each line, as the program from_verdicts.py reads it
+        path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text())))
+    publication = release.run(edition, made.folder / "released", with_images=False, key=None)
+    assert (publication.images, problems(publication.folder)) == (4, [])
+    edit(publication.folder / "sets" / "robust" / "manifest.csv", "top5,0.75,0.75,", "top5,,,")
+    assert any("confidence ; expected 0.75" in problem for problem in problems(publication.folder))
 
 
 def test_the_report_shows_no_made_up_confidence(made: Made) -> None:

@@ -44,6 +44,8 @@ CHECKSUMS = "checksums.sha256"
 REJECTED = ("class_index", "image_id", "tier", "rank", "reason")
 COLUMNS = {"wnid": "class", "original_class": "ilsvrc_class", "classes": "real_classes"}
 """Columns that are called otherwise where the images are ImageNet's, or where they are not."""
+UNREADABLE = OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError, ArithmeticError, csv.Error
+"""The errors that changed files lead to."""
 BOX = ("left", "top", "right", "bottom")
 FIELDS = {"verdict", "reason", "crop", "object_fully_visible", "basis", "seen", "sha256", "note"}
 
@@ -51,7 +53,7 @@ Box = tuple[int, ...]
 Row = dict[str, Any]
 
 
-class ReleaseError(Exception):
+class ReleaseError(ValueError):
     """A file that is not as in any release."""
 
 
@@ -139,7 +141,7 @@ class Yaml:
             self.at += text.count("\n")
             return re.findall("[0-9]+", text) if text[0] == "[" else scalar(text)
         self.check(rest == "{}" or not rest.startswith(tuple("{&*!%@`")))
-        # behind | and > nothing is a comment; what it says matters to nobody here
+        # what looks like a comment behind | or > is none, but only notes are such texts, and they decide nothing
         while self.indent() > indent:
             rest += f" {self.lines[self.at].strip()}"
             self.at += 1
@@ -387,6 +389,8 @@ class Release:
             | {name: getattr(vote, name) or "" for name in ("verdict", "reason", "basis", "sha256")}
             for (file, image_id), vote in self.verdicts.items()
         ]
+        if (found := {path.name for path in (self.folder / "sets").iterdir()}) != set(self.scores):
+            yield f"sets: {', '.join(sorted(found))}; expected {', '.join(sorted(self.scores))}"
         yield from differences(self.folder / "verdicts.csv", ("file", "image_id"), listed)
         for (index, image_id), by_name in self.votes.items():
             for name, vote in by_name.items():
@@ -435,8 +439,8 @@ class Release:
             pool = sorted(pools[index, "top5"], key=order)
             first, rest = pool[: select["candidates"]], pool[select["candidates"] :] + pools[index, "reserve"]
             by_tier = first, sorted(rest, key=order), sorted(pools[index, "relaxed"], key=order)
-            tiers = zip(TIERS, by_tier, strict=True)
-            ranked = enumerate(((tier, row) for tier, rows in tiers for row in rows), start=1)
+            listed = ((tier, row) for tier, rows in zip(TIERS, by_tier, strict=True) for row in rows)
+            ranked = enumerate(listed, start=1)
             yield index, [row | {"tier": tier, "rank": n} for n, (tier, row) in ranked if tier in select["tiers"]]
 
 
@@ -551,10 +555,8 @@ def problems(folder: Path) -> list[str]:
     try:
         found += checksum_problems(folder)
         found += Release(folder).problems()
-    except ReleaseError as error:
-        found.append(str(error))
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, csv.Error) as error:
-        found.append(f"{folder}: not a release that can be read ({type(error).__name__}: {error})")
+    except UNREADABLE as error:
+        found.append(f"cannot be read ({type(error).__name__}): {error}")
     return found
 
 
