@@ -34,6 +34,8 @@ def readings(params: Params) -> list[str]:
         "select.order": params.select.order,
         "review.crops": params.review.crops,
     }
+    if all(model.source == "random" for model in params.models.values()):
+        del used["select.pool"], used["select.order"]
     tiers = ", ".join(params.select.tiers)
     several = "" if "relaxed" in params.select.tiers else "; an image with several labels is in no class"
     sentences = {**_SENTENCES, **(_OF_OWN_IMAGES if params.dataset.is_own else {})}

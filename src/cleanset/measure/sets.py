@@ -17,7 +17,7 @@ from cleanset.errors import CleansetError, reason
 from cleanset.files import read_text, sha256
 from cleanset.images.codec import Source, decode
 from cleanset.progress import available_cores, tracked
-from cleanset.sets.description import notices_of
+from cleanset.sets.description import in_random_order, notices_of
 from cleanset.sets.folder import read_entries, read_image, read_regular_file, read_release
 from cleanset.sets.manifest import MANIFEST, Entry, file_name
 from cleanset.validation import shown
@@ -124,6 +124,8 @@ def _export(name: str, folder: Path) -> EvaluationSet:
     items = _each(check, entries)
     read = FolderImages(folder, {item.file: item.sha256 for item in items})
     chosen = f"chosen among the images that {entries[0].model} classifies correctly"
+    if in_random_order(entries):
+        chosen = "chosen in a random order, without a model"
     notes = [chosen, *notices_of(entries, read_release(folder))]
     order = [entry.file for entry in listed]
     manifest = sha256(read_regular_file(folder / MANIFEST))

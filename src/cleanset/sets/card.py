@@ -42,7 +42,7 @@ def card(
         _summary(provenance, counts),
         loading(provenance.model),
         texts.motivation,
-        _counts(counts),
+        _counts(counts, provenance.is_random),
         _columns(counts, texts),
         "## Rules\n\n" + "\n".join(f"- {sentence}" for sentence in provenance.readings),
         _reviews(release, selection, votes),
@@ -162,7 +162,8 @@ def cited(texts: Texts) -> str:
     return f"## Citation\n\n```bibtex\n{texts.citation}\n```" + (f"\n\nFunding:\n{funding}" if funding else "")
 
 
-def _counts(counts: Mapping[str, int]) -> str:
+def _counts(counts: Mapping[str, int], is_random: bool) -> str:
+    top5 = "first" if is_random else "easiest"
     rows = [
         ("images", counts["images"]),
         *((f"tier `{tier}`", counts[f"images_{tier}"]) for tier in TIERS),
@@ -174,7 +175,7 @@ def _counts(counts: Mapping[str, int]) -> str:
     return (
         "## Images\n\n"
         + _table("what", rows)
-        + "\n\n`top5`: among the easiest of its class; `reserve`: this model classifies it correctly; `relaxed`: it "
+        + f"\n\n`top5`: among the {top5} of its class; `reserve`: this model classifies it correctly; `relaxed`: it "
         "has several labels, the class among them, which this model predicts."
     )
 

@@ -169,6 +169,7 @@ _OWN_COLUMNS = {
     "class": ("sc:Text", "The key of the class, as in classes.tsv."),
     "class_index": ("sc:Integer", "The class, by the position of its key among the sorted keys, from 0."),
     "class_name": ("sc:Text", "The name of the class."),
+    "tier": ("sc:Text", "top5: among the first candidates of its class; reserve: one after them."),
     "image_id": ("sc:Text", "The image that the file is, or is cropped from: its path in the folder of all images."),
     "source_confidence": ("sc:Float", "The same on the whole image; differs where it was cropped; empty where it is "
                           "not known."),
