@@ -1,0 +1,98 @@
+"""Stage preprocess for 50,000 images of 200 classes: as own images, against ImageNet's reader on the same folder."""
+
+import io
+import os
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_id
+from cleanset.vocabulary import class_keys
+from measuring import (
+    PROJECT,
+    Run,
+    cleanset,
+    median_processor_seconds,
+    median_seconds,
+    print_machine,
+    print_table,
+    scratch,
+    share,
+)
+
+CLASSES = 200
+DISTINCT = 500
+"""Images that are drawn; the others are links to them. They are small, so that reading counts most."""
+SIDE = 64
+ROUNDS = 3
+LIMIT = 1.2
+PARAMS = """\
+root: {root}
+dataset: {{{dataset}, images: ../images, label: real, classes: all}}
+models:
+{models}
+review: {{wrong_after_crop: accept}}
+count: {{accuracy: false}}
+"""
+MODELS = {
+    "ImageNet's": ("devkit: null, expect_images: 50000", "  standard: {source: timm, name: resnet50.a1_in1k}"),
+    "own": ("reader: folder", "  images: {source: random, name: '0'}"),
+}
+
+
+def main() -> None:
+    with scratch() as folder:
+        draw_images(folder / "images")
+        runs: dict[str, list[Run]] = {name: [] for name in MODELS}
+        for name, (dataset, models) in MODELS.items():
+            write_edition(folder / name, dataset, models)
+        for _ in range(ROUNDS):
+            for name, measured in runs.items():
+                measured.append(cleanset("preprocess", edition=folder / name))
+    print_machine()
+    (theirs, ours) = ((figures(each)) for each in runs.values())
+    rows = [(name, *(f"{figure:,.1f}" for figure in figures(each))) for name, each in runs.items()]
+    rows.append(("own / ImageNet's", *(f"{b / a:.2f}" for a, b in zip(theirs, ours, strict=True))))
+    rows.append((f"of the limit {LIMIT}", *(share(b / a, LIMIT) for a, b in zip(theirs, ours, strict=True))))
+    print_table(
+        f"cleanset preprocess, {VALIDATION_IMAGES:,} images of {CLASSES} classes, median of {ROUNDS}",
+        ("reader", "seconds", "processor seconds", "MiB"),
+        rows,
+    )
+
+
+def figures(runs: list[Run]) -> tuple[float, float, float]:
+    """Median seconds and processor seconds, and the largest memory in MiB."""
+    return median_seconds(runs), median_processor_seconds(runs), max(each.peak_mib for each in runs)
+
+
+def draw_images(folder: Path) -> None:
+    """A folder per class, with ImageNet's names, which both readers take."""
+    rng = np.random.default_rng(0)
+    drawn = []
+    for _ in range(DISTINCT):
+        file = io.BytesIO()
+        Image.fromarray(rng.integers(0, 256, (SIDE, SIDE, 3), np.uint8)).save(file, "JPEG")
+        drawn.append(file.getvalue())
+    for key in class_keys()[:CLASSES]:
+        (folder / key).mkdir(parents=True)
+    first: dict[int, Path] = {}
+    for number in range(1, VALIDATION_IMAGES + 1):
+        path = folder / class_keys()[number % CLASSES] / f"{image_id(number)}.JPEG"
+        if number % DISTINCT in first:
+            os.link(first[number % DISTINCT], path)
+        else:
+            path.write_bytes(drawn[number % DISTINCT])
+            first[number % DISTINCT] = path
+
+
+def write_edition(folder: Path, dataset: str, models: str) -> None:
+    """An edition of the images, with just what stage preprocess reads."""
+    (folder / "data").mkdir(parents=True)
+    (folder / "params.yaml").write_text(PARAMS.format(root=PROJECT, dataset=dataset, models=models))
+    (folder / "raw.md5").write_text("")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""What publishers say of a set: read from card.yaml, checked, and the same in every text of the set."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cleanset.edition.about import About, read_about
+from cleanset.edition.params import checked_params
+from cleanset.errors import CleansetError
+from cleanset.sets.catalogues import croissant_json
+from cleanset.sets.description import Release, licence_text, release_of
+from cleanset.sets.texts import citation_cff
+from cleanset.vocabulary import class_table, imagenet, use_classes
+
+IMAGES = {"source": "Our clinic", "licence": "CC0-1.0", "people": "None."}
+CARD: dict[str, Any] = {
+    "title": "Easy lesions",
+    "authors": [{"name": "Curie, Marie", "orcid": "0000-0002-1825-0097"}],
+    "images": IMAGES,
+}
+
+
+@pytest.fixture
+def own_classes() -> Iterator[None]:
+    use_classes(class_table([("a", "a"), ("b", "b")], "here"))
+    yield
+    use_classes(imagenet())
+
+
+def written(folder: Path, content: object) -> Path:
+    path = folder / "card.yaml"
+    path.write_text(yaml.safe_dump(content, allow_unicode=True), encoding="utf-8")
+    return path
+
+
+def without(key: str) -> dict[str, Any]:
+    return {name: value for name, value in CARD.items() if name != key}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "the file: expected keys and values"),
+        ([], "the file: expected keys and values"),
+        ({}, "title: "),
+        (without("title"), "title: "),
+        (without("authors"), "authors: "),
+        (without("images"), "images: missing; expected source, licence and people"),
+        (CARD | {"title": ""}, "title: "),
+        (CARD | {"title": 3}, "title: "),
+        (CARD | {"title": " x"}, "title: "),
+        (CARD | {"title": "x\ny"}, "title: "),
+        (CARD | {"title": "x" * 3000}, "title: "),
+        (CARD | {"name": "x"}, "unknown key 'name'"),
+        (CARD | {"authors": []}, "authors: "),
+        (CARD | {"authors": "Curie"}, "authors: "),
+        (CARD | {"authors": ["Curie"]}, "authors.0: "),
+        (CARD | {"authors": [{"orcid": ""}]}, "authors.0.name: "),
+        (CARD | {"authors": [{"name": ""}]}, "authors.0.name: "),
+        (CARD | {"authors": [{"name": "Curie", "orcid": "1825-0097"}]}, "authors.0.orcid: "),
+        (CARD | {"authors": [{"name": "Curie", "mail": "x"}]}, "authors.0: unknown key 'mail'"),
+        (CARD | {"licence": ""}, "licence: "),
+        (CARD | {"license": "MIT"}, "unknown key 'license'"),
+        (CARD | {"doi": "https://doi.org/10.5281/zenodo.1"}, "doi: "),
+        (CARD | {"doi": "zenodo.1"}, "doi: "),
+        (CARD | {"funding": "a grant"}, "funding: "),
+        (CARD | {"funding": [""]}, "funding.0: "),
+        (CARD | {"keywords": [1]}, "keywords.0: "),
+        (CARD | {"images": {}}, "images.source: "),
+        (CARD | {"images": IMAGES | {"source": ""}}, "images.source: "),
+        (CARD | {"images": IMAGES | {"url": "example.org"}}, "images.url: 'example.org'; expected an address"),
+        (CARD | {"images": IMAGES | {"url": "file:///x"}}, "images.url: "),
+        (CARD | {"images": IMAGES | {"people": None}}, "images.people: "),
+        (CARD | {"images": IMAGES | {"consent": True}}, "images: unknown key 'consent'"),
+    ],
+)
+def test_a_wrong_card(tmp_path: Path, content: object, message: str) -> None:
+    with pytest.raises(CleansetError) as error:
+        read_about(written(tmp_path, content))
+    assert f"card.yaml: {message}" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def params(about: object, **dataset: str) -> dict[str, Any]:
+    models = {"a": {"source": "random", "name": "0"}}
+    rest = {"review": {"wrong_after_crop": "accept"}, "count": {"accuracy": False}}
+    return {"root": ".", "dataset": {"images": "x"} | dataset, "models": models, "export": {"about": about}} | rest
+
+
+def test_whose_images_they_are_is_said_of_own_images_alone() -> None:
+    assert checked_params(params(CARD, reader="folder"), "params.yaml").export.about == About.model_validate(CARD)
+    assert checked_params(params(without("images")), "params.yaml").export.about is not None
+    with pytest.raises(CleansetError, match=r"export.about.images: missing; expected source, licence and people"):
+        checked_params(params(without("images"), reader="folder"), "params.yaml")
+    with pytest.raises(CleansetError, match=r"export.about.images: given; expected none for ImageNet"):
+        checked_params(params(CARD), "params.yaml")
+
+
+@pytest.mark.usefixtures("own_classes")
+def test_every_text_says_the_same() -> None:
+    about = About.model_validate(
+        CARD | {"doi": "10.5281/zenodo.1", "funding": ["Grant <1> & more"], "licence": "CC0-1.0"}
+    )
+    release = Release(version="1.0.0", date="2026-11-25", archive="photos", review="One.", about=about)
+    croissant = croissant_json([], "0" * 64, release)
+    assert release_of(croissant.encode()) == release
+    licence = licence_text(release.texts)
+    citation = citation_cff(about, release.version, release.date)
+    for text in (croissant, licence, citation):
+        assert "10.5281/zenodo.1" in text
+        assert "Easy lesions" in text
+    assert "CC0-1.0" in licence
+    assert "Our clinic" in licence
+    assert yaml.safe_load(citation)["authors"] == [
+        {"family-names": "Curie", "given-names": "Marie", "orcid": "https://orcid.org/0000-0002-1825-0097"}
+    ]
+
+
+def test_publishers_of_a_set_of_imagenet() -> None:
+    """Its images stay ImageNet's; title, authors, funding and citation are the publishers'."""
+    about = About.model_validate(without("images") | {"funding": ["Grant 1"]})
+    release = Release(version="1.0.0", archive="val.tar", review="One.", about=about)
+    described = json.loads(croissant_json([], "0" * 64, release))
+    assert described["creator"][0]["name"] == "Marie Curie"
+    assert described["license"] == "https://www.image-net.org/download.php"
+    assert described["funding"] == [{"@type": "sc:Grant", "name": "Grant 1"}]
+    assert "Easy lesions" in described["citeAs"]
+    assert "ImageNet Large Scale" in described["citeAs"]
+    assert release_of(json.dumps(described).encode()) == release
+    assert replace(release, about=None).texts.croissant["creator"]["name"] == "The cleanset authors"
+
+
+@pytest.mark.usefixtures("own_classes")
+def test_a_set_without_a_card_claims_nothing() -> None:
+    text = croissant_json([], "0" * 64, Release(archive="photos", review="One."))
+    described = json.loads(text)
+    assert described["license"] == "not stated"
+    assert "creator" not in described
+    assert "imagenet" not in text.lower()
+    assert "is not stated" in licence_text(Release().texts)
