@@ -81,8 +81,11 @@ def run(
 
     def make_application() -> FastAPI:
         library = open_library(edition)
+        hints = None
+        if team and not library.params.review.gold:  # one process measures for all: they see the same images
+            hints = BackgroundHints(library.photos.read, usual_text_cache())
         return application(
-            {name: open_session(edition, library, name, look_again, plan, share, team) for name in reviewers}
+            {name: open_session(edition, library, name, look_again, plan, share, team, hints) for name in reviewers}
         )
 
     announcement = "Review page: {}  (Ctrl+C ends it; every verdict is on disk)"
@@ -101,9 +104,11 @@ def open_session(
     plan: AuditPlan | None = None,
     share: str | None = None,
     team: Collection[str] = (),
+    hints: BackgroundHints | None = None,
 ) -> Session:
     """The session of one reviewer, with every class read; of a `team`, they see their own verdicts alone.
 
+    `hints`: those of all sessions on the same images; None for their own.
     Raises CleansetError for an invalid name or share.
     """
     review_file(edition.reviews, reviewer, class_keys()[0])
@@ -119,7 +124,7 @@ def open_session(
     stored = StoredVotes(folder, reviewer, library.index, min_crop_pixels, official, golds)
     known = {index: library.candidates(index).keys() for index in library.classes}
     again = {} if look_again is None else read_look_again(look_again, known)
-    hints = BackgroundHints(library.photos.read, usual_text_cache())
+    hints = hints or BackgroundHints(library.photos.read, usual_text_cache())
     opinions = read_opinions(edition.folder / name for name in library.params.review.opinions)
     session = Session(library, stored, reviewer, crop_scores, hints, again, opinions, is_audit=plan is not None)
     review, classes = library.params.review, list(library.classes)
