@@ -20,9 +20,10 @@ from torchvision.models import resnet18, resnet50
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.images.preprocessing import ResizeAndCrop
+from cleanset.images.preprocessing import ROBUSTBENCH, ResizeAndCrop
 from cleanset.scoring.checkpoints import read_tensors
 from cleanset.scoring.models import _network, _origin, load_model, preprocessing_of, weights_path
+from cleanset.scoring.record import ScoreRecord, read_record, write_record
 from tests.scoring.networks import settle
 
 pytestmark = pytest.mark.slow
@@ -228,6 +229,16 @@ class TestRobustbench:
             "Crop288": 1, "Res256Crop224": 16, "BicubicRes256Crop224": 16, "Res224": 2, "timm-bicubic-224-224": 3,
             "timm-bilinear-224-224": 1, "timm-bicubic-248-224": 2,
         }  # fmt: skip
+
+    @pytest.mark.parametrize("preprocessing", ROBUSTBENCH.values(), ids=ROBUSTBENCH)
+    def test_a_record_of_scores_keeps_the_preprocessing(self, tmp_path: Path, preprocessing: ResizeAndCrop) -> None:
+        record = ScoreRecord(
+            role="robust", source="robustbench", name="Mo2022When_Swin-B", threat_model="Linf",
+            preprocessing=preprocessing, weights_sha256="0" * 64, precision="float64", images=1, against_float64=None,
+            versions={}, code="1",
+        )  # fmt: skip
+        write_record(tmp_path / "robust.json", record)
+        assert read_record(tmp_path / "robust.json") == record
 
     @pytest.mark.parametrize("name", ["Singh2023Revisiting_ViT-S-ConvStem", "Mo2022When_Swin-B"])
     def test_networks_of_other_architectures(self, tmp_path: Path, name: str) -> None:
