@@ -88,6 +88,13 @@ def test_a_release_holds_what_its_sets_follow_from(released: Path) -> None:
         assert (found_in_set.problems, found_in_set.with_images) == ([], False)
 
 
+def test_a_deposit_of_all_sets(released: Path) -> None:
+    fields = json.loads((released / ".zenodo.json").read_text())
+    assert all(f"The set of {role}: " in fields["description"] for role in ROLES)
+    assert fields["title"].startswith(f"{NAME}: ")
+    assert fields["access_right"] == "open"
+
+
 def test_a_sceptic_needs_the_release_and_one_file(released: Path, tmp_path: Path) -> None:
     shutil.copy(PROGRAM, tmp_path)
     shutil.copytree(released, tmp_path / NAME)

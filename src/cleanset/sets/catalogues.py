@@ -267,9 +267,17 @@ def _file_name() -> dict[str, Any]:
 
 
 def zenodo_json(entries: Sequence[Entry], release: Release, with_images: bool) -> str:
-    """The text of the file. `entries` is not empty; `with_images`: whether the images are published with the set.
+    """The text of the file for a set. `entries` is not empty; `with_images`: whether its images are published too."""
+    summaries = [summary_of(entries, release.texts)]
+    return deposit_json(name_of(entries[0].model), summaries, limits_of(entries, release), release, with_images)
 
-    A set with images that not everybody may have, such as ImageNet's, is not open.
+
+def deposit_json(
+    name: str, summaries: Sequence[str], limits: Sequence[str], release: Release, with_images: bool
+) -> str:
+    """The text of the file for one set or for several, with a summary of each, and what limits them in sentences.
+
+    With images that not everybody may have, such as ImageNet's, it is not open.
     """
     texts = release.texts
     images = (
@@ -278,8 +286,8 @@ def zenodo_json(entries: Sequence[Entry], release: Release, with_images: bool) -
         else f"without its images, which <code>cleanset rebuild</code> makes from {texts.originals}"
     )
     # the field is HTML
-    others = (html.escape(text, quote=False) for text in (*limits_of(entries, release), release.review))
-    paragraphs = [f"{summary_of(entries, texts)} Published {images}.", *others]
+    others = (html.escape(text, quote=False) for text in (*limits, release.review))
+    paragraphs = [*summaries[:-1], f"{summaries[-1]} Published {images}.", *others]
     of_source = dict(texts.zenodo)
     creators, licence = of_source.pop("creators"), of_source.pop("licence")
     where = f" They are at {texts.terms_url}." if texts.terms_url else ""
@@ -289,7 +297,7 @@ def zenodo_json(entries: Sequence[Entry], release: Release, with_images: bool) -
         else {"access_right": "open", "license": licence}
     )
     fields = {
-        "title": texts.title.format(name=name_of(entries[0].model)),
+        "title": texts.title.format(name=name),
         "upload_type": "dataset",
         "description": "".join(f"<p>{paragraph}</p>" for paragraph in paragraphs),
         "creators": creators,

@@ -22,9 +22,21 @@ from cleanset.review.reports import calibration_as_json
 from cleanset.review.store import AUDIT, GUIDELINES, NOTE_ON_REVIEWS, basis_of, read_votes, reviewer_folders
 from cleanset.sets import from_verdicts
 from cleanset.sets.archive import SignatureError, signer, unpack
-from cleanset.sets.description import licence_text
-from cleanset.sets.folder import CARD, CHECKSUMS, LICENCE, SIGNATURE, check_outside, checksums, read_regular_file
+from cleanset.sets.catalogues import deposit_json
+from cleanset.sets.description import licence_text, limits_of, summary_of
+from cleanset.sets.folder import (
+    CARD,
+    CHECKSUMS,
+    CITATION,
+    LICENCE,
+    SIGNATURE,
+    ZENODO,
+    check_outside,
+    checksums,
+    read_regular_file,
+)  # fmt: skip
 from cleanset.sets.publish import Publication, finish, publishable, write_set
+from cleanset.sets.texts import citation_cff
 from cleanset.vocabulary import CLASSES_FILE, class_keys, classes_in_use
 
 PROGRAM = Path(from_verdicts.__file__)
@@ -73,16 +85,22 @@ def run(edition: Edition, out: Path, with_images: bool, key: Path | None) -> Pub
         folder = partial / name
         for role, (entries, found) in sets.items():
             write_set(folder / "sets" / role, edition.export(role), entries, found, with_images)
-        released, reviewers = found, {name for _, each in sets.values() for name in each.reviewers}
+        reviewers = sorted({reviewer for _, each in sets.values() for reviewer in each.reviewers})
+        released = replace(found, reviewers=tuple(reviewers))
+        summaries = [f"The set of {role}: {summary_of(entries, released.texts)}" for role, (entries, _) in sets.items()]
+        limits = {each: None for entries, of_set in sets.values() for each in limits_of(entries, of_set)}
         images = "with their images" if with_images else "without their images, which `cleanset rebuild` makes"
         texts = {
             CARD: _README.format(name=name, roles=", ".join(sets), images=images),
-            LICENCE: licence_text(replace(released, reviewers=tuple(sorted(reviewers))).texts),
+            LICENCE: licence_text(released.texts),
+            ZENODO: deposit_json(name, summaries, list(limits), released, with_images),
             CLASSES_FILE: classes_in_use().text,
             "params.json": _params_json(edition, params),
             "verdicts.csv": _verdicts_csv(edition.reviews, params),
             "gold.json": calibration_as_json(calibrations(all_gold_answers(edition.reviews, list(sets)))) + "\n",
         }
+        if released.about:
+            texts[CITATION] = citation_cff(released.about, released.version, released.date)
         for file, data in (*_files(edition, params), *((file, text.encode()) for file, text in texts.items())):
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
             (folder / file).write_bytes(data)
