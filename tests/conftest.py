@@ -11,7 +11,10 @@ import pytest
 from hypothesis import settings
 from playwright.sync_api import Browser, sync_playwright
 
+from cleanset.edition.paths import Edition, use_classes_of
 from cleanset.review.hints.background import NO_TEXT
+from cleanset.vocabulary import imagenet, use_classes
+from tests import own_edition
 from tests.checkouts import Checkout, copy_checkout, holds_data
 from tests.once import once
 from tests.properties import FAST
@@ -66,6 +69,19 @@ def real_folder() -> Path | None:
 def made(tmp_path: Path) -> Made:
     """An empty folder for an edition of ten images."""
     return Made(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def _own(tmp_path_factory: pytest.TempPathFactory) -> Edition:
+    return own_edition.finished(tmp_path_factory.mktemp("own"))
+
+
+@pytest.fixture
+def own(_own: Edition) -> Iterator[Edition]:
+    """A finished edition of drawn images of three classes that are not ImageNet's; not to be changed."""
+    use_classes_of(_own.folder)
+    yield _own
+    use_classes(imagenet())
 
 
 @pytest.fixture(scope="session")

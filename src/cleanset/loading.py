@@ -14,6 +14,7 @@ from cleanset.sets.folder import CHECKSUMS, CROISSANT, manifest_text, read_check
 from cleanset.sets.image_set import ImageSet
 from cleanset.sets.manifest import MANIFEST, Entry, check_set, read_manifest
 from cleanset.sets.published.lists import PUBLISHED_MODEL, PUBLISHED_SET, PublishedChoice
+from cleanset.vocabulary import column_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +102,9 @@ def table(
     numbers |= dict.fromkeys(("confidence", "source_confidence"), "float64")
     # only these may be empty: by default pandas takes names such as "NA" or "null" for missing values
     empty = {name: [""] for name in numbers}
-    kinds = numbers | {"real_classes": "str"}
+    # keys, ids and groups of your own images may look like numbers
+    texts = ("class", "class_name", "image_id", "file", "group", column_name("real_classes"))
+    kinds = numbers | dict.fromkeys(texts, "str")
     found = pd.read_csv(io.StringIO(text), dtype=kinds, keep_default_na=False, na_values=empty)
     found.attrs["notices"] = notices_of(entries, release)
     return found

@@ -97,18 +97,22 @@ def manifest_text(path: Path, expected: str = "the folder of an export, or its m
         raise CleansetError(f"{manifest}: missing; expected {expected}") from None
     except UnicodeDecodeError as error:
         raise CleansetError(f"{manifest}: not a text file ({error}); expected a manifest") from None
-    use_classes(_class_table(manifest.parent / CLASSES_FILE))
+    use_classes(_read_class_table(manifest.parent / CLASSES_FILE))
     if "\0" in text:
         raise CleansetError(f"{manifest}: not a text file (it has the character 0); expected {expected}: unpack a tar")
     return text, str(manifest)
 
 
-def _class_table(path: Path) -> ClassTable:
+def _read_class_table(path: Path) -> ClassTable:
     try:
-        text = read_regular_file(path).decode("utf-8", "replace")
+        return class_table_of(read_regular_file(path), str(path))
     except (FileNotFoundError, NotADirectoryError):
         return imagenet()
-    return parse_class_table(text, str(path))
+
+
+def class_table_of(data: bytes, where: str) -> ClassTable:
+    """The class table in the bytes of a set's CLASSES_FILE; ImageNet's for none, because such a set has no table."""
+    return parse_class_table(data.decode("utf-8", "replace"), where) if data else imagenet()
 
 
 def check_outside(out: Path, folder: Path) -> None:

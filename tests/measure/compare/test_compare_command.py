@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -305,3 +306,15 @@ def test_a_named_pipe_is_refused_at_once(edition: Edition, tmp_path: Path) -> No
     for pair in ((table, pipe), (pipe, table), (pipe, pipe)):
         with at_most(20), pytest.raises(CleansetError, match=r"pipe\.parquet: a named pipe; expected a regular file"):
             report.run(*pair, None, None, 10)
+
+
+def test_score_tables_of_own_images(own: Edition, tmp_path: Path) -> None:
+    """Their classes are those of the edition that a table lies in, or that is named."""
+    elsewhere = tmp_path / "before" / "images.parquet"
+    elsewhere.parent.mkdir()
+    shutil.copy(own.scores("images"), elsewhere)
+    tables = (str(elsewhere), str(own.scores("images")))
+    for options in ([], ["--edition", str(own.folder)]):
+        code, shown, errors = says(cleanset("compare", *tables, *options, cwd=tmp_path))
+        assert (code, errors) == (0, "")
+        assert "images             12 in both, 0 only in A, 0 only in B" in shown

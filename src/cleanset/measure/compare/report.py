@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 
 from cleanset.edition.params import Params, read_params
-from cleanset.edition.paths import Edition, images_are_official
+from cleanset.edition.paths import Edition, images_are_official, use_classes_of
 from cleanset.errors import CleansetError
-from cleanset.files import check_regular
+from cleanset.files import check_regular, is_there
 from cleanset.measure.compare.releases import ComparisonResult, exports, short
 from cleanset.review.queue import decide_all
 from cleanset.review.store import checked_reviews
@@ -55,6 +55,7 @@ def _is_export(path: Path) -> bool:
 
 
 def _of_scores(a: Path, b: Path, edition: Edition | None, role: str | None, most: int) -> ComparisonResult:
+    _use_classes(a, b, edition)
     tables = read_table(a, SCORES), read_table(b, SCORES)
     found = compare_scores(*tables)
     different, unknown = compare_records(a, b)
@@ -97,6 +98,13 @@ def _of_scores(a: Path, b: Path, edition: Edition | None, role: str | None, most
     elif role:
         raise CleansetError("compare: --model without --edition; expected both, or neither")
     return ComparisonResult(lines, content, found.same)
+
+
+def _use_classes(a: Path, b: Path, edition: Edition | None) -> None:
+    """Bring the classes of the scores into use: of `edition`, else of the one that a table lies in, else ImageNet's."""
+    folders = [edition.folder] if edition else [path.parent / ".." / ".." for path in (a, b)]
+    own = [folder for folder in folders if is_there(Edition(folder).classes)]
+    use_classes_of((own or folders)[0])
 
 
 def _score_lines(found: ScoreComparison, rows: list[dict[Any, Any]]) -> Iterator[str]:

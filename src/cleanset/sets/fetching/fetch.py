@@ -44,8 +44,9 @@ from cleanset.sets.fetching.repository import (
     snapshot,
 )
 from cleanset.sets.fetching.stores import MissingError, Store, UnreachableError, store_of
-from cleanset.sets.folder import CROISSANT, read_entries, read_release
+from cleanset.sets.folder import CROISSANT, class_table_of, read_entries, read_release
 from cleanset.sets.manifest import MANIFEST
+from cleanset.vocabulary import CLASSES_FILE, use_classes
 
 STALE_SECONDS = 7 * 24 * 3600
 """Age at which a part of a set that nobody has continued is removed."""
@@ -396,25 +397,32 @@ def fetch(published: PublishedSet, update: bool = False, force: bool = False) ->
 
 @writing()
 def descriptions(published: PublishedSet, update: bool = False) -> tuple[str, str, Release]:
-    """The text of the set's manifest, its name for messages, and the release; fetches no image."""
+    """The text of the set's manifest, its name for messages, and the release; fetches no image.
+
+    The set's class table is brought into use; without one, ImageNet's.
+    """
     kept = KeptSet(published, _located(published, update))
-    where = f"{published}, {published.export}/{MANIFEST}"
+    where = f"{published}, {published.export}"
+    names = (MANIFEST, CROISSANT, CLASSES_FILE)
     files = kept.listing()
-    texts = [kept.read(name, (files or {}).get(name, "")) for name in (MANIFEST, CROISSANT)]
+    texts: list[bytes | None] = [None]
+    if files:
+        texts = [kept.read(name, files[name]) if name in files else b"" for name in names]
     if None in texts:
         with kept.locked():
             files = kept.fetched_listing()
-            if MANIFEST not in files:
-                raise CleansetError(f"{where}: not in the set; expected what stage export writes")
             texts = [
-                text or (kept.fetch_alone(name, files[name]) if name in files else b"")
-                for name, text in zip((MANIFEST, CROISSANT), texts, strict=True)
+                (kept.read(name, files[name]) or kept.fetch_alone(name, files[name])) if name in files else b""
+                for name in names
             ]
-    manifest, croissant = (text or b"" for text in texts)
+    if files is not None and MANIFEST not in files:
+        raise CleansetError(f"{where}/{MANIFEST}: not in the set; expected what stage export writes")
+    manifest, croissant, classes = (text or b"" for text in texts)
+    use_classes(class_table_of(classes, f"{where}/{CLASSES_FILE}"))
     try:
-        return manifest.decode(), where, release_of(croissant)
+        return manifest.decode(), f"{where}/{MANIFEST}", release_of(croissant)
     except UnicodeDecodeError as error:
-        raise CleansetError(f"{where}: not a text file ({error}); expected a manifest") from None
+        raise CleansetError(f"{where}/{MANIFEST}: not a text file ({error}); expected a manifest") from None
 
 
 def _located(published: PublishedSet, update: bool) -> SetLocation:

@@ -1,0 +1,66 @@
+"""A small edition of images that are not ImageNet's, made by the stages themselves, and reviewed."""
+
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cleanset.cli import STAGES
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition, use_classes_of
+from cleanset.review.save import save
+from cleanset.review.verdicts import Review
+from cleanset.tables import INDEX, read_table
+from cleanset.vocabulary import class_keys
+from tests.measure.compare.command import cleanset, says
+from tests.ten_images import drawn_image
+
+KEYS = ("001", "ripe pears", "x-ray (old)")
+REJECT = {"verdict": "reject", "reason": "blur"}
+
+
+def make(folder: Path, keys: Sequence[str] = KEYS, edge: int = 40, each: int = 4) -> Edition:
+    """An edition `own` below the folder, with `each` images of a class, drawn at random and not reviewed yet."""
+    for number, key in enumerate(keys):
+        (folder / "images" / key).mkdir(parents=True)
+        for place in range(each):
+            drawn_image(edge, edge, seed=100 * number + place).save(folder / "images" / key / f"{place:03d}.png")
+    assert says(cleanset("edition", "own", "--images", "images", cwd=folder))[0] == 0
+    edition = Edition(folder / "own")
+    run(edition, "preprocess", "score", "intersect", "select")
+    return edition
+
+
+def run(edition: Edition, *stages: str) -> None:
+    """Run stages for all models."""
+    use_classes_of(edition.folder)
+    for stage in stages:
+        for role in read_params(edition.folder).models if STAGES[stage] else [None]:
+            import_module(f"cleanset.stages.{stage}").run(edition, *([role] if role else []))
+
+
+def review(edition: Edition, reviewer: str, others: dict[str, dict[str, Any]] | None = None) -> None:
+    """Save a verdict on every image: clean, or what `others` has for its image id."""
+    use_classes_of(edition.folder)
+    index = read_table(edition.index, INDEX)
+    for image_id, digest, labels in zip(index["image_id"], index["sha256"], index["real_classes"], strict=True):
+        entry = (others or {}).get(image_id, {"verdict": "clean"}) | {"sha256": digest}
+        save(edition.reviews, reviewer, class_keys()[labels[0]], image_id, Review.model_validate(entry))
+
+
+def finished(folder: Path, **options: Any) -> Edition:
+    """An edition whose images are all clean, with its sets."""
+    edition = make(folder, **options)
+    review(edition, "ada")
+    run(edition, "crops", "score_crops", "review_apply", "export", "count")
+    return edition
+
+
+def change_params(edition: Edition, **sections: Any) -> None:
+    """Set keys of sections of params.yaml."""
+    params = yaml.safe_load(edition.params_yaml.read_text())
+    for name, keys in sections.items():
+        params[name] |= keys
+    edition.params_yaml.write_text(yaml.safe_dump(params, sort_keys=False))
