@@ -24,7 +24,8 @@ KINDS = ("beagle", "cat (tabby)", "dugong", "espresso", "goldfish", "käfer", "l
 EMPTY = "dugong"
 """The class that nobody reviews."""
 FULL = [key for key in KINDS if key != EMPTY]
-EACH = 50
+EACH, IN_GROUP = 50, 5
+"""Images of a class, and of a group in it."""
 OF_IMAGENET = re.compile(rb"imagenet|wnid|ilsvrc|\btench\b", re.IGNORECASE)
 NETWORK = """\
 import torch
@@ -55,15 +56,23 @@ def photos(real: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         by_class: dict[int, list[tarfile.TarInfo]] = {}
         for member in tar.getmembers():
             by_class.setdefault(labels[member.name.removesuffix(".JPEG")], []).append(member)
-        number = 0
+        (folder / "photos").mkdir()
+        listed = []
         for kind, (_, members) in zip(KINDS, sorted(by_class.items()), strict=False):
-            (folder / "photos" / kind).mkdir(parents=True)
-            for member in members[:EACH]:
-                number += 1
+            for place, member in enumerate(members[:EACH]):
+                name = f"ISIC_{len(listed) + 1:04d}.jpg"
                 found = tar.extractfile(member)
                 assert found is not None
-                (folder / "photos" / kind / f"ISIC_{number:04d}.jpg").write_bytes(found.read())
+                (folder / "photos" / name).write_bytes(found.read())
+                listed.append((name, kind, f"{kind} {place // IN_GROUP}"))
+    with (folder / "labels.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("file", "class", "group"), *listed])
     return folder
+
+
+def labels(folder: Path) -> list[list[str]]:
+    """File, class and group of each image."""
+    return list(csv.reader((folder / "labels.csv").read_text().splitlines()))[1:]
 
 
 @pytest.fixture(scope="module")
@@ -75,15 +84,15 @@ def mine(photos: Path, pristine: Checkout, repository: Path, browser: Browser) -
     at = Checkout(photos, pristine.environment())
     draw = random.Random(0)
     rows = []
-    for path in sorted((photos / "photos").rglob("*.jpg")):
-        label = KINDS.index(path.parent.name)
-        odds = [draw.random() ** 4 + 1e-3 + (3 * draw.random() if index == label else 0) for index in range(len(KINDS))]
-        rows.append([path.relative_to(photos / "photos").as_posix(), "resnet", *(each / sum(odds) for each in odds)])
+    for name, kind, _ in labels(photos):
+        odds = [draw.random() ** 4 + 1e-3 + (3 * draw.random() if key == kind else 0) for key in KINDS]
+        rows.append([name, "resnet", *(each / sum(odds) for each in odds)])
     with (photos / "scores.csv").open("w", newline="") as file:
         csv.writer(file).writerows([["file", "model", *KINDS], *rows])
     (photos / "card.yaml").write_text(next(each for each in blocks(repository, "yaml", PAGE)))
     (photos / "nets.py").write_text(NETWORK)
-    run(at, block(repository, "cleanset edition mine --images photos --scores scores.csv --card card.yaml"))
+    commands = block(repository, "cleanset edition mine --images photos --scores scores.csv --card card.yaml")
+    run(at, commands.replace("--scores", "--labels labels.csv --scores"))
     (photos / "pages").write_text(review(photos / "mine", browser))
     params = photos / "mine" / "params.yaml"
     params.write_text(params.read_text().replace('date: ""', 'date: "2026-11-25"'))
@@ -135,6 +144,7 @@ def test_three_images_of_each_class(mine: Checkout) -> None:
     found = entries(mine)
     assert [(each["class"], each["rank"]) for each in found] == [(key, str(n)) for key in FULL for n in (1, 2, 3)]
     assert sum(each["file"].endswith(".crop.png") for each in found) == 2 * len(FULL)
+    assert {(each["image_id"], each["class"], each["group"]) for each in found} <= set(map(tuple, labels(mine.folder)))
     verdicts = [yaml.safe_load(path.read_text()) for path in (mine.folder / "mine" / "reviews" / "ada").glob("*.yaml")]
     rejected = {name for each in verdicts for of in each.values() for name in of if of[name]["verdict"] == "reject"}
     assert len(rejected) == 3 * len(FULL)
