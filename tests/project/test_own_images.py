@@ -57,7 +57,7 @@ def photos(real: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         for member in tar.getmembers():
             by_class.setdefault(labels[member.name.removesuffix(".JPEG")], []).append(member)
         (folder / "photos").mkdir()
-        listed = []
+        listed: list[tuple[str, str, str]] = []
         for kind, (_, members) in zip(KINDS, sorted(by_class.items()), strict=False):
             for place, member in enumerate(members[:EACH]):
                 name = f"ISIC_{len(listed) + 1:04d}.jpg"
