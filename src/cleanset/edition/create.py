@@ -78,7 +78,7 @@ def make_edition(folder: Path, models: Models | None = None) -> None:
         write_text(partial / STUDY / "params.yaml", study)
         write_text(partial / ATTACKS / "params.yaml", attacks)
         for project in PROJECTS:
-            write_text(partial / project / ".dvc" / "config", _project_config(config, folder.resolve(), project))
+            write_text(partial / project / ".dvc" / "config", project_config(config, folder.resolve(), project))
         # git does not keep an empty folder
         write_text(partial / "reviews" / ".gitkeep", "")
         write_text(partial / ".gitignore", IGNORED)
@@ -140,11 +140,12 @@ def dvc_config(folder: Path) -> str:
     return _SHARED_CACHE.sub(cache if git_root == CHECKOUT else "", config)
 
 
-def _project_config(config: str, folder: Path, project: Path) -> str:
+def project_config(config: str, folder: Path, project: Path) -> str:
     """The `.dvc/config` of a project in the edition in `folder`, which shares the edition's cache."""
     shared = _SHARED_CACHE.search(config) is not None
     cache = _cache_section((CHECKOUT if shared else folder) / ".dvc" / "cache", folder / project)
-    return _SHARED_CACHE.sub("", config).replace("['remote", f"{cache}['remote", 1)
+    alone, section, remotes = _SHARED_CACHE.sub("", config).partition("['remote")
+    return alone + cache + section + remotes
 
 
 def _cache_section(cache: Path, project: Path) -> str:

@@ -12,7 +12,17 @@ from PIL import Image
 
 from cleanset.dataset.folder import LabelledImages
 from cleanset.edition.about import About
-from cleanset.edition.create import IGNORED, TEMPLATE, dvc_config, link_code, read, relative, root_of
+from cleanset.edition.create import (
+    IGNORED,
+    TEMPLATE,
+    TRAINING,
+    dvc_config,
+    link_code,
+    project_config,
+    read,
+    relative,
+    root_of,
+)
 from cleanset.edition.models import Models, with_files_of
 from cleanset.edition.params import checked_params
 from cleanset.errors import CleansetError
@@ -70,6 +80,28 @@ _PREPROCESS = """\
       - data/locations.parquet
 
 """
+_TRAINING_PARAMS = """\
+# Training on your own images, those that no finished set has; see docs/training.md.
+data:
+  images: {images}  # a folder for each class, or any where there are labels
+  labels: {labels}  # a CSV of file, class and perhaps group, which no part of the division splits
+  held_out: sets  # images in the finished sets, and their groups, are not trained on
+seed: 0
+folds: 2  # parts of the images, for runs with several folds
+device: auto
+threads: 1
+workers: 0
+measures: {{}}
+matrix: {{settings: {{}}, networks: {{}}, scenarios: {{}}}}
+runs:
+  plain: {{network: "timm:resnet18", size: 64, epochs: 5, batch: 16}}
+"""
+_TRAINING_HEAD = """\
+# Training, a DVC project of its own, which reads index and finished sets of the edition two folders up. Runs on
+# scenarios need further deps, data.masks of stage data, data.generated and ../robustness/backgrounds of stage train; a
+# custom network needs its module there. See docs/training.md.
+"""
+_OF_SCENARIOS = re.compile(r"      - (?:\$\{data\.(?:masks|generated)\}|\.\./robustness/backgrounds)\n")
 _HEAD = """\
 # From your images to a finished set per model: read it from top to bottom.
 #
@@ -109,6 +141,10 @@ def make_own_edition(
     block = yaml.safe_dump(said, sort_keys=False, allow_unicode=True, width=10_000).rstrip("\n")
     params = _PARAMS.format(**{key: _flow(value) for key, value in values.items()}, about=indent(block, "  "))
     checked_params(parse_yaml(params, "params.yaml"), "params.yaml")
+    training = _TRAINING_PARAMS.format(
+        images=_flow(relative(images, folder / TRAINING)),
+        labels=_flow(f"../../{names['labels']}" if "labels" in names else None),
+    )
     inputs = [values["images"], *(names[key] for key in ("labels", "names") if key in names)]
     config = re.sub(r"    remote = .*\n|\['remote(?s:.*)\Z", "", dvc_config(folder.resolve()))
     with new_folder(folder) as partial:
@@ -123,6 +159,12 @@ def make_own_edition(
         write_text(partial / ".dvc" / "config", config)
         write_text(partial / "reviews" / ".gitkeep", "")
         write_text(partial / ".gitignore", IGNORED)
+        for name in (".dvcignore", ".gitignore", ".dvc/.gitignore", ".dvc/plots/line_per_part.json"):
+            (partial / TRAINING / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(TEMPLATE / TRAINING / name, partial / TRAINING / name)
+        write_text(partial / TRAINING / ".dvc" / "config", project_config(config, folder.resolve(), TRAINING))
+        write_text(partial / TRAINING / "params.yaml", training)
+        write_text(partial / TRAINING / "dvc.yaml", training_pipeline(has_labels="labels" in names))
         link_code(partial)
 
 
@@ -132,6 +174,13 @@ def pipeline(text: str, inputs: list[Any]) -> str:
     text = re.sub(r"(?s)\A.*?^stages:\n  preprocess:.*?\n\n", _HEAD + _PREPROCESS.format(deps=deps), text, flags=re.M)
     # raw.md5 has the checksums of archives, which there are none of
     return text.replace("needs the archives", "needs the images").replace("      - raw.md5\n", "")
+
+
+def training_pipeline(*, has_labels: bool) -> str:
+    """The dvc.yaml of training studies without what scenarios need, and with the table of labels if there is any."""
+    text = _OF_SCENARIOS.sub("", read(TEMPLATE / TRAINING / "dvc.yaml"))
+    text = re.sub(r"(?s)\A.*?^vars:", f"{_TRAINING_HEAD}vars:", text, flags=re.M)
+    return text.replace("${data.images}\n", "${data.images}\n      - ${data.labels}\n") if has_labels else text
 
 
 def min_crop_pixels(images: Path, found: LabelledImages) -> int:

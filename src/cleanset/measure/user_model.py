@@ -149,10 +149,18 @@ class CheckedPreprocessing:
 
 
 def load_module(spec: ModuleModel) -> LoadedModel:
-    """Load what the callable returns. Raises CleansetError unless it is a network and a preprocessing.
+    """Load what the callable returns. Raises CleansetError as `returned_by` does.
 
     `weights_sha256` is a digest of the network's parameters and buffers.
     """
+    network, preprocessing = returned_by(spec)
+    checked = CheckedNetwork(spec.text, network).eval().requires_grad_(False)
+    # the engine only asks for the size and calls it
+    return LoadedModel(checked, cast(ResizeAndCrop, preprocessing), tensors_sha256(network))
+
+
+def returned_by(spec: ModuleModel) -> tuple[nn.Module, Preprocessing]:
+    """The network that the callable returns, and its preprocessing. Raises CleansetError unless they are ones."""
     expected = "expected a network and its preprocessing"
     make = callable_of(spec)
     try:
@@ -164,13 +172,10 @@ def load_module(spec: ModuleModel) -> LoadedModel:
     network, preprocessing = returned
     if not isinstance(network, nn.Module):
         raise CleansetError(f"{spec.text}: returns {_kind(network)} as its network; expected a torch.nn.Module")
-    checked = CheckedNetwork(spec.text, network).eval().requires_grad_(False)
     for key, tensor in network.state_dict(keep_vars=True).items():
         if kind := unusable_kind(tensor):
             raise CleansetError(f"{spec.text}: {key} of its network is {kind}; expected a network with its weights")
-    # the engine only asks for the size and calls it
-    chosen = cast(ResizeAndCrop, named(preprocessing, spec.text))
-    return LoadedModel(checked, chosen, tensors_sha256(network))
+    return network, named(preprocessing, spec.text)
 
 
 def load_member(model: Model, folder: Path) -> LoadedModel:

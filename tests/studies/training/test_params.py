@@ -81,9 +81,9 @@ def test_a_network_in_short(text: str, keys: dict[str, Any]) -> None:
     assert vit.optimizer == "adam"
 
 
-@pytest.mark.parametrize("text", ["resnet18", "keras:vgg16", "timm:", "timm:resnet18, trained"])
+@pytest.mark.parametrize("text", ["resnet18", "keras:vgg-16", "timm:", "timm:resnet18, trained"])
 def test_what_is_no_network_in_short(text: str) -> None:
-    with pytest.raises(ValidationError, match="expected SOURCE:NAME, such as timm:resnet18, or keys"):
+    with pytest.raises(ValidationError, match="expected SOURCE:NAME, such as timm:resnet18, MODULE:CALLABLE, or keys"):
         run(network=text)
 
 
@@ -125,7 +125,7 @@ def test_a_key_goes_before_the_protocol() -> None:
         ),
         ({"noise": {"largest": 0.1}}, "noise: settings of noise for recipe standard"),
         ({"classes": ["n01443537", "n01443537"]}, "runs.one.classes: 'n01443537' twice; expected each once"),
-        ({"classes": ["n01443537", "n00000000"]}, "unknown class 'n00000000'; expected a wnid of ILSVRC2012"),
+        ({"classes": ["n01443537", "n00000000"]}, "unknown class 'n00000000'; expected one of the 1,000 wnids"),
         ({"test": ["original", "original"]}, "runs.one.test: 'original' twice; expected each once"),
         ({"test": []}, "runs.one.test"),
         ({"devices": 4, "batch": 2}, "devices 4 share batches of 2; expected at least one image each"),

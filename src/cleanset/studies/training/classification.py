@@ -20,6 +20,8 @@ from torchvision.transforms import v2
 
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError, reason
+from cleanset.measure.specs import ModuleModel
+from cleanset.measure.user_model import returned_by
 from cleanset.progress import tracked
 from cleanset.scoring.models import weights_at_hand
 from cleanset.scoring.scorer import to_device
@@ -169,15 +171,22 @@ TESTED_AT_A_TIME = 64
 TEST_COLUMNS = ("scenario", "class_index", "images", "correct", "loss")
 
 
-def build_network(wanted: Network, classes: int, size: int, folder: Path, seed: int) -> nn.Module:
+def build_network(
+    wanted: Network, classes: int, size: int, folder: Path, seed: int, study: Path | None = None
+) -> nn.Module:
     """A network from pixels in 0..1, of shape (n, 3, size, size), to logits (n, classes).
 
     New weights are drawn from `seed`; published ones are downloaded to the edition in `folder`, and their classifier
-    is replaced by a new one where they have other classes. Raises CleansetError for a network that the library does
+    is replaced by a new one where they have other classes. The module of a custom network is looked for in the folder
+    `study` first. Raises CleansetError for a network that the library does
     not have, that takes no images of that size, and whose weights are missing.
     """
     if wanted.source == "smp":
         raise CleansetError(f"smp:{wanted.name}: it segments; expected a network of timm or torchvision")
+    if wanted.source == "module":
+        network = _network_of_module(wanted.name, size, study, seed)
+        _check_size(network, wanted.name, classes, size)
+        return network
     weights = None
     if wanted.pretrained:
         if wanted.source == "torchvision" and "." not in wanted.name:
@@ -189,6 +198,23 @@ def build_network(wanted: Network, classes: int, size: int, folder: Path, seed: 
         network = normalised(wanted.source, wanted.name, classes, size, weights)
     _check_size(network, wanted.name, classes, size)
     return network
+
+
+def _network_of_module(name: str, size: int, study: Path | None, seed: int) -> nn.Module:
+    """The network that a callable returns, by itself behind no normalisation, in which its weights have its own names.
+
+    Raises CleansetError unless its preprocessing gives images of that size.
+    """
+    module, _, function = name.partition(":")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network, preprocessing = returned_by(ModuleModel(name, module, function, study))
+    if preprocessing.size != size:
+        raise CleansetError(
+            f"{name}: its preprocessing gives images of {preprocessing.size} x {preprocessing.size}, size is {size}; "
+            "expected the same: set size"
+        )
+    return nn.Sequential(nn.Identity(), network)
 
 
 def _check_size(network: nn.Module, name: str, classes: int, size: int) -> None:
@@ -230,7 +256,8 @@ class Classification:
     def of_fold(cls, data: FoldData) -> Self:
         """The task of a fold. Raises CleansetError for its network, and where no image is in its scenario."""
         run, size = data.run, data.run.size
-        network = build_network(run.network, len(data.classes), size, data.study.edition.folder, run.seed)
+        folders = data.study.edition.folder, data.study.folder
+        network = build_network(run.network, len(data.classes), size, folders[0], run.seed, folders[1])
         whole = run.augmentation == "random_resized_crop"
         sources = data.study, data.params.data
         training = in_scenario(data.training, run.scenario)

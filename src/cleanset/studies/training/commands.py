@@ -19,9 +19,10 @@ INSTRUCTIONS = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MK
 
 def _study(folder: Path) -> "TrainingStudy":
     from cleanset.files import remove_abandoned
-    from cleanset.studies.training.study import TrainingStudy
+    from cleanset.studies.training.study import TrainingStudy, use_classes_of_study
 
     study = TrainingStudy(folder)
+    use_classes_of_study(study)
     for each in (folder, folder / "data", study.runs):
         remove_abandoned(each)
     return study
@@ -30,9 +31,13 @@ def _study(folder: Path) -> "TrainingStudy":
 @app.command()
 def data(study: StudyFolder = HERE) -> None:
     """Read the training images and their masks, compare them with the edition's, and divide them into folds."""
+    from cleanset.edition.paths import use_classes_of
     from cleanset.studies.training import data as stage
 
-    stage.run(_study(study))
+    here = _study(study)
+    # the table of an earlier run may be of other classes
+    use_classes_of(here.edition.folder)
+    stage.run(here)
 
 
 @app.command()

@@ -1,6 +1,6 @@
 """Stage data: the training images and their masks by digest, and the folds. No image of the edition may be there."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from cleanset.dataset.folder import GROUP, groups_of
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -27,10 +28,10 @@ from cleanset.studies.training.segmentation.label_maps import (
     check_size,
     read_class_ids,
 )
-from cleanset.studies.training.study import TrainingStudy
-from cleanset.tables import INDEX, read_table, write_table
+from cleanset.studies.training.study import CLASSES, TrainingStudy
+from cleanset.tables import INDEX, read_table, text_of_table, write_table
 from cleanset.validation import check_known
-from cleanset.vocabulary import class_indices
+from cleanset.vocabulary import class_indices, class_keys, classes_in_use
 
 CHUNK = 32
 Facts = tuple[str, str, str, str | None, str | None, str | None]
@@ -50,26 +51,37 @@ class Folders:
 def run(study: TrainingStudy) -> None:
     """Read every training image and its mask; write data/images.parquet and data/folds.csv.
 
-    Raises CleansetError for an image of the edition, one that cannot be read, one that is there twice, a mask that does
+    Of `held_out: sets` images that a finished set has are left out, and their groups. Raises CleansetError for an
+    image of the edition, one that cannot be read, one that is there twice, a mask that does
     not fit, a mask that is missing where a run segments, and a class with fewer images than folds.
     """
     params = read_training_params(study.params_yaml)
     check_known("mask format", params.data.mask_format, LABEL_FORMATS)
-    held_out = held_out_images(study.edition)
-    found = find_images(study.folder / params.data.images)
+    only_sets = params.data.held_out == "sets"
+    held_out = held_out_images(study.edition, only_sets=only_sets)
+    labels = study.folder / params.data.labels if params.data.labels else None
+    found, groups = find_images(study.folder / params.data.images, labels)
     places = study.folder / params.data.images, study.folder / params.data.masks
     folders = Folders(*places, params.data.mask_format, len({wnid for _, wnid in found}))
     images = training_images(found, folders)
-    held_out.check(zip(images["file"], images["sha256"], images["pixels_sha256"], strict=True))
+    if groups:
+        images[GROUP] = images["file"].map(groups)
+    if only_sets:
+        images = held_out.without(images)
+    else:
+        held_out.check(images)
     check_duplicates(images)
     check_masks(images, params, folders)
-    folds = folds_table(images["file"].tolist(), images["class_index"].tolist(), params.folds, params.seed)
-    write_table(study.images, images, TRAINING_IMAGES)
+    by_row = images[GROUP].tolist() if groups else None
+    folds = folds_table(images["file"].tolist(), images["class_index"].tolist(), params.folds, params.seed, by_row)
+    # the stages after this one may find no edition beside them, as after dvc pull
+    texts = {} if classes_in_use().is_imagenet else {CLASSES: classes_in_use().text}
+    write_table(study.images, images, TRAINING_IMAGES, texts)
     write_text(study.folds, folds.to_csv(index=False, lineterminator="\n"))
 
 
 def training_images(found: list[tuple[str, str]], folders: Folders) -> pd.DataFrame:
-    """The rows of TRAINING_IMAGES of files and their wnids."""
+    """The rows of TRAINING_IMAGES of files and their classes."""
 
     with ProcessPoolExecutor(available_cores()) as pool:
         measured = pool.map(partial(facts, folders), found, chunksize=CHUNK)
@@ -142,32 +154,62 @@ def check_masks(images: pd.DataFrame, params: TrainingParams, folders: Folders) 
 
 
 class HeldOut(NamedTuple):
-    """The images of an edition: where each is, by the SHA-256 of its bytes and by that of its pixels."""
+    """The images of an edition: where each is, by the SHA-256 of its bytes, by that of its pixels, and by its group."""
 
     files: Mapping[str, str]
     pixels: Mapping[str, str]
+    groups: Mapping[str, str]
 
-    def check(self, images: Iterable[tuple[str, str, str]]) -> None:
-        """Raise CleansetError if one of the images, as file, SHA-256 of its bytes and of its pixels, is held out."""
-        for file, digest, pixels in images:
-            found = self.files.get(digest) or self.pixels.get(pixels)
-            if found is not None:
-                what = "bytes" if digest in self.files else "pixels"
-                raise CleansetError(
-                    f"{file}: its {what} are those of {found} of the edition, which may not be trained on; expected "
-                    "other images: remove it"
-                )
+    def kinds(self, images: pd.DataFrame) -> dict[str, "pd.Series[str]"]:
+        """For each kind of what may be the same, the held-out image that each row has it in common with, or NaN."""
+        found = {
+            "bytes are those": images["sha256"].map(self.files),
+            "pixels are those": images["pixels_sha256"].map(self.pixels),
+        }
+        return found | ({"group is that": images[GROUP].map(self.groups)} if GROUP in images else {})
+
+    def check(self, images: pd.DataFrame) -> None:
+        """Raise CleansetError if one of the rows of TRAINING_IMAGES is held out."""
+        for what, others in self.kinds(images).items():
+            for file, other in zip(images["file"], others, strict=True):
+                if isinstance(other, str):
+                    raise CleansetError(
+                        f"{file}: its {what} of {other} of the edition, which may not be trained on; expected other "
+                        "images: remove it"
+                    )
+
+    def without(self, images: pd.DataFrame) -> pd.DataFrame:
+        """The rows that are not held out, nor of the group of one that is. Raises CleansetError for a class of none."""
+        is_held = pd.concat(self.kinds(images), axis=1).notna().any(axis=1)
+        if GROUP in images:
+            is_held |= images[GROUP].isin(images.loc[is_held, GROUP])
+        kept = images[~is_held].reset_index(drop=True)
+        if lost := sorted(set(images["class_index"]) - set(kept["class_index"])):
+            raise CleansetError(
+                f"{class_keys()[lost[0]]}: every training image is in a finished set, or its group is; expected some "
+                "to train on: add images"
+            )
+        print(f"{is_held.sum():,} of {len(images):,} images are held out, as finished sets have them or their groups")
+        return kept
 
 
-def held_out_images(edition: Edition) -> HeldOut:
-    """All images of the edition's index and of its finished sets. Raises CleansetError for a missing table or set."""
+def held_out_images(edition: Edition, *, only_sets: bool = False) -> HeldOut:
+    """The images of the edition's index and of its finished sets; `only_sets`: of the index those that a set has.
+
+    Raises CleansetError for a missing table or set.
+    """
     index = read_table(edition.index, INDEX, ["image_id", "sha256", "pixels_sha256"])
+    group_of = groups_of(text_of_table(edition.index, "groups"), str(edition.index))
+    delivered = [
+        (role, each) for role in read_params(edition.folder).models for each in read_entries(edition.export(role))
+    ]
+    if only_sets:
+        index = index[index["image_id"].isin({entry.image_id for _, entry in delivered})]
     files = dict(zip(index["sha256"], index["image_id"], strict=True))
     pixels = dict(zip(index["pixels_sha256"], index["image_id"], strict=True))
-    for role in read_params(edition.folder).models:
-        for entry in read_entries(edition.export(role)):
-            # a crop has other bytes and other pixels than its image
-            name = f"{entry.image_id}, in the set of {role},"
-            files.setdefault(entry.file_sha256, name)
-            pixels.setdefault(entry.pixels_sha256, name)
-    return HeldOut(files, pixels)
+    for role, entry in delivered:
+        # a crop has other bytes and other pixels than its image
+        name = f"{entry.image_id}, in the set of {role},"
+        files.setdefault(entry.file_sha256, name)
+        pixels.setdefault(entry.pixels_sha256, name)
+    return HeldOut(files, pixels, {group_of[name]: name for name in index["image_id"] if name in group_of})

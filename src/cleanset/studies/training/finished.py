@@ -189,7 +189,9 @@ class FinishedRun:
 
 
 def network_name(network: Network) -> str:
-    """A network in tables, such as torchvision:resnet50 or smp:fpn/test_efficientnet."""
+    """A network in tables, such as torchvision:resnet50 or smp:fpn/test_efficientnet; a custom one by its callable."""
+    if network.source == "module":
+        return network.name
     name = f"{network.source}:{network.name}" + (f"/{network.encoder}" if network.encoder else "")
     return f"{name}, pretrained" if network.pretrained else name
 

@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
+from cleanset.dataset.folder import GROUP, read_images
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.codec import decode
@@ -24,8 +25,8 @@ from cleanset.studies.robustness.scenarios.params import GENERATED, RANDOM
 from cleanset.studies.training.params import ORIGINAL, Data, Run, TrainingParams
 from cleanset.studies.training.study import TrainingStudy
 from cleanset.tables import CLASS, FILE, NAME, SHA256, Table, nullable, read_table
-from cleanset.validation import check_known
-from cleanset.vocabulary import class_indices, class_keys
+from cleanset.validation import check_known, shown
+from cleanset.vocabulary import class_indices, class_keys, classes_in_use
 
 # OpenCV and SciPy are loaded for scenarios only
 if TYPE_CHECKING:
@@ -47,13 +48,25 @@ TRAINING_IMAGES = Table(
 )
 
 
-def find_images(folder: Path) -> list[tuple[str, str]]:
-    """File and wnid of every image, sorted.
+def find_images(folder: Path, labels: Path | None = None) -> tuple[list[tuple[str, str]], dict[str, str]]:
+    """File and class key of every image, sorted, and the group of each, where the table `labels` has groups.
 
-    Raises CleansetError for a missing folder, one that is not named by a wnid, and no images.
+    Raises CleansetError for a missing folder, a class that is not one of those in use, and no images.
     """
     if not folder.is_dir():
         raise CleansetError(f"{folder}: missing; expected a folder of training images for each class (data.images)")
+    if labels is None and classes_in_use().is_imagenet:
+        return _in_folders_of_wnids(folder), {}
+    listed = read_images(folder, labels, None)
+    if unknown := sorted(set(listed.classes.keys) - set(class_keys())):
+        raise CleansetError(
+            f"{labels or folder}: class {shown(unknown[0])}, which the edition does not have; expected one of its "
+            "classes: rename or remove it, or add images of it to the edition"
+        )
+    return [(file, listed.classes.keys[index]) for file, index in listed.class_of.items()], dict(listed.group_of)
+
+
+def _in_folders_of_wnids(folder: Path) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for each in sorted(path for path in folder.iterdir() if path.is_dir()):
         if each.name not in class_indices():
@@ -198,35 +211,74 @@ VALIDATION_SHARE = 0.1
 """Share of each class of a fold's other images that it is validated on, rounded to whole images."""
 
 
-def fold_numbers(classes: Sequence[int], folds: int, seed: int) -> NDArray[np.int64]:
+Groups = Sequence[str] | None
+"""The group of each image, which no division splits; None: every image may be divided from every other."""
+Rows = NDArray[np.int64]
+
+
+def fold_numbers(classes: Sequence[int], folds: int, seed: int, groups: Groups = None) -> Rows:
     """The fold of each image, 1 to `folds`: of each class the same number but for one, and of all images, too.
 
-    Raises CleansetError for a class with fewer images than folds.
+    Groups are dealt whole, the largest first, so that their folds are as equal as their sizes allow. Raises
+    CleansetError for a class with fewer images, or groups, than folds.
     """
     found, first = np.zeros(len(classes), np.int64), 0
     for class_index, rows in _shuffled(classes, seed, "folds"):
-        if len(rows) < folds:
+        units = _units(rows, groups)
+        if len(units) < folds:
             raise CleansetError(
-                f"{class_keys()[class_index]}: {len(rows)} training images; expected at least {folds}, one for each "
-                "fold: add images, or set fewer folds"
+                f"{class_keys()[class_index]}: {_count(units, groups)}; expected at least {folds}, one for each fold: "
+                "add images, or set fewer folds"
             )
         # dealt on from where the class before ended, so that no fold gets more of all classes
-        found[rows] = (first + np.arange(len(rows))) % folds + 1
+        order = (first + np.arange(folds)) % folds
+        sizes = np.zeros(folds, np.int64)
+        for unit in sorted(units, key=len, reverse=True):
+            place = order[np.argmin(sizes[order])]
+            found[unit] = place + 1
+            sizes[place] += len(unit)
         first += len(rows)
     return found
 
 
-def split_names(classes: Sequence[int], seed: int) -> list[str]:
-    """TRAIN or TEST for each image: of each class TEST_SHARE are TEST, at least one.
+def split_names(classes: Sequence[int], seed: int, groups: Groups = None) -> list[str]:
+    """TRAIN or TEST for each image: of each class TEST_SHARE are TEST, at least one; a group is one or the other.
 
-    Raises CleansetError for a class with fewer than two images.
+    Raises CleansetError for a class with fewer than two images, or groups.
     """
     found = np.full(len(classes), TRAIN, dtype=object)
     for class_index, rows in _shuffled(classes, seed, "split"):
-        if len(rows) < 2:
-            raise CleansetError(f"{class_keys()[class_index]}: one training image; expected at least two: add images")
-        found[rows[: max(1, round(TEST_SHARE * len(rows)))]] = TEST
+        units = _units(rows, groups)
+        if len(units) < 2:
+            raise CleansetError(
+                f"{class_keys()[class_index]}: {_count(units, groups)}; expected at least two: add images"
+            )
+        found[_part(units, TEST_SHARE)] = TEST
     return [str(name) for name in found]
+
+
+def _units(rows: Rows, groups: Groups) -> list[Rows]:
+    """The rows that a division leaves together, in the order of their first ones."""
+    found: dict[object, list[int]] = {}
+    for row in rows.tolist():
+        found.setdefault(row if groups is None else groups[row], []).append(row)
+    return [np.array(unit) for unit in found.values()]
+
+
+def _count(units: Sequence[Rows], groups: Groups) -> str:
+    one, several = ("training image", "training images") if groups is None else ("group", "groups")
+    return f"one {one}" if len(units) == 1 else f"{len(units)} {several}"
+
+
+def _part(units: Sequence[Rows], share: float) -> Rows:
+    """About that share of the rows, rounded, at least one: whole units, and not all of them."""
+    wanted = max(1, round(share * sum(map(len, units))))
+    found: list[Rows] = []
+    for unit in units:
+        if len(unit) <= wanted:
+            found.append(unit)
+            wanted -= len(unit)
+    return np.concatenate(found or [min(units, key=len)])
 
 
 def _shuffled(classes: Sequence[int], seed: int, kind: str) -> list[tuple[int, NDArray[np.int64]]]:
@@ -239,11 +291,16 @@ def _shuffled(classes: Sequence[int], seed: int, kind: str) -> list[tuple[int, N
     return found
 
 
-def folds_table(files: Sequence[str], classes: Sequence[int], folds: int, seed: int) -> pd.DataFrame:
-    """The columns file, class_index, split and fold, sorted by file."""
+def folds_table(
+    files: Sequence[str], classes: Sequence[int], folds: int, seed: int, groups: Groups = None
+) -> pd.DataFrame:
+    """The columns file, class_index, split, fold, and group where there are groups, sorted by file."""
     table = pd.DataFrame({"file": list(files), "class_index": list(classes)}).sort_values("file", kind="stable")
-    table["split"] = split_names(table["class_index"].tolist(), seed)
-    table["fold"] = fold_numbers(table["class_index"].tolist(), folds, seed)
+    by_row = groups and [groups[row] for row in table.index]
+    table["split"] = split_names(table["class_index"].tolist(), seed, by_row)
+    table["fold"] = fold_numbers(table["class_index"].tolist(), folds, seed, by_row)
+    if by_row:
+        table[GROUP] = by_row
     return table.reset_index(drop=True)
 
 
@@ -262,18 +319,20 @@ def rows_of_fold(table: pd.DataFrame, count: int, name: str) -> tuple[NDArray[np
 
 
 def set_aside(images: pd.DataFrame, seed: int, fold: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows to train on, and those to validate on: of each class VALIDATION_SHARE, at least one.
+    """The rows to train on, and those to validate on: of each class VALIDATION_SHARE, at least one; a group is whole.
 
-    Raises CleansetError for a class with fewer than two images.
+    Raises CleansetError for a class with fewer than two images, or groups.
     """
     aside = np.zeros(len(images), np.bool_)
+    groups = images[GROUP].tolist() if GROUP in images else None
     for class_index, rows in _shuffled(images["class_index"].tolist(), seed, f"validation of {fold}"):
-        if len(rows) < 2:
+        units = _units(rows, groups)
+        if len(units) < 2:
             raise CleansetError(
-                f"{class_keys()[class_index]}: one image to train on in {fold}; expected at least two, one of them to "
-                "validate on: add images"
+                f"{class_keys()[class_index]}: one {'image' if groups is None else 'group'} to train on in {fold}; "
+                "expected at least two, one of them to validate on: add images"
             )
-        aside[rows[: max(1, round(VALIDATION_SHARE * len(rows)))]] = True
+        aside[_part(units, VALIDATION_SHARE)] = True
     return images[~aside].reset_index(drop=True), images[aside].reset_index(drop=True)
 
 
@@ -336,6 +395,8 @@ class FoldData:
             "validation_images": len(self.validation),
             "data_sha256": sha256(self.study.images.read_bytes()),
             "folds_sha256": sha256(self.study.folds.read_bytes()),
+            # of images without groups, the record says as little of them as it always did
+            **({"split_by": GROUP} if GROUP in self.training else {}),
         }
 
 
@@ -347,11 +408,14 @@ def read_fold(
     check_known("fold", fold, run.fold_names())
     if not study.folds.is_file():
         raise CleansetError(f"{study.folds}: missing; expected the table that stage data writes: run dvc repro")
-    images, folds = read_table(study.images, TRAINING_IMAGES), pd.read_csv(study.folds)
+    images = read_table(study.images, TRAINING_IMAGES)
+    folds = pd.read_csv(study.folds, dtype={GROUP: str}, keep_default_na=False)
     if images["file"].tolist() != folds["file"].tolist():
         raise CleansetError(
             f"{study.folds}: of other images than {study.images.name}; expected the same: run dvc repro"
         )
+    if GROUP in folds:
+        images[GROUP] = folds[GROUP]
     training, left_out = (_of_classes(images.iloc[rows], run) for rows in rows_of_fold(folds, run.folds, fold))
     validation = left_out
     if run.folds and run.validation == "set_aside":

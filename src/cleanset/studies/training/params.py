@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
+from cleanset.edition.params import is_callable_name
 from cleanset.errors import CleansetError
 from cleanset.parsing import read_yaml
 from cleanset.studies.attacks.base import EachOnce, Fraction, Norm
@@ -20,7 +21,7 @@ from cleanset.studies.robustness.corruptions.params import corruptions_of
 from cleanset.studies.robustness.results import check_names
 from cleanset.studies.robustness.scenarios.params import GENERATED, SCENARIOS, Baselines
 from cleanset.validation import Role, Section, first_problem, shown
-from cleanset.vocabulary import class_indices
+from cleanset.vocabulary import class_indices, classes_in_use, example_key, known_classes
 
 ORIGINAL = "original"
 """The scenario of images as they are."""
@@ -90,7 +91,7 @@ def _known_scenario(name: str) -> str:
 
 def _known_wnid(name: str) -> str:
     if name not in class_indices():
-        raise ValueError(f"unknown class {shown(name)}; expected a wnid of ILSVRC2012, such as n01440764")
+        raise ValueError(f"unknown class {shown(name)}; expected {known_classes()}, such as {example_key()}")
     return name
 
 
@@ -103,13 +104,17 @@ RECIPES_OF_SECTIONS = {"adversarial": ("adversarial",), "augmix": ("augmix", "au
 
 
 class Data(Section):
-    """The training images: a folder per wnid, relative to the study.
+    """The training images: a folder for each class, relative to the study.
 
-    `masks`: a folder of the same layout, with masks named like their images; it may be empty. `generated`: one with
-    images for generated_background, each of its image's size.
+    `labels`: a CSV of file, class and perhaps group, instead of folders of classes; a group is never divided.
+    `held_out`: `edition` refuses images of the edition; `sets` trains on those of them that no finished set has, nor
+    any of their group. `masks`: a folder of the same layout as images, with masks named like them; it may be empty.
+    `generated`: one with images for generated_background, each of its image's size.
     """
 
     images: Annotated[str, Field(min_length=1)]
+    labels: Annotated[str, Field(min_length=1)] | None = None
+    held_out: Literal["edition", "sets"] = "edition"
     masks: Annotated[str, Field(min_length=1)] = "masks"
     mask_format: str = "png"
     generated: Annotated[str, Field(min_length=1)] = "generated"
@@ -119,13 +124,20 @@ class Network(Section):
     """A network by its name in a library, with its published weights or new ones.
 
     `encoder`: of timm, for a network of segmentation-models-pytorch (smp) only. In short `SOURCE:NAME/ENCODER,
-    pretrained`, such as `smp:fpn/resnet50, pretrained` or `timm:resnet18`.
+    pretrained`, such as `smp:fpn/resnet50, pretrained` or `timm:resnet18`. A custom network has source `module` and the
+    name `MODULE:CALLABLE`, in short that name alone; the module is looked for in the folder of the study.
     """
 
-    source: Literal["timm", "torchvision", "smp"] = "timm"
+    source: Literal["timm", "torchvision", "smp", "module"] = "timm"
     name: Annotated[str, Field(min_length=1)]
     encoder: str | None = None
     pretrained: bool = False
+
+    @model_validator(mode="after")
+    def _is_callable(self) -> "Network":
+        if self.source == "module" and (self.pretrained or not is_callable_name(self.name)):
+            raise ValueError(f"module {shown(self.name)}; expected MODULE:CALLABLE, which gives its own weights")
+        return self
 
 
 class Adversarial(Section):
@@ -233,8 +245,8 @@ class Run(Optimization):
 
     `protocol` gives the keys that a run leaves out: own (the defaults), or those of source 002, as its text says
     (as_written) or as its published script does (as_coded). `folds`: 0 trains on all images, tests on none and keeps
-    the last epoch; 1 leaves 20 of 100 out to test on; n trains n times, each time without one fold. `classes`: wnids,
-    or ximagenet_12, the paper's; null: all of the data. `test`: scenarios that the kept weights are tested on, on the
+    the last epoch; 1 leaves 20 of 100 out to test on; n trains n times, each time without one fold. `classes`: some of
+    the data's, ximagenet_12 the paper's; null: all. `test`: scenarios that the kept weights are tested on, on the
     images left out, or those of the paper's table_2 or table_6; null: that of the run.
     `validation`: set_aside validates on a tenth of each class of the images that are not tested on, and does not train
     on them; as_written validates on the images that are tested on, as source 002 does, so that its results are of
@@ -275,7 +287,9 @@ class Run(Optimization):
     @field_validator("classes", mode="before")
     @classmethod
     def _named_classes(cls, found: object) -> object:
-        return _named_list(found, NAMED_CLASSES, "wnids")
+        if isinstance(found, str) and found in NAMED_CLASSES and not classes_in_use().is_imagenet:
+            raise ValueError(f"{found} names classes of ImageNet; expected a list of your classes")
+        return _named_list(found, NAMED_CLASSES, "classes")
 
     @field_validator("test", mode="before")
     @classmethod
@@ -292,7 +306,7 @@ class Run(Optimization):
         if (self.network.source == "smp") != (self.task == "segmentation"):
             raise ValueError(
                 f"network {self.network.name} of {self.network.source} for {self.task}; expected one of smp for "
-                "segmentation, else of timm or torchvision"
+                "segmentation, else of timm or torchvision, or MODULE:CALLABLE"
             )
         if self.task == "segmentation":
             for key, allowed in SEGMENTATION_CHOICES.items():
@@ -386,8 +400,12 @@ def _named_list(found: object, known: Mapping[str, list[str]], what: str) -> obj
 def _network_of(text: str) -> dict[str, Any]:
     """The keys of a network that is written in short."""
     found = _NETWORK.fullmatch(text)
+    if found is None and is_callable_name(text):
+        return {"source": "module", "name": text}
     if found is None:
-        raise ValueError(f"network {shown(text)}; expected SOURCE:NAME, such as timm:resnet18, or keys")
+        raise ValueError(
+            f"network {shown(text)}; expected SOURCE:NAME, such as timm:resnet18, MODULE:CALLABLE, or keys"
+        )
     return {**found.groupdict(), "pretrained": text.endswith(", pretrained")}
 
 

@@ -11,14 +11,18 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import Edition, use_classes_of
 from cleanset.errors import CleansetError
 from cleanset.files import PathBelow, read_text, sha256
 from cleanset.parsing import parse_json
 from cleanset.studies.robustness.images import Study
 from cleanset.studies.robustness.params import TrainedModel
+from cleanset.tables import text_of_table
 from cleanset.validation import first_problem
-from cleanset.vocabulary import class_keys
+from cleanset.vocabulary import class_keys, parse_class_table, use_classes
+
+CLASSES = "classes"
+"""The name of the class table that goes with the table of the training images, unless it is ImageNet's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,15 @@ class TrainingStudy:
 
     def cost(self, run: str, fold: str) -> Path:
         return self.costs / run / f"{fold}.json"
+
+
+def use_classes_of_study(study: TrainingStudy) -> None:
+    """Bring the class table of a study's training images into use; before stage data that of its edition."""
+    text = text_of_table(study.images, CLASSES) if study.images.is_file() else None
+    if text is None:
+        use_classes_of(study.edition.folder)
+    else:
+        use_classes(parse_class_table(text, str(study.images)))
 
 
 REMEDY = "train the run, or run dvc checkout"
