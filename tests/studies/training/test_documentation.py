@@ -27,7 +27,8 @@ def test_the_run_of_the_page(repository: Path) -> None:
 
 
 def test_ex1_and_ex2_of_the_page_are_a_pair(repository: Path) -> None:
-    runs = yaml.safe_load(blocks(repository, "yaml", PAGE)[1])
+    (text,) = (each for each in blocks(repository, "yaml", PAGE) if each.startswith("ex1"))
+    runs = yaml.safe_load(text)
     fold = FinishedFold("fold_01", {"parameters_in_millions": 1.0}, pd.DataFrame(), pd.DataFrame())
     finished = [FinishedRun(name, Run.model_validate(each), [fold]) for name, each in runs.items()]
     (pair,) = pairs(each.compared() for each in finished)

@@ -90,3 +90,45 @@ def test_a_class_of_which_nothing_would_be_left_is_named() -> None:
         CleansetError, match=r"^n01440764: one image to train on in fold_02; expected at least two, one"
     ):
         set_aside(table_of([1, 5]), 0, "fold_02")
+
+
+@examples(100)
+@given(
+    st.lists(st.lists(st.integers(1, 6), min_size=4, max_size=9), min_size=1, max_size=4),
+    st.integers(2, 4), st.integers(0, 99),
+)  # fmt: skip
+def test_no_division_splits_a_group(sizes: list[list[int]], folds: int, seed: int) -> None:
+    """Of any sizes of the groups of each class: whole groups, and some of each class in every part."""
+    rows = [
+        (index, f"{index} {number}") for index, of in enumerate(sizes) for number, size in enumerate(of)
+        for _ in range(size)
+    ]  # fmt: skip
+    order = np.random.default_rng(seed).permutation(len(rows))
+    classes, groups = [rows[row][0] for row in order], [rows[row][1] for row in order]
+    files = [f"{number:03d}.jpg" for number in range(len(rows))]
+    table = folds_table(files, classes, folds, seed, groups)
+    assert table.groupby("group")[["split", "fold"]].nunique().eq(1).all(axis=None)
+    assert pd.crosstab(table["class_index"], table["fold"]).gt(0).all(axis=None)
+    assert pd.crosstab(table["class_index"], table["split"]).gt(0).all(axis=None)
+    for count, name in ((1, "fold_01"), (folds, "fold_01")):
+        training, tested = (table.iloc[part] for part in rows_of_fold(table, count, name))
+        if training.groupby("class_index")["group"].nunique().min() < 2:
+            continue
+        training, validation = set_aside(training.reset_index(drop=True), seed, name)
+        parts = [set(part["group"]) for part in (training, validation, tested)]
+        assert all(parts)
+        assert sum(map(len, parts)) == len(set(groups))
+
+
+def test_groups_of_one_image_are_divided_as_images_are() -> None:
+    files = [f"{number:02d}.jpg" for number in range(len(CLASSES))]
+    there = folds_table(files, CLASSES, 3, 0, files)
+    assert there.drop(columns="group").equals(folds_table(files, CLASSES, 3, 0))
+
+
+def test_a_class_with_fewer_groups_than_folds_is_named() -> None:
+    groups = ["a", "a", "b", "b", "b", *"cdefgh"]
+    with pytest.raises(CleansetError, match=r"^n01443537: 2 groups; expected at least 3, one for each fold"):
+        fold_numbers(CLASSES, 3, 0, groups)
+    with pytest.raises(CleansetError, match=r"^n01443537: one group; expected at least two: add images"):
+        split_names(CLASSES, 0, ["a"] * 5 + ["b", *"cdefg"])

@@ -139,6 +139,11 @@ class Network(Section):
             raise ValueError(f"module {shown(self.name)}; expected MODULE:CALLABLE, which gives its own weights")
         return self
 
+    @property
+    def module(self) -> str | None:
+        """The module of a custom network."""
+        return self.name.partition(":")[0] if self.source == "module" else None
+
 
 class Adversarial(Section):
     """Training on the images of the ball S around each image at which the loss is largest.

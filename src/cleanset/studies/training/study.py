@@ -115,6 +115,11 @@ def model_entry(study: TrainingStudy, files: RunFiles, weights: Path | None = No
     if not path.is_file() or sha256(path.read_bytes()) != record["weights_sha256"]:
         raise CleansetError(f"{path}: missing, or not the weights of {files.record}; expected these: {REMEDY}")
     network, classes = settings["network"], record["classes"]
+    if network["source"] == "module":
+        raise CleansetError(
+            f"{record['run']}: {network['name']} is a module's; expected a network of timm or torchvision: evaluate a "
+            "callable that loads its weights (docs/training.md)"
+        )
     entry = {
         "source": network["source"],
         "name": network["name"],

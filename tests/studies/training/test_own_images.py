@@ -1,0 +1,220 @@
+"""Training on images that are not ImageNet's, with a custom network: from the images to an evaluation."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from PIL import Image
+
+from cleanset.errors import CleansetError
+from cleanset.studies.training import data, train
+from cleanset.studies.training.images import TRAINING_IMAGES
+from cleanset.studies.training.params import Run
+from cleanset.studies.training.study import TrainingStudy, model_entry, use_classes_of_study
+from cleanset.tables import read_table
+from cleanset.vocabulary import classes_in_use, imagenet, use_classes
+from tests.documents import blocks
+from tests.forked_commands import forking
+
+pytestmark = pytest.mark.slow
+SOURCE = Path(__file__).parents[3] / "src"
+COLOURS = {"red fox": (220, 90, 30), "toad": (60, 200, 60), "Äsche": (40, 60, 220)}
+OTHERS = re.compile(rb"(?i)imagenet|wnid|ilsvrc|n01440764")
+CUSTOM: dict[str, Any] = {"network": "mynet:small", "size": 32, "epochs": 2, "batch": 8, "rate": 0.01}
+
+
+def run(folder: Path, *command: str) -> str:
+    """What a command prints; it must not tell of ImageNet."""
+    environment = os.environ | forking(SOURCE) | {"DVC_SITE_CACHE_DIR": str(folder.parent / "site")}
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert not OTHERS.search((done.stdout + done.stderr).encode())
+    return done.stdout
+
+
+def square(path: Path, colour: tuple[int, int, int], seed: list[int]) -> None:
+    """Draw a coloured square on noise."""
+    pixels = np.random.default_rng(seed).integers(60, 160, (40, 48, 3), np.uint8)
+    pixels[8:32, 12:36] = colour
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(path)
+
+
+def edit(path: Path, *changes: tuple[str, str]) -> None:
+    for old, new in changes:
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+
+
+@pytest.fixture(scope="module")
+def reproduced(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An edition of 3 classes with 8 images in 4 groups each, and its study, once DVC has run; not to be changed."""
+    folder = tmp_path_factory.mktemp("own")
+    lines = ["file,class,group"]
+    for number, (key, colour) in enumerate(COLOURS.items()):
+        for serial in range(8):
+            square(folder / "images" / f"{number}{serial}.png", colour, [number, serial])
+            lines.append(f"{number}{serial}.png,{key},0{number}{serial // 2}")
+    (folder / "labels.csv").write_text("\n".join([*lines, ""]))
+    run(folder, "cleanset", "edition", "mine", "--images", "images", "--labels", "labels.csv")
+    mine, study = folder / "mine", folder / "mine" / "studies" / "training"
+    edit(mine / "params.yaml", ("unreviewed: pending", "unreviewed: clean"), ("_class: 3", "_class: 1"))
+    run(mine, "dvc", "repro", "--quiet", "export@images")
+    (module,) = blocks(repository, "python", "docs/training.md")
+    (study / "mynet.py").write_text(module)
+    (keys,) = (each for each in blocks(repository, "yaml", "docs/training.md") if "mynet:small" in each)
+    (study / "params.yaml").write_text((study / "params.yaml").read_text() + keys.removeprefix("runs:\n"))
+    edit(
+        study / "dvc.yaml",
+        ("      - data/folds.csv\n      - ..", "      - data/folds.csv\n      - mynet.py\n      - .."),
+    )
+    printed = run(study, "dvc", "repro")
+    assert "6 of 24 images are held out" in printed
+    return mine
+
+
+@pytest.fixture
+def study(reproduced: Path, tmp_path: Path) -> Iterator[TrainingStudy]:
+    """A copy of the study beside the same edition, with its classes in use."""
+    before = classes_in_use()
+    mine = tmp_path / "mine"
+    for name in ("params.yaml", "data", "labels.csv"):
+        (mine / name).parent.mkdir(exist_ok=True)
+        (mine / name).symlink_to(reproduced / name)
+    shutil.copytree(reproduced.parent / "images", tmp_path / "images")
+    found = TrainingStudy(mine / "studies" / "training")
+    shutil.copytree(reproduced / "studies" / "training", found.folder, ignore=shutil.ignore_patterns("runs", "report"))
+    use_classes_of_study(found)
+    yield found
+    use_classes(before)
+
+
+def write_params(study: TrainingStudy, of_data: dict[str, Any] | None = None, **runs: dict[str, Any]) -> None:
+    content = yaml.safe_load(study.params_yaml.read_text())
+    content["data"] |= of_data or {}
+    content["runs"] = {name: CUSTOM | keys for name, keys in (runs or {"one": {}}).items()}
+    study.params_yaml.write_text(yaml.safe_dump(content))
+
+
+def test_what_dvc_repro_leaves(reproduced: Path) -> None:
+    study = reproduced / "studies" / "training"
+    paths = {name: study / "data" / "runs" / name / "fold_01" / "record.json" for name in ("plain", "custom")}
+    records = {name: json.loads(path.read_text()) for name, path in paths.items()}
+    for record in records.values():
+        assert (record["classes"], record["split_by"]) == (sorted(COLOURS), "group")
+        assert (record["training_images"], record["validation_images"]) == (6, 6)
+    assert len(records["custom"]["module_sha256"]) == 64
+    assert "mynet:small" in (study / "report" / "index.html").read_text()
+    folds = pd.read_csv(study / "data" / "folds.csv", dtype={"group": str})
+    assert len(folds) == 18
+    assert folds.groupby("group")[["split", "fold"]].nunique().eq(1).all(axis=None)
+    delivered = pd.read_csv(reproduced / "data" / "export" / "images" / "manifest.csv", dtype=str)
+    assert len(delivered) == 3
+    assert not set(folds["group"]) & set(delivered["group"])
+
+
+def test_nothing_tells_of_imagenet(reproduced: Path) -> None:
+    study = reproduced / "studies" / "training"
+    written = [path for path in study.rglob("*") if path.is_file() and "tmp" not in path.relative_to(study).parts]
+    assert {"images.parquet", "record.json", "index.html", "dvc.yaml", "dvc.lock"} <= {path.name for path in written}
+    assert [path for path in written if OTHERS.search(path.read_bytes())] == []
+
+
+def test_the_trained_network_is_evaluated_on_the_set(reproduced: Path) -> None:
+    command = "cleanset", "evaluate", "images", "--model", "studies.training.mynet:trained", "--json"
+    (found,) = json.loads(run(reproduced, *command))["models"]
+    assert found["images"] == 3
+
+
+@pytest.mark.parametrize("recipe", ["standard", "adversarial", "augmix", "augmix_mixing", "noise"])
+def test_every_recipe_trains_a_custom_network(study: TrainingStudy, recipe: str) -> None:
+    named = {"trained_on": ["noise", "speckle_noise"]} if recipe == "noise" else {}
+    write_params(study, one={"recipe": recipe, **named})
+    train.run(study, "one")
+    assert pd.read_csv(study.fold("one", "fold_01").test)["images"].tolist() == [2, 2, 2]
+    with pytest.raises(CleansetError, match=r"^one: mynet:small is a module's; expected a network of timm"):
+        model_entry(study, study.fold("one", "fold_01"))
+
+
+def test_a_clone_without_the_edition_knows_the_classes(study: TrainingStudy) -> None:
+    (study.edition.folder / "data").unlink()
+    use_classes(imagenet())
+    use_classes_of_study(study)
+    assert classes_in_use().keys == tuple(sorted(COLOURS))
+
+
+def refused(study: TrainingStudy, message: str) -> None:
+    with pytest.raises(CleansetError, match=message) as raised:
+        data.run(study)
+    assert not OTHERS.search(str(raised.value).encode())
+
+
+def test_images_of_the_edition_are_refused_unless_the_sets_alone_are_held_out(study: TrainingStudy) -> None:
+    write_params(study, {"held_out": "edition"})
+    refused(study, r"^00.png: its bytes are those of 00.png of the edition, which may not be trained on")
+
+
+def test_other_images_of_a_group_of_the_edition_are_refused(study: TrainingStudy, tmp_path: Path) -> None:
+    """What is tested on must not have been seen: another image of the same patient has been."""
+    lines = ["file,class,group"]
+    for number, (key, colour) in enumerate(COLOURS.items()):
+        for serial in range(6):
+            square(tmp_path / "new" / f"{number}{serial}.png", colour, [9, number, serial])
+            lines.append(f"{number}{serial}.png,{key},new{number}{serial // 2}")
+    labels = tmp_path / "new.csv"
+    labels.write_text("\n".join([*lines, ""]))
+    write_params(study, {"held_out": "edition", "images": "../../../new", "labels": "../../../new.csv"})
+    data.run(study)
+    assert len(read_table(study.images, TRAINING_IMAGES)) == 18
+    edit(labels, ("new12", "010"))
+    refused(study, r"^14.png: its group is that of 1[01].png of the edition, which may not be trained on")
+    edit(labels, ("toad", "newt"))
+    refused(study, r"new.csv: class 'newt', which the edition does not have; expected one of its classes")
+
+
+def test_a_class_whose_images_are_all_held_out(study: TrainingStudy) -> None:
+    labels = study.edition.folder / "labels.csv"
+    text = labels.read_text()
+    labels.unlink()
+    labels.write_text(re.sub(r"toad,.*", "toad,one", text))
+    refused(study, "^toad: every training image is in a finished set, or its group is; expected some to train on")
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        (
+            {"size": 64},
+            "mynet:small: its preprocessing gives images of 32 x 32, size is 64; expected the same",
+        ),
+        ({"classes": ["toad", "red fox"]}, r"mynet:small: gives \(3,\) numbers an image; expected 2 logits"),
+        ({"network": "mynet:none"}, "mynet has no none; expected a callable"),
+    ],
+)
+def test_networks_that_do_not_fit(study: TrainingStudy, keys: dict[str, Any], message: str) -> None:
+    write_params(study, one=keys)
+    with pytest.raises(CleansetError, match=message):
+        train.run(study, "one")
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"classes": ["toad", "newt"]}, "unknown class 'newt'; expected a class of classes.tsv, such as red fox"),
+        ({"classes": "ximagenet_12"}, "ximagenet_12 names classes of ImageNet; expected a list of your classes"),
+        ({"network": {"source": "module", "name": "mynet"}}, "module 'mynet'; expected MODULE:CALLABLE"),
+    ],
+)
+def test_keys_that_do_not_fit(study: TrainingStudy, keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Run.model_validate(CUSTOM | keys)
