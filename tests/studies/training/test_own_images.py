@@ -22,7 +22,7 @@ from cleanset.studies.training.params import Run
 from cleanset.studies.training.study import TrainingStudy, model_entry, use_classes_of_study
 from cleanset.tables import read_table
 from cleanset.vocabulary import classes_in_use, imagenet, use_classes
-from tests.documents import blocks
+from tests.documents import block, blocks
 from tests.forked_commands import forking
 
 pytestmark = pytest.mark.slow
@@ -32,10 +32,12 @@ OTHERS = re.compile(rb"(?i)imagenet|wnid|ilsvrc|n01440764")
 CUSTOM: dict[str, Any] = {"network": "mynet:small", "size": 32, "epochs": 2, "batch": 8, "rate": 0.01}
 
 
-def run(folder: Path, *command: str) -> str:
-    """What a command prints; it must not tell of ImageNet."""
-    environment = os.environ | forking(SOURCE) | {"DVC_SITE_CACHE_DIR": str(folder.parent / "site")}
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environment)
+def run(folder: Path, commands: str) -> str:
+    """What commands print, which must not tell of ImageNet."""
+    environment = os.environ | forking(SOURCE) | {"DVC_SITE_CACHE_DIR": str(folder / "site"), "COLUMNS": "120"}
+    done = subprocess.run(
+        ["bash", "-e"], input=commands, cwd=folder, capture_output=True, text=True, check=False, env=environment
+    )
     assert done.returncode == 0, done.stderr
     assert not OTHERS.search((done.stdout + done.stderr).encode())
     return done.stdout
@@ -66,10 +68,9 @@ def reproduced(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
             square(folder / "images" / f"{number}{serial}.png", colour, [number, serial])
             lines.append(f"{number}{serial}.png,{key},0{number}{serial // 2}")
     (folder / "labels.csv").write_text("\n".join([*lines, ""]))
-    run(folder, "cleanset", "edition", "mine", "--images", "images", "--labels", "labels.csv")
+    run(folder, "cleanset edition mine --images images --labels labels.csv")
     mine, study = folder / "mine", folder / "mine" / "studies" / "training"
     edit(mine / "params.yaml", ("unreviewed: pending", "unreviewed: clean"), ("_class: 3", "_class: 1"))
-    run(mine, "dvc", "repro", "--quiet", "export@images")
     (module,) = blocks(repository, "python", "docs/training.md")
     (study / "mynet.py").write_text(module)
     (keys,) = (each for each in blocks(repository, "yaml", "docs/training.md") if "mynet:small" in each)
@@ -78,8 +79,7 @@ def reproduced(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
         study / "dvc.yaml",
         ("      - data/folds.csv\n      - ..", "      - data/folds.csv\n      - mynet.py\n      - .."),
     )
-    printed = run(study, "dvc", "repro")
-    assert "6 of 24 images are held out" in printed
+    assert "6 of 24 images are held out" in run(folder, block(repository, "cd mine\ndvc repro"))
     return mine
 
 
@@ -130,10 +130,12 @@ def test_nothing_tells_of_imagenet(reproduced: Path) -> None:
     assert [path for path in written if OTHERS.search(path.read_bytes())] == []
 
 
-def test_the_trained_network_is_evaluated_on_the_set(reproduced: Path) -> None:
-    command = "cleanset", "evaluate", "images", "--model", "studies.training.mynet:trained", "--json"
-    (found,) = json.loads(run(reproduced, *command))["models"]
-    assert found["images"] == 3
+def test_the_trained_network_is_evaluated_on_the_set(reproduced: Path, repository: Path) -> None:
+    printed = run(
+        reproduced.parent, block(repository, "cd mine\ncleanset evaluate images --model studies.training.mynet:trained")
+    )
+    assert printed.startswith("images: 3 images, 3 classes\n")
+    assert re.search(r"studies.training.mynet:trained +[0-9.]+ %", printed)
 
 
 @pytest.mark.parametrize("recipe", ["standard", "adversarial", "augmix", "augmix_mixing", "noise"])
