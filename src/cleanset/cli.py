@@ -256,7 +256,7 @@ def evaluate(
     ] = None,
     architecture: Annotated[
         str | None,
-        typer.Option(help="timm architecture of the weights file."),
+        typer.Option(help="timm architecture of the weights file, unless a training study has trained it."),
     ] = None,
     role: Annotated[str | None, typer.Option(help="With a list: only the rows of this model.")] = None,
     restricted: Annotated[

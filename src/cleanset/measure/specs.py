@@ -14,6 +14,8 @@ from cleanset.errors import CleansetError
 from cleanset.validation import first_problem, shown
 
 WEIGHTS = (".safetensors", ".pt", ".pth")
+TRAINED = "cleanset.studies.training.classification", "trained_network"
+"""The module and callable of what a training study has trained; named, because studies import this package."""
 EXPECTED = (
     "expected timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights (with --architecture), "
     "MODULE:CALLABLE, command:PROGRAM, or a role of the edition"
@@ -36,13 +38,15 @@ class ZooModel:
 class ModuleModel:
     """The model that a callable of a Python module returns (see user_model).
 
-    `folder`: where the module is looked for first; None: the current one.
+    `folder`: where the module is looked for first; None: the current one. `arguments`: of the callable, such as the
+    folder of a training.
     """
 
     text: str
     module: str
     name: str
     folder: Path | None = None
+    arguments: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +123,12 @@ def _of_zoo(text: str, source: str, name: str) -> Model:
         raise CleansetError(f"--model {shown(text)}: {first_problem(error)}") from None
 
 
-def _file(text: str, architecture: str | None) -> ZooModel:
+def _file(text: str, architecture: str | None) -> Spec:
     path = Path(text).absolute()
     if not path.is_file():
         raise CleansetError(f"--model {text}: missing; expected a file of weights")
+    if architecture is None and (path.parent / "record.json").is_file():
+        return ModuleModel(text, *TRAINED, arguments=(path,))
     if architecture is None:
         raise CleansetError(f"--model {text}: a file of weights; expected --architecture, too, such as resnet50")
     with path.open("rb") as file:

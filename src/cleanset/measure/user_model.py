@@ -164,7 +164,9 @@ def returned_by(spec: ModuleModel) -> tuple[nn.Module, Preprocessing]:
     expected = "expected a network and its preprocessing"
     make = callable_of(spec)
     try:
-        returned = make()
+        returned = make(*spec.arguments)
+    except CleansetError:
+        raise
     except (Exception, SystemExit) as error:  # whatever its code raises
         raise CleansetError(f"{spec.text}: raises {raised(error)}; {expected}") from None
     if not isinstance(returned, tuple) or len(returned) != 2:
@@ -205,7 +207,7 @@ def check_custom(spec: ModuleModel | CommandModel) -> None:
         raise CleansetError(f"--model {spec.text}: no program {shown(spec.command[0])} here or on the PATH")
 
 
-def callable_of(spec: ModuleModel) -> Callable[[], object]:
+def callable_of(spec: ModuleModel) -> Callable[..., object]:
     """The callable of a name in a module. Raises CleansetError if it is missing or cannot be imported."""
     here = str(spec.folder.resolve() if spec.folder is not None else Path.cwd())
     if here not in sys.path:
@@ -220,7 +222,7 @@ def callable_of(spec: ModuleModel) -> Callable[[], object]:
     if not callable(made):
         found = "has no" if made is None else f"has {_kind(made)} as"
         raise CleansetError(f"--model {spec.text}: {spec.module} {found} {spec.name}; expected a callable")
-    return cast(Callable[[], object], made)
+    return cast(Callable[..., object], made)
 
 
 def named(preprocessing: object, name: str) -> Preprocessing:

@@ -27,12 +27,14 @@ def test_another_seed_divides_otherwise() -> None:
 
 
 def test_a_class_with_fewer_images_than_folds_is_named() -> None:
-    with pytest.raises(CleansetError, match=r"^n01443537: 5 training images; expected at least 6, one for each fold"):
+    with pytest.raises(
+        CleansetError, match=r"^n01443537: 5 images to train on; expected at least 6, one for each fold"
+    ):
         fold_numbers(CLASSES, 6, 0)
 
 
 def test_a_class_of_one_image_cannot_be_split() -> None:
-    with pytest.raises(CleansetError, match="n02165456: one training image; expected at least two"):
+    with pytest.raises(CleansetError, match="n02165456: 1 image to train on; expected at least 2"):
         split_names([1, 1, 301], 0)
 
 
@@ -87,7 +89,8 @@ def test_folds_set_aside_other_images() -> None:
 
 def test_a_class_of_which_nothing_would_be_left_is_named() -> None:
     with pytest.raises(
-        CleansetError, match=r"^n01440764: one image to train on in fold_02; expected at least two, one"
+        CleansetError,
+        match=r"^n01440764: 1 image to train on; expected at least 2, one of them to validate on in fold_02",
     ):
         set_aside(table_of([1, 5]), 0, "fold_02")
 
@@ -128,7 +131,11 @@ def test_groups_of_one_image_are_divided_as_images_are() -> None:
 
 def test_a_class_with_fewer_groups_than_folds_is_named() -> None:
     groups = ["a", "a", "b", "b", "b", *"cdefgh"]
-    with pytest.raises(CleansetError, match=r"^n01443537: 2 groups; expected at least 3, one for each fold"):
+    with pytest.raises(
+        CleansetError, match=r"^n01443537: 2 groups to train on; expected at least 3, one for each fold"
+    ):
         fold_numbers(CLASSES, 3, 0, groups)
-    with pytest.raises(CleansetError, match=r"^n01443537: one group; expected at least two: add images"):
+    with pytest.raises(
+        CleansetError, match=r"^n01443537: 1 group to train on; expected at least 2, one of them to test on"
+    ):
         split_names(CLASSES, 0, ["a"] * 5 + ["b", *"cdefg"])

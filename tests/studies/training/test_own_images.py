@@ -12,16 +12,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 import yaml
 from PIL import Image
+from safetensors.torch import load_file
 
 from cleanset.errors import CleansetError
 from cleanset.studies.training import data, train
+from cleanset.studies.training.classification import build_network, trained_network
 from cleanset.studies.training.images import TRAINING_IMAGES
 from cleanset.studies.training.params import Run
 from cleanset.studies.training.study import TrainingStudy, model_entry, use_classes_of_study
 from cleanset.tables import read_table
-from cleanset.vocabulary import classes_in_use, imagenet, use_classes
+from cleanset.vocabulary import class_keys, class_table, classes_in_use, imagenet, use_classes
 from tests.documents import block, blocks
 from tests.forked_commands import forking
 
@@ -29,6 +32,7 @@ pytestmark = pytest.mark.slow
 SOURCE = Path(__file__).parents[3] / "src"
 COLOURS = {"red fox": (220, 90, 30), "toad": (60, 200, 60), "Äsche": (40, 60, 220)}
 OTHERS = re.compile(rb"(?i)imagenet|wnid|ilsvrc|n01440764")
+EVALUATE = "cd mine\ncleanset evaluate images --model studies/training/data/runs/custom/fold_01/weights.safetensors"
 CUSTOM: dict[str, Any] = {"network": "mynet:small", "size": 32, "epochs": 2, "batch": 8, "rate": 0.01}
 
 
@@ -131,11 +135,29 @@ def test_nothing_tells_of_imagenet(reproduced: Path) -> None:
 
 
 def test_the_trained_network_is_evaluated_on_the_set(reproduced: Path, repository: Path) -> None:
-    printed = run(
-        reproduced.parent, block(repository, "cd mine\ncleanset evaluate images --model studies.training.mynet:trained")
-    )
+    printed = run(reproduced.parent, block(repository, EVALUATE))
     assert printed.startswith("images: 3 images, 3 classes\n")
-    assert re.search(r"studies.training.mynet:trained +[0-9.]+ %", printed)
+    assert re.search(r"custom/fold_01/weights.safetensors +[0-9.]+ %", printed)
+
+
+def test_a_trained_network_has_its_weights_at_their_classes(study: TrainingStudy) -> None:
+    """Also one of some classes, in the order in which its run names them: the others have no probability."""
+    keys = {"network": "timm:test_efficientnet", "classes": ["Äsche", "red fox"]}
+    write_params(study, one=keys)
+    train.run(study, "one")
+    files = study.fold("one", "fold_01")
+    network, preprocessing = trained_network(files.weights)
+    assert preprocessing == "timm-bilinear-36-32"
+    pixels = torch.rand(4, 3, 32, 32)
+    probabilities = network.eval()(pixels).softmax(dim=1)
+    assert class_keys() == ("red fox", "toad", "Äsche")
+    assert probabilities[:, 1].tolist() == [0] * 4
+    alone = build_network(Run.model_validate(CUSTOM | keys).network, 2, 32, study.folder, 1).eval()
+    alone[1].load_state_dict(load_file(files.weights))  # type: ignore[index]
+    assert torch.equal(alone(pixels).softmax(dim=1), probabilities[:, [0, 2]])
+    use_classes(class_table([("red fox", "red fox"), ("toad", "toad")], "here"))
+    with pytest.raises(CleansetError, match="trained on class 'Äsche'; expected a class of"):
+        trained_network(files.weights)
 
 
 @pytest.mark.parametrize("recipe", ["standard", "adversarial", "augmix", "augmix_mixing", "noise"])

@@ -16,7 +16,6 @@ from rich.text import Text
 from torch import Tensor, nn
 from torchvision import models as torchvision_models
 
-from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import Model, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, reason
@@ -30,7 +29,7 @@ from cleanset.studies.robustness.families import read_study_params
 from cleanset.studies.robustness.images import Study
 from cleanset.studies.robustness.params import TrainedModel, further_spec
 from cleanset.validation import shown
-from cleanset.vocabulary import class_indices
+from cleanset.vocabulary import class_indices, classes_in_use
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """ImageNet's mean and standard deviation of each channel, in 0..1: torchvision's, and that of most of timm's."""
@@ -64,7 +63,7 @@ def further_preprocessing(
 
 
 def load_trained(entry: TrainedModel, edition: Path) -> LoadedModel:
-    """The network of an entry with its weights, and logits for all 1,000 classes.
+    """The network of an entry with its weights, and logits for all classes in use.
 
     Raises CleansetError if the weights are missing, have another SHA-256, or do not fit the network and its classes.
     """
@@ -74,7 +73,7 @@ def load_trained(entry: TrainedModel, edition: Path) -> LoadedModel:
             f"{path}: SHA-256 {found}, expected {entry.sha256} as in params.yaml: restore the weights, or correct it"
         )
     places = [class_indices()[wnid] for wnid in entry.classes or []]
-    network = normalised(entry.source, entry.name, len(places) or CLASSES, _preprocessing(entry).size)
+    network = normalised(entry.source, entry.name, len(places) or len(classes_in_use()), _preprocessing(entry).size)
     load_checkpoint(network, path, None)
     if places:
         network = OnClasses(network, places)
@@ -91,7 +90,7 @@ def trained_preprocessing(size: int) -> ResizeAndCrop:
 
 
 class OnClasses(nn.Module):
-    """A network of some classes as one of all 1,000; `classes` has the class index of each of its logits."""
+    """A network of some classes as one of all in use; `classes` has the class index of each of its logits."""
 
     places: Tensor
 
@@ -101,9 +100,9 @@ class OnClasses(nn.Module):
         self.register_buffer("places", torch.tensor(list(classes)), persistent=False)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """Logits of shape (n, 1000), NOT_A_CLASS for the others; gradients flow through."""
+        """Logits of shape (n, classes in use), NOT_A_CLASS for the others; gradients flow through."""
         logits = self.network(pixels)
-        others = logits.new_full((len(logits), CLASSES), NOT_A_CLASS)
+        others = logits.new_full((len(logits), len(classes_in_use())), NOT_A_CLASS)
         found: Tensor = others.scatter(1, self.places.expand(len(logits), -1), logits)
         return found
 

@@ -23,14 +23,18 @@ from cleanset.errors import CleansetError, reason
 from cleanset.measure.specs import ModuleModel
 from cleanset.measure.user_model import returned_by
 from cleanset.progress import tracked
+from cleanset.scoring.checkpoints import load_checkpoint
 from cleanset.scoring.models import weights_at_hand
 from cleanset.scoring.scorer import to_device
 from cleanset.statistics.seeds import change_seed, image_seed
-from cleanset.studies.robustness.trained_models import normalised
+from cleanset.studies.robustness.trained_models import OnClasses, normalised, trained_preprocessing
 from cleanset.studies.training.images import ALONE, FoldData, Share, TrainingPixels, in_scenario, pixels_of
 from cleanset.studies.training.loop import LOSS, ROBUST_LOSS, Outcome, epoch_seed
 from cleanset.studies.training.params import Network, Run
 from cleanset.studies.training.recipes import AdversarialTraining, AugmixTraining, GaussianNoise, Recipe, Standard
+from cleanset.studies.training.study import record_of_weights
+from cleanset.validation import shown
+from cleanset.vocabulary import class_indices, known_classes
 
 KEPT_BYTES = 2**32
 """Largest size of the pixels that are decoded once and kept."""
@@ -198,6 +202,25 @@ def build_network(
         network = normalised(wanted.source, wanted.name, classes, size, weights)
     _check_size(network, wanted.name, classes, size)
     return network
+
+
+def trained_network(weights: Path) -> tuple[nn.Module, str]:
+    """The network of a finished fold with its weights, for all classes in use, and the name of its preprocessing.
+
+    Raises CleansetError as `record_of_weights` does, and for classes that are not in use.
+    """
+    folder = weights.resolve().parent
+    record = record_of_weights(folder / "record.json", weights)
+    classes, size = record["classes"], record["settings"]["size"]
+    for key in classes:
+        if key not in class_indices():
+            raise CleansetError(f"{weights}: trained on class {shown(key)}; expected {known_classes()}")
+    wanted = Network.model_validate(record["settings"]["network"] | {"pretrained": False})
+    # of runs/NAME/FOLD in the study's data
+    network = build_network(wanted, len(classes), size, folder, 0, folder.parents[3])
+    load_checkpoint(cast(nn.Sequential, network)[1], weights, None)
+    whole = OnClasses(network, [class_indices()[key] for key in classes])
+    return whole, trained_preprocessing(size).name
 
 
 def _network_of_module(name: str, size: int, study: Path | None, seed: int) -> nn.Module:

@@ -224,12 +224,7 @@ def fold_numbers(classes: Sequence[int], folds: int, seed: int, groups: Groups =
     """
     found, first = np.zeros(len(classes), np.int64), 0
     for class_index, rows in _shuffled(classes, seed, "folds"):
-        units = _units(rows, groups)
-        if len(units) < folds:
-            raise CleansetError(
-                f"{class_keys()[class_index]}: {_count(units, groups)}; expected at least {folds}, one for each fold: "
-                "add images, or set fewer folds"
-            )
+        units = _units(class_index, rows, groups, folds, "one for each fold: add images, or set fewer folds")
         # dealt on from where the class before ended, so that no fold gets more of all classes
         order = (first + np.arange(folds)) % folds
         sizes = np.zeros(folds, np.int64)
@@ -248,26 +243,23 @@ def split_names(classes: Sequence[int], seed: int, groups: Groups = None) -> lis
     """
     found = np.full(len(classes), TRAIN, dtype=object)
     for class_index, rows in _shuffled(classes, seed, "split"):
-        units = _units(rows, groups)
-        if len(units) < 2:
-            raise CleansetError(
-                f"{class_keys()[class_index]}: {_count(units, groups)}; expected at least two: add images"
-            )
+        units = _units(class_index, rows, groups, 2, "one of them to test on: add images")
         found[_part(units, TEST_SHARE)] = TEST
     return [str(name) for name in found]
 
 
-def _units(rows: Rows, groups: Groups) -> list[Rows]:
-    """The rows that a division leaves together, in the order of their first ones."""
+def _units(class_index: int, rows: Rows, groups: Groups, least: int, why: str) -> list[Rows]:
+    """The rows of a class that a division leaves together, in the order of their first ones.
+
+    Raises CleansetError, which ends in `why`, for fewer than `least` such units.
+    """
     found: dict[object, list[int]] = {}
     for row in rows.tolist():
         found.setdefault(row if groups is None else groups[row], []).append(row)
+    if len(found) < least:
+        count = f"{len(found)} {'image' if groups is None else 'group'}{'s' * (len(found) != 1)}"
+        raise CleansetError(f"{class_keys()[class_index]}: {count} to train on; expected at least {least}, {why}")
     return [np.array(unit) for unit in found.values()]
-
-
-def _count(units: Sequence[Rows], groups: Groups) -> str:
-    one, several = ("training image", "training images") if groups is None else ("group", "groups")
-    return f"one {one}" if len(units) == 1 else f"{len(units)} {several}"
 
 
 def _part(units: Sequence[Rows], share: float) -> Rows:
@@ -326,12 +318,7 @@ def set_aside(images: pd.DataFrame, seed: int, fold: str) -> tuple[pd.DataFrame,
     aside = np.zeros(len(images), np.bool_)
     groups = images[GROUP].tolist() if GROUP in images else None
     for class_index, rows in _shuffled(images["class_index"].tolist(), seed, f"validation of {fold}"):
-        units = _units(rows, groups)
-        if len(units) < 2:
-            raise CleansetError(
-                f"{class_keys()[class_index]}: one {'image' if groups is None else 'group'} to train on in {fold}; "
-                "expected at least two, one of them to validate on: add images"
-            )
+        units = _units(class_index, rows, groups, 2, f"one of them to validate on in {fold}: add images")
         aside[_part(units, VALIDATION_SHARE)] = True
     return images[~aside].reset_index(drop=True), images[aside].reset_index(drop=True)
 

@@ -108,17 +108,14 @@ def model_entry(study: TrainingStudy, files: RunFiles, weights: Path | None = No
 
     Raises CleansetError for a fold that is not trained, a network that does not classify, and other weights.
     """
-    record = read_record(files.record)
-    settings, path = record["settings"], weights or files.weights
-    if settings["task"] != "classification":
-        raise CleansetError(f"{record['run']}: a run of {settings['task']}; expected a run of classification")
-    if not path.is_file() or sha256(path.read_bytes()) != record["weights_sha256"]:
-        raise CleansetError(f"{path}: missing, or not the weights of {files.record}; expected these: {REMEDY}")
+    path = weights or files.weights
+    record = record_of_weights(files.record, path)
+    settings = record["settings"]
     network, classes = settings["network"], record["classes"]
     if network["source"] == "module":
         raise CleansetError(
-            f"{record['run']}: {network['name']} is a module's; expected a network of timm or torchvision: evaluate a "
-            "callable that loads its weights (docs/training.md)"
+            f"{record['run']}: {network['name']} is a module's; expected a network of timm or torchvision: see "
+            f"cleanset evaluate --model {path}"
         )
     entry = {
         "source": network["source"],
@@ -135,6 +132,17 @@ def model_entry(study: TrainingStudy, files: RunFiles, weights: Path | None = No
     except ValidationError as error:
         raise CleansetError(f"{files.record}: {first_problem(error)}; expected what a study can measure") from None
     return entry
+
+
+def record_of_weights(path: Path, weights: Path) -> dict[str, Any]:
+    """The record of the training of these weights. Raises CleansetError for others, and if they do not classify."""
+    record = read_record(path)
+    task = record["settings"]["task"]
+    if task != "classification":
+        raise CleansetError(f"{record['run']}: a run of {task}; expected a run of classification")
+    if not weights.is_file() or sha256(weights.read_bytes()) != record["weights_sha256"]:
+        raise CleansetError(f"{weights}: missing, or not the weights of {path}; expected these: {REMEDY}")
+    return record
 
 
 def read_record(path: Path, remedy: str = REMEDY) -> dict[str, Any]:

@@ -117,7 +117,7 @@ def train_fold(device: torch.device, share: Share, study: TrainingStudy, name: s
     with deterministic(params.threads):
         task = task_of(data)
         if (module := data.run.network.module) is not None:  # imported by now
-            settings["module_sha256"] = module_sha256(module)
+            settings["module_sha256"] = sha256(Path(str(sys.modules[module].__file__)).read_bytes())
         check_length(data.run, task.steps_per_epoch, data.name)
         with training_bar(data.name, share.rank == 0) as move:
             trained = train(
@@ -137,11 +137,6 @@ def train_fold(device: torch.device, share: Share, study: TrainingStudy, name: s
     write_text(files.test, tests.to_csv(index=False, lineterminator="\n", float_format="%.9g"))
     write_record(files.record, settings | {"kept": data.run.kept}, trained, files.weights, parameters)
     write_costs(study.cost(name, fold), data.run, trained, device, parameters)
-
-
-def module_sha256(name: str) -> str:
-    """SHA-256 of the file of an imported module."""
-    return sha256(Path(str(sys.modules[name].__file__)).read_bytes())
 
 
 def device_of(name: str) -> torch.device:
