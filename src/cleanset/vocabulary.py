@@ -211,6 +211,12 @@ def classes_in_use() -> ClassTable:
     return _in_use[0] if _in_use else imagenet()
 
 
+def require_imagenet(what: str, expected: str) -> None:
+    """Raise CleansetError where the images are not ImageNet's; `what` needs them, `expected` does not."""
+    if not classes_in_use().is_imagenet:
+        raise CleansetError(f"{what}: needs the images of ImageNet, which these are not; expected {expected}")
+
+
 def class_keys() -> tuple[str, ...]:
     """The keys of the classes in use, by class index; of ImageNet the 1,000 sorted wnids."""
     return classes_in_use().keys
@@ -232,6 +238,11 @@ def known_classes() -> str:
 def example_key() -> str:
     """A class key as messages show it."""
     return "n01440764" if classes_in_use().is_imagenet else class_keys()[0]
+
+
+def has_top5() -> bool:
+    """Whether the classes in use are at least five: of fewer, every prediction is among the top five."""
+    return len(classes_in_use()) >= 5
 
 
 def class_column() -> str:

@@ -80,7 +80,7 @@ class Results:
 
     @property
     def top5_accuracy(self) -> float | None:
-        """Top-5 accuracy, 0 to 1; None where only one class of each image is known."""
+        """Top-5 accuracy, 0 to 1; None where only one class of each image is known, or there are fewer than five."""
         top5 = self.model.measures.top5
         return None if top5 is None else top5.share
 

@@ -19,7 +19,7 @@ import pandas as pd
 from cleanset.measure.comparability import CardInterval, ComparabilityCard, card_model, clean_card
 from cleanset.measure.sets import EvaluationSet
 from cleanset.statistics.paired import PairedCounts, difference_interval, holm, mcnemar_p, wilson
-from cleanset.vocabulary import TIERS, class_column, class_keys, classes_in_use
+from cleanset.vocabulary import TIERS, class_column, class_keys, classes_in_use, has_top5
 
 MIN_FOR_CHANCE = 20
 """Images below which an accuracy is not called at chance: of fewer, a poor model may classify none correctly."""
@@ -92,12 +92,12 @@ class Renumbering:
 class Measures:
     """The measures of one model on one set.
 
-    `top5` counts the images whose label is among the five most probable classes; None where only one class is known.
-    `mean_confidence` is the mean probability of the top-1 class, correct or not, and `bins` are BINS bins of it; None
-    where no probabilities are known. `tiers` has the tiers that have images, in the order in which classes are filled;
-    none where the set has no tiers. `classes` has the classes that have images, by class index, sorted. `confusions`
-    has all pairs of a label and another prediction, the most frequent first, then by label and prediction. `renumbered`
-    explains an accuracy at chance; None where nothing does.
+    `top5` counts the images whose label is among the five most probable classes; None where only one class is known, or
+    fewer than five classes are told apart. `mean_confidence` is the mean probability of the top-1 class, correct or
+    not, and `bins` are BINS bins of it; None where no probabilities are known. `tiers` has the tiers that have images,
+    in the order in which classes are filled; none where the set has no tiers. `classes` has the classes that have
+    images, by class index, sorted. `confusions` has all pairs of a label and another prediction, the most frequent
+    first, then by label and prediction. `renumbered` explains an accuracy at chance; None where nothing does.
     """
 
     overall: Accuracy
@@ -125,7 +125,7 @@ def measures(predictions: pd.DataFrame) -> Measures:
     labels = predictions["class_index"]
     overall, tiers = _accuracy(correct), _by(predictions, "tier")
     top5 = None
-    if "top5_class" in predictions:
+    if "top5_class" in predictions and has_top5():
         top5 = _accuracy([label in five for label, five in zip(labels, predictions["top5_class"], strict=True)])
     wrong = _counts(labels[~correct], predictions["prediction"][~correct])
     return Measures(

@@ -11,7 +11,7 @@ from cleanset.files import write_text
 from cleanset.measure import terminal
 from cleanset.measure.measures import Bin, MeasuredModel, by_accuracy, notes_of, pairs
 from cleanset.measure.sets import EvaluationSet
-from cleanset.vocabulary import class_column, class_names
+from cleanset.vocabulary import class_column, class_names, has_top5
 
 TEMPLATES = (Path(__file__).parent / "templates", Path(cleanset.report.__file__).parent / "templates")
 """The page's own template, and those of the report with the style."""
@@ -52,7 +52,7 @@ def write_page(folder: Path, images: EvaluationSet, rows: Sequence[MeasuredModel
         lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
     environment.filters |= {"percent": terminal.percent, "shown_p": terminal.shown_p}
-    environment.globals |= {"bars": bars, "side": SIDE, "class_column": class_column()}
+    environment.globals |= {"bars": bars, "side": SIDE, "class_column": class_column(), "has_top5": has_top5()}
     order, every = by_accuracy(rows), pairs(rows)
     text = environment.get_template("evaluation.html").render(
         about=terminal.about(images),

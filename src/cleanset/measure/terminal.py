@@ -9,7 +9,7 @@ from rich.text import Text
 
 from cleanset.measure.measures import MeasuredModel, by_accuracy, card, notes_of, pairs
 from cleanset.measure.sets import EvaluationSet
-from cleanset.vocabulary import class_column, class_names
+from cleanset.vocabulary import class_column, class_names, has_top5
 
 MAX_COLUMNS = 6
 """Models that get a column each in the tables of classes and confusions; of more, the mean or the sum."""
@@ -76,7 +76,7 @@ def _leaderboard(order: Sequence[MeasuredModel]) -> Table:
             Text(row.name),
             percent(row.measures.overall.share),
             ends(row.measures.overall.interval),
-            "–" if row.measures.top5 is None else f"{100 * row.measures.top5.share:.2f}",
+            *([_top5(row)] if has_top5() else []),
             *(
                 "–" if value is None else f"{value:.4f}"
                 for value in (row.measures.mean_confidence, row.measures.calibration_error)
@@ -84,8 +84,13 @@ def _leaderboard(order: Sequence[MeasuredModel]) -> Table:
         )
         for rank, row in enumerate(order, start=1)
     )
-    measured = numbers("accuracy", "95 % interval", "top-5", "confidence", "ECE")
+    top5 = ["top-5"] if has_top5() else []
+    measured = numbers("accuracy", "95 % interval", *top5, "confidence", "ECE")
     return plain_table([("#", NUMBER), ("model", MODEL), *measured], rows)
+
+
+def _top5(row: MeasuredModel) -> str:
+    return "–" if row.measures.top5 is None else f"{100 * row.measures.top5.share:.2f}"
 
 
 def _tiers(order: Sequence[MeasuredModel]) -> Table:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cleanset.edition.paths import HERE, StudyFolder
+from cleanset.edition.paths import HERE, StudyFolder, use_classes_of
 from cleanset.errors import CleansetError
 
 if TYPE_CHECKING:
@@ -127,7 +127,12 @@ def evaluate(
     device: Annotated[str | None, typer.Option(help="auto (default), cpu, cuda or cuda:N.")] = None,
     _: Annotated[str | None, typer.Option("--params", hidden=True, is_eager=True, callback=_moved)] = None,
     edition: Annotated[
-        Path, typer.Option(help="Folder of the edition that the roles belong to.", show_default="the current one")
+        Path,
+        typer.Option(
+            help="Folder of the edition that the roles belong to.",
+            show_default="the current one",
+            callback=use_classes_of,
+        ),
     ] = HERE,
 ) -> None:
     """Attack any models on any images, outside DVC, as a study does.

@@ -5,14 +5,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cleanset.edition.paths import HERE, LOOPBACK, Browser, Host, Port, PublicUrl
+from cleanset.edition.paths import HERE, LOOPBACK, Browser, Host, Port, PublicUrl, use_classes_of
+from cleanset.vocabulary import require_imagenet
 
 if TYPE_CHECKING:
     import datetime
 
 app = typer.Typer(no_args_is_help=True, help="Run a contest of models that abstain, judged by people.")
 
-Folder = Annotated[Path, typer.Option("--contest", help="Folder of the contest.", show_default="the current one")]
+
+def _of_imagenet(contest: Path) -> Path:
+    use_classes_of(contest / ".." / "..")
+    require_imagenet("a contest", "one in an edition of them")
+    return contest
+
+
+Folder = Annotated[
+    Path,
+    typer.Option("--contest", help="Folder of the contest.", show_default="the current one", callback=_of_imagenet),
+]
 DAY = "A day such as 2026-11-27, in UTC."
 
 

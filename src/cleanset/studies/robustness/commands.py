@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cleanset.edition.paths import HERE, StudyFolder
+from cleanset.edition.paths import HERE, StudyFolder, use_classes_of
 from cleanset.errors import CleansetError
 
 if TYPE_CHECKING:
@@ -176,7 +176,12 @@ def evaluate(
         ),
     ] = None,
     edition: Annotated[
-        Path, typer.Option(help="Folder of the edition that the roles belong to.", show_default="the current one")
+        Path,
+        typer.Option(
+            help="Folder of the edition that the roles belong to.",
+            show_default="the current one",
+            callback=use_classes_of,
+        ),
     ] = HERE,
 ) -> None:
     """Measure any models on any images, outside DVC, as a study does.

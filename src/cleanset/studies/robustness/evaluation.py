@@ -12,7 +12,6 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -53,6 +52,7 @@ from cleanset.studies.robustness.images import AnswerFiles, Sources, Study
 from cleanset.studies.robustness.measuring import Studied, measure
 from cleanset.studies.robustness.results import MeasureLine
 from cleanset.studies.robustness.scenarios.image_masks import masks_found
+from cleanset.vocabulary import classes_in_use
 
 if TYPE_CHECKING:
     from cleanset.scoring.engine import Settings
@@ -318,7 +318,7 @@ def family_card(
         ),
         classes=CardClasses(
             of_images=measured["class_index"].nunique(),
-            of_predictions=len(images.classes) if restricted else CLASSES,
+            of_predictions=len(images.classes) if restricted else len(classes_in_use()),
         ),
         changes=plan.as_record()["changes"],
         settings=_settings(plan, params),
@@ -357,7 +357,7 @@ def _reference(family: Family, params: StudyParams, models: Mapping[str, CardMod
             model = models[each.name]
             facts = [model.weights_sha256, model.preprocessing_sha256, model.precision]
             return CardReference(name=each.name, sha256=sha256(json.dumps(facts).encode()))
-        if each.is_reference:
+        if each.is_reference and classes_in_use().is_imagenet:
             # the only table of a reference's errors that is published
             table = json.dumps([ALEXNET_CLEAN_ERROR, ALEXNET_ERRORS], sort_keys=True)
             return CardReference(name=f"{each.name}, published", sha256=sha256(table.encode()))

@@ -24,6 +24,7 @@ from cleanset.studies.robustness.perturbations.family import PERTURBATION_FAMILY
 from cleanset.studies.robustness.results import UNCHANGED
 from cleanset.studies.robustness.scenarios.family import SCENARIO_FAMILY
 from cleanset.validation import Section, check_known, first_problem, shown
+from cleanset.vocabulary import classes_in_use, require_imagenet
 
 FAMILIES: tuple[Family, ...] = (CORRUPTION_FAMILY, PERTURBATION_FAMILY, SCENARIO_FAMILY)
 """All families; each is a stage, a folder of answers, a section of the params and a page."""
@@ -48,6 +49,7 @@ def measured_images(family: Family, images: pd.DataFrame, masks: pd.DataFrame, p
     """
     # benchmarks were made from whole images: a crop has no counterpart in them
     if family.section_in(params).published is not None:
+        require_imagenet(f"{family.name}.published", "published: null")
         images = _whole(images, family)
     return family.measured_images(images, masks, params)
 
@@ -62,12 +64,17 @@ def _whole(images: pd.DataFrame, family: Family) -> pd.DataFrame:
     return whole
 
 
+WITHOUT_REFERENCE = "Measured without a reference: no published numbers are of these images."
+
+
 def notice(family: Family, params: CommonParams, images: pd.DataFrame, *, is_official: bool = False) -> str:
     """The notice beside a family's numbers; `images` are all rows of STUDY_IMAGES.
 
     `is_official`: all of a published benchmark was read, which a study of finished sets never does.
     """
     is_made = family.section_in(params).published is None
+    if not classes_in_use().is_imagenet:
+        return WITHOUT_REFERENCE
     found = family.notice_if_made if is_made else _of_published(family, images, is_official)
     return f"{found} {remark}" if (remark := family.remark(params)) else found
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cleanset.edition.params import read_params
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import Edition, use_classes_of
 from cleanset.errors import CleansetError
 from cleanset.files import read_text
 from cleanset.measure.sets import EvaluationSet, open_set
@@ -70,7 +70,7 @@ def open_images(name: str, edition: Edition, roles: Sequence[str]) -> OpenedImag
     """
     folder = Path(name)
     if name not in roles and (folder / "params.yaml").is_file() and not (folder / MANIFEST).is_file():
-        return _of_edition(name, Edition(folder))
+        return _of_edition(name, Edition(use_classes_of(folder)))
     if name not in roles and folder.is_file() and edition.params_yaml.is_file():
         return _of_list(folder, edition)
     found = open_set(name, edition, roles)

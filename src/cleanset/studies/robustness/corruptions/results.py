@@ -48,6 +48,7 @@ from cleanset.studies.robustness.results import (
     undefined_measure,
     undefined_names,
 )
+from cleanset.vocabulary import classes_in_use
 
 Misclassified = npt.NDArray[np.bool_]
 
@@ -121,7 +122,10 @@ class CorruptionStudy(FamilyStudy):
         yield from self._calibration(role, chosen, resamples)
         if self.line:
             yield self._effective_robustness(role, chosen, resamples)
-        if tuple(self.severities) == SEVERITIES:
+        if self.reference == PUBLISHED_REFERENCE and not classes_in_use().is_imagenet:
+            problem = "no mCE without a reference: name a model in measures.corruptions.reference"
+            yield undefined_measure("mce", "", problem, resamples)
+        elif tuple(self.severities) == SEVERITIES:
             yield from self._ratios(role, chosen, resamples, errors)
         else:
             found = ", ".join(map(str, self.severities))

@@ -40,6 +40,7 @@ from cleanset.studies.robustness.results import (
     undefined_measure,
     undefined_names,
 )
+from cleanset.vocabulary import has_top5
 
 Ints = npt.NDArray[np.int64]
 LISTED = 5
@@ -112,6 +113,8 @@ def _flipped(top1: Ints, compared: Pairs) -> npt.NDArray[np.bool_]:
     return np.not_equal(top1[:, compared.references], top1[:, compared.frames])
 
 
+KINDS = ("fp", "t5d")
+
 Top5 = npt.NDArray[np.int64]
 """The five most probable classes, best first: images x frames x 5."""
 
@@ -161,7 +164,7 @@ class PerturbationStudy(FamilyStudy):
             problem = f"no mean FP: {len(lacking)} of its 10 perturbations were not measured: {', '.join(lacking)}"
             yield undefined_measure("mean_fp", "", problem, resamples)
         for definition in DEFINITIONS_IN_ORDER:
-            for kind in ("fp", "t5d"):
+            for kind in KINDS if has_top5() else KINDS[:1]:
                 means = self._means(role, kind, definition, chosen, resamples)
                 for name in self.perturbations:
                     if definition == "as_written" or name in NOISE_PERTURBATIONS:
@@ -219,7 +222,7 @@ class PerturbationStudy(FamilyStudy):
         found: dict[tuple[str, str, Definition], Ints] = {}
         for role, answers in self.answers.items():
             for definition in DEFINITIONS_IN_ORDER:
-                for kind in ("fp", "t5d"):
+                for kind in KINDS:
                     # the definitions differ for noise alone
                     columns = [
                         found[role, kind, "as_written"][:, place]

@@ -24,7 +24,7 @@ from cleanset.images.codec import MAX_AREA, decode
 from cleanset.images.preprocessing import base_image
 from cleanset.parsing import parse_json
 from cleanset.validation import check_known, shown
-from cleanset.vocabulary import class_keys
+from cleanset.vocabulary import class_keys, require_imagenet
 
 Mask = NDArray[np.bool_]
 """True where the object is; bool of shape (height, width)."""
@@ -329,5 +329,6 @@ def read_regions(data: bytes, mask_format: str, wnid: str, where: str) -> Region
     """
     check_known("mask format", mask_format, FORMATS)
     if mask_format == IMAGENET_S:
+        require_imagenet(f"{where}, a mask of format {IMAGENET_S}", "png, coco or labelme")
         return imagenet_s_regions(data, wnid, where)
     return regions_of(_READERS[mask_format](data, where))

@@ -1,0 +1,36 @@
+"""Fewer than five classes have no top-5 accuracy: not in tables, on pages, or among the metrics."""
+
+from pathlib import Path
+
+import pandas as pd
+
+import cleanset as package
+from cleanset.edition.paths import Edition
+from cleanset.measure.measures import measures
+from cleanset.selection.metrics import accuracy
+from cleanset.tables import INDEX, SCORES, read_table
+from cleanset.vocabulary import imagenet, use_classes
+from tests.measure.compare.command import cleanset, says
+
+ANSWER = {
+    "class_index": [1], "tier": ["top5"], "prediction": [1], "correct": [True], "top5_class": [[1, 0, 2, -1, -1]],
+}  # fmt: skip
+
+
+def test_no_table_or_page_has_it(own: Edition, tmp_path: Path) -> None:
+    assert measures(pd.DataFrame(ANSWER)).top5 is None
+    images = package.load("images", own.folder)
+    rows = ["image,class_index,probability", *(f"{record['file']},{index},0.5" for _, index, record in images)]
+    (tmp_path / "predictions.csv").write_text("\n".join(rows) + "\n")
+    asked = ("evaluate", str(own.export("images")), "--predictions", "predictions.csv", "--report", "page")
+    code, shown, errors = says(cleanset(*asked, cwd=tmp_path))
+    assert (code, errors) == (0, "")
+    page = next((tmp_path / "page").rglob("*.html")).read_text()
+    assert ("100.00 %" in shown, "top-5" in shown, "top-5" in page) == (True, False, False)
+
+
+def test_no_metric_is_it(own: Edition) -> None:
+    index, scores = read_table(own.index, INDEX), read_table(own.scores("images"), SCORES)
+    assert list(accuracy(index, scores)) == ["accuracy_top1", "accuracy_real", "correct_of_one_label"]
+    use_classes(imagenet())
+    assert "accuracy_top5" in accuracy(index, scores)

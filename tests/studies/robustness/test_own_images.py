@@ -1,0 +1,99 @@
+"""Robustness and attacks on a set of images that are not ImageNet's, and what needs those of ImageNet."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.studies.robustness.scenarios.masks import read_regions
+from tests.measure.compare.command import cleanset, says
+
+NETWORK = """
+import torch
+
+class Network(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer = torch.nn.Conv2d(3, 3, 7, 4)
+
+    def forward(self, pixels):
+        return self.layer(pixels).mean((2, 3))
+
+def network():
+    return Network(), "timm-bilinear-32-32"
+"""
+FEW = {
+    "corruptions": {"names": ["contrast"]}, "perturbations": {"names": ["brightness"]}, "bootstrap": {"draws": 20},
+}  # fmt: skip
+OF_IMAGENET = re.compile(r"(?i)imagenet|wnid|tench|ilsvrc")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a module of a network for the three classes."""
+    (tmp_path / "threes.py").write_text(NETWORK)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
+    return tmp_path
+
+
+def evaluate(folder: Path, images: Path, *options: str, params: dict[str, object] = FEW) -> tuple[int, str, str]:
+    (folder / "few.yaml").write_text(yaml.safe_dump(params))
+    asked = ("robustness", "evaluate", "--images", str(images), "--model", "threes:network", "--params", "few.yaml")
+    code, shown, errors = says(cleanset(*asked, "--out", "out", *options, cwd=folder))
+    return code, " ".join(shown.split()), errors
+
+
+def test_robustness_is_measured_without_a_reference(own: Edition, folder: Path) -> None:
+    code, shown, errors = evaluate(folder, own.export("images"))
+    assert (code, errors) == (0, "")
+    assert "9 images of 3 classes" in shown
+    assert "no mCE without a reference" in shown
+    assert shown.count("Measured without a reference: no published numbers are of these images.") == 2
+    assert "T5D" not in shown
+    written = {path: path.read_text() for path in (folder / "out").rglob("*") if path.suffix in (".csv", ".json")}
+    assert len(written) > 3
+    assert [path for path, text in {Path("shown"): shown, **written}.items() if OF_IMAGENET.search(text)] == []
+    card = json.loads((folder / "out" / "results.json").read_text())["families"]["corruptions"]["comparability"]
+    assert (card["classes"]["of_predictions"], card["reference"]) == (3, None)
+
+
+def test_a_folder_without_manifest_has_the_classes_of_the_named_edition(own: Edition, folder: Path) -> None:
+    images = own.folder.parent / "images"
+    code, shown, _ = evaluate(folder, images, "--edition", str(own.folder))
+    assert (code, "12 images of 3 classes" in shown) == (0, True)
+
+
+def test_attacks(own: Edition, folder: Path) -> None:
+    asked = ("attacks", "evaluate", "--attacks", "pgd", "--limit", "3", "--images", str(own.export("images")))
+    code, shown, errors = says(cleanset(*asked, "--model", "threes:network", "--out", "out", cwd=folder))
+    assert (code, errors, "9 images" in shown) == (0, "", True)
+    assert not OF_IMAGENET.search(shown + (folder / "out" / "attack_results.json").read_text())
+
+
+@pytest.mark.parametrize("family", ["corruptions", "perturbations", "scenarios"])
+def test_published_images_need_imagenet(family: str, own: Edition, folder: Path) -> None:
+    params = FEW | {family: {"names": ["snow"], "published": "published"}}
+    assert evaluate(folder, own.export("images"), params=params) == (
+        1, "", f"error: {family}.published: needs the images of ImageNet, which these are not; expected published: "
+        "null\n",
+    )  # fmt: skip
+
+
+def test_masks_of_imagenet_need_imagenet(own: Edition) -> None:
+    with pytest.raises(CleansetError, match="imagenet_s: needs the images of ImageNet, which these are not; expected"):
+        read_regions(b"", "imagenet_s", "001", "a.png")
+
+
+def test_a_contest_needs_imagenet(own: Edition, tmp_path: Path) -> None:
+    contest = tmp_path / "studies" / "contest"
+    contest.mkdir(parents=True)
+    (tmp_path / "data").symlink_to(own.folder / "data")
+    assert says(cleanset("contest", "check", cwd=contest)) == (
+        1, "", "error: a contest: needs the images of ImageNet, which these are not; expected one in an edition of "
+        "them\n",
+    )  # fmt: skip
