@@ -93,7 +93,7 @@ class Measures:
     """The measures of one model on one set.
 
     `top5` counts the images whose label is among the five most probable classes; None where only one class is known, or
-    fewer than five classes are told apart. `mean_confidence` is the mean probability of the top-1 class, correct or
+    fewer than five classes are known. `mean_confidence` is the mean probability of the top-1 class, correct or
     not, and `bins` are BINS bins of it; None where no probabilities are known. `tiers` has the tiers that have images,
     in the order in which classes are filled; none where the set has no tiers. `classes` has the classes that have
     images, by class index, sorted. `confusions` has all pairs of a label and another prediction, the most frequent
