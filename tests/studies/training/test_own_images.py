@@ -118,7 +118,9 @@ def test_what_dvc_repro_leaves(reproduced: Path) -> None:
         assert (record["classes"], record["split_by"]) == (sorted(COLOURS), "group")
         assert (record["training_images"], record["validation_images"]) == (6, 6)
     assert len(records["custom"]["module_sha256"]) == 64
-    assert "mynet:small" in (study / "report" / "index.html").read_text()
+    page = (study / "report" / "index.html").read_text()
+    assert "are never in two parts of a division: plain, custom." in page
+    assert not re.search(r"studies/robustness|/robustness/report|/attacks/report", page)
     folds = pd.read_csv(study / "data" / "folds.csv", dtype={"group": str})
     assert len(folds) == 18
     assert folds.groupby("group")[["split", "fold"]].nunique().eq(1).all(axis=None)
@@ -235,7 +237,7 @@ def test_networks_that_do_not_fit(study: TrainingStudy, keys: dict[str, Any], me
     ("keys", "message"),
     [
         ({"classes": ["toad", "newt"]}, "unknown class 'newt'; expected a class of classes.tsv, such as red fox"),
-        ({"classes": "ximagenet_12"}, "ximagenet_12 names classes of ImageNet; expected a list of your classes"),
+        ({"classes": "ximagenet_12"}, "list 'ximagenet_12'; expected a list of your classes: only ImageNet's"),
         ({"network": {"source": "module", "name": "mynet"}}, "module 'mynet'; expected MODULE:CALLABLE"),
     ],
 )

@@ -203,6 +203,8 @@ def words(name: str) -> str:
     return name.replace("_", " ").replace("iou", "IoU")
 
 
+LINKED = ("robustness", "attacks")
+"""The studies of the edition whose pages have links here."""
 SHEETS = "sheets"
 """The folder of sheets beside a fold's weights, and in the report."""
 SHOWN_CLASSES = 40
@@ -304,12 +306,16 @@ def report_pages(
     missing: Sequence[str],
     summary: Summary,
     sheets: Mapping[str, Sequence[Tile]] | None = None,
+    studies: Sequence[str] = LINKED,
 ) -> dict[str, str]:
-    """The text of each page by its name, without those that nothing was found for; `sheets`: tiles by run."""
+    """The text of each page by its name, without those that nothing was found for; `sheets`: tiles by run.
+
+    `studies`: of LINKED those that the edition has.
+    """
     environment = page_environment(TEMPLATES, ROBUSTNESS_TEMPLATES, ATTACK_TEMPLATES)
     empty = {"experiments.html": not summary.pairs, "segmentation.html": "segmentation_means" not in summary.tables}
     pages = {name: title for name, title in PAGES.items() if not empty.get(name, False)}
-    common = {"pages": pages, "runs": runs, "original": ORIGINAL, "smoothing": SMOOTHING}
+    common = {"pages": pages, "studies": studies, "runs": runs, "original": ORIGINAL, "smoothing": SMOOTHING}
     contexts: dict[str, dict[str, Any]] = {
         "index.html": _index(runs, missing, summary),
         "curves.html": {"by_run": run_charts(runs), "by_scenario": scenario_charts(runs)},
@@ -334,6 +340,7 @@ def _index(runs: Sequence[FinishedRun], missing: Sequence[str], summary: Summary
     most = max(row["training_images"] for row in summary.records("runs"))
     return {
         "missing": join_names(missing),
+        "grouped": join_names([each.name for each in runs if "split_by" in each.folds[0].record]),
         "untested": join_names([each.name for each in runs if not each.run.folds]),
         "chosen_by_tests": join_names(chosen_by_tests),
         "miniature": most if most < MINIATURE else None,
@@ -382,5 +389,6 @@ def write_report(study: TrainingStudy, runs: Sequence[FinishedRun], missing: Seq
     with replacing(study.report) as folder:
         folder.mkdir()
         sheets = {run.name: copy_sheets(study, run, folder) for run in runs if run.run.task == "segmentation"}
-        for name, text in report_pages(runs, missing, summary, sheets).items():
+        studies = [name for name in LINKED if (study.folder.parent / name / "dvc.yaml").is_file()]
+        for name, text in report_pages(runs, missing, summary, sheets, studies).items():
             write_text(folder / name, text)

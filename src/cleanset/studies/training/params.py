@@ -292,9 +292,9 @@ class Run(Optimization):
     @field_validator("classes", mode="before")
     @classmethod
     def _named_classes(cls, found: object) -> object:
-        if isinstance(found, str) and found in NAMED_CLASSES and not classes_in_use().is_imagenet:
-            raise ValueError(f"{found} names classes of ImageNet; expected a list of your classes")
-        return _named_list(found, NAMED_CLASSES, "classes")
+        if isinstance(found, str) and not classes_in_use().is_imagenet:
+            raise ValueError(f"list {shown(found)}; expected a list of your classes: only ImageNet's have such names")
+        return _named_list(found, NAMED_CLASSES, "wnids")
 
     @field_validator("test", mode="before")
     @classmethod
