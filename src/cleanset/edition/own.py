@@ -94,7 +94,7 @@ workers: 0
 measures: {{}}
 matrix: {{settings: {{}}, networks: {{}}, scenarios: {{}}}}
 runs:
-  plain: {{network: "timm:resnet18", size: 64, epochs: 5, batch: 16}}
+  plain: {{network: "timm:resnet18", size: 64, epochs: 5, batch: 16}}  # a first look, in minutes without a GPU
 """
 _TRAINING_HEAD = """\
 # Training, a DVC project of its own, which reads index and finished sets of the edition two folders up. Runs on
