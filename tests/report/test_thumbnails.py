@@ -5,7 +5,9 @@ import io
 import pytest
 from PIL import Image
 
+from cleanset.edition.paths import Edition
 from cleanset.report.thumbnails import Thumbnail, before_and_after, file_names, thumbnail
+from cleanset.vocabulary import imagenet, use_classes
 
 RED, GREEN, BLUE, WHITE = (200, 30, 30), (30, 160, 40), (30, 40, 200), (245, 245, 245)
 AMBER = (255, 179, 0)
@@ -121,3 +123,10 @@ def test_names_tell_crops_apart() -> None:
         "ILSVRC2012_val_00000008_0-0-387-238_before.jpg",
         "ILSVRC2012_val_00000008_0-0-387-238.jpg",
     )
+
+
+def test_small_images_of_other_classes_are_enlarged_by_whole_factors(own: Edition) -> None:
+    small = shown(thumbnail(jpeg(quarters(40, 32))))
+    assert small.size == (400, 320)
+    use_classes(imagenet())
+    assert shown(thumbnail(jpeg(quarters(40, 32)))).size == (40, 32)

@@ -11,6 +11,7 @@ from PIL import Image, ImageDraw, ImageOps
 
 from cleanset.images.boxes import Box
 from cleanset.images.codec import ORIENTATION, cropped, decode, set_orientation
+from cleanset.vocabulary import classes_in_use
 
 THUMBNAIL_PIXELS = 400
 """Longer side of a thumbnail."""
@@ -53,6 +54,10 @@ def before_and_after(data: bytes, crop: Box) -> tuple[Thumbnail, Thumbnail]:
 
 def _small(image: Image.Image) -> Image.Image:
     scale = min(1.0, THUMBNAIL_PIXELS / max(image.size))
+    if scale == 1 and not classes_in_use().is_imagenet:
+        # by a whole factor and without blur, so that pixels stay squares; ImageNet's reports keep their bytes
+        factor = max(1, THUMBNAIL_PIXELS // max(image.size))
+        return image.resize((factor * image.width, factor * image.height), Image.Resampling.NEAREST)
     size = max(1, round(image.width * scale)), max(1, round(image.height * scale))
     # with a gap, Pillow first reduces by a whole number, which is faster; 2.0 is what its own thumbnail() takes
     return image.resize(size, Image.Resampling.BICUBIC, reducing_gap=2.0)

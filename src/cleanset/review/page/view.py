@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -21,7 +22,7 @@ from cleanset.review.queue import Candidate
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
 from cleanset.selection.crop_check import is_misclassified
-from cleanset.vocabulary import class_column
+from cleanset.vocabulary import class_column, classes_in_use
 from cleanset.web.pages import html_templates
 
 if TYPE_CHECKING:
@@ -278,9 +279,18 @@ def _distinct_views(library: Library) -> list[tuple[str, str, int]]:
     return [(roles[0], ", ".join(roles), library.seen_by[roles[0]].size) for roles in views.values()]
 
 
+def _short_id(image_id: str) -> str:
+    """The number of ImageNet's images, the file name of others."""
+    return image_id[-8:] if classes_in_use().is_imagenet else PurePath(image_id).name
+
+
 @cache
 def _templates() -> Environment:
     templates = html_templates("cleanset.review.page")
     templates.filters["percent"] = lambda share: f"{100 * share:.1f} %"
+    # of ImageNet's images the number is enough, of others the name of the file
+    templates.filters["short_id"] = lambda image_id: (
+        image_id[-8:] if classes_in_use().is_imagenet else PurePath(image_id).name
+    )
     templates.filters["thousands"] = lambda number: f"{number:,}"
     return templates

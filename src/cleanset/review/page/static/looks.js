@@ -3,6 +3,7 @@
 import { view } from "/web/view.js";
 
 const TICK_MILLISECONDS = 100;
+const SHARP_RATIO = 2; // pixels of the page for one of the image
 const LONGEST_TICK_SECONDS = 0.25; // a window that was hidden, a machine that slept
 
 const looked = { classKey: "", seconds: new Map() };
@@ -22,6 +23,12 @@ export function placeOf(image) {
   const scale = Math.min(frame.width / image.naturalWidth, frame.height / image.naturalHeight);
   const [width, height] = [image.naturalWidth * scale, image.naturalHeight * scale];
   return { left: frame.left + (frame.width - width) / 2, top: frame.top + (frame.height - height) / 2, width, height };
+}
+
+// Show the pixels of an enlarged image as squares: smoothed, a small image looks blurred.
+function sharpen(image) {
+  const isEnlarged = image.naturalWidth && placeOf(image).width >= SHARP_RATIO * image.naturalWidth;
+  image.style.imageRendering = isEnlarged ? "pixelated" : "auto";
 }
 
 function isWhole(image) {
@@ -53,6 +60,8 @@ setInterval(() => {
   const seconds = Math.min((performance.now() - last) / 1000, LONGEST_TICK_SECONDS);
   last = performance.now();
   if (!view() || document.visibilityState !== "visible") return;
+  // at each tick: images are drawn anew, windows resized, and the wheel zooms
+  document.querySelectorAll("#view img, #overlay img").forEach(sharpen);
   secondsShown();
   if (looked.classKey !== view().dataset.classKey) {
     looked.classKey = view().dataset.classKey;
