@@ -46,6 +46,7 @@ NOT_RUN = {
     "make review REVIEWER=ada": "serves a page until it is stopped: tests/review/page starts the server",
     "cleanset review --reviewer ana --reviewer ben --reviewer cy --reviewer board --host 0.0.0.0": "serves a page: "
     "tests/review/page/test_team.py starts it, and reviews",
+    "cleanset review --reviewer ada": "serves a page until it is stopped: tests/project/test_own_images.py starts it",
     "cleanset review --reviewer ada --share 1/3": "serves a page: tests/review/page/test_sharing.py starts it",
     "cleanset review --audit 281 --model norm_robust --reviewer cy": "serves a page until it is stopped: "
     "tests/review/page/test_gold_and_audit.py looks at the draws",
@@ -129,6 +130,9 @@ def test_every_other_block_is_checked(repository: Path) -> None:
         ("docs/review.md", "python"): 1,
         ("docs/attacks.md", "yaml"): 1,
         ("docs/robustness.md", "yaml"): 2,
+        ("docs/own_images.md", "csv"): 2,
+        ("docs/own_images.md", "yaml"): 1,
+        ("docs/own_images.md", "python"): 1,
         ("docs/training.md", "yaml"): 6,
         ("docs/training.md", "python"): 1,
         ("docs/contest.md", "yaml"): 2,
