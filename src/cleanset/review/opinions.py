@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cleanset.dataset.folder import example_id, is_image_id
+from cleanset.dataset.folder import CROPPED, example_id, exported_name, is_image_id
 from cleanset.errors import CleansetError
 from cleanset.files import read_text
 from cleanset.parsing import parse_csv
 from cleanset.validation import shown
-from cleanset.vocabulary import class_indices
+from cleanset.vocabulary import class_column, class_indices, classes_in_use
 
 COLUMNS = ("image_id", "flag", "source")
 """Columns of a file of opinions: an image, a finding in a few words, and the study that found it."""
@@ -64,8 +64,10 @@ def _words(text: str, where: str) -> str:
     return words
 
 
-LOOK_AGAIN_COLUMNS = ("image_type", "image_id", "wnid", "ratings", "negative", "share", "low", "high", "mean")
-"""Columns of look_again.csv, one row for each rated image."""
+def look_again_columns(class_column: str) -> tuple[str, ...]:
+    """The columns of look_again.csv, one row for each rated image; `class_column`: wnid of ImageNet's, else class."""
+    return ("image_type", "image_id", class_column, "ratings", "negative", "share", "low", "high", "mean")
+
 
 LookAgain = Mapping[int, Mapping[str, str]]
 """By class index and image id, a line on how people rated the image."""
@@ -77,14 +79,25 @@ def read_look_again(path: Path, known: Mapping[int, Collection[str]]) -> LookAga
     Raises CleansetError for a file in another format, and for an image that is not a candidate of its class.
     """
     found: dict[int, dict[str, str]] = {}
-    for number, row in parse_csv(read_text(path, "expected look_again.csv"), LOOK_AGAIN_COLUMNS, str(path)):
-        names = _ID.findall(row["image_id"])
-        class_index = class_indices().get(row["wnid"])
-        if class_index is None or not names or names[-1] not in known.get(class_index, ()):
+    column = class_column()
+    columns = look_again_columns(column)
+    for number, row in parse_csv(read_text(path, "expected look_again.csv"), columns, str(path)):
+        class_index = class_indices().get(row[column])
+        ids = () if class_index is None else known.get(class_index, ())
+        image_id = _rated_image(row["image_id"], row[column], ids)
+        if class_index is None or image_id not in ids:
             raise CleansetError(
-                f"{path}, line {number}: {shown(row['image_id'])} of class {shown(row['wnid'])}; expected a candidate "
+                f"{path}, line {number}: {shown(row['image_id'])} of class {shown(row[column])}; expected a candidate "
                 "of this edition: analyse the ratings with --plan of a plan of its sets"
             )
         share = f"{row['negative']} of {row['ratings']}"
-        found.setdefault(class_index, {})[names[-1]] = f"{share} people took it for modified"
+        found.setdefault(class_index, {})[image_id] = f"{share} people took it for modified"
     return found
+
+
+def _rated_image(file: str, key: str, ids: Collection[str]) -> str:
+    """The image id of a file of a finished set, of the class with this key; "" for none."""
+    if classes_in_use().is_imagenet:
+        return str((_ID.findall(file) or [""])[-1])
+    files = {exported_name(key, each): each for each in ids}
+    return files.get(file) or files.get(file.removesuffix(CROPPED), "")

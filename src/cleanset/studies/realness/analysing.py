@@ -18,7 +18,7 @@ from cleanset.parsing import parse_csv
 from cleanset.studies.realness.analysis import Analysis, AnalysisSettings, analyse, images_csv, interval
 from cleanset.studies.realness.mixed import Effect
 from cleanset.studies.realness.plan import TRIAL_COLUMNS
-from cleanset.studies.realness.ratings import CHECK_RULES, KINDS, Stimulus, parse_key, read_ratings
+from cleanset.studies.realness.ratings import CHECK_RULES, KINDS, Stimulus, class_column_of, parse_key, read_ratings
 
 RESULT, IMAGES, LOOK_AGAIN = "analysis.json", "images.csv", "look_again.csv"
 """Files of `--out`: all numbers, every image, and the real images that most people take for modified."""
@@ -36,13 +36,14 @@ def run(
     paths: Sequence[Path], settings: AnalysisSettings, plan: Path | None = None, out: Path | None = None
 ) -> Analysis:
     """Analyse the ratings in files; with `out`, a new or empty folder, write the results there."""
-    key = None if plan is None else parse_key(read_text(plan / "key.csv", "expected a plan's folder"), "key.csv")
+    text = "" if plan is None else read_text(plan / "key.csv", "expected a plan's folder")
+    key = None if plan is None else parse_key(text, "key.csv")
     sizes = None if plan is None or not settings.limits.min_share else list_sizes(plan)
     analysis = analyse(read_ratings(texts_of(paths), key), settings, sizes)
     if out is not None:
         with new_folder(out) as folder:
             folder.mkdir()
-            write_results(folder, analysis, () if key is None else key.values())
+            write_results(folder, analysis, () if key is None else key.values(), class_column_of(text))
     return analysis
 
 
@@ -63,12 +64,12 @@ def texts_of(paths: Iterable[Path]) -> dict[str, str]:
     return texts
 
 
-def write_results(folder: Path, analysis: Analysis, key: Iterable[Stimulus]) -> None:
-    """Write the results into a folder."""
+def write_results(folder: Path, analysis: Analysis, key: Iterable[Stimulus], class_column: str) -> None:
+    """Write the results into a folder; `class_column`: the name of the column of classes."""
     stimuli = tuple(key)
     write_text(folder / RESULT, as_json(analysis) + "\n")
-    write_text(folder / IMAGES, images_csv(analysis.images, stimuli))
-    write_text(folder / LOOK_AGAIN, images_csv(analysis.taken_for_modified, stimuli))
+    write_text(folder / IMAGES, images_csv(analysis.images, stimuli, class_column))
+    write_text(folder / LOOK_AGAIN, images_csv(analysis.taken_for_modified, stimuli, class_column))
 
 
 def as_json(analysis: Analysis) -> str:

@@ -34,7 +34,7 @@ from scipy.stats import norm, t
 from cleanset.errors import CleansetError, install_command
 from cleanset.parsing import csv_text
 from cleanset.review.agreement import Agreement, Counts, overall
-from cleanset.review.opinions import LOOK_AGAIN_COLUMNS
+from cleanset.review.opinions import look_again_columns
 from cleanset.statistics.paired import wilson
 from cleanset.studies.realness.mixed import Degrees, Effect, MixedFit, RandomTerms, fit
 from cleanset.studies.realness.ratings import (
@@ -381,12 +381,12 @@ def _all_excluded(answers: StudyAnswers, excluded: Exclusions) -> str:
     )
 
 
-def images_csv(images: Iterable[ImageRatings], key: Iterable[Stimulus] = ()) -> str:
-    """Images with their share of negative ratings and its interval; `key`: of the plan, for the wnids."""
+def images_csv(images: Iterable[ImageRatings], key: Iterable[Stimulus] = (), class_column: str = "wnid") -> str:
+    """Images with their share of negative ratings and its interval; `key`: of the plan, for the classes."""
     wnids = {(each.kind, each.image): each.wnid for each in key}
     rows = (
         (each.kind, each.image, wnids.get((each.kind, each.image), ""), each.ratings, each.negative,
          *(f"{number:.4f}" for number in (each.share, *each.interval, each.mean)))
         for each in images
     )  # fmt: skip
-    return csv_text(LOOK_AGAIN_COLUMNS, rows)
+    return csv_text(look_again_columns(class_column), rows)

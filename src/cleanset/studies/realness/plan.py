@@ -14,7 +14,8 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.parsing import csv_text
 from cleanset.statistics.seeds import change_seed, image_seed
-from cleanset.studies.realness.ratings import KEY_COLUMNS, KINDS, LABELS, SCALE, SIDES, ImageKind
+from cleanset.studies.realness.ratings import KINDS, LABELS, SCALE, SIDES, ImageKind, key_columns
+from cleanset.vocabulary import class_column
 
 MAX_FAILED = 100
 """Failed searches for a swap, each through all lists, after which no more are tried."""
@@ -302,7 +303,7 @@ def key_csv(
     ]  # fmt: skip
     rows += [(pair.stimulus, "pair", pair.image.name, pair.modified, "", "") for pair in plan.pairs]
     rows += [(attention(plan.seed, end).stimulus, "attention", "", str(end), "", "") for end in (SCALE[0], SCALE[-1])]
-    return csv_text(KEY_COLUMNS, sorted(rows))
+    return csv_text(key_columns(class_column()), sorted(rows))
 
 
 def trials_csv(plan: StudyPlan) -> str:

@@ -18,10 +18,10 @@ import io
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.resources import files
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated
 
 import numpy as np
@@ -48,6 +48,7 @@ from cleanset.studies.realness.plan import (
     trials_csv,
 )
 from cleanset.studies.realness.ratings import ImageKind, read_ratings
+from cleanset.vocabulary import classes_in_use
 
 ENDINGS = (".jpeg", ".jpg", ".png")
 MAX_SIDE = 2048
@@ -174,10 +175,24 @@ def attacked_images(folder: Path) -> list[str]:
     return names
 
 
-def source_of(name: str) -> str:
-    """The id of the validation image that an attacked one was made from, by its file's name; "" without one."""
-    found = _SOURCE.findall(name)
-    return str(found[-1]) if found else ""
+def source_of(name: str, entries: Iterable[Entry] = ()) -> str:
+    """The id of the image that an attacked one was made from, by its file's name; "" without one.
+
+    ImageNet's images have their ids in the name; of others, the name ends as a file or id of the set, whatever the
+    suffixes.
+    """
+    if classes_in_use().is_imagenet:
+        found = _SOURCE.findall(name)
+        return str(found[-1]) if found else ""
+    ids = {_without_suffixes(each): entry.image_id for entry in entries for each in (entry.image_id, entry.file)}
+    parts = _without_suffixes(name).split("/")
+    return next((ids[end] for end in ("/".join(parts[place:]) for place in range(len(parts))) if end in ids), "")
+
+
+def _without_suffixes(name: str) -> str:
+    while (path := PurePosixPath(name)).suffix.lower() in (*ENDINGS, ".crop"):
+        name = path.with_suffix("").as_posix()
+    return name
 
 
 def common_size(paths: Mapping[str, Path]) -> Size:
@@ -290,7 +305,7 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
     entries = {entry.file: entry for entry in sorted(read_entries(set_folder), key=lambda entry: entry.file)}
     made = attacked_images(attacked)
     images = [StudyImage("real", name, entry.image_id) for name, entry in entries.items()]
-    images += [StudyImage("modified", name, source_of(name)) for name in made]
+    images += [StudyImage("modified", name, source_of(name, entries.values())) for name in made]
     variances = PUBLISHED if pilot is None else variances_of(pilot)
     design = StudyDesign(len(entries), len(made), wish.real, wish.modified)
     try:

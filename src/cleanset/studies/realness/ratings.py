@@ -28,7 +28,6 @@ LABELS = ("surely modified", "rather modified", "cannot tell", "rather real", "s
 """The ratings of SCALE in words."""
 RATING_COLUMNS = ("rating", "pid", "image_type", "image_id")
 ANSWER_COLUMNS = ("person", "list", "position", "stimulus", "answer", "milliseconds")
-KEY_COLUMNS = ("stimulus", "kind", "image", "expected", "wnid", "sha256")
 TRIALS = (*KINDS, "attention", "pair")
 """The kinds of a key's rows: images to be rated, attention checks, comprehension pairs."""
 SIDES = ("left", "right")
@@ -130,16 +129,27 @@ def read_ratings(texts: Mapping[str, str], key: Mapping[str, Stimulus] | None = 
     return StudyAnswers(tuple(ratings), tuple(checks), tuple(trials), published, tuple(invalid))
 
 
+def key_columns(class_column: str) -> tuple[str, ...]:
+    """The columns of a plan's key; `class_column`: wnid of ImageNet's images, else class."""
+    return ("stimulus", "kind", "image", "expected", class_column, "sha256")
+
+
+def class_column_of(text: str) -> str:
+    """The column of classes in the text of a key."""
+    return "class" if _header(text) == key_columns("class") else "wnid"
+
+
 def parse_key(text: str, where: str) -> dict[str, Stimulus]:
     """The key of a plan, by stimulus. Raises CleansetError for anything else."""
     key = {}
-    for line, row in parse_csv(text, KEY_COLUMNS, where):
+    column = class_column_of(text)
+    for line, row in parse_csv(text, key_columns(column), where):
         if row["kind"] not in TRIALS or row["stimulus"] in key:
             found = f"{shown(row['kind'])} {shown(row['stimulus'])}"
             raise CleansetError(
                 f"{where}, line {line}: {found}; expected one of {', '.join(TRIALS)}, each stimulus once"
             )
-        key[row["stimulus"]] = Stimulus(row["kind"], row["image"], row["expected"], row["wnid"])
+        key[row["stimulus"]] = Stimulus(row["kind"], row["image"], row["expected"], row[column])
     return key
 
 
