@@ -1,5 +1,6 @@
 """A small edition of images that are not ImageNet's, made by the stages themselves, and reviewed."""
 
+import shutil
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -21,12 +22,19 @@ KEYS = ("001", "ripe pears", "x-ray (old)")
 REJECT = {"verdict": "reject", "reason": "blur"}
 
 
-def make(folder: Path, keys: Sequence[str] = KEYS, edge: int = 40, each: int = 4) -> Edition:
-    """An edition `own` below the folder, with `each` images of a class, drawn at random and not reviewed yet."""
+def make(
+    folder: Path, keys: Sequence[str] = KEYS, edge: int = 40, each: int = 4, copies: dict[str, str] | None = None
+) -> Edition:
+    """An edition `own` below the folder, with `each` images of a class, drawn at random and not reviewed yet.
+
+    `copies`: by file, the file that it is the same as.
+    """
     for number, key in enumerate(keys):
         (folder / "images" / key).mkdir(parents=True)
         for place in range(each):
             drawn_image(edge, edge, seed=100 * number + place).save(folder / "images" / key / f"{place:03d}.png")
+    for copy, file in (copies or {}).items():
+        shutil.copy(folder / "images" / file, folder / "images" / copy)
     assert says(cleanset("edition", "own", "--images", "images", cwd=folder))[0] == 0
     edition = Edition(folder / "own")
     run(edition, "preprocess", "score", "intersect", "select")

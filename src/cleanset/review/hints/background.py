@@ -25,6 +25,9 @@ from cleanset.progress import cache_folder
 from cleanset.review.hints.text import TextLine, can_read_text, lines_of_jpeg
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from cleanset.review.hints.hints import CropProposal, Hint
     from cleanset.review.hints.measures import Fingerprint, Measures
 
@@ -92,8 +95,12 @@ class BackgroundHints:
     for all images, and on disk with a `cache`.
     """
 
-    def __init__(self, read: Read, cache: TextCache | None = None) -> None:
+    def __init__(self, read: Read, cache: TextCache | None = None, classes: Mapping[str, str] | None = None) -> None:
+        """`classes`: names of classes by image id, of images to be compared with those of other classes, too."""
         self._read, self._cache = read, cache
+        self._classes = classes or {}
+        self._hashes: dict[str, NDArray[np.bool_]] = {}
+        self._elsewhere: dict[str, list[str]] = {}
         self._measured: OrderedDict[str, tuple[Measures, Fingerprint]] = OrderedDict()
         self._lines: dict[str, tuple[TextLine, ...]] = {}
         self._failed: set[str] = set()
@@ -101,6 +108,8 @@ class BackgroundHints:
         self._reading = _Queue(self._read_text) if can_read_text() and not os.environ.get(NO_TEXT) else None
         self._process: Executor | None = None
         self._starting = threading.Lock()
+        self._comparing = _Queue(self._compare)
+        self._comparing.put(self._classes)
 
     def request(self, image_ids: Iterable[str]) -> None:
         """Measure these images, in this order, before those requested earlier; known ones are not measured again."""
@@ -118,11 +127,15 @@ class BackgroundHints:
         measured = {image_id: each for image_id, each in found.items() if each is not None}
         if not measured:
             return {}
-        from cleanset.review.hints.hints import hints_between_images, hints_of_image
+        from cleanset.review.hints.hints import Hint, hints_between_images, hints_of_image
 
         others = hints_between_images({image_id: fingerprint for image_id, (_, fingerprint) in measured.items()})
         return {
-            image_id: [*hints_of_image(measures, self._lines.get(image_id, ())), *others[image_id]]
+            image_id: [
+                *hints_of_image(measures, self._lines.get(image_id, ())),
+                *others[image_id],
+                *(Hint("duplicate", self._of_other_class(other), (other,)) for other in self._near(image_id)),
+            ]
             for image_id, (measures, _) in measured.items()
         }
 
@@ -149,6 +162,7 @@ class BackgroundHints:
     def close(self) -> None:
         """Stop measuring."""
         self._measuring.close()
+        self._comparing.close()
         if self._reading is not None:
             self._reading.close()
         if self._process is not None:
@@ -166,6 +180,27 @@ class BackgroundHints:
         while len(self._measured) > MAX_MEASURED:
             # the first is the one that was asked for longest ago
             self._measured.popitem(last=False)
+
+    def _compare(self, image_id: str) -> None:
+        from cleanset.review.hints.hints import near_duplicates
+        from cleanset.review.hints.measures import measure_jpeg
+
+        data = self._bytes_of(image_id)
+        measured = None if data is None else self._in_process(measure_jpeg, data)
+        if measured is None:
+            return
+        hashes = measured[1].hashes
+        for other in near_duplicates(hashes, self._hashes):
+            if self._classes[other] != self._classes[image_id]:
+                self._elsewhere.setdefault(image_id, []).append(other)
+                self._elsewhere.setdefault(other, []).append(image_id)
+        self._hashes[image_id] = hashes[0]
+
+    def _near(self, image_id: str) -> list[str]:
+        return sorted(self._elsewhere.get(image_id, ()))
+
+    def _of_other_class(self, image_id: str) -> str:
+        return f"nearly the same as {image_id} of class {self._classes[image_id]}"
 
     def _read_text(self, image_id: str) -> None:
         data = self._bytes_of(image_id)

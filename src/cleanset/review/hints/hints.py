@@ -148,6 +148,16 @@ def hints_between_images(
     return found
 
 
+def near_duplicates(
+    hashes: NDArray[np.bool_], others: Mapping[str, NDArray[np.bool_]], thresholds: Thresholds = THRESHOLDS
+) -> list[str]:
+    """The names of near-duplicates of an image; `hashes`: its own, and of each other image the one as stored."""
+    if not others:
+        return []
+    differing = (hashes[:, None] != np.stack(list(others.values()))).sum(axis=2).min(axis=0)
+    return [name for name, bits in zip(others, differing, strict=True) if bits <= thresholds.hash_distance]
+
+
 def _distances(hashes: Sequence[NDArray[np.bool_]]) -> NDArray[np.float32]:
     """Number of differing bits of every pair of images, one of them turned or mirrored so that it is smallest."""
     signs = 2 * np.stack(hashes).astype(np.float32) - 1

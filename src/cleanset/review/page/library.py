@@ -21,7 +21,7 @@ from cleanset.review.store import BOARD
 from cleanset.scoring.record import ScoreRecord, read_record
 from cleanset.tables import CANDIDATES, INDEX, read_table
 from cleanset.validation import shown
-from cleanset.vocabulary import ClassName, class_names
+from cleanset.vocabulary import ClassName, class_names, classes_in_use
 from cleanset.web.images import Photos
 
 
@@ -64,6 +64,17 @@ class Library:
         }
         surest = sorted(confidence, key=lambda image_id: (-confidence[image_id], image_id))
         return [self.images[image_id] for image_id in surest[:count]]
+
+
+MAX_COMPARED = 5000
+"""Images that are compared with those of other classes at most: the time grows with their square."""
+
+
+def classes_to_compare(library: Library) -> dict[str, str]:
+    """Names of classes by image id, of your own images: empty for ImageNet's and for too many images."""
+    if classes_in_use().is_imagenet or len(library.images) > MAX_COMPARED:
+        return {}
+    return {image_id: library.names[index].name for index in library.classes for image_id in library.candidates(index)}
 
 
 def open_library(edition: Edition) -> Library:
