@@ -9,6 +9,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from cleanset.review.hints.hints import Hint, hints_between_images, hints_of_image
 from cleanset.review.hints.measures import Measures, measure
+from cleanset.vocabulary import class_table, imagenet, use_classes
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -361,3 +362,13 @@ def test_any_size_and_mode(size: tuple[int, int], mode: str) -> None:
         Hint("duplicate", "nearly the same as b", ("b",))
     ]
     assert image.tobytes() == before
+
+
+def test_small_images_are_usual_among_your_own() -> None:
+    small = replace(PLAIN, size=(32, 32))
+    assert [each.kind for each in hints_of_image(small)] == ["few_pixels"]
+    use_classes(class_table([("a", "a"), ("b", "b")], "here"))
+    try:
+        assert hints_of_image(small) == []
+    finally:
+        use_classes(imagenet())

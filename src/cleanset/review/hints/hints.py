@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cleanset.images.boxes import Box, has_area
 from cleanset.review.hints.measures import Fingerprint, Measures, reduction, size_of_measured
 from cleanset.review.hints.text import WEB_OR_COPYRIGHT, TextLine, added_line, is_added, is_legible
-from cleanset.vocabulary import Reason
+from cleanset.vocabulary import Reason, classes_in_use
 
 Kind = Reason | Literal["few_pixels"]
 """An image of few pixels need not have a flaw: its object may fill it."""
@@ -69,7 +69,8 @@ def hints_of_image(
     line = added_line(lines, measures.size)
     if line is not None:
         found.append(Hint("text", f"“{_shortened(line.text)}”, {_position(line, measures.size)}"))
-    if min(measures.size) < thresholds.short_side:
+    # the limit is of ImageNet's models; what enlarges images of other sizes is not known
+    if classes_in_use().is_imagenet and min(measures.size) < thresholds.short_side:
         found.append(Hint("few_pixels", f"{measures.size[0]} × {measures.size[1]} pixels"))
     return found
 
