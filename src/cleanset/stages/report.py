@@ -128,9 +128,10 @@ def report_data(edition: Edition, params: Params, index: pd.DataFrame) -> Report
 
 
 def network(model: Model) -> str:
-    """Which network a model is: where it comes from, and its name there; or which published list."""
+    """Which network a model is: where it comes from, and its name there; or what stands in its place."""
     if model.is_list:
-        return f"published list of {model.name}"
+        names = {"lists": f"published list of {model.name}", "scores": f"table of scores of {model.name}"}
+        return names.get(model.source, "none: a random order")
     if model.source == "robustbench":
         return f"RobustBench {model.threat_model}/{model.name}"
     return f"{model.source} {model.name}" + (" (own weights)" if model.weights else "")
