@@ -11,7 +11,10 @@ import yaml
 
 from cleanset.edition.about import About, read_about
 from cleanset.edition.params import checked_params
+from cleanset.edition.readings import readings
 from cleanset.errors import CleansetError
+from cleanset.sets.archive import unpack, write_tar
+from cleanset.sets.card import front_matter
 from cleanset.sets.catalogues import croissant_json
 from cleanset.sets.description import Release, licence_text, release_of
 from cleanset.sets.texts import citation_cff
@@ -143,3 +146,33 @@ def test_a_set_without_a_card_claims_nothing() -> None:
     assert "creator" not in described
     assert "imagenet" not in text.lower()
     assert "is not stated" in licence_text(Release().texts)
+
+
+@pytest.mark.usefixtures("own_classes")
+def test_the_front_matter_of_own_images() -> None:
+    release = Release(about=About.model_validate(CARD | {"keywords": ["lesions"]}))
+    text = front_matter("a", 3, release, reviewed=True, with_images=True)
+    fields = yaml.safe_load(text.strip("-"))
+    assert (fields["license"], fields["source_datasets"], fields["tags"]) == (
+        "cc0-1.0", ["original"], ["human-verified", "lesions"],
+    )  # fmt: skip
+    assert fields["pretty_name"] == "Easy lesions"
+
+
+def test_a_random_order_is_of_no_model() -> None:
+    text = " ".join(readings(checked_params(params(None, reader="folder"), "params.yaml")))
+    assert "a: no model was used; the images of a class are in a random order." in text
+    assert "log-odds" not in text
+    assert "models classify" not in text
+
+
+def test_a_tar_has_room_for_long_names(tmp_path: Path) -> None:
+    folder = tmp_path / "cleanset-a-1.0.0"
+    name = f"{'k' * 90}/{'n' * 150}.jpg"
+    (folder / name).parent.mkdir(parents=True)
+    (folder / name).write_bytes(b"image")
+    (folder / "classes.tsv").write_text("class\tname\tindex\n")
+    write_tar(folder, tmp_path / "a.tar")
+    with unpack(tmp_path / "a.tar") as (inside, same_bytes):
+        assert same_bytes
+        assert (inside / name).read_bytes() == b"image"

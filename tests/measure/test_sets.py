@@ -12,7 +12,7 @@ from PIL import Image
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.measure.sets import Item, open_list, open_set
+from cleanset.measure.sets import Item, _class_index, open_list, open_set
 from cleanset.vocabulary import class_keys
 from tests.measure.conftest import COLOURS, draw
 from tests.sets.conftest import FILES
@@ -176,3 +176,9 @@ def test_torch_is_not_imported_before_a_model_runs(folder: Path) -> None:
     error, imported = done.stdout.splitlines()
     assert error.startswith(f"error: {folder}/gone: unknown set; expected a folder with manifest.csv")
     assert imported == "False"
+
+
+def test_a_class_and_another_index() -> None:
+    with pytest.raises(CleansetError, match=r"list.csv, line 2: class index 5 of n01440764; expected 0"):
+        _class_index({"wnid": "n01440764", "class_index": "5"}, "list.csv, line 2")
+    assert _class_index({"wnid": "n01440764", "class_index": "0"}, "list.csv, line 2") == 0
