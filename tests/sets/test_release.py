@@ -265,7 +265,7 @@ def test_audits_gold_items_and_other_rules(built: Checkout, tmp_path: Path) -> N
     unknown = {"verdict": "crop", "reason": "border", "crop": "unknown", "object_fully_visible": True}
     of_ada["n01443537"][first] = unknown | {"sha256": of_ada["n01443537"][first]["sha256"]}
     path.write_text(yaml.safe_dump(of_ada, sort_keys=False))
-    # a third reviewer, who has answered a gold item, in a file as people write them
+    # a third reviewer with an answer to a gold item, in a file written by hand
     of_ben = yaml.safe_load((edition.reviews / "ben" / "n02782093.yaml").read_text())["n02782093"]
     gold, *others = sorted(of_ben)
     digest = "0" * 64

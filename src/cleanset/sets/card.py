@@ -157,7 +157,7 @@ def terms(texts: Texts) -> str:
 
 
 def cited(texts: Texts) -> str:
-    """The section on what to cite, and on who has paid for the set."""
+    """The section on what to cite, and on the funding of the set."""
     funding = "".join(f"\n- {each}" for each in texts.acknowledged)
     return f"## Citation\n\n```bibtex\n{texts.citation}\n```" + (f"\n\nFunding:\n{funding}" if funding else "")
 

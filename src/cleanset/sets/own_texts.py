@@ -1,4 +1,4 @@
-"""The texts of a set of one's own images: nothing is said of them but what their publishers say in `export.about`."""
+"""The texts of a set of your own images: they state only what its publishers state in `export.about`."""
 
 from typing import TYPE_CHECKING
 

@@ -254,10 +254,14 @@ robustness, explanations. Not for:
 
 
 def _of_imagenet(about: "About | None", with_scooter: bool) -> Texts:
-    licences = licences_of("CC BY 4.0" if about is None or about.licence == CC_BY else about.licence)
+    licence = about.licence if about else CC_BY
+    licence_url = LICENCE_URL if licence == CC_BY else ""
+    licences = licences_of("CC BY 4.0" if licence == CC_BY else licence)
     if with_scooter:
         licences += f" {SCOOTER_LICENCE}"
     cited = citation([SCOOTER] if with_scooter else [])
+    if about:
+        cited = f"{set_citation(about)}\n{cited}"
     related = [*_RELATED, *([_RELATED_REVIEWS] if with_scooter else [])]
     creator = {"creator": {"@type": "sc:Organization", "name": CREATOR}}
     keywords = [*_KEYWORDS, *(about.keywords if about else [])]
@@ -268,8 +272,8 @@ def _of_imagenet(about: "About | None", with_scooter: bool) -> Texts:
         terms_url=TERMS_URL,
         terms_of_card=f"{_TERMS} They are at {TERMS_URL}; whoever hands this set on hands them on with it.",
         licences=licences,
-        licence_url=LICENCE_URL if about is None or about.licence == CC_BY else "",
-        citation=f"{set_citation(about)}\n{cited}" if about else cited,
+        licence_url=licence_url,
+        citation=cited,
         motivation=_MOTIVATION,
         without_images=_WITHOUT_IMAGES,
         uses=_NOT_FOR,
@@ -312,20 +316,20 @@ def _of_imagenet(about: "About | None", with_scooter: bool) -> Texts:
         },
         croissant={
             "license": TERMS_URL,
-            "sdLicense": LICENCE_URL if about is None or about.licence == CC_BY else about.licence,
+            "sdLicense": licence_url or licence,
             "conditionsOfAccess": f"{_TERMS} {licences}",
             "usageInfo": _USES,
             "keywords": keywords,
             "isLiveDataset": False,
             "url": IMAGENET_URL,
-            "citeAs": f"{set_citation(about)}\n{cited}" if about else cited,
+            "citeAs": cited,
             **(catalogue_fields(about) if about else creator),
             "prov:wasDerivedFrom": {"@type": "prov:Entity", "@id": IMAGENET_URL, "prov:label": "ILSVRC2012"},
         },
         includes=("n*/*.JPEG", "n*/*.png"),
         zenodo={
             **(deposit_fields(about) if about else {"creators": [{"name": CREATOR}]}),
-            "licence": CC_BY if about is None else about.licence,
+            "licence": licence,
             "keywords": keywords,
             "related_identifiers": [
                 {"identifier": identifier, "relation": relation, "resource_type": kind}

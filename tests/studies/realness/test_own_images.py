@@ -45,7 +45,7 @@ def test_from_the_plan_to_the_second_look(own: Edition, attacked: Path, tmp_path
         answer = (-1 if is_doubted else 1) * (1 + (int(row["list"]) + int(row["position"])) % 2)
         text += f"p{row['list']},{row['list']},{row['position']},{row['stimulus']},{answer},900\n"
     (tmp_path / "answers.csv").write_text(text)
-    use_classes(imagenet())  # analyse is told of no set
+    use_classes(imagenet())  # analyse gets no set
     options = ("--plan", tmp_path / "plan", "--settings", "min_ratings=1", "--out", tmp_path / "out")
     command("analyse", tmp_path / "answers.csv", *options)
     use_classes(imagenet())
