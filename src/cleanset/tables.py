@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -319,8 +319,8 @@ def write_table(path: Path, frame: pd.DataFrame, table: Table, texts: Mapping[st
 
 
 def text_of_table(path: Path, name: str) -> str | None:
-    """A text that was written with a table; None if there is none of this name."""
-    metadata = _read(path).schema.metadata or {}
+    """A text that was written with a table; None if there is none of this name. Of the file only its end is read."""
+    metadata = _read(path, pq.read_schema).metadata or {}
     text = metadata.get(name.encode())
     return None if text is None else text.decode()
 
@@ -336,7 +336,7 @@ def read_table(path: Path, table: Table, columns: Sequence[str] | None = None) -
 
     Raises CleansetError if it is missing, or naming the first column and row that is not valid.
     """
-    content = _read(path)
+    content = _read(path, parquet_content)
     names = {column_name(name): name for name in table.names}
     content = content.rename_columns([names.get(name, name) for name in content.column_names])
     _check_schema(path, content.schema, table.schema)
@@ -352,9 +352,12 @@ def read_table(path: Path, table: Table, columns: Sequence[str] | None = None) -
     return frame
 
 
-def _read(path: Path) -> pa.Table:
+Read = TypeVar("Read")
+
+
+def _read(path: Path, read: Callable[[Path], Read]) -> Read:
     try:
-        return parquet_content(path)
+        return read(path)
     except FileNotFoundError:
         raise CleansetError(f"{path}: missing; run dvc repro, or dvc pull to fetch it") from None
     except CleansetError:
