@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from cleanset.dataset.ilsvrc import CLASSES, image_id
-from cleanset.dataset.labels import timm_reassessed
+from cleanset.dataset.ilsvrc import CLASSES, image_id, timm_info
+from cleanset.dataset.labels import read_reassessed
 from cleanset.edition.create import CHECKOUT
 from cleanset.edition.models import check_lists
 from cleanset.edition.params import Params, read_params
@@ -117,7 +117,8 @@ PUBLISHED_EDITION = CHECKOUT / "imagenet-published"
 
 def real_labels() -> dict[str, list[int]]:
     """The reassessed labels inside timm, by image id."""
-    return {image_id(number): labels for number, labels in enumerate(timm_reassessed(), start=1)}
+    lists = read_reassessed(timm_info("imagenet_real_labels.json").read_text(encoding="utf-8"), "timm")
+    return {image_id(number): labels for number, labels in enumerate(lists, start=1)}
 
 
 POOL_COLUMNS = ("class_index", "correct", "listed")

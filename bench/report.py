@@ -17,7 +17,6 @@ from playwright.sync_api import Browser, sync_playwright
 import simulation
 from cleanset.dataset.archives import locate, to_table
 from cleanset.dataset.ilsvrc import image_id
-from cleanset.dataset.labels import timm_reassessed
 from cleanset.edition.paths import Edition
 from cleanset.files import sha256
 from cleanset.images.codec import inspect
@@ -33,6 +32,7 @@ from measuring import (
     scratch,
     share,
 )
+from replay import real_labels
 
 ROUNDS = 3
 VIEWS = 5
@@ -63,7 +63,7 @@ def main() -> None:
 
 def build(simulated: Path, distinct: Path) -> None:
     """Two editions of 50,000 images with the images that their models keep; in one of them no image is kept twice."""
-    labels = simulation.fewest_first(timm_reassessed())
+    labels = simulation.fewest_first(list(real_labels().values()))
     simulation.write_edition(simulated, labels)
     simulation.write_params(simulated, dataset={"images": TAR})
     rng = np.random.default_rng(0)

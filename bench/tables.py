@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 import simulation
-from cleanset.dataset.labels import timm_reassessed
 from measuring import Run, cleanset, print_machine, print_table, scratch, share
+from replay import real_labels
 
 ROUNDS = 5
 SECONDS = 10.0
@@ -45,7 +45,7 @@ def main() -> None:
 def build(folder: Path, right: Mapping[str, float]) -> None:
     """An edition with the real reassessed labels; a perfect ensemble needs no reviews."""
     is_perfect = min(right.values()) == 1
-    simulation.write_edition(folder, simulation.fewest_first(timm_reassessed()), right)
+    simulation.write_edition(folder, simulation.fewest_first(list(real_labels().values())), right)
     simulation.write_params(folder, review={"unreviewed": "clean" if is_perfect else "pending"})
 
 

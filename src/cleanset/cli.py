@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from cleanset.edition.paths import HERE, Edition, Folder, use_classes_of
+from cleanset.edition.paths import HERE, Edition, Folder, Json, NewFolder, use_classes_of
 from cleanset.errors import CleansetError, install_command, system_error
 from cleanset.review import commands as review_cli
 from cleanset.studies.attacks import commands as attacks_cli
@@ -18,6 +18,7 @@ from cleanset.studies.contest import commands as contest_cli
 from cleanset.studies.realness import commands as study_cli
 from cleanset.studies.robustness import commands as robustness_cli
 from cleanset.studies.training import commands as training_cli
+from cleanset.validation import check_known
 
 STAGES = {
     "preprocess": False, "score": True, "intersect": False, "select": True, "crops": False, "score_crops": True,
@@ -76,8 +77,7 @@ def run_stage(
     """Run one stage of dvc.yaml, as dvc repro does; cleanset NAME is the same."""
     from cleanset.edition.paths import without_abandoned
 
-    if name not in STAGES:
-        raise CleansetError(f"unknown stage {name!r}; expected one of {', '.join(STAGES)}")
+    check_known("stage", name, STAGES)
     if STAGES[name] and model is None:
         raise CleansetError(f"stage {name}: no --model; name the role of one in params.yaml")
     if not STAGES[name] and model is not None:
@@ -118,7 +118,7 @@ def make_edition(
 
     With --images an edition of your own images, without those of ImageNet.
     """
-    from cleanset.edition.create import make_edition
+    from cleanset.edition.create import make_edition, make_own_edition
     from cleanset.edition.models import models_from_texts
 
     models = models_from_texts(model) if model else None
@@ -131,7 +131,6 @@ def make_edition(
     if images is not None:
         from cleanset.dataset.folder import read_images
         from cleanset.edition.about import read_about
-        from cleanset.edition.own import make_own_edition
         from cleanset.scoring.brought import models_of
         from cleanset.vocabulary import use_classes
 
@@ -144,9 +143,9 @@ def make_edition(
         raise CleansetError("edition: --labels, --names, --scores and --card are of your own images; expected --images")
     else:
         if models is not None:
-            from cleanset.scoring.ensemble import check_known
+            from cleanset.scoring import ensemble
 
-            check_known(models)
+            ensemble.check_known(models)
         make_edition(folder, models)
         typer.echo(f"{folder}: put the archives into {folder / 'data' / 'raw'} (see params.yaml), then run there")
         typer.echo("cleanset models --pin")
@@ -158,7 +157,7 @@ def make_edition(
 @app.command(rich_help_panel=TOOLS)
 def published(
     images: Annotated[Path, typer.Option(help="Your ImageNet validation images: the tar, or a folder of any layout.")],
-    out: Annotated[Path, typer.Option(help="A new or empty folder.")],
+    out: NewFolder,
     model: Annotated[
         str, typer.Option(help="norm_robust, whose set was published, standard or corruption_robust.")
     ] = "norm_robust",
@@ -332,7 +331,7 @@ def compare(
     ] = None,
     model: Annotated[str | None, typer.Option(help="The model of the scores, if the file names differ.")] = None,
     most: Annotated[int, typer.Option(min=0, help="Number of the most different images to list.")] = 10,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Compare results of models, two score tables, or two exports.
 
@@ -370,7 +369,7 @@ def compare(
 def diff(
     a: Annotated[Path, typer.Argument(help="A release: the folder of a set, or its manifest.csv.")],
     b: Annotated[Path, typer.Argument(help="Another release, such as the next one.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Compare two releases of a set; exit code 1 if they differ.
 
@@ -433,7 +432,7 @@ def verify(
         bool,
         typer.Option("--from-verdicts", help="Of an edition's release: recompute its sets from scores and verdicts."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Check a finished set against its manifest; exit code 1 if anything differs.
 
@@ -478,7 +477,7 @@ def fetch(
 def rebuild(
     manifest: Annotated[Path, typer.Option(help="The manifest of the set (or the folder with it).")],
     images: Annotated[Path, typer.Option(help="Your ImageNet validation images: the tar, or a folder of any layout.")],
-    out: Annotated[Path, typer.Option(help="A new or empty folder.")],
+    out: NewFolder,
 ) -> None:
     """Rebuild a set from its manifest and your own copy of ImageNet.
 
@@ -494,7 +493,7 @@ def rebuild(
 @app.command(rich_help_panel=TOOLS)
 def pack(
     folder: Annotated[Path, typer.Argument(help="The folder of an export, such as data/export/standard.")],
-    out: Annotated[Path, typer.Option(help="A new or empty folder.")],
+    out: NewFolder,
     shard_size: Annotated[int, typer.Option(min=1, help="Images per shard.")] = 1000,
 ) -> None:
     """Pack a finished set into WebDataset shards."""
@@ -518,7 +517,7 @@ def models(
     pin: Annotated[
         bool, typer.Option("--pin", help="Download missing weights, and write the SHA-256 of all into params.yaml.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show, add, remove or pin the models of an edition.
 
@@ -553,7 +552,7 @@ def models(
 def doctor(
     edition: Folder = HERE,
     quick: Annotated[bool, typer.Option("--quick", help="Only restore broken files of DVC; hash nothing.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Repair a broken dvc.lock, and find damaged outputs and cached files.
 
@@ -574,7 +573,7 @@ def doctor(
 @app.command(rich_help_panel=TOOLS)
 def agreement(
     edition: Folder = HERE,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show the reviewers' agreement: kappa, and the images on which they differ."""
     from rich.console import Console
@@ -592,7 +591,7 @@ def agreement(
 def audit(
     model: Annotated[str | None, typer.Option(help="Only the audit of this model's set.")] = None,
     edition: Folder = HERE,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show the bounds that follow from audits: how much of a set is flawed at most."""
     from rich.console import Console

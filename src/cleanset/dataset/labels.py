@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from cleanset.dataset.archives import KAGGLE_IMAGES, check_plain, check_size
-from cleanset.dataset.ilsvrc import CLASSES, class_of_ilsvrc_id, image_id, image_number, parse_image_name, timm_info
+from cleanset.dataset.ilsvrc import CLASSES, class_of_ilsvrc_id, image_id, image_number, parse_image_name
 from cleanset.errors import CleansetError, reason
 from cleanset.files import is_there, read_text
 from cleanset.parsing import parse_csv, parse_json
@@ -139,11 +139,6 @@ def read_reassessed(text: str | bytes, where: str) -> list[list[int]]:
     if not isinstance(lists, list):
         raise CleansetError(f"{where}: a {type(lists).__name__}; expected a list of lists of class indices")
     return [_checked(labels, number, where) for number, labels in enumerate(lists, start=1)]
-
-
-def timm_reassessed() -> list[list[int]]:
-    """The lists inside timm, of the 50,000 validation images."""
-    return read_reassessed(timm_info("imagenet_real_labels.json").read_text(encoding="utf-8"), "timm")
 
 
 def _checked(labels: object, number: int, where: str) -> list[int]:

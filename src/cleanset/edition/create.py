@@ -1,5 +1,7 @@
 """Making a new edition: a folder that is a DVC project of its own, and runs this checkout's code or the installed one.
 
+An edition of your own images has params of its own, and the pipeline of all editions with another first stage.
+
 The stages name files of the code below `root` of params.yaml. An installed package has no folder `src` around it, so
 there the edition gets a link of that name to it, which git ignores: dvc.lock is the same wherever it is installed.
 """
@@ -7,40 +9,53 @@ there the edition gets a link of that name to it, which git ignores: dvc.lock is
 import os
 import re
 import shutil
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from textwrap import indent
 
+import yaml
+from PIL import Image
+
+from cleanset.dataset.folder import LabelledImages
+from cleanset.edition.about import About
 from cleanset.edition.git import GitError, run_git
 from cleanset.edition.models import Models, with_files_of, with_lists, with_models
-from cleanset.edition.params import read_params
+from cleanset.edition.params import checked_params, read_params
+from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
+from cleanset.parsing import parse_yaml
 
 SOURCE = Path(__file__).resolve().parents[2]
 """The folder that the package lies in: `src` of a checkout, or where it is installed."""
 CHECKOUT = SOURCE.parent
 TEMPLATE = Path(__file__).parent / "template"
 """The ImageNet edition's files: a link to `imagenet` in a checkout, copies in an installed package."""
+OF_OWN_IMAGES = Path(__file__).parent / "templates"
+"""What an edition of your own images has instead."""
 IS_INSTALLED = SOURCE.name != "src" or not TEMPLATE.is_symlink()
-STUDY, ATTACKS, CONTEST, TRAINING = (Path("studies", name) for name in ("robustness", "attacks", "contest", "training"))
+STUDY, ATTACKS, CONTEST, TRAINING = (f"studies/{name}" for name in ("robustness", "attacks", "contest", "training"))
 PROJECTS = STUDY, ATTACKS, CONTEST, TRAINING
+OF_DVC = (".dvcignore", ".dvc/.gitignore")
 COPIED = (
-    "raw.md5", ".dvcignore", ".dvc/.gitignore", "data/README.md",
-    *(
-        (project / name).as_posix()
-        for project in PROJECTS
-        for name in ("dvc.yaml", ".dvcignore", ".gitignore", ".dvc/.gitignore")
-    ),
-    (STUDY / ".dvc" / "plots" / "line_per_model.json").as_posix(),
-    (TRAINING / ".dvc" / "plots" / "line_per_part.json").as_posix(),
-    (TRAINING / "params.yaml").as_posix(),
-    *((STUDY / name / "README.md").as_posix() for name in ("masks", "backgrounds", "generated")),
-    *((CONTEST / name).as_posix() for name in ("params.yaml", "contest.yaml")),
-    *((CONTEST / name / "README.md").as_posix() for name in ("defences", "submissions", "judges", "answers", "board")),
+    "raw.md5", "data/README.md", *OF_DVC,
+    *(f"{project}/{name}" for project in PROJECTS for name in ("dvc.yaml", ".gitignore", *OF_DVC)),
+    f"{STUDY}/.dvc/plots/line_per_model.json", f"{TRAINING}/.dvc/plots/line_per_part.json", f"{TRAINING}/params.yaml",
+    *(f"{STUDY}/{name}/README.md" for name in ("masks", "backgrounds", "generated")),
+    *(f"{CONTEST}/{name}" for name in ("params.yaml", "contest.yaml")),
+    *(f"{CONTEST}/{name}/README.md" for name in ("defences", "submissions", "judges", "answers", "board")),
 )  # fmt: skip
 """Files that a new edition takes from the ImageNet edition as they are."""
+COPIED_TO_OWN = (
+    *OF_DVC, *(f"{TRAINING}/{name}" for name in (".gitignore", ".dvc/plots/line_per_part.json", *OF_DVC)),
+)  # fmt: skip
+"""Those that an edition of your own images takes from it."""
 IGNORED = "/data/*\n!/data/README.md\n/report/\nbuild/\ndvc_plots/\n*.partial\n.lock\n" + "/src\n" * IS_INSTALLED
 """The .gitignore of a new edition."""
+MIN_CROP_PIXELS = 32
+"""The shortest edge of a crop, where the images are large enough."""
 _SHARED_CACHE = re.compile(r"\[cache\]\n    dir = (?:\.\./)+\.dvc/cache\n")
 """The section of the ImageNet edition's .dvc/config, and its studies', by which they share the checkout's cache."""
+_OF_SCENARIOS = re.compile(r"      - (?:\$\{data\.(?:masks|generated)\}|\.\./robustness/backgrounds)\n")
 
 
 def make_edition(folder: Path, models: Models | None = None) -> None:
@@ -51,46 +66,100 @@ def make_edition(folder: Path, models: Models | None = None) -> None:
     `models`: the ensemble, else that of the ImageNet edition. Inside this checkout it shares the checkout's DVC cache.
     Everything is made, or nothing. Raises CleansetError if the folder is not empty.
     """
-    params, pipeline = (read(TEMPLATE / name) for name in ("params.yaml", "dvc.yaml"))
-    params = re.sub(r"\A#.*\n", "# See docs/curate.md for what to put where.\n", params)
-    params = re.sub(r"(?m)^root: .*$", f"root: {root_of(folder)}", params)
+    params, pipeline, study = (_template(name) for name in ("params.yaml", "dvc.yaml", f"{STUDY}/params.yaml"))
+    params = _with_head(params, "# See docs/curate.md for what to put where.\n")
+    params = re.sub(r"(?m)^root: .*$", f"root: {_root_of(folder)}", params)
     if models is not None:
         models = with_lists(models, folder)
         if any(model.is_list for model in models.values()):
             params = _for_lists(params)
         params, pipeline = with_models(params, models), with_files_of(pipeline, models)
-    study = read(TEMPLATE / STUDY / "params.yaml")
-    if models is not None:  # what these were trained with is not known, nor which of them is the reference
+        # what these were trained with is not known, nor which of them is the reference
         study = re.sub(r"(?m)^    trained_on:.*\n(?:      .*\n)*", "    trained_on: {}\n", study)
         study = re.sub(r"(?m)^    reference: (?!alexnet)\w+ +#", "    reference: null               #", study)
-    study = re.sub(r"\A#.*\n", "# See docs/robustness.md for what to put where.\n", study)
-    attacks = re.sub(r"\A#.*\n", "# See docs/attacks.md.\n", read(TEMPLATE / ATTACKS / "params.yaml"))
-    config = dvc_config(folder.resolve())
+    texts = {
+        "params.yaml": params,
+        "dvc.yaml": pipeline,
+        f"{STUDY}/params.yaml": _with_head(study, "# See docs/robustness.md for what to put where.\n"),
+        f"{ATTACKS}/params.yaml": _with_head(_template(f"{ATTACKS}/params.yaml"), "# See docs/attacks.md.\n"),
+    }
+    _write_edition(folder, _dvc_config(folder), PROJECTS, {name: TEMPLATE / name for name in COPIED}, texts)
+
+
+def make_own_edition(
+    folder: Path,
+    images: Path,
+    found: LabelledImages,
+    models: Models,
+    tables: Mapping[str, Path | None],
+    about: About | None = None,
+) -> None:
+    """Make `folder` an edition of the images that were `found` in the folder `images`; it is outside of both.
+
+    `tables`: the files labels, names and scores as given, which are copied; `about` goes into the params. Everything
+    is made, or nothing. Raises CleansetError if the folder is not empty, or lies among the images.
+    """
+    if folder.resolve().is_relative_to(images.resolve()):
+        raise CleansetError(f"{folder}: among the images in {images}; expected a new folder outside of it")
+    given = {key: path for key, path in tables.items() if path is not None}
+    names = {key: f"{key}{path.suffix}" for key, path in given.items()}
+    values = {
+        "root": _root_of(folder),
+        "images": _relative(images, folder),
+        "labels": names.get("labels"),
+        "names": names.get("names"),
+        "min_crop_pixels": _min_crop_pixels(found),
+        "wrong_after_crop": "accept" if any(model.is_list for model in models.values()) else "reject",
+        "accuracy": all(model.source != "random" for model in models.values()),
+    }
+    entries = "\n".join(
+        f"  {_in_flow(role)}: {_in_flow(model.model_dump(exclude_none=True))}" for role, model in models.items()
+    )
+    said = {"about": about.model_dump(exclude_unset=True) if about else None}
+    block = yaml.safe_dump(said, sort_keys=False, allow_unicode=True, width=10_000).rstrip("\n")
+    params = _read(OF_OWN_IMAGES / "own_params.yaml").format(
+        **{key: _in_flow(value) for key, value in values.items()}, models=entries, about=indent(block, "  ")
+    )
+    checked_params(parse_yaml(params, "params.yaml"), "params.yaml")
+    training = _read(OF_OWN_IMAGES / "own_training_params.yaml").format(
+        images=_in_flow(_relative(images, folder / TRAINING)),
+        labels=_in_flow(f"../../{names['labels']}" if "labels" in names else None),
+    )
+    inputs = [values["images"], *(names[key] for key in ("labels", "names") if key in names)]
+    texts = {
+        "params.yaml": params,
+        "dvc.yaml": with_files_of(_own_pipeline(inputs), models),
+        f"{TRAINING}/params.yaml": training,
+        f"{TRAINING}/dvc.yaml": _own_training_pipeline(has_labels="labels" in names),
+    }
+    copied = {name: TEMPLATE / name for name in COPIED_TO_OWN} | {names[key]: path for key, path in given.items()}
+    config = re.sub(r"    remote = .*\n|\['remote(?s:.*)\Z", "", _dvc_config(folder))
+    _write_edition(folder, config, [TRAINING], copied, texts)
+
+
+def _write_edition(
+    folder: Path, config: str, projects: Iterable[str], copied: Mapping[str, Path], texts: dict[str, str]
+) -> None:
+    """Write an edition, or nothing; `config`: its .dvc/config, from which those of the `projects` in it are made."""
+    configs = {f"{project}/.dvc/config": _project_config(config, folder.resolve(), project) for project in projects}
+    # git does not keep an empty folder
+    common = {".dvc/config": config, ".gitignore": IGNORED, "reviews/.gitkeep": ""}
     with new_folder(folder) as partial:
-        for name in ("reviews", "data/raw", ".dvc"):
-            (partial / name).mkdir(parents=True)
-        for name in COPIED:
+        (partial / "data" / ("raw" if "raw.md5" in copied else "")).mkdir(parents=True)
+        for name, source in copied.items():
             (partial / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(TEMPLATE / name, partial / name)
-        write_text(partial / "params.yaml", params)
-        write_text(partial / "dvc.yaml", pipeline)
-        write_text(partial / ".dvc" / "config", config)
-        write_text(partial / STUDY / "params.yaml", study)
-        write_text(partial / ATTACKS / "params.yaml", attacks)
-        for project in PROJECTS:
-            write_text(partial / project / ".dvc" / "config", project_config(config, folder.resolve(), project))
-        # git does not keep an empty folder
-        write_text(partial / "reviews" / ".gitkeep", "")
-        write_text(partial / ".gitignore", IGNORED)
-        link_code(partial)
+            shutil.copyfile(source, partial / name)
+        for name, text in (common | configs | texts).items():
+            write_text(partial / name, text)
+        _link_code(partial)
 
 
-def root_of(folder: Path) -> str:
+def _root_of(folder: Path) -> str:
     """`root` in the params.yaml of a new edition: the path from its folder to the one that holds `src`."""
-    return "." if IS_INSTALLED else relative(CHECKOUT, folder)
+    return "." if IS_INSTALLED else _relative(CHECKOUT, folder)
 
 
-def link_code(edition: Path) -> None:
+def _link_code(edition: Path) -> None:
     """Link `src` in the folder of an edition to an installed package; within a checkout there is no need."""
     if IS_INSTALLED:
         (edition / "src").symlink_to(SOURCE)
@@ -105,7 +174,7 @@ def relink_code(edition: Path) -> list[str]:
     if not IS_INSTALLED or read_params(edition).root != "." or link.exists():
         return []
     link.unlink(missing_ok=True)
-    link_code(edition)
+    _link_code(edition)
     return [f"{link}: linked to the installed package in {SOURCE}"]
 
 
@@ -117,22 +186,65 @@ def _for_lists(params: str) -> str:
     return re.sub(r"(?m)^count:$", "count:\n  accuracy: false", params)
 
 
-def relative(path: Path, folder: Path) -> str:
+def _own_pipeline(inputs: Iterable[object]) -> str:
+    """The dvc.yaml of all editions with a stage preprocess that reads these paths."""
+    deps = "\n".join(f"      - {_in_flow(each)}" for each in inputs)
+    head = _read(OF_OWN_IMAGES / "own_pipeline_head.yaml").format(deps=deps)
+    text = re.sub(r"(?s)\A.*?^stages:\n  preprocess:.*?\n\n", head, _template("dvc.yaml"), flags=re.M)
+    # raw.md5 has the checksums of archives, which there are none of
+    return text.replace("needs the archives", "needs the images").replace("      - raw.md5\n", "")
+
+
+def _own_training_pipeline(*, has_labels: bool) -> str:
+    """The dvc.yaml of training studies without what scenarios need, and with the table of labels if there is any."""
+    text = _OF_SCENARIOS.sub("", _template(f"{TRAINING}/dvc.yaml"))
+    text = re.sub(r"(?s)\A.*?^vars:", f"{_read(OF_OWN_IMAGES / 'own_training_head.yaml')}vars:", text, flags=re.M)
+    return text.replace("${data.images}\n", "${data.images}\n      - ${data.labels}\n") if has_labels else text
+
+
+def _min_crop_pixels(found: LabelledImages) -> int:
+    """The shortest edge that a crop may have: 32 pixels, or half the shortest edge of any image if that is less."""
+    shortest = 2 * MIN_CROP_PIXELS
+    for location in found.locations.values():
+        try:
+            with Image.open(location.path) as image:  # the header alone
+                shortest = min(shortest, *image.size)
+        except Exception:  # stage preprocess names what cannot be read
+            continue
+    return max(1, shortest // 2)
+
+
+def _in_flow(value: object) -> str:
+    """A value as YAML in one line."""
+    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, sort_keys=False, width=10_000)
+    return text.removesuffix("...\n").strip()
+
+
+def _with_head(text: str, head: str) -> str:
+    """The text of a params file with another first line."""
+    return re.sub(r"\A#.*\n", head, text)
+
+
+def _relative(path: Path, folder: Path) -> str:
     """The path from a folder, which need not exist yet, to another."""
     return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
 
 
-def read(path: Path) -> str:
-    """The text of a file of the template."""
+def _template(name: str) -> str:
+    """The text of a file of the ImageNet edition."""
+    return _read(TEMPLATE / name)
+
+
+def _read(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def dvc_config(folder: Path) -> str:
+def _dvc_config(folder: Path) -> str:
     """The `.dvc/config` of an edition in `folder`: what `dvc init` makes, with the remote of the ImageNet edition.
 
     Outside of any git repository DVC has to be told so; outside of this checkout the edition has its own cache.
     """
-    config = read(TEMPLATE / ".dvc" / "config")
+    folder, config = folder.resolve(), _template(".dvc/config")
     git_root = _git_root(folder)
     if git_root is None:
         config = config.replace("[core]\n", "[core]\n    no_scm = true\n")
@@ -140,7 +252,7 @@ def dvc_config(folder: Path) -> str:
     return _SHARED_CACHE.sub(cache if git_root == CHECKOUT else "", config)
 
 
-def project_config(config: str, folder: Path, project: Path) -> str:
+def _project_config(config: str, folder: Path, project: str) -> str:
     """The `.dvc/config` of a project in the edition in `folder`, which shares the edition's cache."""
     shared = _SHARED_CACHE.search(config) is not None
     cache = _cache_section((CHECKOUT if shared else folder) / ".dvc" / "cache", folder / project)

@@ -10,6 +10,7 @@ The models of an edition: their entries in params.yaml, and their files in the d
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -21,7 +22,7 @@ from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import with_roles
 from cleanset.edition.yaml_edit import InBraces, LayoutError, edited_text
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, read_bytes, read_text, sha256
+from cleanset.files import is_there, read_bytes, read_text, replacing, sha256
 from cleanset.parsing import parse_csv, parse_yaml
 from cleanset.validation import first_problem, join_names, shown
 
@@ -309,21 +310,13 @@ def _flow(model: Model) -> str:
 
 def write_together(texts: Mapping[Path, str]) -> None:
     """Write text files: all of them or, where writing fails, none. After a kill they may disagree: see check_roles."""
-    partials = {path: path.with_name(f"{path.name}.partial") for path in texts}
     before = {path: path.read_bytes() for path in texts}
-    replaced: list[Path] = []
     try:
-        for path, partial in partials.items():
-            # all are written before one is replaced: a full disk shows here
-            partial.write_bytes(texts[path].encode())
-        for path, partial in partials.items():
-            partial.replace(path)
-            replaced.append(path)
+        # all are written before one is put in place: a full disk shows here
+        with ExitStack() as stack:
+            for path, text in texts.items():
+                stack.enter_context(replacing(path)).write_bytes(text.encode())
     except OSError:
-        for path in replaced:
-            partials[path].write_bytes(before[path])
-            partials[path].replace(path)
+        for path in (each for each, data in before.items() if each.read_bytes() != data):
+            path.write_bytes(before[path])
         raise
-    finally:
-        for partial in partials.values():
-            partial.unlink(missing_ok=True)

@@ -109,6 +109,8 @@ Folder = Annotated[
 ]
 StudyFolder = Annotated[Path, typer.Option("--study", help="Folder of the study.", show_default="the current one")]
 HERE = Path()
+NewFolder = Annotated[Path, typer.Option(help="A new or empty folder.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 Host = Annotated[str, typer.Option(help="Address to listen on; others need the printed token.")]
 LOOPBACK = "127.0.0.1"

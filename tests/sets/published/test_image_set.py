@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from cleanset.dataset.labels import read_original_labels, timm_reassessed
+from cleanset.dataset.labels import read_original_labels
 from cleanset.errors import CleansetError
 from cleanset.images.codec import Facts
 from cleanset.loading import load
@@ -24,7 +24,7 @@ from cleanset.sets.published.image_set import select_images
 from cleanset.sets.published.lists import MODELS, PublishedChoice, ilsvrc_class, ilsvrc_classes, published_verdicts
 from cleanset.sets.published.source_images import SourceImages, archive_md5, check_sides
 from cleanset.vocabulary import class_keys
-from replay import differences, numbers
+from replay import differences, numbers, real_labels
 from tests.measure.compare.command import cleanset, says
 from tests.sets.conftest import edit
 from tests.sets.published.conftest import Drawn
@@ -131,11 +131,11 @@ def test_the_labels_are_those_of_the_devkit(real: Path) -> None:
 
 
 def test_every_candidate_has_one_reassessed_label_its_class() -> None:
-    real = timm_reassessed()
+    real = real_labels()
     for model in MODELS:
         table = select_images(PublishedChoice(model)).candidates
         for class_index, image_id in zip(table["class_index"], table["image_id"], strict=True):
-            assert real[int(image_id[-8:]) - 1] == [class_index]
+            assert real[image_id] == [class_index]
 
 
 @pytest.mark.parametrize(
