@@ -86,6 +86,14 @@ def parse_record(kind: type[Record], text: str, path: Path, expected: str) -> Re
         raise CleansetError(f"{path}: {first_problem(error)}; expected {expected}") from None
 
 
+def validate(kind: type[Record], content: object, where: object, after: str = "") -> Record:
+    """The content as a `kind`. Raises CleansetError, from `where` to `after`, for the first problem in it."""
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        raise CleansetError(f"{where}: {first_problem(error)}{after}") from None
+
+
 def check_known(what: str, name: str, known: Iterable[str]) -> None:
     """Raise CleansetError unless `name` is one of the known names of a `what`, which the message lists."""
     known = tuple(known)

@@ -6,11 +6,11 @@ In params.yaml it is `export.about`. Card, Croissant, CITATION.cff and the metad
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field
 
 from cleanset.errors import CleansetError
 from cleanset.parsing import read_yaml
-from cleanset.validation import Section, first_problem, shown
+from cleanset.validation import Section, shown, validate
 
 MAX_CHARACTERS = 2_000
 SEE = "docs/own_images.md shows a whole one"
@@ -80,10 +80,7 @@ class About(Section):
 
 def read_about(path: Path) -> About:
     """The facts in a card.yaml. Raises CleansetError for what is missing or wrong in it."""
-    try:
-        found = About.model_validate(read_yaml(path, SEE))
-    except ValidationError as error:
-        raise CleansetError(f"{path}: {first_problem(error)}: {SEE}") from None
+    found = validate(About, read_yaml(path, SEE), path, f": {SEE}")
     if found.images is None:
         raise CleansetError(f"{path}: images: missing; expected source, licence and people of your images: {SEE}")
     return found

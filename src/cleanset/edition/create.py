@@ -31,7 +31,7 @@ CHECKOUT = SOURCE.parent
 TEMPLATE = Path(__file__).parent / "template"
 """The ImageNet edition's files: a link to `imagenet` in a checkout, copies in an installed package."""
 OF_OWN_IMAGES = Path(__file__).parent / "templates"
-"""What an edition of your own images has instead."""
+"""The files that an edition of your own images has instead."""
 IS_INSTALLED = SOURCE.name != "src" or not TEMPLATE.is_symlink()
 STUDY, ATTACKS, CONTEST, TRAINING = (f"studies/{name}" for name in ("robustness", "attacks", "contest", "training"))
 PROJECTS = STUDY, ATTACKS, CONTEST, TRAINING

@@ -14,8 +14,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from pydantic import ValidationError
-
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import Model, Params, checked_params, read_params
 from cleanset.edition.paths import Edition
@@ -24,7 +22,7 @@ from cleanset.edition.yaml_edit import InBraces, LayoutError, edited_text
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_bytes, read_text, replacing, sha256
 from cleanset.parsing import parse_csv, parse_yaml
-from cleanset.validation import first_problem, join_names, shown
+from cleanset.validation import join_names, shown, validate
 
 LIST_COLUMNS = ("model", "class_index", "rank", "image_id", "confidence")
 BEYOND_COLUMNS = ("model", "class_index", "image_id")
@@ -163,10 +161,7 @@ def model_from_text(text: str) -> tuple[str, Model]:
         fields |= {"file": file, "name": name}
     if not (role and name) or source not in _SOURCES:
         raise CleansetError(f"{shown(text)}: {_EXPECTED}")
-    try:
-        return role, Model.model_validate(fields)
-    except ValidationError as error:
-        raise CleansetError(f"{shown(text)}: {first_problem(error)}") from None
+    return role, validate(Model, fields, shown(text))
 
 
 def models_from_texts(texts: Iterable[str]) -> dict[str, Model]:

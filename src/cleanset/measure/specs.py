@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from cleanset.edition.params import Model, has_no_network
 from cleanset.errors import CleansetError
-from cleanset.validation import first_problem, shown
+from cleanset.validation import shown, validate
 
 WEIGHTS = (".safetensors", ".pt", ".pth")
 TRAINED = "cleanset.studies.training.classification", "trained_network"
@@ -117,10 +115,7 @@ def _of_zoo(text: str, source: str, name: str) -> Model:
         fields |= {"threat_model": threat_model, "name": name}
     if not name:
         raise CleansetError(f"--model {shown(text)}: no name after the threat model; {EXPECTED}")
-    try:
-        return Model.model_validate(fields)
-    except ValidationError as error:
-        raise CleansetError(f"--model {shown(text)}: {first_problem(error)}") from None
+    return validate(Model, fields, f"--model {shown(text)}")
 
 
 def _file(text: str, architecture: str | None) -> Spec:

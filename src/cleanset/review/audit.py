@@ -12,8 +12,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pydantic import ValidationError
-
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_text, write_text
 from cleanset.images.boxes import Box, box_of, parse_box
@@ -28,7 +26,7 @@ from cleanset.statistics.finite import (
     lower_limit,
     open_bound,
 )
-from cleanset.validation import Role, Section, first_problem, shown
+from cleanset.validation import Role, Section, shown, validate
 from cleanset.vocabulary import class_column, class_indices, class_keys
 
 if TYPE_CHECKING:
@@ -303,10 +301,7 @@ def read_plan(reviews: Path, role: str) -> AuditPlan | None:
     if not is_there(path):
         return None
     remedy = "restore it, or remove reviews/audit and draw anew"
-    try:
-        plan = _Plan.model_validate(read_yaml(path, remedy))
-    except ValidationError as error:
-        raise CleansetError(f"{path}: {first_problem(error)}") from None
+    plan = validate(_Plan, read_yaml(path, remedy), path)
     images = tuple(
         _image(row, f"{listed}, line {number}")
         for number, row in parse_csv(read_text(listed, remedy), (class_column(), *COLUMNS), str(listed))

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from cleanset.errors import CleansetError, cut
 from cleanset.images.boxes import Box, parse_box
 from cleanset.parsing import parse_yaml_with_lines
-from cleanset.validation import MAX_VALUE, first_problem, shown
+from cleanset.validation import MAX_VALUE, shown, validate
 from cleanset.vocabulary import Basis, Reason, Seen, Verdict, class_column
 
 OFFICIAL = "official"
@@ -130,7 +130,4 @@ def _review(fields: dict[str, object], place: str) -> Review:
     unknown = [key for key in fields if key not in Review.model_fields]
     if unknown:
         raise CleansetError(f"{place}: unknown key {shown(unknown[0])}; expected {', '.join(Review.model_fields)}")
-    try:
-        return Review.model_validate(fields)
-    except ValidationError as error:
-        raise CleansetError(f"{place}: {first_problem(error)}") from None
+    return validate(Review, fields, place)

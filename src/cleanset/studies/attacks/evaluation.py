@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from pydantic import ValidationError
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -25,7 +24,7 @@ from cleanset.studies.attacks.study import GUESS, KINDS, AttackParams
 from cleanset.studies.robustness.image_sets import OpenedImages, open_images
 from cleanset.studies.robustness.images import images_sha256
 from cleanset.studies.robustness.measuring import write_csv
-from cleanset.validation import check_known, first_problem
+from cleanset.validation import check_known, validate
 
 # imports torch: wrong names are reported before
 if TYPE_CHECKING:
@@ -77,10 +76,7 @@ def attack_params(attacks: str, eps: str | None = None, images: int | None = Non
             content["attacks"][name] = _in_ball(name, eps)
     if images is not None:
         content["images"] = images
-    try:
-        return AttackParams.model_validate(content)
-    except ValidationError as error:
-        raise CleansetError(f"{where}: {first_problem(error)}") from None
+    return validate(AttackParams, content, where)
 
 
 def _in_ball(name: str, eps: str) -> dict[str, Any]:

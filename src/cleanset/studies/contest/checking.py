@@ -4,8 +4,6 @@ import datetime
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, install_command
 from cleanset.files import sha256
@@ -48,7 +46,7 @@ from cleanset.studies.contest.reading import (
 )
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.contest.standing import standing
-from cleanset.validation import first_problem
+from cleanset.validation import validate
 
 
 def run(contest: Path, path: Path | None, on: datetime.date | None) -> str:
@@ -287,10 +285,7 @@ def manifest_yaml(target: str, submitted: str, images: Sequence[Path]) -> str:
         if not path.is_file():
             raise CleansetError(f"{path}: no such file; expected a PNG or JPEG")
     entries = [manifest_entry(path) for path in images]
-    try:
-        SubmissionManifest.model_validate({"submitted": submitted, "target": target, "images": entries})
-    except ValidationError as error:
-        raise CleansetError(f"manifest: {first_problem(error)}") from None
+    validate(SubmissionManifest, {"submitted": submitted, "target": target, "images": entries}, "manifest")
     lines = [f'submitted: "{submitted}"', f"target: {target}", "images:"]
     for entry in entries:
         first, *others = (f"{key}: {_quoted(value)}" for key, value in entry.items())

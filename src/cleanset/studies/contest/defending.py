@@ -13,7 +13,6 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-from pydantic import ValidationError
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -55,7 +54,7 @@ from cleanset.studies.contest.reading import (
     visible,
 )
 from cleanset.studies.contest.rules import ABSTAIN, ContestRules
-from cleanset.validation import check_known, first_problem
+from cleanset.validation import check_known, validate
 
 UNPUBLISHED = "unpublished"
 """The folder, beside contest.yaml, of the list that is not published; git ignores it."""
@@ -271,10 +270,7 @@ def stake_yaml(contest: Path, batch: str, on: datetime.date, by: str, names: Seq
         check_defence(folder, defence)
         digests[name] = defence_digest(folder, defence)
     content = {"batch": batch, "date": str(on), "by": by, "defences": list(names), "digests": digests}
-    try:
-        Stake.model_validate(content)
-    except ValidationError as error:
-        raise CleansetError(f"stake: {first_problem(error)}") from None
+    validate(Stake, content, "stake")
     lines = [f"- batch: {batch}", f'  date: "{on}"', f"  by: {by}", f"  defences: [{', '.join(names)}]", "  digests:"]
     return "\n".join([*lines, *(f'    {name}: "{digest}"' for name, digest in digests.items())]) + "\n"
 

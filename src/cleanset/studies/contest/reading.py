@@ -12,7 +12,6 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from cleanset.errors import CleansetError
 from cleanset.files import blocks_of, read_bytes, read_text, sha256
@@ -36,7 +35,7 @@ from cleanset.studies.contest.files import (
 )
 from cleanset.studies.contest.images import decode_submitted
 from cleanset.studies.contest.rules import ContestRules, parse_day
-from cleanset.validation import Section, first_problem, shown
+from cleanset.validation import Section, shown, validate
 
 CONTEST_YAML, DEFENCE_YAML, MANIFEST_YAML = "contest.yaml", "defence.yaml", "manifest.yaml"
 IMAGES, MASKS = "images", "masks"
@@ -143,7 +142,7 @@ def read_submission(folder: Path) -> Submission:
 def read_section(kind: type[_Kind], path: Path, remedy: str = REMEDY) -> _Kind:
     """A YAML file as a section. Raises CleansetError naming the file and the first wrong key."""
     refuse_link(path)
-    return _checked(kind, read_yaml(path, remedy, MAX_CHARACTERS), path)
+    return validate(kind, read_yaml(path, remedy, MAX_CHARACTERS), path)
 
 
 def refuse_link(path: Path) -> None:
@@ -161,13 +160,6 @@ def visible(folder: Path) -> list[Path]:
     for path in found:
         refuse_link(path)
     return found
-
-
-def _checked(kind: type[_Kind], content: object, path: Path) -> _Kind:
-    try:
-        return kind.model_validate(content)
-    except ValidationError as error:
-        raise CleansetError(f"{path}: {first_problem(error)}") from None
 
 
 def _optional(empty: _Kind, path: Path) -> _Kind:
@@ -227,7 +219,7 @@ def _board(folder: Path) -> Board:
         if not isinstance(content, list):
             raise CleansetError(f"{path}: {shown(content)}; expected a list of entries")
         # each list by itself, so that a message names its file
-        _checked(Board, {path.stem: content}, path)
+        validate(Board, {path.stem: content}, path)
         lists[path.stem] = content
     return Board.model_validate(lists)
 
@@ -236,7 +228,7 @@ def _runs(folder: Path) -> Iterator[DefenceRun]:
     for team, defence in _of_teams(folder):
         for path in visible(defence):
             date = _dated(path, ".json")
-            found = _checked(DefenceRun, parse_json(read_text(path, REMEDY), str(path), "a run of a defence"), path)
+            found = validate(DefenceRun, parse_json(read_text(path, REMEDY), str(path), "a run of a defence"), path)
             if (found.defence, found.date) != (f"{team}/{defence.name}", date):
                 raise CleansetError(
                     f"{path}: {found.defence} on {found.date}; expected {team}/{defence.name} on {date}, as its name"

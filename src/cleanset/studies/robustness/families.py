@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from pydantic import Field, ValidationError, create_model
+from pydantic import Field, create_model
 
 from cleanset.errors import CleansetError
 from cleanset.parsing import read_yaml
@@ -23,7 +23,7 @@ from cleanset.studies.robustness.params import CommonParams, TrainedModel
 from cleanset.studies.robustness.perturbations.family import PERTURBATION_FAMILY
 from cleanset.studies.robustness.results import UNCHANGED
 from cleanset.studies.robustness.scenarios.family import SCENARIO_FAMILY
-from cleanset.validation import Section, check_known, first_problem, shown
+from cleanset.validation import Section, check_known, shown, validate
 from cleanset.vocabulary import classes_in_use, require_imagenet
 
 FAMILIES: tuple[Family, ...] = (CORRUPTION_FAMILY, PERTURBATION_FAMILY, SCENARIO_FAMILY)
@@ -186,10 +186,7 @@ def read_study_params(
     """
     content = read_yaml(path, "expected the params of a study: git checkout it")
     _refuse_moved(path, content)
-    try:
-        params = StudyParams.model_validate(content)
-    except ValidationError as error:
-        raise CleansetError(f"{path}: {first_problem(error)}") from None
+    params = validate(StudyParams, content, path)
     _check_further(path, params, roles, is_measured=further)
     # measures can be divided only by those of a model that is measured here
     measured = params.models(roles) if further else list(roles)

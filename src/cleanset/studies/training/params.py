@@ -20,7 +20,7 @@ from cleanset.studies.attacks.base import EachOnce, Fraction, Norm
 from cleanset.studies.robustness.corruptions.params import corruptions_of
 from cleanset.studies.robustness.results import check_names
 from cleanset.studies.robustness.scenarios.params import GENERATED, SCENARIOS, Baselines
-from cleanset.validation import Role, Section, first_problem, shown
+from cleanset.validation import Role, Section, shown, validate
 from cleanset.vocabulary import class_indices, classes_in_use, example_key, known_classes
 
 ORIGINAL = "original"
@@ -553,10 +553,7 @@ class TrainingParams(Section):
 def read_training_params(path: Path) -> TrainingParams:
     """Read and check a training study's params.yaml. Raises CleansetError naming the key."""
     content = read_yaml(path, "expected the params of a training study: git checkout it", merges=True)
-    try:
-        return TrainingParams.model_validate(content)
-    except ValidationError as error:
-        raise CleansetError(f"{path}: {first_problem(error)}") from None
+    return validate(TrainingParams, content, path)
 
 
 _BLURS = ("defocus_blur", "gaussian_blur")

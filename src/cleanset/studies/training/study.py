@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
 
 from cleanset.edition.paths import Edition, use_classes_of
 from cleanset.errors import CleansetError
@@ -18,7 +17,7 @@ from cleanset.parsing import parse_json
 from cleanset.studies.robustness.images import Study
 from cleanset.studies.robustness.params import TrainedModel
 from cleanset.tables import text_of_table
-from cleanset.validation import first_problem
+from cleanset.validation import validate
 from cleanset.vocabulary import class_keys, parse_class_table, use_classes
 
 CLASSES = "classes"
@@ -127,10 +126,7 @@ def model_entry(study: TrainingStudy, files: RunFiles, weights: Path | None = No
         "size": settings["size"],
         "trained_on": settings["trained_on"],
     }
-    try:
-        TrainedModel.model_validate(entry)
-    except ValidationError as error:
-        raise CleansetError(f"{files.record}: {first_problem(error)}; expected what a study can measure") from None
+    validate(TrainedModel, entry, files.record, "; expected what a study can measure")
     return entry
 
 
