@@ -19,13 +19,12 @@ from cleanset.scoring.decoding import Batch
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.scorer import CPU_BATCH_SIZE, Scorer, arithmetic
 from cleanset.scoring.shards import Shards
-from cleanset.studies.robustness.answers import NAMED_ANSWERS, ReadAnswers
-from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName
+from cleanset.studies.robustness.answering import ModelInPass, answer_in_one_pass, squares
+from cleanset.studies.robustness.answers import BATCH_SIZE, NAMED_ANSWERS, NAMED_DIGESTS, ReadAnswers, TakenDigests
 from cleanset.studies.robustness.corruptions.changes import corrupted_image
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
-from cleanset.studies.robustness.digests import BATCH_SIZE, NAMED_DIGESTS, TakenDigests
+from cleanset.studies.robustness.images import ChangedImages, ChangeName
 from cleanset.studies.robustness.results import UNCHANGED
-from cleanset.studies.robustness.single_pass import ModelInPass, answer_in_one_pass, squares
 from measuring import print_machine, print_table, run, scratch, share
 from waiting import finish, model_of, stored
 

@@ -26,12 +26,12 @@ from cleanset.scoring.logits import Columns
 from cleanset.scoring.models import LoadedModel, Normalise
 from cleanset.scoring.scorer import CPU_BATCH_SIZE, Precision, Scorer, arithmetic, grouped
 from cleanset.scoring.shards import Shards
+from cleanset.studies.robustness.answering import ModelInPass, answer_in_one_pass
 from cleanset.studies.robustness.answers import NAMED_ANSWERS, ReadAnswers, with_class_logit
-from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, StudyFile
 from cleanset.studies.robustness.corruptions.changes import corrupted_image
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
+from cleanset.studies.robustness.images import ChangedImages, ChangeName, StudyFile
 from cleanset.studies.robustness.results import UNCHANGED
-from cleanset.studies.robustness.single_pass import ModelInPass, answer_in_one_pass
 from export import photographs_or_drawings
 from measuring import PROJECT, print_machine, print_table, scratch, share
 

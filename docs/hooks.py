@@ -23,11 +23,10 @@ from cleanset.edition.params import PROTOCOLS, Params
 from cleanset.studies.attacks.results import ATTACKED, MEASURES_COLUMNS
 from cleanset.studies.attacks.study import AttackParams
 from cleanset.studies.contest.rules import ContestRules
-from cleanset.studies.robustness.answers import PREDICTIONS
-from cleanset.studies.robustness.digests import DIGESTS
-from cleanset.studies.robustness.families import StudyParams
+from cleanset.studies.robustness.answers import DIGESTS, PREDICTIONS
+from cleanset.studies.robustness.families import FAMILIES, StudyParams
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
-from cleanset.studies.robustness.measure_files import MEASURE_COLUMNS, MEASURE_FILES
+from cleanset.studies.robustness.measuring import MEASURE_FILES, OFFICIAL
 from cleanset.studies.training.params import TrainingParams
 from cleanset.tables import Table
 
@@ -36,6 +35,51 @@ PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "CONTRIBUTING.md", "CHANGEL
 """Pages of the repository's root, and their names in the site."""
 OTHER_FILES = ("CITATION.cff", "LICENSE")
 """Files of the root that these pages link to."""
+MEASURE_COLUMNS: Mapping[str, str] = {
+    "accuracy": "share of correct images",
+    "answers": "what counts as correct: the highest of `all` classes, or `restricted`, of those of the edition",
+    "change": "a change or a group of them; nothing where the measure is over all",
+    "class_index": "a class index",
+    "correct": "number of correct images",
+    "definition": "`as_written`, the text of source 003, or `as_published`, its code",
+    "df": "degrees of freedom",
+    "error": "share of misclassified images",
+    "errors": "number of misclassified images",
+    "estimate": "a coefficient",
+    "f": "F",
+    "factor": "`intercept`, `model`, `scenario` or `class_index`",
+    "family": "a family of changes: " + ", ".join(f"`{family.name}`" for family in FAMILIES),
+    "fitted": "the accuracy that the regression gives",
+    "flips": "number of images whose prediction differs from that to the frame compared with; by frame their share",
+    "frame": "a frame, counted from 0",
+    "high": "the upper end of the 95 % interval",
+    "images": "the number of images that it is over",
+    "level": "a level of the factor, or a scenario or class that Score is over; empty without one",
+    "low": "the lower end of the 95 % interval",
+    "measure": "the name of a measure",
+    "model": "a role, or the name of a further model",
+    "ms": "mean square",
+    "notice": "what a reader of the numbers has to know",
+    OFFICIAL: "`yes`: of all images of the published benchmark; `no`: of a subset, or of changes made here",
+    "origin": "who made the masks: `person`, `generator` or `model`",
+    "other": "the model whose measure is subtracted",
+    "p": "the probability of so large a value by chance; of a difference, from the exact sign test over the images",
+    "p_holm": "p after Holm's correction for all differences of the measure on the selection",
+    "parameters": "the number of the model's parameters",
+    "part": "`external`, over scenarios, or `internal`, over classes or networks trained on each scenario",
+    "problem": "why there is no value",
+    "scenario": "a scenario, or `unchanged`",
+    "selection": "`union`, `own` or `common`",
+    "severity": "1 to 5",
+    "source": "what the sum of squares is of: `regression`, a factor, `residual` or `total`",
+    "squared_deviation": "of the accuracy from that on unchanged images",
+    "ss": "sum of squares",
+    "standard_error": "of the estimate",
+    "stars": "`ns` from p = 0.05 on, then one star more below each of 0.05, 0.01, 0.001 and 0.0001",
+    "t": "estimate by standard error",
+    "value": "the measure, or of a difference the first model's minus the other's",
+}
+"""Descriptions of the columns of the CSV files of measures, by name."""
 MARKER = re.compile(r"<!-- (\w+): filled in from the code .*-->")
 
 

@@ -18,7 +18,7 @@ from cleanset.edition.params import PROTOCOLS, Params
 from cleanset.studies.attacks.results import ATTACKED, AttackMeasure
 from cleanset.studies.robustness.answers import PREDICTIONS
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
-from cleanset.studies.robustness.measure_files import MEASURE_FILES
+from cleanset.studies.robustness.measuring import MEASURE_FILES
 from cleanset.tables import Table
 from tests.once import once
 

@@ -45,13 +45,11 @@ PLUMBING = {
     **{
         f"cleanset.studies.robustness.{module}": PIXELS
         for module in (
-            "changed_images",
             "exact",
             "published_images",
             "corruptions.changes",
             "perturbations.changes",
             "scenarios.changes",
-            "scenarios.scenes",
         )
     },
     "cleanset.validation": "the base class of params",

@@ -11,12 +11,9 @@ import pytest
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness import digests
-from cleanset.studies.robustness import digests as module
+from cleanset.studies.robustness import answers
 from cleanset.studies.robustness import image_sets as images
-from cleanset.studies.robustness.answers import installed_versions
-from cleanset.studies.robustness.changed_images import StudyFile
-from cleanset.studies.robustness.digests import (
+from cleanset.studies.robustness.answers import (
     DIGESTS,
     MAX_SHOWN,
     NAMED_DIGESTS,
@@ -25,12 +22,13 @@ from cleanset.studies.robustness.digests import (
     DigestRun,
     DigestVerification,
     TakenDigests,
+    installed_versions,
     read_versions,
     verify,
 )
 from cleanset.studies.robustness.families import FAMILIES, ChangePlan, StudyParams, change_plan, family_named
 from cleanset.studies.robustness.family import Changing
-from cleanset.studies.robustness.images import Sources, Study
+from cleanset.studies.robustness.images import Sources, Study, StudyFile
 from cleanset.tables import write_table
 from tests.checkouts import Checkout
 from tests.studies.robustness.drawn import drawn
@@ -68,7 +66,7 @@ def test_order_and_processes_change_no_digest(sources: Sources, monkeypatch: pyt
     assert len(names) == 2 * (1 + 4 * 2)
     expected = dict(zip(names, one.digests(names), strict=True))
     assert len(set(expected.values())) == len(names)
-    monkeypatch.setattr(module, "BATCH_SIZE", 4)
+    monkeypatch.setattr(answers, "BATCH_SIZE", 4)
     mixed = names[::2] + names[::-2]
     found = dict(zip(mixed, digest_run(sources, 3).digests(mixed), strict=True))
     assert found == expected
@@ -102,7 +100,7 @@ def test_finished_shards_are_kept(sources: Sources, tmp_path: Path, monkeypatch:
     other = digest_run(sources, 1, jpeg=84).shards(tmp_path / "shards")
     assert other.missing == [0]
     run.fill(run.shards(tmp_path / "shards"))
-    monkeypatch.setattr(module, "code_of", lambda *_: "other code")
+    monkeypatch.setattr(answers, "code_of", lambda *_: "other code")
     assert run.shards(tmp_path / "shards").missing == [0]
 
 
@@ -183,7 +181,7 @@ def test_verify(built: Checkout, tmp_path: Path) -> None:
     study = Study(clone.folder / "studies" / "robustness")
     study.params_yaml.write_text("corruptions: {names: [contrast], severities: [2]}\n")
     images.run(study)
-    digests.run(study)
+    answers.run(study)
     assert not list(study.folder.rglob("*partial*"))
     lines = list(verify(study, workers=1).lines())
     # 71 images, in two families with one change or none and the unchanged image; and none has a mask

@@ -29,19 +29,17 @@ from cleanset.scoring import engine
 from cleanset.scoring.shards import Shards
 from cleanset.studies.robustness import (
     answering,
+    answers,
     evaluation,
     image_sets,
     measuring,
     pages,
-    single_pass,
 )
-from cleanset.studies.robustness import digests as digests_stage
-from cleanset.studies.robustness.changed_images import ChangeName
 from cleanset.studies.robustness.corruptions.params import Corruptions
 from cleanset.studies.robustness.evaluation import Evaluated, as_text
 from cleanset.studies.robustness.families import FAMILIES, ChangePlan, change_plan, family_named, read_study_params
 from cleanset.studies.robustness.image_sets import open_images
-from cleanset.studies.robustness.images import AnswerFiles, Sources, Study
+from cleanset.studies.robustness.images import AnswerFiles, ChangeName, Sources, Study
 from cleanset.studies.robustness.perturbations.params import Perturbations
 from cleanset.studies.robustness.results import MeasureLine
 from cleanset.studies.robustness.scenarios.params import Scenarios
@@ -161,7 +159,7 @@ def test_the_results_carry_a_card(edition: Edition, evaluated: tuple[Evaluated, 
     wanted = Wanted(str(edition.folder), ["standard", "norm_robust"], hub=tmp_path / "hub")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(answering, "predict", None)
-        patch.setattr(digests_stage, "available_cores", lambda: 1)
+        patch.setattr(answers, "available_cores", lambda: 1)
         evaluation.run(edition, wanted, again, params_file(tmp_path))
     for name in ("results.json", "digests/corruptions.txt"):
         assert (again / name).read_bytes() == (out / name).read_bytes(), name
@@ -445,7 +443,7 @@ def test_the_images_are_made_once_for_all_stages(
     study.params_yaml.write_text(yaml.safe_dump(PARAMS | {"images": images, "perturbations": {"names": []}}))
     image_sets.run(study)
     shown: list[list[str]] = []
-    answer = single_pass.answer_in_one_pass
+    answer = answering.answer_in_one_pass
 
     def counted(models: dict[str, Any], *arguments: Any) -> dict[str, Exception]:
         shown.append(list(models))
@@ -474,15 +472,15 @@ def test_the_images_are_made_once_for_all_stages(
         expected = stored[stored["file"].isin(seen)].reset_index(drop=True)
         pd.testing.assert_frame_equal(pd.read_parquet(study.predictions("corruptions", role)), expected)
     made: list[str] = []
-    fill = digests_stage.DigestRun.fill
+    fill = answers.DigestRun.fill
 
-    def counted_fill(self: digests_stage.DigestRun, shards: Shards, *arguments: Any) -> None:
+    def counted_fill(self: answers.DigestRun, shards: Shards, *arguments: Any) -> None:
         made.extend(f"{self.plan.name} {name}" for number in shards.missing for name in shards.image_ids(number))
         fill(self, shards, *arguments)
 
-    monkeypatch.setattr(digests_stage.DigestRun, "fill", counted_fill)
-    monkeypatch.setattr(digests_stage, "available_cores", lambda: 1)
-    digests_stage.run(study)
+    monkeypatch.setattr(answers.DigestRun, "fill", counted_fill)
+    monkeypatch.setattr(answers, "available_cores", lambda: 1)
+    answers.run(study)
     # with images: own the last model saw further ones
     assert [name for name in made if name.startswith("corruptions ")] == [] or images == "own"
     assert not list(study.folder.rglob("*partial*"))
@@ -508,8 +506,8 @@ def test_a_model_with_other_answers_lacks_its_own(edition: Edition) -> None:
     record = study.answers.record("corruptions", "norm_robust")
     record.write_text(json.dumps(json.loads(record.read_text()) | {"seed": 5}))
     assert lacking() == ["norm_robust", OTHER]
-    answers = study.predictions("corruptions", "corruption_robust")
-    pd.read_parquet(answers).drop(columns="class_logit").to_parquet(answers)
+    no_column = study.predictions("corruptions", "corruption_robust")
+    pd.read_parquet(no_column).drop(columns="class_logit").to_parquet(no_column)
     assert lacking() == ["norm_robust", "corruption_robust", OTHER]
 
 

@@ -17,12 +17,18 @@ from cleanset.files import sha256
 from cleanset.statistics.bootstrap import Resamples
 from cleanset.studies.robustness import families
 from cleanset.studies.robustness.answers import ReadAnswers, predictions_table, with_class_logit, with_keys
-from cleanset.studies.robustness.changed_images import ChangeName, StudyFile, base_pixels
 from cleanset.studies.robustness.families import FAMILIES, change_plan, families_in, notice, with_sections
-from cleanset.studies.robustness.family import Changing, Family, SheetLayout
-from cleanset.studies.robustness.images import AnswerFiles, Sources, Study, images_sha256
+from cleanset.studies.robustness.family import Changing, CommonParams, Family, SheetLayout
+from cleanset.studies.robustness.images import (
+    AnswerFiles,
+    ChangeName,
+    Sources,
+    Study,
+    StudyFile,
+    base_pixels,
+    images_sha256,
+)
 from cleanset.studies.robustness.measuring import Studied, measure
-from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.results import (
     CLEAN,
     UNCHANGED,

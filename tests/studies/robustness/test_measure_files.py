@@ -7,7 +7,7 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY
-from cleanset.studies.robustness.measure_files import MEASURE_FILES, REMEDY, TEXTS, read_measures
+from cleanset.studies.robustness.measuring import MEASURE_FILES, REMEDY, TEXTS, read_measures
 
 MODELS = ["standard", "robust"]
 STEMS = ("models", "notices", "corruptions", "corruption_differences", "corruption_errors", "errors_by_severity")

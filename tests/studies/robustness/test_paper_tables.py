@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from cleanset.cli import app
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.measure_files import escape, formatted, paper_table
+from cleanset.studies.robustness.pages import ESCAPES, formatted, paper_table
 from cleanset.studies.robustness.results import MeasureDifference
 
 LINES = [
@@ -77,7 +77,7 @@ def test_another_selection(folder: Path) -> None:
 
 
 def test_what_latex_escapes() -> None:
-    assert escape(r"a_b & 5 % {x} \ ~^$#") == (
+    assert r"a_b & 5 % {x} \ ~^$#".translate(ESCAPES) == (
         r"a\_b \& 5 \% \{x\} \textbackslash{} \textasciitilde{}\textasciicircum{}\$\#"
     )
 

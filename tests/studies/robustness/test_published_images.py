@@ -16,9 +16,8 @@ from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness import published_images
-from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, StudyFile
+from cleanset.studies.robustness.answers import DigestRun
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS as TEST_CORRUPTIONS
-from cleanset.studies.robustness.digests import DigestRun
 from cleanset.studies.robustness.families import (
     ChangePlan,
     StudyParams,
@@ -27,7 +26,7 @@ from cleanset.studies.robustness.families import (
     measured_images,
     notice,
 )
-from cleanset.studies.robustness.images import Sources, Study
+from cleanset.studies.robustness.images import ChangedImages, ChangeName, Sources, Study, StudyFile
 from tests.studies.robustness.drawn import drawn
 
 pytestmark = pytest.mark.slow

@@ -12,13 +12,12 @@ import pytest
 from PIL import Image
 
 from cleanset.measure.comparability import CardModel, ComparabilityCard, first_difference
-from cleanset.studies.robustness import digests
-from cleanset.studies.robustness.changed_images import StudyFile
-from cleanset.studies.robustness.digests import DigestRun, ShownPixels
+from cleanset.studies.robustness import answers
+from cleanset.studies.robustness.answers import DigestRun, ShownPixels
 from cleanset.studies.robustness.evaluation import family_card
 from cleanset.studies.robustness.families import ChangePlan, StudyParams, change_plan, family_named
 from cleanset.studies.robustness.image_sets import OpenedImages
-from cleanset.studies.robustness.images import Sources, Study
+from cleanset.studies.robustness.images import Sources, Study, StudyFile
 from tests.studies.robustness.drawn import drawn
 
 pytestmark = pytest.mark.slow
@@ -33,7 +32,7 @@ MODEL = CardModel(weights_sha256="a" * 64, preprocessing="keras256", preprocessi
 @pytest.fixture(autouse=True)
 def one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process to make images in takes seconds to start."""
-    monkeypatch.setattr(digests, "available_cores", lambda: 1)
+    monkeypatch.setattr(answers, "available_cores", lambda: 1)
 
 
 def sources_in(folder: Path, prefix: str = "", shift: int = 0) -> Sources:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from cleanset.statistics.bootstrap import Bootstrap, Interval, Resamples, paired_difference
-from cleanset.studies.robustness.corruptions.measures import Reference, relative_corruption_errors
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS
+from cleanset.studies.robustness.corruptions.results import Reference, relative_corruption_errors
 from cleanset.studies.robustness.results import (
     Chosen,
     MeasureLine,

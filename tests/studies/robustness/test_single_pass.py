@@ -17,8 +17,8 @@ from cleanset.scoring.engine import Settings, score_shards
 from cleanset.scoring.logits import top5
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.shards import Shards
-from cleanset.studies.robustness.digests import NAMED_DIGESTS, TakenDigests
-from cleanset.studies.robustness.single_pass import ModelInPass, answer_in_one_pass, squares
+from cleanset.studies.robustness.answering import ModelInPass, answer_in_one_pass, squares
+from cleanset.studies.robustness.answers import NAMED_DIGESTS, TakenDigests
 from tests.scoring.networks import CPU, Linear, linear
 
 pytestmark = pytest.mark.slow

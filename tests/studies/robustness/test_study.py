@@ -16,7 +16,6 @@ from cleanset.studies.robustness.answers import (
     with_class_logit,
     with_keys,
 )
-from cleanset.studies.robustness.changed_images import ChangeName
 from cleanset.studies.robustness.corruptions.params import (
     ALL_CORRUPTIONS,
     NAMED_GROUPS,
@@ -24,7 +23,7 @@ from cleanset.studies.robustness.corruptions.params import (
     Corruptions,
 )
 from cleanset.studies.robustness.families import read_study_params
-from cleanset.studies.robustness.images import first_images, images_for, join_sets
+from cleanset.studies.robustness.images import ChangeName, first_images, images_for, join_sets
 from cleanset.studies.robustness.perturbations.params import ALL_PERTURBATIONS, PERTURBATION_GROUPS, Perturbations
 from cleanset.studies.robustness.scenarios.params import SCENARIO_GROUPS, SCENARIOS
 from tests.documents import blocks

@@ -17,8 +17,8 @@ from cleanset.files import sha256
 from cleanset.scoring.engine import Settings
 from cleanset.statistics.bootstrap import Bootstrap, Resamples
 from cleanset.studies.robustness.families import read_study_params
+from cleanset.studies.robustness.family import TrainedModel
 from cleanset.studies.robustness.images import STUDY_IMAGES, images_for
-from cleanset.studies.robustness.params import TrainedModel
 from cleanset.studies.robustness.results import Chosen, SampledMeasure, StudiedImages, sampled_means
 from cleanset.studies.robustness.trained_models import further_preprocessing, load_further, load_trained
 

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from cleanset.edition.params import Model
 from cleanset.parsing import parse_yaml_with_lines
-from cleanset.studies.robustness.params import FurtherModel
+from cleanset.studies.robustness.family import FurtherModel
 from cleanset.studies.robustness.scenarios.params import ScenarioMeasures
 from cleanset.studies.training.experiments import pairs
 from cleanset.studies.training.finished import FinishedFold, FinishedRun

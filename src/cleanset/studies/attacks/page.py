@@ -37,12 +37,11 @@ from cleanset.studies.attacks.results import ATTACKED, WORST_CASE, AttackMeasure
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, read_attack_params
 from cleanset.studies.attacks.warnings import WarningRecord, read_warnings
 from cleanset.studies.robustness.answers import ReadAnswers
-from cleanset.studies.robustness.changed_images import SetImages, StudyFile
 from cleanset.studies.robustness.families import read_study_params
-from cleanset.studies.robustness.images import STUDY_IMAGES, files_of
+from cleanset.studies.robustness.family import further_roles
+from cleanset.studies.robustness.images import STUDY_IMAGES, SetImages, StudyFile, files_of
 from cleanset.studies.robustness.measuring import write_csv
 from cleanset.studies.robustness.pages import TEMPLATES as SHARED_TEMPLATES
-from cleanset.studies.robustness.params import further_roles
 from cleanset.tables import read_table
 from cleanset.vocabulary import class_names
 

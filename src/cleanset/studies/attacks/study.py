@@ -31,8 +31,8 @@ from cleanset.studies.attacks.changes import (
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack, TransferAttack
 from cleanset.studies.attacks.library_attacks import AutoAttackAttack, BoundaryAttack, SquareAttack
 from cleanset.studies.attacks.results import WORST_CASE
+from cleanset.studies.robustness.family import BootstrapParams
 from cleanset.studies.robustness.images import Study
-from cleanset.studies.robustness.params import BootstrapParams
 from cleanset.validation import Role, Section, check_known, first_problem, shown
 
 

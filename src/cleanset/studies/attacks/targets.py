@@ -33,9 +33,18 @@ from cleanset.studies.attacks.changes import GUESSED, Guess, most_confident_mist
 from cleanset.studies.attacks.judged import Judge, Logits, Lpips
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, WrappedModel, images_of, label, read_attack_params
 from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, check_clean
-from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, SetImages, StudyFile
 from cleanset.studies.robustness.families import StudyParams, change_plan, family_named, read_study_params
-from cleanset.studies.robustness.images import STUDY_IMAGES, Sources, Study, files_of, images_for
+from cleanset.studies.robustness.images import (
+    STUDY_IMAGES,
+    ChangedImages,
+    ChangeName,
+    SetImages,
+    Sources,
+    Study,
+    StudyFile,
+    files_of,
+    images_for,
+)
 from cleanset.studies.robustness.results import CLEAN
 from cleanset.studies.robustness.results import UNCHANGED as UNCHANGED_IMAGE
 from cleanset.studies.robustness.trained_models import load_further

@@ -1,23 +1,41 @@
-"""The stored answer of a model to a changed image: all that the measures need, and no more.
+"""The stored data of a changed image: a model's answer, with all that the measures need, and the digest of its pixels.
 
 The answers to clean images, with the model's own preprocessing, are checked against the stored scores of the edition.
+
+Stage digests stores the SHA-256 of every changed image, to find images that another machine makes differently. A digest
+is that of the pixels that models are shown, after the JPEG step where there is one: uint8 of shape (224, 224, 3), red
+first, row by row. No model runs. Outside a study they lie in a text file: a label, the digest of what the images depend
+on, and a line for each image with its digest and its name.
 """
 
-from collections.abc import Sequence
+import json
+import re
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.files import read_bytes, read_text, replacing, sha256, write_text
+from cleanset.images.preprocessing import BASE_SIZE, Resized
+from cleanset.parsing import parse_json
+from cleanset.progress import available_cores, rate_bar, tracked
+from cleanset.scoring.decoding import SharedBatches
 from cleanset.scoring.logits import Columns, top5
-from cleanset.scoring.validity import library_versions
-from cleanset.studies.robustness.changed_images import ChangeName
-from cleanset.studies.robustness.families import FAMILIES
+from cleanset.scoring.shards import Shards
+from cleanset.scoring.validity import MadeFrom, code_of, library_versions
+from cleanset.studies.robustness.families import FAMILIES, ChangePlan, StudyParams, change_plan, read_study_params
 from cleanset.studies.robustness.family import Family
+from cleanset.studies.robustness.images import ChangeName, Sources, Study
 from cleanset.tables import (
     CLASS,
     CROP_SCORES,
@@ -25,10 +43,12 @@ from cleanset.tables import (
     LOG_ODDS,
     LOGIT,
     SCORES,
+    SHA256,
     TOP5_CLASSES,
     TOP5_PROBABILITIES,
     Table,
     read_table,
+    write_table,
 )
 
 LIBRARIES = {
@@ -165,3 +185,250 @@ class StoredScores:
     def __call__(self, images: pd.DataFrame, clean: pd.DataFrame) -> None:
         """Raise CleansetError unless each image got the stored scores, bit for bit."""
         check_clean(self._role, images, clean, self._whole, self._crops)
+
+
+BATCH_SIZE = 128
+"""Number of changed images in a batch; five batches are in memory at a time."""
+
+NAMED_DIGESTS = Table(image_id=FILE, sha256=SHA256)
+"""The table of digests by the name of a changed image."""
+
+
+DIGESTS = {family.name: family.table(sha256=SHA256) for family in FAMILIES}
+"""The tables of digests by family."""
+
+VERSIONS = "versions.json"
+"""File beside the tables with the versions of the LIBRARIES that made them."""
+
+MAX_SHOWN = 20
+"""Maximum number of differing images that are listed; the rest is counted."""
+SHOWN_DIGITS = 12
+
+OnProgress = Callable[[int, float], None]
+
+
+REMEDY = "run dvc checkout digests to restore it, or dvc repro digests"
+
+
+def read_versions(path: Path) -> dict[str, str]:
+    """The versions of the libraries that made digests, as the stage wrote them. Raises CleansetError for others."""
+    found = parse_json(read_text(path, REMEDY), str(path), f"versions by library: {REMEDY}")
+    if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
+        raise CleansetError(f"{path}: no versions; expected a version for each library: {REMEDY}")
+    return found
+
+
+class TakenDigests:
+    """The digests of a family's changed images, kept in shards as models are shown the images."""
+
+    def __init__(self, shards: Shards) -> None:
+        self._shards, self._open = shards, set(shards.missing)
+        self._taken: dict[str, str] = {}
+        # several devices take digests at once
+        self._lock = threading.Lock()
+
+    def take(self, names: Iterable[str], digests: Iterable[str]) -> None:
+        """Take the digests of some images, and keep every shard that is whole with them."""
+        with self._lock:
+            self._taken.update(zip(names, digests, strict=True))
+            for number in sorted(self._open):
+                ids = self._shards.image_ids(number)
+                if all(name in self._taken for name in ids):
+                    rows = [(name, self._taken.pop(name)) for name in ids]
+                    self._shards.keep(number, pd.DataFrame(rows, columns=NAMED_DIGESTS.names))
+                    self._open.remove(number)
+
+    def remove_known(self, known: Mapping[str, str]) -> None:
+        """Remove the shards if all of their digests are known, by name."""
+        if all(known.get(name) == found for rows in self._shards.finished() for name, found in rows.to_numpy()):
+            self._shards.remove()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DigestRun:
+    """Computes the digests of a family's changed images in `workers` processes; None: one for each core."""
+
+    plan: ChangePlan
+    sources: Sources
+    wanted: StudyParams
+    workers: int | None = None
+
+    def names(self) -> list[str]:
+        """The names of all changed images, sorted."""
+        return list(map(str, self.plan.names()))
+
+    def label(self) -> str:
+        """A digest of everything that the digests depend on."""
+        record = {
+            **self.plan.as_record(),
+            "jpeg": self.wanted.jpeg,
+            "seed": self.wanted.seed,
+            "versions": installed_versions(),
+            "code": code_of("studies/robustness"),
+        }
+        return MadeFrom(record).fingerprint
+
+    def shards(self, folder: Path) -> Shards:
+        """The shards of the digests, in a folder for those that are finished."""
+        return Shards(folder, self.label(), self.names(), BATCH_SIZE, table=NAMED_DIGESTS)
+
+    def fill(self, shards: Shards, on_progress: OnProgress = lambda *_: None) -> None:
+        """Compute the missing shards. Raises CleansetError for an image whose bytes are not those of the manifest."""
+        names = [name for number in shards.missing for name in shards.image_ids(number)]
+        # closing ends the worker processes when an image fails
+        with closing(self.digests(names)) as found:
+            for number in shards.missing:
+                rows = []
+                for name in shards.image_ids(number):
+                    rows.append((name, next(found)))
+                    on_progress(1, 0.0)
+                shards.keep(number, pd.DataFrame(rows, columns=NAMED_DIGESTS.names))
+
+    def digests(self, names: Sequence[str]) -> Generator[str, None, None]:
+        """The digest of each of the changed images, in their order."""
+        if not names:
+            return
+        changed = self.plan.changed_images(self.sources.files_in(self.plan.images), self.wanted)
+        # batches of one size: the shared memory of the workers is laid out once
+        groups = [names[start : start + BATCH_SIZE] for start in range(0, len(names), BATCH_SIZE)]
+        with SharedBatches(changed, Resized(BASE_SIZE), BATCH_SIZE, self.workers or available_cores()) as shared:
+            for batch in shared.batches(groups):
+                for pixels in batch.pixels[: len(batch.image_ids)]:
+                    yield sha256(pixels.transpose(1, 2, 0).tobytes())
+
+
+class Different(NamedTuple):
+    """A changed image whose pixels differ, by family and name, with the SHA-256 found and expected."""
+
+    name: str
+    found: str
+    expected: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.found[:SHOWN_DIGITS]}...; expected {self.expected[:SHOWN_DIGITS]}..."
+
+
+@dataclass(frozen=True, slots=True)
+class DigestVerification:
+    """The number of images made again, those that differ, and the versions of the libraries, then and now."""
+
+    images: int
+    different: list[Different]
+    made_with: dict[str, str]
+    installed: dict[str, str]
+
+    def lines(self) -> Iterator[str]:
+        """The lines for people: at most MAX_SHOWN differences, then what was compared, then the libraries."""
+        yield from map(str, self.different[:MAX_SHOWN])
+        if len(self.different) > MAX_SHOWN:
+            yield f"and {len(self.different) - MAX_SHOWN:,} more"
+        found = f"{len(self.different):,} of {self.images:,} changed images differ"
+        yield found if self.different else f"all {self.images:,} changed images are the same"
+        for library in sorted({*self.made_with, *self.installed}):
+            then, now = self.made_with.get(library, "unknown"), self.installed.get(library, "unknown")
+            yield f"{library} {now}" + (f"; the digests were made with {then}" if then != now else "")
+
+
+def verify(study: Study, workers: int | None = None) -> DigestVerification:
+    """Make every changed image of a study again, in `workers` processes, else one for each core.
+
+    Raises CleansetError where there are no digests, where they are of other images or changes than the study has, and
+    for an image whose bytes are not those of the manifest.
+    """
+    wanted = read_study_params(study.params_yaml, list(read_params(study.edition.folder).models))
+    if not study.digests.is_dir():
+        raise CleansetError(f"{study.digests}: missing; expected what stage digests writes: {REMEDY}")
+    sources, expected = Sources.read(study), dict[str, str]()
+    made_with = read_versions(study.digests / VERSIONS)
+    plans = [change_plan(family, sources, wanted) for family in FAMILIES]
+    for plan in plans:
+        path = study.digests / f"{plan.name}.parquet"
+        of_family = read_digests(path, plan.family)
+        if list(of_family) != plan.names():
+            raise CleansetError(f"{path}: of other images or changes than the study has; expected the same: {REMEDY}")
+        expected |= {f"{plan.name} {name}": digest for name, digest in of_family.items()}
+    runs = [DigestRun(plan, sources, wanted, workers) for plan in plans]
+    found = tracked(chain.from_iterable(run.digests(run.names()) for run in runs), len(expected), "verify")
+    # `expected` was filled plan by plan, the order of `runs`
+    pairs = zip(expected.items(), found, strict=True)
+    different = [Different(name, now, then) for (name, then), now in pairs if now != then]
+    return DigestVerification(len(expected), different, made_with, installed_versions())
+
+
+def read_digests(path: Path, family: Family) -> dict[ChangeName, str]:
+    """The digests in a table by changed image, sorted by its text. Raises CleansetError as `read_table`."""
+    table = DIGESTS[family.name]
+    rows = read_table(path, table)
+    steps = rows[table.key[2]].tolist() if len(table.key) > 2 else [0] * len(rows)
+    names = map(ChangeName, rows["file"], rows["change"], steps)
+    return dict(sorted(zip(names, rows["sha256"], strict=True), key=lambda each: str(each[0])))
+
+
+def run(study: Study) -> None:
+    """Read images, masks and backgrounds, write data/digests/: a table for each family, and the libraries' versions.
+
+    The changed images are the same for all models, whatever `images` says. Finished shards are kept until the end.
+    Raises CleansetError for an image whose bytes are not those of the manifest, and as `change_plan` does.
+    """
+    wanted = read_study_params(study.params_yaml, list(read_params(study.edition.folder).models))
+    sources, tables = Sources.read(study), dict[str, pd.DataFrame]()
+    finished: list[Shards] = []
+    for plan in [change_plan(family, sources, wanted) for family in FAMILIES]:
+        digest_run = DigestRun(plan, sources, wanted)
+        # the stages of models have taken them, unless these ran elsewhere
+        shards = digest_run.shards(study.partial_digests(plan.name))
+        with rate_bar(shards.total_images(), f"digests {plan.name}") as done:
+            done(shards.finished_images(), 0.0)
+            digest_run.fill(shards, done)
+        # shards have the order of the names
+        tables[plan.name] = with_keys(shards.table(), plan.names(), DIGESTS[plan.name])
+        finished.append(shards)
+    with replacing(study.digests) as folder:
+        for name, table in tables.items():
+            write_table(folder / f"{name}.parquet", table, DIGESTS[name])
+        write_text(folder / VERSIONS, json.dumps(installed_versions(), indent=2) + "\n")
+    for shards in finished:
+        shards.remove()
+
+
+_LINE = re.compile("([0-9a-f]{64})  (.+)")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShownPixels:
+    """The digests of a family's changed images, in the file `path`."""
+
+    path: Path
+    run: DigestRun
+
+    def stored(self) -> dict[str, str] | None:
+        """The digests in the file by name; None unless it has those of these images, every one."""
+        try:
+            label, *lines = read_bytes(self.path).decode("utf-8", "replace").splitlines()
+        except (FileNotFoundError, ValueError):  # ValueError: an empty file
+            return None
+        matches = [match for match in map(_LINE.fullmatch, lines) if match]
+        found = {match[2]: match[1] for match in matches}
+        return found if label == self.run.label() and list(found) == sorted(self.run.names()) else None
+
+    def taken(self) -> TakenDigests | None:
+        """The shards for digests that are taken while models are shown the images; None where all are stored."""
+        return None if self.stored() is not None else TakenDigests(self._shards())
+
+    def finish(self) -> dict[str, str]:
+        """The digests of all changed images by name; those that nothing has taken are made now. Writes the file."""
+        found = self.stored()
+        if found is not None:
+            return found
+        shards = self._shards()
+        with rate_bar(shards.total_images(), f"digests {self.run.plan.name}") as done:
+            done(shards.finished_images(), 0.0)
+            # earlier versions left answers without digests
+            self.run.fill(shards, done)
+        digests = dict(sorted(shards.table().itertuples(index=False, name=None)))
+        write_text(self.path, "\n".join([self.run.label(), *(f"{each}  {name}" for name, each in digests.items()), ""]))
+        shards.remove()
+        return digests
+
+    def _shards(self) -> Shards:
+        return self.run.shards(self.path.with_suffix(".partial-shards"))

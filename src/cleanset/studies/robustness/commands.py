@@ -74,7 +74,7 @@ def images(study: StudyFolder = HERE) -> None:
 @stages.command(hidden=True)
 def digests(study: StudyFolder = HERE) -> None:
     """Store the SHA-256 of every changed image."""
-    from cleanset.studies.robustness import digests as stage
+    from cleanset.studies.robustness import answers as stage
 
     stage.run(_study(study))
 
@@ -129,7 +129,7 @@ def verify(study: StudyFolder = HERE) -> None:
 
     Lists the images that differ, and the versions of the libraries that make them.
     """
-    from cleanset.studies.robustness.digests import verify as tool
+    from cleanset.studies.robustness.answers import verify as tool
 
     found = tool(_study(study))
     for line in found.lines():
@@ -223,7 +223,7 @@ def table(
     Without --measure a row for each model, with its measures over all changes.
     The LaTeX needs the package booktabs.
     """
-    from cleanset.studies.robustness.measure_files import formatted, paper_table
+    from cleanset.studies.robustness.pages import formatted, paper_table
 
     typer.echo(formatted(paper_table(folder, family, measure, selection), form), nl=False)
 
@@ -241,7 +241,7 @@ def masks(
     """
     from cleanset.studies.robustness.image_sets import wnids_of
     from cleanset.studies.robustness.images import Study
-    from cleanset.studies.robustness.scenarios.image_masks import ComparedMasks, agreement
+    from cleanset.studies.robustness.scenarios.masks import ComparedMasks, agreement
 
     found = agreement(ComparedMasks.parsed(one), ComparedMasks.parsed(other), wnids_of(Study(study)))
     if out is not None:

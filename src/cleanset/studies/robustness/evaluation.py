@@ -32,10 +32,8 @@ from cleanset.measure.compare.results import RESULTS, parse_results
 from cleanset.measure.specs import Spec, ZooModel, file_stems
 from cleanset.scoring.validity import read_finished
 from cleanset.statistics.bootstrap import LEVEL, Bootstrap
-from cleanset.studies.robustness.answers import StoredScores, installed_versions
-from cleanset.studies.robustness.changed_images import ChangeName
-from cleanset.studies.robustness.corruptions.measures import ALEXNET_CLEAN_ERROR, ALEXNET_ERRORS
-from cleanset.studies.robustness.digests import DigestRun, ShownPixels
+from cleanset.studies.robustness.answers import DigestRun, ShownPixels, StoredScores, installed_versions
+from cleanset.studies.robustness.corruptions.results import ALEXNET_CLEAN_ERROR, ALEXNET_ERRORS
 from cleanset.studies.robustness.families import (
     FAMILIES,
     ChangePlan,
@@ -48,10 +46,10 @@ from cleanset.studies.robustness.families import (
 )
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.image_sets import OpenedImages, open_images
-from cleanset.studies.robustness.images import AnswerFiles, Sources, Study
+from cleanset.studies.robustness.images import AnswerFiles, ChangeName, Sources, Study
 from cleanset.studies.robustness.measuring import Studied, measure
 from cleanset.studies.robustness.results import MeasureLine
-from cleanset.studies.robustness.scenarios.image_masks import masks_found
+from cleanset.studies.robustness.scenarios.masks import masks_found
 from cleanset.vocabulary import classes_in_use
 
 if TYPE_CHECKING:
@@ -174,7 +172,7 @@ class _Run:
         `models`: by the stem of their files. Returns their parts of the cards, by name. Raises CleansetError for a
         model that cannot be loaded; the answers of those before it are then written.
         """
-        from cleanset.studies.robustness.single_pass import MAX_PARAMETERS
+        from cleanset.studies.robustness.answering import MAX_PARAMETERS
 
         cards, waiting = dict[str, CardModel](), list["AnsweringModel"]()
         for stem, spec in models.items():
@@ -288,9 +286,8 @@ def _table(family: Family, lines: Sequence[MeasureLine]) -> Table:
 def _cell(line: MeasureLine | None, family: Family, *, is_alone: bool) -> str:
     if line is None or not np.isfinite(line.value):
         return "–"
-    factor, digits = family.scale(line.measure)
-    value, low, high = (f"{factor * each:.{digits}f}" for each in (line.value, line.low, line.high))
-    return value if is_alone or not np.isfinite(line.low) else f"{value} ({low}–{high})"
+    value, low, high = family.texts(line.measure, line.value, line.low, line.high)
+    return value if is_alone or not low else f"{value} ({low}–{high})"
 
 
 _SHOWN_OTHERWISE = ("names", "severities", "max_images", "published")

@@ -14,12 +14,10 @@ from pydantic import Field, create_model
 
 from cleanset.errors import CleansetError
 from cleanset.parsing import read_yaml
-from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, StudyFile
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY
 from cleanset.studies.robustness.corruptions.params import CorruptionMeasures, corruptions_of
-from cleanset.studies.robustness.family import Changing, Family, ReferencedModel
-from cleanset.studies.robustness.images import Sources, images_sha256
-from cleanset.studies.robustness.params import CommonParams, TrainedModel
+from cleanset.studies.robustness.family import Changing, CommonParams, Family, ReferencedModel, TrainedModel
+from cleanset.studies.robustness.images import ChangedImages, ChangeName, Sources, StudyFile, images_sha256
 from cleanset.studies.robustness.perturbations.family import PERTURBATION_FAMILY
 from cleanset.studies.robustness.results import UNCHANGED
 from cleanset.studies.robustness.scenarios.family import SCENARIO_FAMILY

@@ -20,10 +20,19 @@ from cleanset.progress import rate_bar
 from cleanset.sets.folder import read_entries, read_image
 from cleanset.sets.manifest import MANIFEST
 from cleanset.statistics.seeds import image_seed
-from cleanset.studies.robustness.changed_images import StudyFile, base_pixels
 from cleanset.studies.robustness.families import read_study_params
-from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, Sources, Study, files_of, join_sets
+from cleanset.studies.robustness.images import (
+    MASKS,
+    STUDY_IMAGES,
+    Sources,
+    Study,
+    StudyFile,
+    base_pixels,
+    files_of,
+    join_sets,
+)
 from cleanset.studies.robustness.results import ALL, SELECTIONS
+from cleanset.studies.robustness.scenarios.changes import masks_of, regions_of_mask
 from cleanset.studies.robustness.scenarios.generating import (
     PaintOptions,
     generation_record,
@@ -32,8 +41,7 @@ from cleanset.studies.robustness.scenarios.generating import (
     read_prompts,
     save_missing,
 )
-from cleanset.studies.robustness.scenarios.image_masks import has_scenarios, masks_found
-from cleanset.studies.robustness.scenarios.scenes import masks_of, regions_of_mask
+from cleanset.studies.robustness.scenarios.masks import has_scenarios, masks_found
 from cleanset.tables import read_table, write_table
 from cleanset.validation import shown
 from cleanset.vocabulary import class_keys

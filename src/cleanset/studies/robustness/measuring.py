@@ -1,6 +1,6 @@
 """Stage measure: all measures of some models on one set of images, from their answers, as tables and metrics.
 
-No model runs, no image is read.
+No model runs, no image is read. The tables are CSV files in the folder `data/measures`.
 """
 
 from collections import defaultdict
@@ -11,14 +11,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from cleanset.edition.params import Model, read_params
-from cleanset.errors import CleansetError
+from cleanset.errors import CleansetError, reason
 from cleanset.files import read_text, replacing, write_metrics, write_text
 from cleanset.parsing import parse_json
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answers import predictions_table
 from cleanset.studies.robustness.families import (
+    FAMILIES,
     StudyParams,
     families_in,
     family_named,
@@ -28,12 +30,72 @@ from cleanset.studies.robustness.families import (
 )
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, AnswerFiles, Study, images_sha256, is_seen
-from cleanset.studies.robustness.measure_files import OFFICIAL
 from cleanset.studies.robustness.results import SELECTIONS, FamilyStudy, MeasureDifference, MeasureLine, StudiedImages
 from cleanset.tables import read_table
 from cleanset.validation import shown
 
-REMEDY = "run dvc checkout to restore it, or the stage that writes it once more"
+OFFICIAL = "official"
+"""The column that says whether a table's numbers are a benchmark's official ones."""
+
+REMEDY = "run dvc checkout measure to restore it, or dvc repro measure"
+RESTORE = "run dvc checkout to restore it, or the stage that writes it once more"
+
+TEXTS = frozenset((
+    "answers", "change", "definition", "factor", "family", "level", "measure", "model", "notice", OFFICIAL, "origin",
+    "other", "part", "problem", "scenario", "selection", "source", "stars",
+))  # fmt: skip
+"""The columns of text; all others hold numbers."""
+
+MEASURE_FILES: Mapping[str, tuple[str, ...]] = {
+    "measures/notices.csv": ("family", "notice"),
+    "measures/models.csv": ("model", "parameters"),
+    **{
+        f"measures/{stem}.csv": (*columns, OFFICIAL, *family.label_columns)
+        for family in FAMILIES
+        for stem, columns in {
+            family.name: MeasureLine._fields,
+            f"{family.singular}_differences": MeasureDifference._fields,
+            **family.files,
+        }.items()
+    },
+}
+"""The columns of each file, by its path in `data`."""
+
+
+def read_measures(folder: Path, families: Sequence[Family], models: Sequence[str] | None) -> dict[str, pd.DataFrame]:
+    """The tables in the folder `measures` by stem; `models`: those that they may name; None: any.
+
+    Raises CleansetError for a table that stage measure did not write so.
+    """
+    tables = {path.stem: _read(path, models) for path in sorted(folder.glob("*.csv"))}
+    for family in families:
+        # optional tables need several scenarios, classes or models
+        details = family.files.keys() - set(family.optional_files)
+        for stem in ("models", family.name, f"{family.singular}_differences", *sorted(details)):
+            if stem not in tables:
+                raise CleansetError(f"{folder / stem}.csv: missing; expected what stage measure writes: {REMEDY}")
+        if tables[family.name].empty:
+            raise CleansetError(f"{folder / family.name}.csv: no rows; expected a row for each measure: {REMEDY}")
+    return tables
+
+
+def _read(path: Path, models: Sequence[str] | None) -> pd.DataFrame:
+    try:
+        table = pd.read_csv(path)
+    except (OSError, ValueError) as error:  # ValueError: what pandas and the decoding of UTF-8 raise
+        raise CleansetError(f"{path}: cannot be read ({reason(error)}); expected a CSV table: {REMEDY}") from None
+    columns = MEASURE_FILES.get(f"measures/{path.name}", tuple(table.columns))
+    if tuple(table.columns) != columns:
+        found = ", ".join(map(str, table.columns))
+        raise CleansetError(f"{path}: columns {found}; expected {', '.join(columns)}: {REMEDY}")
+    # a single damaged cell makes pandas read its whole column as text
+    for name in columns:
+        if name not in TEXTS and len(table) and not is_numeric_dtype(table[name]):
+            raise CleansetError(f"{path}: column {name} has a value that is not a number; expected numbers: {REMEDY}")
+    for model in table["model"].unique() if "model" in columns else ():
+        if models is not None and model not in models:
+            raise CleansetError(f"{path}: unknown model {shown(model)}; expected one of {', '.join(models)}: {REMEDY}")
+    return table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,9 +253,9 @@ def metrics_of(
 
 def read_record(path: Path) -> dict[str, Any]:
     """A record of answers. Raises CleansetError if it is missing or none."""
-    record = parse_json(read_text(path, REMEDY), str(path), f"the record of answers: {REMEDY}")
+    record = parse_json(read_text(path, RESTORE), str(path), f"the record of answers: {RESTORE}")
     if not isinstance(record, dict) or not isinstance(record.get("parameters"), int):
-        raise CleansetError(f"{path}: no record of answers; expected weights, parameters, seed and images: {REMEDY}")
+        raise CleansetError(f"{path}: no record of answers; expected weights, parameters, seed and images: {RESTORE}")
     return record
 
 
@@ -203,7 +265,7 @@ def check_record(path: Path, record: Mapping[str, Any], expected: Mapping[str, o
         found = record.get(key)
         if found != value:
             raise CleansetError(
-                f"{path}: answers with {key} {shown(found)}; expected {shown(value)}, as in this study: {REMEDY}"
+                f"{path}: answers with {key} {shown(found)}; expected {shown(value)}, as in this study: {RESTORE}"
             )
 
 

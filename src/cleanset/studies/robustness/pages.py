@@ -1,10 +1,12 @@
-"""Stage pages: tables, heat maps, curves, the regression, and sheets of changed images.
+"""Stage pages: tables, heat maps, curves, the regression, and sheets of changed images; and tables for papers.
 
-The pages open without a server or a network. The part of each family is in its folder.
+The pages open without a server or a network. The part of each family is in its folder. The command `robustness table`
+prints measures with their intervals in LaTeX or CSV.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +20,6 @@ from cleanset.errors import CleansetError
 from cleanset.files import replacing, write_text
 from cleanset.images.preprocessing import jpeg
 from cleanset.report.pages import page_environment
-from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName
 from cleanset.studies.robustness.families import (
     FAMILIES,
     ChangePlan,
@@ -28,11 +29,12 @@ from cleanset.studies.robustness.families import (
     notice,
     read_study_params,
 )
-from cleanset.studies.robustness.family import Family, PagesData, SheetImage
-from cleanset.studies.robustness.images import Sources, Study
-from cleanset.studies.robustness.measure_files import REMEDY, read_measures
+from cleanset.studies.robustness.family import ENDS, Family, PagesData, SheetImage
+from cleanset.studies.robustness.images import ChangedImages, ChangeName, Sources, Study
+from cleanset.studies.robustness.measuring import REMEDY, read_measures
 from cleanset.studies.robustness.results import MIN_IMAGES, UNCHANGED
-from cleanset.studies.robustness.scenarios.image_masks import unsuitable_counts
+from cleanset.studies.robustness.scenarios.masks import unsuitable_counts
+from cleanset.validation import check_known
 from cleanset.vocabulary import class_names
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -127,7 +129,7 @@ def _by_key(lines: pd.DataFrame, family: Family) -> dict[tuple[str, str, str, st
     found = {}
     for row in texts:
         factor, _ = family.scale(row["measure"])
-        ends = [None if np.isnan(row[end]) else factor * row[end] for end in ("value", "low", "high")]
+        ends = [None if np.isnan(row[end]) else factor * row[end] for end in ENDS]
         key = row["selection"], row["model"], row["measure"], row["change"]
         found[key] = Value(ends[0], ends[1], ends[2], row["problem"])
     return found
@@ -205,3 +207,98 @@ def save_sheet(
 def small(image: Image.Image) -> bytes:
     """A changed image at half its size, as a JPEG."""
     return jpeg(np.asarray(image.resize((SHOWN_PIXELS, SHOWN_PIXELS), Image.Resampling.BICUBIC)), QUALITY)
+
+
+ESCAPES = str.maketrans({
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+})  # fmt: skip
+"""The characters that mean something to LaTeX, and how they are printed."""
+
+Cell = tuple[str, str, str]
+"""A measure and the ends of its interval as texts, shares in percent; empty where it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaperTable:
+    """A table of measures: a row for each label, a column for each title; the caption says what it holds."""
+
+    corner: str
+    titles: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[Cell]]]
+    caption: str
+
+    def as_latex(self) -> str:
+        """A tabular for the package booktabs, below a comment with the caption."""
+        head, *rows = (
+            rf"{' & '.join([label.translate(ESCAPES), *cells])} \\"
+            for label, cells in [
+                (self.corner, [title.translate(ESCAPES) for title in self.titles]),
+                *((label, [_in_latex(*cell) for cell in cells]) for label, cells in self.rows),
+            ]
+        )
+        begin = rf"\begin{{tabular}}{{l{'r' * len(self.titles)}}}"
+        end = [r"\bottomrule", r"\end{tabular}", ""]
+        return "\n".join([f"% {self.caption}", begin, r"\toprule", head, r"\midrule", *rows, *end])
+
+    def as_csv(self) -> str:
+        """CSV with three columns for each title: the value and the ends of its interval."""
+        ends = [f"{title}{end}" for title in self.titles for end in ("", ", low", ", high")]
+        rows = [[label, *chain.from_iterable(cells)] for label, cells in self.rows]
+        return pd.DataFrame(rows, columns=[self.corner, *ends]).to_csv(index=False, lineterminator="\n")
+
+
+def _in_latex(value: str, low: str, high: str) -> str:
+    """The value, and its interval in small type."""
+    return rf"{value} {{\scriptsize [{low}, {high}]}}" if low else value or "--"
+
+
+def formatted(table: PaperTable, form: str) -> str:
+    """The table as text, in LaTeX or CSV. Raises CleansetError for another format."""
+    forms = {"latex": table.as_latex, "csv": table.as_csv}
+    check_known("format", form, forms)
+    return forms[form]()
+
+
+def paper_table(folder: Path, family_name: str, measure: str | None, selection: str | None) -> PaperTable:
+    """The measures of a family in the folder `measures`, of a study or of `robustness evaluate`.
+
+    A row for each model with its measures over all changes; or with `measure`, such as error or ce, a row for each
+    change and a column for each model. `selection`: None stands for the first one. Raises CleansetError for a folder
+    without measures, and for a family, measure or selection that is not there.
+    """
+    measures = next((each for each in (folder / "data" / "measures", folder / "measures") if each.is_dir()), None)
+    if measures is None:
+        raise CleansetError(
+            f"{folder}: no measures; expected the folder of a study whose stage measure has run, or one that "
+            "cleanset robustness evaluate has written"
+        )
+    measured = {family.name: family for family in FAMILIES if (measures / f"{family.name}.csv").is_file()}
+    check_known("family", family_name, measured)
+    family = measured[family_name]
+    lines = read_measures(measures, [family], None)[family_name]
+    selection = selection or lines["selection"].iloc[0]
+    check_known("selection", selection, lines["selection"].unique())
+    lines = lines[lines["selection"] == selection]
+    images = " or ".join(f"{each:,}" for each in lines["images"].unique())
+    shares = "percent" if not family.not_shares else f"percent except {' and '.join(family.not_shares)}"
+    caption = f"{family_name}, {images} images ({selection}), {shares}; 95 % intervals"
+    is_whole = lines["change"].isna()
+    if measure is None:
+        titles = {name: title for name, title in family.headlines.items() if name in set(lines[is_whole]["measure"])}
+        rows = _paper_rows(lines[is_whole], "model", "measure", list(titles), family)
+        return PaperTable("model", list(titles.values()), rows, caption)
+    lines = lines[~is_whole]
+    check_known("measure", measure, lines["measure"].unique())
+    lines = lines[lines["measure"] == measure]
+    models = lines["model"].unique().tolist()
+    return PaperTable("change", models, _paper_rows(lines, "change", "model", models, family), f"{measure}; {caption}")
+
+
+def _paper_rows(
+    lines: pd.DataFrame, label: str, column: str, columns: Sequence[str], family: Family
+) -> list[tuple[str, list[Cell]]]:
+    cells: dict[str, dict[str, Cell]] = {}
+    for each in lines.to_dict("records"):
+        cells.setdefault(each[label], {})[each[column]] = family.texts(each["measure"], *(each[end] for end in ENDS))
+    return [(name, [found.get(each, ("", "", "")) for each in columns]) for name, found in cells.items()]

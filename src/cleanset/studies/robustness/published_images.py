@@ -23,8 +23,8 @@ from cleanset.images.codec import decode
 from cleanset.images.preprocessing import BASE_SIZE, base_image
 from cleanset.progress import print_notice, tracked
 from cleanset.sets.folder import read_regular_file
-from cleanset.studies.robustness.changed_images import StudyFile
 from cleanset.studies.robustness.family import Family
+from cleanset.studies.robustness.images import StudyFile
 
 Pixels = NDArray[np.uint8]
 

@@ -26,8 +26,8 @@ from cleanset.scoring.checkpoints import load_checkpoint
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.models import LoadedModel, Normalise, preprocessing_of, sha256_of, weights_at_hand, weights_path
 from cleanset.studies.robustness.families import read_study_params
+from cleanset.studies.robustness.family import TrainedModel, further_spec
 from cleanset.studies.robustness.images import Study
-from cleanset.studies.robustness.params import TrainedModel, further_spec
 from cleanset.validation import shown
 from cleanset.vocabulary import class_indices, classes_in_use
 

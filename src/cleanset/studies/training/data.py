@@ -18,7 +18,7 @@ from cleanset.files import sha256, write_text
 from cleanset.images.codec import pixels_sha256
 from cleanset.progress import available_cores, tracked
 from cleanset.sets.folder import read_entries, read_regular_file
-from cleanset.studies.robustness.scenarios.image_masks import MaskedImage, MaskFile, MaskSource, mask_table
+from cleanset.studies.robustness.scenarios.masks import MaskedImage, MaskFile, MaskSource, mask_table
 from cleanset.studies.training.images import TRAINING_IMAGES, decoded, find_images, folds_table
 from cleanset.studies.training.params import TrainingParams, read_training_params
 from cleanset.studies.training.segmentation.label_maps import (

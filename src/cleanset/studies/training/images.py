@@ -20,7 +20,7 @@ from cleanset.images.codec import decode
 from cleanset.images.preprocessing import Resized, base_image
 from cleanset.sets.folder import read_regular_file
 from cleanset.statistics.seeds import change_seed, image_seed
-from cleanset.studies.robustness.changed_images import StudyFile, base_pixels
+from cleanset.studies.robustness.images import StudyFile, base_pixels
 from cleanset.studies.robustness.scenarios.params import GENERATED, RANDOM
 from cleanset.studies.training.params import ORIGINAL, Data, Run, TrainingParams
 from cleanset.studies.training.study import TrainingStudy
@@ -32,7 +32,7 @@ from cleanset.vocabulary import class_indices, class_keys, classes_in_use
 if TYPE_CHECKING:
     import torch
 
-    from cleanset.studies.robustness.scenarios.scenes import SceneImage, SceneMask, StoredFile
+    from cleanset.studies.robustness.scenarios.changes import SceneImage, SceneMask, StoredFile
 
 
 SUFFIXES = (".jpg", ".jpeg", ".png")
@@ -131,8 +131,7 @@ class TrainingPixels:
 
     def _generated(self, file: StudyFile, mask: "SceneMask") -> NDArray[np.uint8]:
         """The object of the base image on a generated image, of which the base image is taken, too."""
-        from cleanset.studies.robustness.scenarios.changes import object_put_back
-        from cleanset.studies.robustness.scenarios.scenes import regions_of_mask
+        from cleanset.studies.robustness.scenarios.changes import object_put_back, regions_of_mask
 
         assert self.generated is not None
         path = generated_file(self.generated, file.image_id)
@@ -168,7 +167,7 @@ def in_scenario(images: pd.DataFrame, scenario: str) -> pd.DataFrame:
 
 
 def _scenes(study: TrainingStudy, data: Data, images: pd.DataFrame, scenario: str) -> "SceneImage":
-    from cleanset.studies.robustness.scenarios.scenes import SceneImage, SceneMask, StoredFile
+    from cleanset.studies.robustness.scenarios.changes import SceneImage, SceneMask, StoredFile
 
     folder, names, masks = study.folder / data.images, class_keys(), {}
     columns = (images[name] for name in ("file", "class_index", "mask", "mask_sha256"))
@@ -180,7 +179,7 @@ def _scenes(study: TrainingStudy, data: Data, images: pd.DataFrame, scenario: st
 
 def photographs_for(study: TrainingStudy, scenarios: Sequence[str]) -> "tuple[StoredFile, ...]":
     """The photographs of the robustness study, where random_background is among the scenarios."""
-    from cleanset.studies.robustness.scenarios.scenes import photograph_files
+    from cleanset.studies.robustness.scenarios.changes import photograph_files
 
     def decoded(file: str) -> Image.Image:
         raise KeyError(file)

@@ -14,8 +14,8 @@ from cleanset.edition.paths import Edition, use_classes_of
 from cleanset.errors import CleansetError
 from cleanset.files import PathBelow, read_text, sha256
 from cleanset.parsing import parse_json
+from cleanset.studies.robustness.family import TrainedModel
 from cleanset.studies.robustness.images import Study
-from cleanset.studies.robustness.params import TrainedModel
 from cleanset.tables import text_of_table
 from cleanset.validation import validate
 from cleanset.vocabulary import class_keys, parse_class_table, use_classes

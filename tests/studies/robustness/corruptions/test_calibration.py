@@ -8,9 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.statistics.bootstrap import Bootstrap
-from cleanset.studies.robustness.corruptions.measures import BINS, UNIT, effective_robustness, sampled_ece, sampled_nll
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
-from cleanset.studies.robustness.corruptions.results import Certainty, CorruptionAnswers
+from cleanset.studies.robustness.corruptions.results import (
+    BINS,
+    UNIT,
+    Certainty,
+    CorruptionAnswers,
+    effective_robustness,
+    sampled_ece,
+    sampled_nll,
+)
 from cleanset.studies.robustness.results import CLEAN, UNCHANGED, Sampled
 from tests.properties import examples
 from tests.studies.robustness.corruptions.test_results import SETS, answers, line, study

@@ -7,9 +7,13 @@ import pytest
 from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.corruptions.family import _by_class
-from cleanset.studies.robustness.corruptions.measures import ALEXNET_ERRORS
 from cleanset.studies.robustness.corruptions.params import C_BAR_AMOUNTS, CORRUPTIONS, SEVERITIES
-from cleanset.studies.robustness.corruptions.results import CorruptionAnswers, CorruptionStudy, read_answers
+from cleanset.studies.robustness.corruptions.results import (
+    ALEXNET_ERRORS,
+    CorruptionAnswers,
+    CorruptionStudy,
+    read_answers,
+)
 from cleanset.studies.robustness.results import CLEAN, SELECTIONS, UNCHANGED, MeasureLine, StudiedImages
 
 SETS = [["a"], ["a", "b"], ["b"], ["a", "b"], ["a"], ["b"], ["a", "b"], ["a", "b"]]

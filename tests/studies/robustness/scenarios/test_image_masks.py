@@ -11,16 +11,16 @@ from PIL import Image
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box
 from cleanset.studies.robustness.images import MASKS
-from cleanset.studies.robustness.scenarios.image_masks import (
+from cleanset.studies.robustness.scenarios.masks import (
     MaskedImage,
     MaskSource,
     find_masks,
     has_scenarios,
+    imagenet_s_wnids,
     mask_table,
     read_base_regions,
     unsuitable_counts,
 )
-from cleanset.studies.robustness.scenarios.masks import imagenet_s_wnids
 from cleanset.tables import read_table, write_table
 
 ID = "ILSVRC2012_val_00000001"

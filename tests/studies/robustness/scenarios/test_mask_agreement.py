@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.commands import app
-from cleanset.studies.robustness.scenarios.image_masks import ComparedMasks, agreement
-from cleanset.studies.robustness.scenarios.masks import imagenet_s_wnids
+from cleanset.studies.robustness.scenarios.masks import ComparedMasks, agreement, imagenet_s_wnids
 
 IDS = [f"ILSVRC2012_val_{number:08d}" for number in range(1, 4)]
 

@@ -15,8 +15,7 @@ from safetensors.torch import load_file
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
-from cleanset.studies.robustness.scenarios.image_masks import MaskedImage, MaskSource, find_masks, mask_table
-from cleanset.studies.robustness.scenarios.masks import Mask, png_mask
+from cleanset.studies.robustness.scenarios.masks import Mask, MaskedImage, MaskSource, find_masks, mask_table, png_mask
 from cleanset.studies.training.params import Network
 from cleanset.studies.training.segmentation.finished_network import (
     MADE_WITH,

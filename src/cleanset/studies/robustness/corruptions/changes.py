@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleanset.statistics.seeds import change_seed, numpy_seeded
-from cleanset.studies.robustness.changed_images import StudyFile, base_pixels
 from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.exact import brightness, exact_kernels, frost, keep_compiled, saturate, zoom_blur
+from cleanset.studies.robustness.images import StudyFile, base_pixels
 from cleanset.validation import check_known
 
 # compiled anew, it would take seconds in each process

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cleanset.studies.robustness.changed_images import StudyFile
 from cleanset.studies.robustness.corruptions.params import (
     C_BAR_AMOUNTS,
     CORRUPTION_GROUPS,
@@ -18,9 +17,8 @@ from cleanset.studies.robustness.corruptions.params import (
     Corruptions,
     corruptions_of,
 )
-from cleanset.studies.robustness.family import Changing, Family, PagesData, ReferencedModel, SheetLayout
-from cleanset.studies.robustness.images import Sources
-from cleanset.studies.robustness.params import CommonParams
+from cleanset.studies.robustness.family import Changing, CommonParams, Family, PagesData, ReferencedModel, SheetLayout
+from cleanset.studies.robustness.images import Sources, StudyFile
 from cleanset.studies.robustness.results import FamilyStudy, SeenAnswers, StudiedImages
 from cleanset.tables import SEVERITY
 
@@ -64,7 +62,7 @@ def _study(params: CommonParams, answers: SeenAnswers, images: StudiedImages) ->
 
 
 def _page_context(data: PagesData) -> dict[str, Any]:
-    from cleanset.studies.robustness.corruptions.measures import PUBLISHED_MODELS
+    from cleanset.studies.robustness.corruptions.results import PUBLISHED_MODELS
     from cleanset.studies.robustness.results import percentages
 
     wanted, lines = data.params.section(Corruptions), data.tables[CORRUPTION_FAMILY.name]

@@ -1,10 +1,26 @@
-"""Measures of every model on corrupted images, with intervals.
+"""Measures of every model on corrupted images, with intervals: error, CE, mCE and relative CE (ImageNet-C).
+
+Formulas: D. Hendrycks and T. Dietterich, "Benchmarking Neural Network Robustness to Common Corruptions and
+Perturbations" (ICLR 2019). CE is a ratio of sums over the severities, or of means over them, not a mean of ratios.
+
+Calibration of confidences under shift: expected calibration error (ECE) and negative log-likelihood (NLL).
+
+ECE: C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger, "On Calibration of Modern Neural Networks" (ICML 2017), section 2,
+with 15 bins of equal width. How corruptions affect both: Y. Ovadia and others, "Can You Trust Your Model's
+Uncertainty?" (NeurIPS 2019).
+
+Effective robustness: the accuracy under shift beyond what other models of the same clean accuracy have.
+
+R. Taori and others, "Measuring Robustness to Natural Distribution Shifts in Image Classification" (NeurIPS 2020),
+section 2: the accuracies of models without robustness measures lie on a line after a logit transformation of both; a
+model's effective robustness is its accuracy under shift minus that of the line at its clean accuracy.
 
 An image is misclassified where the model's top-1 class is not the class that the image has in the set.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -12,16 +28,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from cleanset.statistics.bootstrap import Resamples
-from cleanset.studies.robustness.corruptions.measures import (
-    Reference,
-    alexnet,
-    corruption_errors,
-    effective_robustness,
-    mce_problem,
-    relative_corruption_errors,
-    sampled_ece,
-    sampled_nll,
-)
 from cleanset.studies.robustness.corruptions.params import (
     CORRUPTIONS,
     NAMED_GROUPS,
@@ -40,15 +46,197 @@ from cleanset.studies.robustness.results import (
     SampledMeasure,
     SeenAnswers,
     StudiedImages,
+    constant,
     cube,
     mean_of,
     over_all_images,
+    ratio_to,
     sampled_means,
     shares,
     undefined_measure,
     undefined_names,
 )
 from cleanset.vocabulary import classes_in_use
+
+Floats = npt.NDArray[np.float64]
+
+# all 50,000 validation images in the published JPEG files; from the README of hendrycks/robustness at commit 76d9393,
+# since later versions only link a spreadsheet; by name, as lists of corruptions come in several orders
+ALEXNET_ERRORS: dict[str, tuple[float, ...]] = {
+    "gaussian_noise": (0.69528, 0.82542, 0.93554, 0.98138, 0.99452),
+    "shot_noise": (0.71224, 0.85108, 0.93574, 0.98182, 0.99146),
+    "impulse_noise": (0.78374, 0.89808, 0.94870, 0.98720, 0.99548),
+    "defocus_blur": (0.65624, 0.73202, 0.85036, 0.91364, 0.94714),
+    "glass_blur": (0.64308, 0.75054, 0.88806, 0.91622, 0.93344),
+    "motion_blur": (0.58430, 0.70048, 0.82108, 0.89750, 0.92638),
+    "zoom_blur": (0.70008, 0.76992, 0.80784, 0.84198, 0.87198),
+    "snow": (0.71726, 0.88392, 0.86468, 0.91870, 0.94952),
+    "frost": (0.61390, 0.79734, 0.88790, 0.89942, 0.93430),
+    "fog": (0.67474, 0.76050, 0.84378, 0.87260, 0.94500),
+    "brightness": (0.45140, 0.48502, 0.54048, 0.62166, 0.72440),
+    "contrast": (0.64548, 0.76150, 0.88874, 0.97760, 0.99270),
+    "elastic_transform": (0.52596, 0.70116, 0.55686, 0.64076, 0.80554),
+    "pixelate": (0.52218, 0.54620, 0.73728, 0.87092, 0.91262),
+    "jpeg_compression": (0.51002, 0.54718, 0.57294, 0.65458, 0.74778),
+    "speckle_noise": (0.66192, 0.74440, 0.90246, 0.94548, 0.97268),
+    "gaussian_blur": (0.54732, 0.70444, 0.82574, 0.89864, 0.95940),
+    "spatter": (0.47196, 0.62194, 0.75052, 0.84132, 0.90182),
+    "saturate": (0.59342, 0.65514, 0.51174, 0.70834, 0.82260),
+}
+"""AlexNet's top-1 errors at severities 1 to 5, by corruption; not every row increases with severity."""
+
+ALEXNET_CLEAN_ERROR = 0.43478
+"""AlexNet's error on the unchanged validation images: torchvision's weights, top-1 accuracy 56.522 %."""
+
+# RobustBench, model_info/imagenet/corruptions/unaggregated_results.csv: 5,000 official images, all corruptions and
+# severities; mCE recomputed from its accuracies, against AlexNet's in the same file
+PUBLISHED_MODELS: dict[str, tuple[float, float]] = {
+    "Tian2022Deeper_DeiT-B": (67.5544, 41.6951),
+    "Tian2022Deeper_DeiT-S": (62.9051, 47.6145),
+    "Erichson2022NoisyMix_new": (53.2840, 59.4280),
+    "Hendrycks2020Many": (52.9048, 60.0374),
+    "Erichson2022NoisyMix": (52.4696, 60.4575),
+    "Hendrycks2020AugMix": (49.3285, 64.1742),
+    "Geirhos2018_SIN_IN": (45.7584, 68.6734),
+    "Geirhos2018_SIN_IN_IN": (42.0035, 73.1860),
+    "Standard_R50": (39.4829, 76.3774),
+    "Geirhos2018_SIN": (39.9248, 76.6713),
+    "Salman2020Do_50_2_Linf": (36.0925, 80.0039),
+    "AlexNet": (21.1181, 100.0),
+}
+"""Mean accuracy and mCE in percent, by RobustBench's name of the model, the best mCE first."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reference:
+    """The model whose errors CE is relative to: by corruption the mean over the severities, and on unchanged images.
+
+    `answers`: how many answers each of `errors` is the mean of, infinitely many for published errors.
+    """
+
+    errors: Mapping[str, Sampled]
+    unchanged: Sampled
+    answers: float
+
+
+def alexnet(corruptions: Iterable[str], resamples: Resamples) -> Reference:
+    """The published errors of AlexNet as a reference; NaN for corruptions that have none, those of ImageNet-C-bar."""
+    errors = {name: float(np.mean(ALEXNET_ERRORS.get(name, np.nan))) for name in corruptions}
+    return Reference(
+        {name: constant(error, resamples) for name, error in errors.items()},
+        constant(ALEXNET_CLEAN_ERROR, resamples),
+        np.inf,
+    )
+
+
+def corruption_errors(errors: Mapping[str, Sampled], reference: Reference) -> dict[str, Sampled]:
+    """CE by corruption, of mean errors over the five severities; NaN where the reference makes too few errors."""
+    return {name: ratio_to(reference.errors[name], each, reference.answers) for name, each in errors.items()}
+
+
+def relative_corruption_errors(
+    errors: Mapping[str, Sampled], unchanged: Sampled, reference: Reference
+) -> dict[str, Sampled]:
+    """Relative CE by corruption: as CE, of the errors beyond those on unchanged images, of model and reference."""
+    own = {name: each - unchanged for name, each in errors.items()}
+    others = {name: reference.errors[name] - reference.unchanged for name in errors}
+    return corruption_errors(own, Reference(others, reference.unchanged, reference.answers))
+
+
+def mce_problem(ces: Mapping[str, Sampled], over: Sequence[str]) -> str:
+    """The reason why the mean of CEs over some corruptions is undefined, as one line; empty if it is defined."""
+    if not over:
+        return "no mCE: no corruptions to take the mean over"
+    if lacking := undefined_names(ces, over):
+        return f"no mCE: {len(lacking)} of {len(over)} corruptions have no CE: {', '.join(lacking)}"
+    return ""
+
+
+BINS = 15
+"""Bins of equal width; a confidence between two belongs to the lower one."""
+
+UNIT = 2**-20
+"""Confidences and losses are rounded to multiples of it, so that sums have the same bytes on every machine."""
+
+
+def gaps_by_bin(confidences: Floats, correct: npt.NDArray[np.bool_]) -> Floats:
+    """By image and bin, the sum of confidence minus correctness over the image's answers: shape images x BINS.
+
+    `confidences`, 0 to 1, and `correct` have the shape images x answers.
+    """
+    bins = np.clip(np.ceil(confidences * BINS).astype(np.int64) - 1, 0, BINS - 1)
+    gaps = np.zeros((len(confidences), BINS))
+    np.add.at(gaps, (np.arange(len(confidences))[:, np.newaxis], bins), rounded(confidences) - correct)
+    return gaps
+
+
+def rounded(values: Floats) -> Floats:
+    """The nearest multiples of UNIT."""
+    found: Floats = np.rint(values / UNIT) * UNIT
+    return found
+
+
+def sampled_ece(confidences: Floats, correct: npt.NDArray[np.bool_], resamples: Resamples) -> Sampled:
+    """ECE, 0 to 1, of all answers together: the gap between confidence and accuracy of a bin, weighted by its size.
+
+    `confidences` and `correct` have the shape images x answers. Resampling makes gaps larger, so that the draws are
+    reflected at the value, as the interval of Score is, and none is below 0.
+    """
+    gaps, answers = gaps_by_bin(confidences, correct), confidences.shape[1]
+    value = np.abs(gaps.sum(axis=0)).sum() / (len(gaps) * answers)
+    # bin by bin: numpy's sums of fractions depend on the processor
+    draws = reduce(np.add, np.abs(resamples.means(gaps)).T)
+    return Sampled(float(value), np.maximum(0, 2 * value - draws / answers))
+
+
+def sampled_nll(losses: Floats, resamples: Resamples) -> Sampled:
+    """Mean NLL in nats of answers of shape images x answers: minus the log-probability of the image's class."""
+    totals, answers = rounded(losses).sum(axis=1), losses.shape[1]
+    return Sampled(float(totals.sum() / losses.size), resamples.means(totals) / answers, by_image=totals / answers)
+
+
+MIN_MODELS = 2
+"""Models that a line needs, of different clean accuracy."""
+
+
+def effective_robustness(
+    clean: Sampled, shifted: Sampled, line: Sequence[tuple[Sampled, Sampled]], answers: tuple[int, int]
+) -> Sampled:
+    """Accuracy under shift minus that of the line, in shares, from errors; NaN where the line is not defined.
+
+    `clean` and `shifted` are the model's errors, `line` those of the models that the line is fitted to. `answers`: how
+    many answers a clean and a shifted error are of. An accuracy of 0 or 1, whose logit is infinite, is moved by half
+    an answer.
+    """
+    value = _beyond_effective([each.value for each in (clean, shifted)], [[a.value, b.value] for a, b in line], answers)
+    draws = _beyond_effective([each.draws for each in (clean, shifted)], [[a.draws, b.draws] for a, b in line], answers)
+    return Sampled(float(value), draws)
+
+
+def _beyond_effective(
+    model: Sequence[npt.ArrayLike], line: Sequence[Sequence[npt.ArrayLike]], answers: tuple[int, int]
+) -> Floats:
+    errors = np.asarray(line, np.float64)  # models x (clean, shifted) x resamples
+    own = np.asarray(model, np.float64)
+    if len(errors) < MIN_MODELS:
+        return np.full(own.shape[1:], np.nan)
+    x, y = (_logits(errors[:, place], answers[place]) for place in (0, 1))
+    centred = x - x.mean(axis=0)
+    spread = (centred**2).sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = (centred * y).sum(axis=0) / np.where(spread > 0, spread, np.nan)
+    expected = y.mean(axis=0) + slope * (_logits(own[0], answers[0]) - x.mean(axis=0))
+    # rounded, since processors differ in the last digits of logarithms
+    found: Floats = np.round((1 - own[1]) - 1 / (1 + np.exp(-expected)), 9)
+    return found
+
+
+def _logits(errors: Floats, answers: int) -> Floats:
+    """The logits of the accuracies."""
+    accuracies = np.clip(1 - errors, 0.5 / answers, 1 - 0.5 / answers)
+    found: Floats = np.log(accuracies / (1 - accuracies))
+    return found
+
 
 Misclassified = npt.NDArray[np.bool_]
 

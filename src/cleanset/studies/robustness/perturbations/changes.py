@@ -19,8 +19,8 @@ from scipy.ndimage import convolve1d
 
 from cleanset.images.preprocessing import BASE_SIZE, central
 from cleanset.statistics.seeds import change_seed
-from cleanset.studies.robustness.changed_images import StudyFile, wide_pixels
 from cleanset.studies.robustness.exact import gaussian, motion_blur, with_hsv
+from cleanset.studies.robustness.images import StudyFile, wide_pixels
 from cleanset.studies.robustness.perturbations.params import frame_count
 
 Pixels = NDArray[np.uint8]

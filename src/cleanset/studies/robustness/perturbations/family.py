@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cleanset.studies.robustness.changed_images import StudyFile
-from cleanset.studies.robustness.family import Changing, Family, PagesData, ReferencedModel, SheetLayout
-from cleanset.studies.robustness.images import Sources, first_images
-from cleanset.studies.robustness.params import CommonParams
+from cleanset.studies.robustness.family import Changing, CommonParams, Family, PagesData, ReferencedModel, SheetLayout
+from cleanset.studies.robustness.images import Sources, StudyFile, first_images
 from cleanset.studies.robustness.perturbations.params import (
     PERTURBATION_GROUPS,
     PERTURBATIONS,

@@ -8,13 +8,10 @@ import numpy as np
 import pandas as pd
 
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.changed_images import StudyFile
-from cleanset.studies.robustness.family import Changing, Family, PagesData, ReferencedModel, SheetLayout
-from cleanset.studies.robustness.images import Sources
-from cleanset.studies.robustness.params import CommonParams
+from cleanset.studies.robustness.family import Changing, CommonParams, Family, PagesData, ReferencedModel, SheetLayout
+from cleanset.studies.robustness.images import Sources, StudyFile
 from cleanset.studies.robustness.results import UNCHANGED, FamilyStudy, SeenAnswers, StudiedImages
-from cleanset.studies.robustness.scenarios.image_masks import has_scenarios
-from cleanset.studies.robustness.scenarios.masks import FORMATS
+from cleanset.studies.robustness.scenarios.masks import FORMATS, has_scenarios
 from cleanset.studies.robustness.scenarios.params import MATTES, Baselines, ScenarioMeasures, Scenarios
 from cleanset.validation import check_known
 
@@ -58,7 +55,7 @@ def _measured_images(images: pd.DataFrame, masks: pd.DataFrame, params: CommonPa
 
 
 def _make_images(sources: Sources, images: pd.DataFrame, params: CommonParams) -> Changing:
-    from cleanset.studies.robustness.scenarios.scenes import scene_images, settings_of
+    from cleanset.studies.robustness.scenarios.changes import scene_images, settings_of
 
     wanted = params.section(Scenarios)
     scenes = scene_images(sources, wanted)

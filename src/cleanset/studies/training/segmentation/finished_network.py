@@ -25,9 +25,8 @@ from cleanset.files import new_folder, read_bytes, sha256, write_text
 from cleanset.images.boxes import Box, box_of
 from cleanset.progress import tracked
 from cleanset.scoring.checkpoints import read_tensors
-from cleanset.studies.robustness.changed_images import SetImages
-from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, files_of
-from cleanset.studies.robustness.params import MaskFolder
+from cleanset.studies.robustness.family import MaskFolder
+from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, SetImages, files_of
 from cleanset.studies.robustness.scenarios.masks import Mask
 from cleanset.studies.training.params import Run, read_training_params
 from cleanset.studies.training.segmentation.label_maps import BACKGROUND, Pixels, label_of

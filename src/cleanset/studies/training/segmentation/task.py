@@ -23,8 +23,8 @@ from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.scoring.models import weights_at_hand
 from cleanset.scoring.scorer import to_device
+from cleanset.studies.robustness.scenarios.changes import decode_photograph
 from cleanset.studies.robustness.scenarios.params import GENERATED
-from cleanset.studies.robustness.scenarios.scenes import decode_photograph
 from cleanset.studies.training.images import ALONE, TRAINING_IMAGES, FoldData, Share, generated_file, photographs_for
 from cleanset.studies.training.loop import LOSS, Outcome, epoch_seed
 from cleanset.studies.training.params import Data, Network
