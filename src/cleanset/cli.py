@@ -407,8 +407,8 @@ def publish(
         publication = release.run(Edition(use_classes_of(folder)), out, with_images, key)
     else:
         publication = tool.run(folder, out, with_images, key)
-    if word := tool.word_on_terms(publication):
-        typer.echo(word, err=True)
+    if publication.word_on_terms:
+        typer.echo(publication.word_on_terms, err=True)
     typer.echo(tool.render(publication))
 
 

@@ -15,9 +15,8 @@ from cleanset.edition.readings import readings
 from cleanset.errors import CleansetError
 from cleanset.sets.archive import unpack, write_tar
 from cleanset.sets.card import front_matter
-from cleanset.sets.catalogues import croissant_json
+from cleanset.sets.catalogues import citation_cff, croissant_json
 from cleanset.sets.description import Release, licence_text, release_of
-from cleanset.sets.texts import citation_cff
 from cleanset.vocabulary import class_table, imagenet, use_classes
 
 IMAGES = {"source": "Our clinic", "licence": "CC0-1.0", "people": "None."}
@@ -135,7 +134,7 @@ def test_publishers_of_a_set_of_imagenet() -> None:
     assert "Easy lesions" in described["citeAs"]
     assert "ImageNet Large Scale" in described["citeAs"]
     assert release_of(json.dumps(described).encode()) == release
-    assert replace(release, about=None).texts.croissant["creator"]["name"] == "The cleanset authors"
+    assert replace(release, about=None).texts["croissant_creators"]["name"] == "The cleanset authors"
 
 
 @pytest.mark.usefixtures("own_classes")

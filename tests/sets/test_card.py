@@ -31,7 +31,7 @@ from cleanset.sets import verify
 from cleanset.sets.card import card, front_matter
 from cleanset.sets.description import InputDigest, Provenance, Release, limits
 from cleanset.sets.folder import read_entries, write_descriptions
-from cleanset.sets.texts import CITATION
+from cleanset.sets.texts import citation
 from cleanset.stages import export
 from cleanset.tables import CROP_SCORES, SELECTION, read_table, write_table
 from cleanset.vocabulary import label_names
@@ -468,8 +468,8 @@ def test_the_citation_file(repository: Path) -> None:
     for work in (content, *content["references"]):
         assert {"title", "type", "authors"} <= set(work)
     for work in (content, *content["references"][:2]):  # the third concerns sets with the published reviews
-        assert f"{{{work['title']}}}" in CITATION
-    assert f"{{{content['references'][0]['doi']}}}" in CITATION
+        assert f"{{{work['title']}}}" in citation([])
+    assert f"{{{content['references'][0]['doi']}}}" in citation([])
 
 
 def test_a_record_of_no_precision_of_this_project() -> None:

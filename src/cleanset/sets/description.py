@@ -56,33 +56,7 @@ class Release:
     @property
     def texts(self) -> Texts:
         """Texts of card, licence and catalogues on the images and publishers."""
-        return texts_of(self.about, self.reviewers)
-
-
-def provenance_of_files(release: Release) -> dict[str, Any]:
-    """The origin of the files in terms of PROV-O, as Croissant 1.1 recommends."""
-    archive = {"@type": "prov:Entity", "prov:label": release.archive}
-    if release.archive_md5:
-        archive["@id"] = f"urn:md5:{release.archive_md5}"
-    return {
-        "prov:wasDerivedFrom": archive,
-        "prov:wasGeneratedBy": [
-            {
-                "@type": "prov:Activity",
-                "prov:label": "Review by people",
-                "description": release.review,
-                "prov:wasAssociatedWith": [
-                    {"@type": "prov:Person", "prov:label": reviewer} for reviewer in release.reviewers
-                ],
-            },
-            {
-                "@type": "prov:Activity",
-                "prov:label": "Crop",
-                "description": "Where a line of the manifest has a box (left, top, right, bottom), the file is that "
-                "part of the image as PNG; every other file is the member of the archive, byte for byte.",
-            },
-        ],
-    }
+        return texts_of(self.about, self.reviewers, self.archive)
 
 
 def release_of(croissant: bytes) -> Release:
@@ -118,9 +92,9 @@ def manifest_sha256_of(croissant: bytes) -> str | None:
 
 def licence_text(texts: Texts) -> str:
     """The file LICENSE of a set."""
-    url = f"\nCC BY 4.0: {texts.licence_url}" if texts.licence_url else ""
-    terms = f"\nThe terms: {texts.terms_url}" if texts.terms_url else ""
-    return f"{texts.licences}{url}\n\n{texts.terms}{terms}\n\nWho uses the set cites\n\n{texts.citation}\n"
+    url = f"\nCC BY 4.0: {texts['licence_url']}" if texts["licence_url"] else ""
+    terms = f"\nThe terms: {texts['terms_url']}" if texts["terms_url"] else ""
+    return f"{texts['licences']}{url}\n\n{texts['terms']}{terms}\n\nWho uses the set cites\n\n{texts['citation']}\n"
 
 
 def in_random_order(entries: "Sequence[Entry]") -> bool:
@@ -134,7 +108,7 @@ def summary_of(entries: "Sequence[Entry]", texts: Texts) -> str:
     classes = len({entry.wnid for entry in entries})
     chosen = "" if in_random_order(entries) else " that the model finds easy"
     return (
-        f"{len(entries):,} images of {classes:,} {texts.classes}{chosen}, each with one label"
+        f"{len(entries):,} images of {classes:,} {texts['classes']}{chosen}, each with one label"
         f"{several}, without watermark, filter, border or noise."
     )
 

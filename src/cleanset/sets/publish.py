@@ -10,7 +10,7 @@ from cleanset.review.store import GUIDELINES
 from cleanset.sets import verify
 from cleanset.sets.archive import sign, write_tar
 from cleanset.sets.card import card_without_images
-from cleanset.sets.catalogues import zenodo_json
+from cleanset.sets.catalogues import citation_cff, zenodo_json
 from cleanset.sets.description import Release, licence_text, name_of
 from cleanset.sets.folder import (
     CARD,
@@ -30,26 +30,12 @@ from cleanset.sets.folder import (
     read_release,
 )
 from cleanset.sets.manifest import MANIFEST, Entry
-from cleanset.sets.texts import TERMS_URL, citation_cff
 from cleanset.vocabulary import CLASSES_FILE, classes_in_use
-
-_WORD_ON_TERMS = (
-    "These are ImageNet's images, whole or cropped. Its terms of access allow research and education, nothing "
-    f"commercial, to people who have accepted them themselves ({TERMS_URL}): give this to nobody else, and put it on "
-    "no public hub. Everybody else makes the images again with cleanset rebuild, from what is published without."
-)
-
-
-def word_on_terms(publication: "Publication") -> str:
-    """A warning about who may have what was published; empty where anybody may."""
-    if not publication.with_images:
-        return ""
-    return _WORD_ON_TERMS if classes_in_use().is_imagenet else publication.access
 
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """A published set: its folder, the tar of it, the tar's SHA-256, and the conditions of access to its images."""
+    """A published set: its folder, the tar of it, the tar's SHA-256, and a warning about who may have its images."""
 
     folder: Path
     tar: Path
@@ -57,7 +43,7 @@ class Publication:
     images: int
     with_images: bool
     signed: bool
-    access: str
+    word_on_terms: str
 
 
 def run(export: Path, out: Path, with_images: bool, key: Path | None) -> Publication:
@@ -73,9 +59,7 @@ def run(export: Path, out: Path, with_images: bool, key: Path | None) -> Publica
     name = f"{name_of(entries[0].model)}-{release.version}"
     with new_folder(out) as partial:
         write_set(partial / name, export, entries, release, with_images)
-        digest = finish(partial / name, key)
-    access, signed = release.texts.access, key is not None
-    return Publication(out / name, out / f"{name}.tar", digest, len(entries), with_images, signed, access)
+        return finish(partial / name, out, len(entries), release, with_images, key)
 
 
 def write_set(folder: Path, export: Path, entries: Sequence[Entry], release: Release, with_images: bool) -> None:
@@ -88,13 +72,14 @@ def write_set(folder: Path, export: Path, entries: Sequence[Entry], release: Rel
         (folder / entry.file).write_bytes(read_image(export, entry))
 
 
-def finish(folder: Path, key: Path | None) -> str:
-    """Sign the checksums in a folder with a private SSH key, if there is one; return the SHA-256 of its new tar."""
+def finish(folder: Path, out: Path, images: int, release: Release, with_images: bool, key: Path | None) -> Publication:
+    """Sign the checksums in a folder with a private SSH key, if there is one, and write its tar; both become `out`."""
     if key is not None:
         (folder / SIGNATURE).write_bytes(sign((folder / CHECKSUMS).read_bytes(), key))
     tar = folder.with_name(f"{folder.name}.tar")
     write_tar(folder, tar)
-    return sha256(tar.read_bytes())
+    digest, word = sha256(tar.read_bytes()), release.texts["word_on_terms"] if with_images else ""
+    return Publication(out / folder.name, out / tar.name, digest, images, with_images, key is not None, word)
 
 
 def render(publication: Publication) -> str:

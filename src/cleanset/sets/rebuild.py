@@ -4,7 +4,7 @@ Its data card is shorter than that of stage export; the labels are the same.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,48 +13,10 @@ from cleanset.dataset.archives import Location, located
 from cleanset.files import new_folder, sha256
 from cleanset.images.codec import decode, decoder, pixels_sha256
 from cleanset.progress import available_cores, tracked
-from cleanset.sets.card import cited, front_matter, loading, terms
+from cleanset.sets.card import rebuilt_card
 from cleanset.sets.delivered import image_file
-from cleanset.sets.description import UNPUBLISHED, Release, name_of, notices_of
 from cleanset.sets.folder import CARD, manifest_text, read_release, write_descriptions
 from cleanset.sets.manifest import Entry, Problem, check_manifest, check_set
-from cleanset.vocabulary import classes_in_use
-
-
-def rebuilt_card(entries: Sequence[Entry], release: Release) -> str:
-    """The card as Markdown, from what a manifest and perhaps a Croissant description say.
-
-    Its front matter is that of the original card: by it the library `datasets` numbers and names the classes, which it
-    would else number by the folders that there are. `entries` is not empty.
-    """
-    model = entries[0].model
-    reviewed = any(entry.reviewers for entry in entries)
-    parts = (
-        front_matter(model, len(entries), release, reviewed=reviewed, with_images=True),
-        f"# {name_of(model)}",
-        *(f"**{notice}**" for notice in notices_of(entries, release)),
-        _summary(entries, release),
-        loading(model),
-        release.texts.uses,
-        terms(release.texts),
-        cited(release.texts),
-    )
-    return "\n\n".join(parts) + "\n"
-
-
-def _summary(entries: Sequence[Entry], release: Release) -> str:
-    classes = len({entry.wnid for entry in entries})
-    by_people = sum(entry.reviewers > 0 for entry in entries)
-    dated = f" of {release.date}" if release.date else ""
-    copy = "a copy of ImageNet's validation images" if classes_in_use().is_imagenet else "copies of the images"
-    version = "" if release.version == UNPUBLISHED else f", version {release.version}{dated}"
-    return (
-        f"{len(entries):,} images of {classes:,} classes{version}: made again by `cleanset rebuild` from "
-        f"`manifest.csv` and {copy}. Each file has the SHA-256 that the manifest has "
-        f"of it. Images that people have reviewed: {by_people:,}.\n\n"
-        "How the images were chosen and reviewed, which candidates were rejected and which flaws are known stands on "
-        "the card of the original set, which a manifest does not hold: ask whoever published it."
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from cleanset.review.reports import calibration_as_json
 from cleanset.review.store import AUDIT, GUIDELINES, NOTE_ON_REVIEWS, basis_of, read_votes, reviewer_folders
 from cleanset.sets import from_verdicts
 from cleanset.sets.archive import SignatureError, signer, unpack
-from cleanset.sets.catalogues import deposit_json
+from cleanset.sets.catalogues import citation_cff, deposit_json
 from cleanset.sets.description import licence_text, limits_of, summary_of
 from cleanset.sets.folder import (
     CARD,
@@ -36,7 +36,6 @@ from cleanset.sets.folder import (
     read_regular_file,
 )  # fmt: skip
 from cleanset.sets.publish import Publication, finish, publishable, write_set
-from cleanset.sets.texts import citation_cff
 from cleanset.vocabulary import CLASSES_FILE, class_keys, classes_in_use
 
 PROGRAM = Path(from_verdicts.__file__)
@@ -110,10 +109,8 @@ def run(edition: Edition, out: Path, with_images: bool, key: Path | None) -> Pub
         if problems := from_verdicts.problems(folder):
             first = problems[0].replace(f"{folder}/", "")
             raise CleansetError(f"{edition.folder}: problems: {len(problems)}, the first: {first}: run dvc repro")
-        digest = finish(folder, key)
-    count = sum(len(entries) for entries, _ in sets.values())
-    access, signed = released.texts.access, key is not None
-    return Publication(out / name, out / f"{name}.tar", digest, count, with_images, signed, access)
+        count = sum(len(entries) for entries, _ in sets.values())
+        return finish(folder, out, count, released, with_images, key)
 
 
 def _files(edition: Edition, params: Params) -> Iterator[tuple[str, bytes]]:

@@ -12,7 +12,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.progress import available_cores
 from cleanset.sets.archive import SignatureError, signer, unpack
-from cleanset.sets.catalogues import croissant_json, zenodo_json
+from cleanset.sets.catalogues import citation_cff, croissant_json, zenodo_json
 from cleanset.sets.description import UNPUBLISHED, Release, name_of, notices_of, release_of
 from cleanset.sets.folder import (
     CARD,
@@ -31,7 +31,6 @@ from cleanset.sets.folder import (
     read_regular_file,
 )
 from cleanset.sets.manifest import MANIFEST, CheckedManifest, Entry, Problem, check_manifest, duplicates
-from cleanset.sets.texts import citation_cff
 from cleanset.vocabulary import CLASSES_FILE, classes_in_use
 
 BATCH_FILES = 32
