@@ -122,9 +122,7 @@ def timm_preprocessing(size: int, crop_pct: float, interpolation: str, crop_mode
     """
     if crop_mode != "center" or interpolation not in _FILTERS:
         raise ValueError(f"crop mode {crop_mode!r} with {interpolation!r}; expected center with bilinear or bicubic")
-    resize = math.floor(size / crop_pct)
-    name = f"timm-{interpolation}-{resize}-{size}"
-    return ResizeAndCrop(name, resize, size, "bicubic" if interpolation == "bicubic" else "bilinear")
+    return _short_side_preprocessing("timm", math.floor(size / crop_pct), size, interpolation)
 
 
 def torchvision_preprocessing(resize: int, size: int, interpolation: str) -> ResizeAndCrop:
@@ -134,7 +132,11 @@ def torchvision_preprocessing(resize: int, size: int, interpolation: str) -> Res
     """
     if interpolation not in _FILTERS:
         raise ValueError(f"interpolation {interpolation!r}; expected bilinear or bicubic")
-    name = f"torchvision-{interpolation}-{resize}-{size}"
+    return _short_side_preprocessing("torchvision", resize, size, interpolation)
+
+
+def _short_side_preprocessing(library: str, resize: int, size: int, interpolation: str) -> ResizeAndCrop:
+    name = f"{library}-{interpolation}-{resize}-{size}"
     return ResizeAndCrop(name, resize, size, "bicubic" if interpolation == "bicubic" else "bilinear")
 
 

@@ -19,7 +19,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import md5, sha256
 from cleanset.parsing import csv_text
 from cleanset.sets.manifest import twins
-from cleanset.sets.texts import SCOOTER, Texts, citation, texts_of
+from cleanset.sets.texts import SCOOTER, Texts, citation, templates, texts_of
 from cleanset.vocabulary import TIERS, class_column, class_keys, classes_in_use, label_names
 
 if TYPE_CHECKING:
@@ -277,42 +277,10 @@ def input_digests(folder: Path, paths: Sequence[Path]) -> list[InputDigest]:
     return found
 
 
-_ENTRY = re.compile(r"@\w+\{(\w+),\n(.*?)\n\}", re.DOTALL)
-_FIELD = re.compile(r"^  (\w+)\s*= \{(.*)\},?$", re.MULTILINE)
-_WHERE = {
-    "journal": "{journal}, {volume}({number}):{pages}", "eprint": "arXiv:{eprint}", "year": "{year}",
-    "doi": "doi:{doi}",
-}  # fmt: skip
-"""Where a work is found, as text, by the field that says so."""
-_ACCENTS = {"{\\'e}": "é", '{\\"u}': "ü", '{\\"a}': "ä", "--": "–"}
-
-
 def render(form: str) -> str:
     """The citations of cleanset, its images and labels, and SCOOTER. Raises CleansetError for an unknown format."""
-    bibtex = citation([SCOOTER])
     if form == "bibtex":
-        return bibtex
+        return citation([SCOOTER])
     if form != "text":
         raise CleansetError(f"format {form!r}; expected bibtex or text")
-    return "\n".join(_sentence(dict(_FIELD.findall(fields))) for _, fields in _ENTRY.findall(bibtex))
-
-
-def _sentence(fields: dict[str, str]) -> str:
-    """An entry as a line: authors, title, where it appeared, year."""
-    fields = {name: _plain(text) for name, text in fields.items()}
-    people = [_first_name_first(each) for each in fields["author"].split(" and ")]
-    authors = people[0] if len(people) == 1 else f"{', '.join(people[:-1])} and {people[-1]}"
-    title = fields["title"] if fields["title"].endswith("?") else f"{fields['title']}."
-    where = [form.format(**fields) for name, form in _WHERE.items() if name in fields]
-    return f"{authors}. {title}{' ' + ', '.join(where) + '.' if where else ''}"
-
-
-def _plain(text: str) -> str:
-    for code, character in _ACCENTS.items():
-        text = text.replace(code, character)
-    return text.strip("{}")
-
-
-def _first_name_first(author: str) -> str:
-    last, _, first = author.partition(", ")
-    return f"{first} {last}" if first else last
+    return str(templates("citations")["as_text"])

@@ -43,28 +43,15 @@ MAX_EDGE = 65_535
 _VERSION = "[0-9][0-9A-Za-z.+-]{0,30}"
 
 
-def _known_wnid(wnid: str) -> str:
-    if wnid not in class_indices():
-        raise ValueError
-    return wnid
+def _checked(is_valid: Callable[[Any], object]) -> AfterValidator:
+    """A validator that refuses other values; `_found_and_expected` gives the message."""
 
+    def check(value: Any) -> Any:
+        if not is_valid(value):
+            raise ValueError
+        return value
 
-def _known_index(class_index: int) -> int:
-    if class_index >= len(class_keys()):
-        raise ValueError
-    return class_index
-
-
-def _known_id(image_id: str) -> str:
-    if not is_image_id(image_id):
-        raise ValueError
-    return image_id
-
-
-def _sorted(classes: tuple[int, ...]) -> tuple[int, ...]:
-    if not classes or list(classes) != sorted(set(classes)):
-        raise ValueError
-    return classes
+    return AfterValidator(check)
 
 
 _EXPECTED: dict[str, Callable[[], str]] = {
@@ -78,7 +65,9 @@ _EXPECTED: dict[str, Callable[[], str]] = {
 """Values that messages give as expected, where they depend on the classes in use, by the description of a field."""
 
 # the other descriptions are what messages give as expected
-_ClassIndex = Annotated[int, Field(ge=0, description="a class index"), AfterValidator(_known_index)]
+_ClassIndex = Annotated[
+    int, Field(ge=0, description="a class index"), _checked(lambda index: index < len(class_keys()))
+]
 _Probability = Annotated[
     float, Field(ge=0, le=1, allow_inf_nan=False), AfterValidator(lambda number: number + 0.0)
 ]  # no -0
@@ -104,17 +93,19 @@ class Entry(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", description="small letters, digits and _")]
-    wnid: Annotated[str, AfterValidator(_known_wnid), Field(description="a class")]
+    wnid: Annotated[str, _checked(lambda wnid: wnid in class_indices()), Field(description="a class")]
     class_index: _ClassIndex
     class_name: str
     rank: Annotated[int, Field(ge=1, le=MAX_RANK, description="at least 1")]
-    image_id: Annotated[str, AfterValidator(_known_id), Field(description="an image id")]
+    image_id: Annotated[str, _checked(is_image_id), Field(description="an image id")]
     tier: Annotated[Tier, Field(description="top5, reserve or relaxed")]
     confidence: Annotated[_Probability | None, Field(description="0 to 1")]
     source_confidence: Annotated[_Probability | None, Field(description="0 to 1")]
     ilsvrc_class: _ClassIndex
     real_classes: Annotated[
-        tuple[_ClassIndex, ...], AfterValidator(_sorted), Field(description="class indices, each once, sorted")
+        tuple[_ClassIndex, ...],
+        _checked(lambda classes: classes and list(classes) == sorted(set(classes))),
+        Field(description="class indices, each once, sorted"),
     ]
     reviewers: Annotated[int, Field(ge=0, le=1_000_000, description="at least 0")]
     crop: Annotated[

@@ -65,29 +65,6 @@ class SetLocation:
     remote: Remote
 
 
-def known_commit(published: PublishedSet) -> str | None:
-    """The commit that the revision was when it was last asked for."""
-    commit = _read_json(_revision_file(published)).get("commit")
-    return commit if isinstance(commit, str) else None
-
-
-def known_location(published: PublishedSet, commit: str) -> SetLocation | None:
-    """The location of the set's files, if it was kept before."""
-    try:
-        found = TypeAdapter(SetLocation).validate_json(_location_file(published, commit).read_bytes())
-    except (OSError, ValidationError):
-        return None
-    return found if "url" in found.remote.options else None
-
-
-def keep(published: PublishedSet, located: SetLocation, is_commit: bool) -> None:
-    """Keep the location of the set's files, and the commit of the revision, unless it is a commit itself."""
-    write_text(_location_file(published, located.commit), json.dumps(asdict(located), indent=2) + "\n")
-    if not is_commit:
-        text = json.dumps({"commit": located.commit, "rev": published.rev})
-        write_text(_revision_file(published), f"{text}\n")
-
-
 @contextmanager
 def writing() -> Iterator[None]:
     """Name the cache, and what to do, where a system error in the block comes from it: no room, no permission."""
@@ -233,10 +210,14 @@ class KeptSet:
 
     def download(self, folder: Path, missing: Sequence[str], files: Mapping[str, str]) -> None:
         """Fetch files into a folder, many at a time; all that can be had, before a problem is raised."""
+
+        def download_one(file: str) -> None:
+            self.write(folder, file, self._checked(file, files[file]))
+
         problems: list[CleansetError] = []
         done = 0
         with ThreadPoolExecutor(THREADS) as pool:
-            running = [pool.submit(self._download, folder, file, files[file]) for file in missing]
+            running = [pool.submit(download_one, file) for file in missing]
             try:
                 for future in tracked(as_completed(running), len(missing), "fetch"):
                     try:
@@ -256,9 +237,6 @@ class KeptSet:
             first = min(map(str, problems))
             count = f"; problems: {len(problems):,} of {len(files):,} files, this is the first" if problems[1:] else ""
             raise CleansetError(f"{first}{count}")
-
-    def _download(self, folder: Path, file: str, expected: str) -> None:
-        self.write(folder, file, self._checked(file, expected))
 
     def _checked(self, file: str, expected: str) -> bytes:
         where, publisher = f"{self.store.name}: {file}", f"ask the publisher of {self.published} to"
@@ -299,14 +277,6 @@ def _state(path: Path) -> list[int]:
 
 def _age_seconds(part: Path) -> float:
     return time.time() - max((path.lstat().st_mtime for path in (part, *part.iterdir())), default=0)
-
-
-def _revision_file(published: PublishedSet) -> Path:
-    return cache_folder() / "revisions" / f"{_name(published.url, published.rev or '')}.json"
-
-
-def _location_file(published: PublishedSet, commit: str) -> Path:
-    return cache_folder() / "sets" / f"{_name(published.url, commit, published.folder, published.export)}.json"
 
 
 def _name(*parts: str) -> str:
@@ -404,20 +374,16 @@ def descriptions(published: PublishedSet, update: bool = False) -> tuple[str, st
     kept = KeptSet(published, _located(published, update))
     where = f"{published}, {published.export}"
     names = (MANIFEST, CROISSANT, CLASSES_FILE)
-    files = kept.listing()
-    texts: list[bytes | None] = [None]
-    if files:
-        texts = [kept.read(name, files[name]) if name in files else b"" for name in names]
-    if None in texts:
+    files = kept.listing() or {}
+    texts = {name: kept.read(name, files[name]) for name in names if name in files}
+    if not files or None in texts.values():
         with kept.locked():
             files = kept.fetched_listing()
-            texts = [
-                (kept.read(name, files[name]) or kept.fetch_alone(name, files[name])) if name in files else b""
-                for name in names
-            ]
-    if files is not None and MANIFEST not in files:
+            found = ((name, files[name]) for name in names if name in files)
+            texts = {name: kept.read(name, md5) or kept.fetch_alone(name, md5) for name, md5 in found}
+    if MANIFEST not in files:
         raise CleansetError(f"{where}/{MANIFEST}: not in the set; expected what stage export writes")
-    manifest, croissant, classes = (text or b"" for text in texts)
+    manifest, croissant, classes = (texts.get(name) or b"" for name in names)
     use_classes(class_table_of(classes, f"{where}/{CLASSES_FILE}"))
     try:
         return manifest.decode(), f"{where}/{MANIFEST}", release_of(croissant)
@@ -427,22 +393,33 @@ def descriptions(published: PublishedSet, update: bool = False) -> tuple[str, st
 
 def _located(published: PublishedSet, update: bool) -> SetLocation:
     """The location of the set's files: the one kept before, else from the repository."""
+    cache = cache_folder()
+    revision = cache / "revisions" / f"{_name(published.url, published.rev or '')}.json"
     # a branch or tag may move, a full commit cannot
     is_commit = published.rev is not None and COMMIT.fullmatch(published.rev) is not None
-    commit = published.rev if is_commit else None if update else known_commit(published)
-    if commit and (found := known_location(published, commit)):
-        return found
-    cache_folder().mkdir(parents=True, exist_ok=True)
-    with workspace_for(cache_folder() / "repository") as workspace:
+    commit = published.rev if is_commit else None if update else _read_json(revision).get("commit")
+
+    def location(commit: str) -> Path:
+        return cache / "sets" / f"{_name(published.url, commit, published.folder, published.export)}.json"
+
+    if isinstance(commit, str):
+        with suppress(OSError, ValidationError):
+            found = TypeAdapter(SetLocation).validate_json(location(commit).read_bytes())
+            if "url" in found.remote.options:
+                return found
+    cache.mkdir(parents=True, exist_ok=True)
+    with workspace_for(cache / "repository") as workspace:
         files = _snapshot(published, commit, workspace)
         found = SetLocation(files.commit, directory_md5(files), remote_of(files))
-    keep(published, found, is_commit)
+    write_text(location(found.commit), json.dumps(asdict(found), indent=2) + "\n")
+    if not is_commit:
+        write_text(revision, json.dumps({"commit": found.commit, "rev": published.rev}) + "\n")
     return found
 
 
-def _snapshot(published: PublishedSet, commit: str | None, workspace: Path) -> Snapshot:
+def _snapshot(published: PublishedSet, commit: object, workspace: Path) -> Snapshot:
     """The repository at the commit that the revision was, if it still has that; else as the revision is now."""
-    if commit:
+    if isinstance(commit, str):
         with suppress(UnknownRevisionError):
             return snapshot(published, commit, workspace / "known")
     return snapshot(published, published.rev or "HEAD", workspace / "now")

@@ -31,7 +31,7 @@ from cleanset.review.store import Votes, read_file, read_reviews
 from cleanset.scoring.brought import Labels, scores_of
 from cleanset.sets.description import InputDigest
 from cleanset.sets.texts import SCOOTER
-from cleanset.validation import shown
+from cleanset.validation import check_known, shown
 from cleanset.vocabulary import class_indices
 
 PUBLISHED_SET = "scooter"
@@ -52,8 +52,7 @@ class PublishedChoice:
 
     def check(self) -> None:
         """Raise CleansetError for an unknown model or an unknown way with unreviewed images."""
-        if self.model not in MODELS:
-            raise CleansetError(f"unknown model {self.model!r}; expected one of {', '.join(MODELS)}")
+        check_known("model", self.model, MODELS)
         if self.unreviewed not in ("pending", "clean"):
             raise CleansetError(f"unreviewed {self.unreviewed!r}; expected pending or clean")
 
