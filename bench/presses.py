@@ -337,8 +337,8 @@ class OnServer:
     def state(self) -> tuple[str, Cards]:
         return self._tab.wnid, [
             {
-                "number": card.number, "id": card.image.image_id, "queued": card.queued and not card.box_asked,
-                "reason": card.likeliest, "focus": card.in_focus,
+                "number": card.number, "id": card.image.image_id, "reason": card.likeliest, "focus": card.in_focus,
+                "queued": card.queued and not (card.question and card.question.box_unknown),
             }
             for card in self._cards
         ]  # fmt: skip

@@ -8,9 +8,9 @@ from cleanset.review.page.server import open_session
 from cleanset.review.page.shown_class import columns_for, verdict_options
 from cleanset.review.page.tab import Tab
 from cleanset.review.page.view import render
-from cleanset.review.save import save
 from cleanset.review.verdicts import Review, Vote
 from cleanset.tables import CANDIDATES, INDEX, read_table
+from tests.review.texts import save
 
 from .conftest import Open, Serve
 from .reviewing import Reviewing, reviews

@@ -25,11 +25,11 @@ from cleanset.review.page.session import CropScores, Pace, in_words
 from cleanset.review.page.tab import Tab
 from cleanset.review.page.view import render
 from cleanset.review.queue import Candidate
-from cleanset.review.save import save
 from cleanset.review.verdicts import Review
 from cleanset.sets.description import determining_params
 from cleanset.tables import CROP_SCORES, write_table
 from cleanset.vocabulary import Reason, class_indices, class_names, search_classes
+from tests.review.texts import save
 
 from .reviewing import REASONS as MEANT
 from .reviewing import reviews

@@ -12,10 +12,10 @@ from cleanset.review.page.library import Library, open_library
 from cleanset.review.page.server import open_session
 from cleanset.review.page.tab import BOX_SEEN, Tab
 from cleanset.review.page.view import render
-from cleanset.review.save import save
 from cleanset.review.verdicts import Review
 from cleanset.vocabulary import class_keys
 from tests.browser_tab import PATIENCE
+from tests.review.texts import save
 
 from .conftest import Open, Serve
 from .reviewing import reviews

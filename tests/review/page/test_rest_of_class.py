@@ -13,8 +13,9 @@ from cleanset.review.page.library import Library
 from cleanset.review.page.server import open_session
 from cleanset.review.page.tab import Tab
 from cleanset.review.page.view import cards, render
-from cleanset.review.save import VerdictChange, save, save_all
+from cleanset.review.save import VerdictChange, save_all
 from cleanset.review.verdicts import Review
+from tests.review.texts import save
 
 from .reviewing import reviews
 from .test_parts import GOLDFISH, library, tab_of

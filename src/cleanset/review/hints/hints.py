@@ -36,73 +36,65 @@ class Hint:
     others: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Thresholds:
-    """Values from which a measure counts as a sign: round numbers, chosen on half of the photographs."""
-
-    seam: float = 0.85
-    saturation: float = 8.0
-    tint: float = 3.0
-    tinted: float = 10.0
-    """Median saturation of a tint, which a photograph without strong colours rarely has."""
-    neutral: float = 0.5
-    one_colour: float = 60.0
-    plain_levels: float = 0.55
-    background: float = 0.7
-    sharpness: float = 0.4
-    noise: float = 15.0
-    short_side: int = 150
-    """Short side in pixels; smaller images are enlarged by more than half for the models."""
-    hash_distance: int = 60
-    """Number of differing bits, of 256, in the most similar orientation."""
-    corner_correlation: float = 0.3
+# Values from which a measure counts as a sign: round numbers, chosen on half of the photographs.
+MIN_SEAM = 0.85
+MAX_COLOURLESS = 8.0
+MAX_TINT = 3.0
+# a photograph without strong colours rarely has a tint of this median saturation
+MIN_TINTED = 10.0
+MIN_NEUTRAL = 0.5
+MIN_ONE_COLOUR = 60.0
+MIN_PLAIN_LEVELS = 0.55
+MIN_BACKGROUND = 0.7
+MAX_SHARPNESS = 0.4
+MIN_NOISE = 15.0
+# smaller images are enlarged by more than half for the models
+MIN_SHORT_SIDE_PIXELS = 150
+MAX_HASH_DISTANCE = 60
+"""Number of differing bits, of 256, in the most similar orientation."""
+MIN_CORNER_CORRELATION = 0.3
 
 
-THRESHOLDS = Thresholds()
-
-
-def hints_of_image(
-    measures: Measures, lines: Sequence[TextLine] = (), thresholds: Thresholds = THRESHOLDS
-) -> list[Hint]:
+def hints_of_image(measures: Measures, lines: Sequence[TextLine] = ()) -> list[Hint]:
     """The hints from one image alone, and from the lines of text that were read in it."""
-    found = list(_hints(measures, thresholds))
+    found = list(_hints(measures))
     line = added_line(lines, measures.size)
     if line is not None:
         found.append(Hint("text", f"“{_shortened(line.text)}”, {_position(line, measures.size)}"))
     # the limit is of ImageNet's models; what enlarges images of other sizes is not known
-    if classes_in_use().is_imagenet and min(measures.size) < thresholds.short_side:
+    if classes_in_use().is_imagenet and min(measures.size) < MIN_SHORT_SIDE_PIXELS:
         found.append(Hint("few_pixels", f"{measures.size[0]} × {measures.size[1]} pixels"))
     return found
 
 
-def _hints(measures: Measures, limits: Thresholds) -> Iterator[Hint]:
+def _hints(measures: Measures) -> Iterator[Hint]:
     margins = dict(zip(("left", "top", "right", "bottom"), measures.margins, strict=True))
     if any(measures.margins):
         widths = ", ".join(f"{side} {max(round(100 * share), 1)} %" for side, share in margins.items() if share)
         yield Hint("border", f"plain margins: {widths}")
     for seam, course in zip(measures.seams, ("from top to bottom", "from left to right"), strict=True):
-        if seam >= limits.seam:
+        if seam >= MIN_SEAM:
             yield Hint("collage", f"a straight edge {course}")
-    if measures.background >= limits.background:
+    if measures.background >= MIN_BACKGROUND:
         # what stands before a plain background is often grey or black by nature, and the background has few levels
         yield Hint("artificial_background", "a plain background")
     else:
-        yield from _filters(measures, limits)
-    if measures.sharpness <= limits.sharpness:
+        yield from _filters(measures)
+    if measures.sharpness <= MAX_SHARPNESS:
         yield Hint("blur", "no sharp edge anywhere")
-    if measures.noise >= limits.noise:
+    if measures.noise >= MIN_NOISE:
         yield Hint("noise", f"noise of {measures.noise:.0f} grey levels")
 
 
-def _filters(measures: Measures, limits: Thresholds) -> Iterator[Hint]:
+def _filters(measures: Measures) -> Iterator[Hint]:
     median, high, highest = measures.saturations
-    if high <= limits.saturation:
+    if high <= MAX_COLOURLESS:
         yield Hint("filter", "nearly without colour")
-    elif measures.tint <= limits.tint and median >= limits.tinted:
+    elif measures.tint <= MAX_TINT and median >= MIN_TINTED:
         yield Hint("filter", "a single tint")
-    elif measures.neutral >= limits.neutral and highest >= limits.one_colour:
+    elif measures.neutral >= MIN_NEUTRAL and highest >= MIN_ONE_COLOUR:
         yield Hint("filter", "grey with some colour")
-    if measures.plain_levels >= limits.plain_levels:
+    if measures.plain_levels >= MIN_PLAIN_LEVELS:
         yield Hint("filter", "few levels of brightness")
 
 
@@ -126,15 +118,13 @@ def _position(line: TextLine, size: tuple[int, int]) -> str:
 CORNERS = ("top left", "top right", "bottom left", "bottom right")
 
 
-def hints_between_images(
-    fingerprints: Mapping[str, Fingerprint], thresholds: Thresholds = THRESHOLDS
-) -> dict[str, list[Hint]]:
+def hints_between_images(fingerprints: Mapping[str, Fingerprint]) -> dict[str, list[Hint]]:
     """The hints from comparing images, by image id: near-duplicates and repeated corners."""
     names = list(fingerprints)
     found: dict[str, list[Hint]] = {name: [] for name in names}
     if len(names) < 2:
         return found
-    is_same = _distances([fingerprints[name].hashes for name in names]) <= thresholds.hash_distance
+    is_same = _distances([fingerprints[name].hashes for name in names]) <= MAX_HASH_DISTANCE
     for name, others in _others(names, is_same):
         found[name].append(Hint("duplicate", f"nearly the same as {_in_words(others)}", others))
     measured = [place for place, name in enumerate(names) if fingerprints[name].corners]
@@ -142,21 +132,19 @@ def hints_between_images(
     for corner, place in enumerate(CORNERS):
         if with_corners:
             details = np.stack([fingerprints[name].corners[corner] for name in with_corners])
-            is_repeated = details @ details.T >= thresholds.corner_correlation
+            is_repeated = details @ details.T >= MIN_CORNER_CORRELATION
             is_repeated &= ~is_same[np.ix_(measured, measured)]  # for a duplicate no further hint is needed
             for name, others in _others(with_corners, is_repeated):
                 found[name].append(Hint("watermark", f"the same detail {place} as in {_in_words(others)}", others))
     return found
 
 
-def near_duplicates(
-    hashes: NDArray[np.bool_], others: Mapping[str, NDArray[np.bool_]], thresholds: Thresholds = THRESHOLDS
-) -> list[str]:
+def near_duplicates(hashes: NDArray[np.bool_], others: Mapping[str, NDArray[np.bool_]]) -> list[str]:
     """The names of near-duplicates of an image; `hashes`: its own, and of each other image the one as stored."""
     if not others:
         return []
     differing = (hashes[:, None] != np.stack(list(others.values()))).sum(axis=2).min(axis=0)
-    return [name for name, bits in zip(others, differing, strict=True) if bits <= thresholds.hash_distance]
+    return [name for name, bits in zip(others, differing, strict=True) if bits <= MAX_HASH_DISTANCE]
 
 
 def _distances(hashes: Sequence[NDArray[np.bool_]]) -> NDArray[np.float32]:

@@ -6,6 +6,7 @@ How the work is split: the classes that each reviewer is asked for, and those th
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 
 import pandas as pd
 
@@ -33,6 +34,11 @@ class IndexedImage:
     sha256: str
     width: int
     height: int
+
+    def url(self, size: str) -> str:
+        """The address of a copy of this size: card, tile or full."""
+        # it changes with the bytes, so that a browser may cache it
+        return f"/image/{size}/{quote(self.image_id)}?{self.sha256[:16]}"
 
 
 @dataclass(frozen=True, slots=True)

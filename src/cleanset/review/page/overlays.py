@@ -6,7 +6,6 @@ from functools import cache
 
 from markdown_it import MarkdownIt
 
-from cleanset.review.page.library import IndexedImage
 from cleanset.review.page.session import ImageKey, Session
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
@@ -159,9 +158,8 @@ CLEAN = "clean"
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An image beside a rule. `image` is one of the edition, or None for a drawn one, at `address`."""
+    """An image beside a rule, of the edition or drawn."""
 
-    image: IndexedImage | None
     address: str
     caption: str
 
@@ -203,16 +201,13 @@ def _markdown() -> MarkdownIt:
 def _examples(reason: str, settled: Mapping[str, Sequence[ImageKey]], session: Session) -> Iterator[Example]:
     """A clean and a flawed example: of the edition, from one class if possible, else drawn ones."""
     flawed = next(iter(settled.get(reason, ())), None)
-    if flawed is None:
-        for kind in ("clean", "flawed"):
-            yield Example(None, f"{EXAMPLES}/{reason}_{kind}.webp", f"{kind} (drawn)")
-        return
-    clean = settled.get(CLEAN, ())
-    for kind, key in (("clean", next((key for key in clean if key[0] == flawed[0]), None)), ("flawed", flawed)):
-        if key is not None:
-            yield Example(session.library.images[key[1]], "", f"{kind}: {session.library.names[key[0]].name}")
+    clean = None if flawed is None else next((key for key in settled.get(CLEAN, ()) if key[0] == flawed[0]), None)
+    for kind, key in (("clean", clean), ("flawed", flawed)):
+        if key is None:
+            yield Example(f"{EXAMPLES}/{reason}_{kind}.webp", f"{kind} (drawn)")
         else:
-            yield Example(None, f"{EXAMPLES}/{reason}_clean.webp", "clean (drawn)")
+            caption = f"{kind}: {session.library.names[key[0]].name}"
+            yield Example(session.library.images[key[1]].url("tile"), caption)
 
 
 def _settled_examples(session: Session) -> dict[str, list[ImageKey]]:

@@ -248,8 +248,26 @@ def _inside(text: str, image: IndexedImage) -> Box | None:
     return box
 
 
-class Search:
-    """Find a class by name or wnid. `leave` gets the class index that is clicked, or None for a click outside.
+class Dialog:
+    """A dialog over the page, filled anew each time. `leave` gets None for a click outside."""
+
+    def __init__(self, label: str, leave: Callable[[None], Awaitable[None]], props: str = "") -> None:
+        self._dialog = ui.dialog().props(f'{props}transition-duration=0 aria-label="{label}"')
+        self._dialog.on("hide", lambda: leave(None))
+
+    def show(self, fill: Callable[[], None] | None) -> None:
+        """Open it with what `fill` puts in it, or close it."""
+        if (fill is not None) == self._dialog.value:
+            return
+        if fill is not None:
+            self._dialog.clear()
+            with self._dialog:
+                fill()
+        self._dialog.value = fill is not None
+
+
+class Search(Dialog):
+    """Find a class by name or wnid. `leave` gets the class index that is clicked.
 
     `state`: the state of a class in words, by class index.
     """
@@ -263,33 +281,24 @@ class Search:
         leave: Callable[[int | None], Awaitable[None]],
         state: Callable[[int], str],
     ) -> None:
+        super().__init__("Search a class", leave, "position=top ")
         self._names, self._leave, self._state, self._row = names, leave, state, 0
-        self._dialog = ui.dialog().props('position=top transition-duration=0 aria-label="Search a class"')
-        self._dialog.on("hide", lambda: leave(None))
-
-    def show(self, wanted: bool) -> None:
-        """Open or close it."""
-        if wanted == self._dialog.value:
-            return
-        if wanted:
-            self._fill()
-            self._list_first()
-        self._dialog.value = wanted
 
     def chosen(self, text: str) -> int | None:
         """The class index of the selected row among the hits of `text`; None without a hit."""
         hits = search_classes(self._names, text)
         return hits[min(self._row, len(hits) - 1)].class_index if hits else None
 
-    def _fill(self) -> None:
-        self._dialog.clear()
-        with self._dialog, ui.card().classes("search"):
+    def fill(self) -> None:
+        """Put in the field and the classes that are found."""
+        with ui.card().classes("search"):
             self._text = ui.input(placeholder=f"name or {class_column()} of a class", on_change=self._list_first)
             label = f"Name or {class_column()} of a class"
             self._text.props(f'autofocus outlined dense aria-label="{label}"').classes("w-full")
             self._hits = ui.list().props("dense").classes("hits")
         self._text.on("keydown.down.prevent", lambda: self._move(1))
         self._text.on("keydown.up.prevent", lambda: self._move(-1))
+        self._list_first()
 
     def _list_first(self) -> None:
         self._row = 0
@@ -317,30 +326,14 @@ class Search:
         self._list()
 
 
-class Note:
-    """Write a note. `leave` gets None for a click outside."""
-
-    def __init__(self, leave: Callable[[str | None], Awaitable[None]]) -> None:
-        self._dialog = ui.dialog().props('transition-duration=0 aria-label="Note"')
-        self._dialog.on("hide", lambda: leave(None))
-
-    def show(self, wanted: tuple[str, str] | None) -> None:
-        """Open it with a title and a text, or close it."""
-        if (wanted is not None) == self._dialog.value:
-            return
-        if wanted is not None:
-            self._fill(*wanted)
-        self._dialog.value = wanted is not None
-
-    def _fill(self, title: str, text: str) -> None:
-        self._dialog.clear()
-        with self._dialog, ui.card().classes("note"):
-            ui.label(title).classes("title")
-            field = ui.textarea(value=text).props('autofocus outlined autogrow aria-label="Note"').classes("w-full")
-            field.props(f"maxlength={MAX_NOTE}")
-            ui.label(
-                f"Enter saves, Shift+Enter begins a line, Esc leaves it. At most {MAX_NOTE:,} characters."
-            ).classes("hint")
+def fill_note(title: str, text: str) -> None:
+    """Put a field for a note into a dialog."""
+    with ui.card().classes("note"):
+        ui.label(title).classes("title")
+        field = ui.textarea(value=text).props('autofocus outlined autogrow aria-label="Note"').classes("w-full")
+        field.props(f"maxlength={MAX_NOTE}")
+        hint = f"Enter saves, Shift+Enter begins a line, Esc leaves it. At most {MAX_NOTE:,} characters."
+        ui.label(hint).classes("hint")
 
 
 _NARROW = """
@@ -387,7 +380,7 @@ class TabElements(KeyedTab):
         super().__init__(tab, lock)
         ui.html(_NARROW, sanitize=False)
         self._search = Search(list(session.library.names.values()), self._leave_search, session.state_in_words)
-        self._note = Note(self._leave_note)
+        self._note = Dialog("Note", self._leave_note)
         self._show_dialogs()
         ui.timer(REFRESH_SECONDS, self._refresh)
 
@@ -423,8 +416,8 @@ class TabElements(KeyedTab):
             await self.do(self._tab.propose_box)
 
     def _show_dialogs(self) -> None:
-        self._search.show(self._tab.mode == "search")
-        self._note.show(self._tab.note() if self._tab.mode == "note" else None)
+        self._search.show(self._search.fill if self._tab.mode == "search" else None)
+        self._note.show((lambda: fill_note(*self._tab.note())) if self._tab.mode == "note" else None)
 
 
 def build(session_of: Callable[[Request], Session], lock: asyncio.Lock) -> None:

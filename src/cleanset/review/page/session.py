@@ -40,43 +40,10 @@ _Stamp = tuple[int, int, int]
 """Modification time in nanoseconds, bytes, inode."""
 
 
-class ReviewCache:
-    """The current content of `reviews/`. The page asks at every step, so a file is read only when it changed."""
-
-    def __init__(self, reviews: Path) -> None:
-        self._reviews = reviews
-        self._read: dict[Path, tuple[_Stamp, list[Vote]]] = {}
-
-    def votes_on_class(self, wnid: str) -> dict[str, dict[str, Vote]]:
-        """The votes by image id and reviewer. Raises CleansetError for an invalid file."""
-        votes: dict[str, dict[str, Vote]] = {}
-        for folder in reviewer_folders(self._reviews):
-            for vote in self._votes(review_file(self._reviews, folder.name, wnid)):
-                votes.setdefault(vote.image_id, {})[folder.name] = vote
-        return votes
-
-    def changed_at(self, reviewer: str, wnid: str) -> int:
-        """Modification time in nanoseconds of a review file as last read; 0 without one."""
-        stamp, _ = self._read.get(review_file(self._reviews, reviewer, wnid), ((0, 0, 0), []))
-        return stamp[0]
-
-    def _votes(self, path: Path) -> list[Vote]:
-        refuse_link(path)
-        try:
-            state = path.stat()  # before reading: a change in between is seen the next time
-            # the inode too: a file replaced within a tick of the clock may have the same time and size
-            stamp = (state.st_mtime_ns, state.st_size, state.st_ino)
-            if path not in self._read or self._read[path][0] != stamp:
-                self._read[path] = stamp, read_file(path)
-        except FileNotFoundError:
-            self._read.pop(path, None)
-            return []
-        return self._read[path][1]
-
-
 class StoredVotes:
     """The reviews in `folder`, which others may change at any time, and where `reviewer` saves theirs.
 
+    The page asks at every step, so a file is read only when it changed.
     `official_images`: the images are those of the official archive, so that a review may name one by its id alone.
     `golds`: the gold items; answers to them are left out of the votes unless `mixed`.
     """
@@ -92,7 +59,7 @@ class StoredVotes:
     ) -> None:
         self.folder, self._reviewer, self._min_crop_pixels = folder, reviewer, min_crop_pixels
         self._official_images, self._golds, self.mixed = official_images, golds, False
-        self._cache = ReviewCache(folder)
+        self._files: dict[Path, tuple[_Stamp, list[Vote]]] = {}
         # by id, for a look-up at every step; the column stays, because check_reviews reads it
         self._index = index.set_index("image_id", drop=False)
         self._checked: dict[int, Votes] = {}
@@ -117,7 +84,8 @@ class StoredVotes:
 
     def changed_at(self, class_index: int) -> int:
         """Modification time in nanoseconds of this reviewer's file of a class, as last read; 0 without one."""
-        return self._cache.changed_at(self._reviewer, class_keys()[class_index])
+        stamp, _ = self._files.get(self._path(self._reviewer, class_index), ((0, 0, 0), []))
+        return stamp[0]
 
     def save(self, class_index: int, changes: Mapping[str, VerdictChange]) -> None:
         """Write this reviewer's verdicts on images of a class, by image id; they are on disk on return.
@@ -131,16 +99,36 @@ class StoredVotes:
         """The change, in place of the answer to a gold item that the file may have, which the caller does not see."""
         if change.expected is not None or self.mixed or (class_index, image_id) not in self._golds:
             return change
-        own = self._read_all(class_index).get((class_index, image_id), {}).get(self._reviewer)
+        own = self.read(class_index).get((class_index, image_id), {}).get(self._reviewer)
         return replace(change, expected=own.review if own else None)
 
     def _read(self, class_index: int) -> Votes:
-        votes = self._read_all(class_index)
+        votes = self.read(class_index)
         return votes if self.mixed else without_golds(votes, self._golds)
 
-    def _read_all(self, class_index: int) -> Votes:
-        of_class = self._cache.votes_on_class(class_keys()[class_index])
-        return {(class_index, image_id): by_reviewer for image_id, by_reviewer in of_class.items()}
+    def read(self, class_index: int) -> Votes:
+        """All votes on a class, answers to gold items among them, not checked against the images."""
+        votes: Votes = {}
+        for folder in reviewer_folders(self.folder):
+            for vote in self._votes_in(self._path(folder.name, class_index)):
+                votes.setdefault((class_index, vote.image_id), {})[folder.name] = vote
+        return votes
+
+    def _path(self, reviewer: str, class_index: int) -> Path:
+        return review_file(self.folder, reviewer, class_keys()[class_index])
+
+    def _votes_in(self, path: Path) -> list[Vote]:
+        refuse_link(path)
+        try:
+            state = path.stat()  # before reading: a change in between is seen the next time
+            # the inode too: a file replaced within a tick of the clock may have the same time and size
+            stamp = (state.st_mtime_ns, state.st_size, state.st_ino)
+            if path not in self._files or self._files[path][0] != stamp:
+                self._files[path] = stamp, read_file(path)
+        except FileNotFoundError:
+            self._files.pop(path, None)
+            return []
+        return self._files[path][1]
 
     def _check_against_images(self, votes: Votes) -> None:
         votes = without_golds(votes, self._golds)

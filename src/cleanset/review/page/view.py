@@ -6,19 +6,18 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from jinja2 import Environment
 
 from cleanset.images.boxes import Crop
 from cleanset.review.opinions import Opinion
 from cleanset.review.page.cursor import MIN_PIXELS, Cursor
-from cleanset.review.page.keys import FILTERS, HELP, REASON_KEYS
+from cleanset.review.page.keys import FILTERS, REASON_KEYS
 from cleanset.review.page.library import IndexedImage, Library
 from cleanset.review.page.session import Session, in_words, lacking_in_words
 from cleanset.review.page.shown_class import MIN_SHOWN_SECONDS, columns_for
 from cleanset.review.page.tab import Tab
-from cleanset.review.queue import Candidate
+from cleanset.review.queue import Candidate, Question
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
 from cleanset.selection.crop_check import is_misclassified
@@ -41,32 +40,26 @@ _MAX_IMAGES = 10
 class Card:
     """An image among those side by side.
 
-    `own`: this reviewer's verdict; `others`: the verdicts of others that may be shown; `box_asked`: only the box of a
-    crop is asked for; `has_joined`: it was not shown when the class was opened; `queued`: needed whatever the other
+    `question`: None for an image that is not asked for; `own`: this reviewer's verdict; `others`: those of others that
+    may be shown; `has_joined`: it was not shown when the class was opened; `queued`: needed whatever the other
     verdicts will be; `likeliest`: the reason that a key without one rejects it for, None until all hints at it are
-    known; `opinions`: what studies of labels found; `misclassified_by`: the models that misclassify the crop; `fault`:
-    the reason why the image cannot be shown.
+    known; `opinions`: what studies of labels found; `misclassified_by`: the models that misclassify the crop.
     """
 
     number: int
     image: IndexedImage
-    url: str
     models: dict[str, Candidate]
-    serves: frozenset[str]
+    question: Question | None
     own: Review | None
     others: Sequence[tuple[str, Review]]
     in_focus: bool
     has_joined: bool
-    asked: bool
-    box_asked: bool
     queued: bool
     likeliest: str | None
     hints: "Sequence[Hint]"
     opinions: Sequence[Opinion]
     misclassified_by: Sequence[str]
-    look_again: str | None
     unsaved_note: str | None
-    fault: str | None
 
     @property
     def signs(self) -> dict[str, str]:
@@ -79,22 +72,11 @@ class Card:
         return {sign: "; ".join(texts) for sign, texts in found.items()}
 
 
-def url_of(image: IndexedImage, full: bool = False) -> str:
-    """The address of an image. It changes with the bytes, so that a browser may cache it."""
-    return f"/image/{'full' if full else 'card'}/{quote(image.image_id)}?{image.sha256[:16]}"
-
-
-def tile_url_of(image: IndexedImage) -> str:
-    """The address of a small copy of an image."""
-    return f"/image/tile/{quote(image.image_id)}?{image.sha256[:16]}"
-
-
 def cards(tab: Tab) -> list[Card]:
     """The images of the class, as the tab shows them."""
     session, status = tab.session, tab.cursor.status
     models = session.library.candidates(tab.cursor.class_index)
-    asked = {question.image_id: frozenset(question.serves) for question in status.questions}
-    boxes = {question.image_id for question in status.questions if question.box_unknown}
+    asked = {question.image_id: question for question in status.questions}
     numbers = {image_id: number for number, image_id in enumerate(tab.cursor.images(), start=1)}
     hints = session.hints.of(numbers)
     complete, queued = session.hints.complete(numbers), tab.cursor.queued()
@@ -106,28 +88,22 @@ def cards(tab: Tab) -> list[Card]:
         # others' verdicts must not bias a reviewer who has none yet; the board decides between them
         visible = (own is not None and session.shows_others) or session.reviewer == BOARD
         others = [(name, vote.review) for name, vote in sorted(votes.items()) if visible and name != session.reviewer]
-        image = session.library.images[image_id]
         made.append(
             Card(
                 number=number,
-                image=image,
-                url=url_of(image),
+                image=session.library.images[image_id],
                 models=models.get(image_id, {}),
-                serves=asked.get(image_id, frozenset()),
+                question=asked.get(image_id),
                 own=own,
                 others=others,
                 in_focus=image_id == tab.cursor.focus,
                 has_joined=not tab.cursor.every and number > tab.cursor.first_count,
-                asked=image_id in asked,
-                box_asked=image_id in boxes,
                 queued=image_id in queued,
                 likeliest=likeliest[image_id] if image_id in complete else None,
                 opinions=session.opinions.get(image_id, ()),
                 hints=[_with_numbers(hint, numbers) for hint in hints.get(image_id, ())],
                 misclassified_by=_misclassified_by(tab, image_id, own),
-                look_again=status.look_again.get(image_id),
                 unsaved_note=session.notes.get((tab.cursor.class_index, image_id)),
-                fault=session.library.photos.faults.get(image_id),
             )
         )
     return made
@@ -169,41 +145,23 @@ def render(tab: Tab) -> dict[str, str]:
 
 
 def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
-    library = tab.session.library
-    options, image = tab.options(), tab.cursor.image()
+    library, options, image = tab.session.library, tab.options(), tab.cursor.image()
     return {
         "tab": tab,
-        "options": options,
-        "option_columns": columns_for(len(options), image) if options and image else 1,
+        "library": library,
         "name": library.names[tab.cursor.class_index],
         "status": tab.cursor.status,
+        "options": options,
+        "option_columns": columns_for(len(options), image) if options and image else 1,
         "cards": shown,
         "layout": layout_of(len(shown) if tab.cursor.every else tab.cursor.first_count),
-        "seconds_per_image": library.params.review.seconds_per_image,
-        "min_pixels": MIN_PIXELS,
-        "min_shown_seconds": MIN_SHOWN_SECONDS,
         "focus": next((card for card in shown if card.in_focus), None),
         "beside": _beside(shown),
-        "examples": [(image, url_of(image)) for image in _examples(tab.cursor)],
-        "roles": list(library.params.models),
-        "count": library.params.export.images_per_class,
-        "min_crop_pixels": library.params.review.min_crop_pixels,
+        "examples": _examples(tab.cursor),
         "seen_by": _distinct_views(library),
-        "unknown_confidences": library.unknown_confidences,
         "progress": _progress(tab),
         "lacking": lacking_in_words(tab.session.lacking(tab.cursor.class_index)),
-        "max_short": MAX_SHORT_NAMED,
         "ahead": " ".join(_ahead(tab)),
-        "reasons": REASON_KEYS,
-        "filters": {key: (name, len(tab.order.matching(name))) for key, name in FILTERS.items()}
-        if tab.mode == "filter"
-        else {},
-        "help": HELP,
-        "class_column": class_column(),
-        "images": library.images,
-        "names": library.names,
-        "url_of": url_of,
-        "tile_url_of": tile_url_of,
     }
 
 
@@ -265,8 +223,8 @@ def _ahead(tab: Tab) -> Iterator[str]:
         session.refresh_class(class_index)
         there.go_to(class_index)
         images += there.images()
-        yield from (url_of(session.library.images[image_id]) for image_id in there.images())
-        yield from (url_of(image) for image in _examples(there))
+        shown = [session.library.images[image_id] for image_id in there.images()]
+        yield from (image.url("card") for image in [*shown, *_examples(there)])
     # one request, so that the class on the screen comes first
     session.hints.request(images)
 
@@ -279,11 +237,6 @@ def _distinct_views(library: Library) -> list[tuple[str, str, int]]:
     return [(roles[0], ", ".join(roles), library.seen_by[roles[0]].size) for roles in views.values()]
 
 
-def _short_id(image_id: str) -> str:
-    """The number of ImageNet's images, the file name of others."""
-    return image_id[-8:] if classes_in_use().is_imagenet else PurePath(image_id).name
-
-
 @cache
 def _templates() -> Environment:
     templates = html_templates("cleanset.review.page")
@@ -293,4 +246,8 @@ def _templates() -> Environment:
         image_id[-8:] if classes_in_use().is_imagenet else PurePath(image_id).name
     )
     templates.filters["thousands"] = lambda number: f"{number:,}"
+    templates.globals |= {
+        "reasons": REASON_KEYS, "filters": FILTERS, "min_pixels": MIN_PIXELS, "min_shown_seconds": MIN_SHOWN_SECONDS,
+        "max_short": MAX_SHORT_NAMED, "class_column": class_column,
+    }  # fmt: skip
     return templates
