@@ -11,11 +11,11 @@ import yaml
 from cleanset.cli import STAGES
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, use_classes_of
-from cleanset.review.save import save
 from cleanset.review.verdicts import Review
 from cleanset.tables import INDEX, read_table
 from cleanset.vocabulary import class_keys
 from tests.measure.compare.command import cleanset, says
+from tests.review.texts import save
 from tests.ten_images import drawn_image
 
 KEYS = ("001", "ripe pears", "x-ray (old)")

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from cleanset.dataset.folder import check_id
 from cleanset.errors import CleansetError
 from cleanset.review.gold import GoldItem, gold_key_text, parse_gold_key
-from cleanset.review.save import save, with_review
+from cleanset.review.save import with_review
 from cleanset.review.store import read_reviews, review_file
 from cleanset.review.verdicts import Review, parse_reviews
 from cleanset.vocabulary import class_keys, class_table, imagenet, use_classes
+from tests.review.texts import save
 
 KEYS = ("null", "true", "1e5", "0", "yes", "ä b (c)", "it's", "a, b")
 IDS = (

@@ -21,7 +21,6 @@ from cleanset.review.queue import (
     class_status,
     consensus,
     for_reviewer,
-    open_images,
     questions,
 )
 from cleanset.review.store import BOARD
@@ -48,7 +47,7 @@ def of_words(*words: str) -> tuple[list[Candidate], DecideInClass]:
 
 
 def asked(*words: str, places: int = 3) -> str:
-    return " ".join(candidate.image_id for candidate in open_images(*of_words(*words), places))
+    return " ".join(class_status(*of_words(*words), places).open)
 
 
 def test_a_crop_waits_for_the_rest_of_its_tier() -> None:
@@ -88,7 +87,7 @@ def test_the_open_ones_are_those_of_the_pipeline(
     by_rank = rejected[rejected["open"]].sort_values("rank")
     candidates, decide = of_words(*words)
     random.shuffle(candidates)
-    assert [candidate.image_id for candidate in open_images(candidates, decide, places)] == list(by_rank["image_id"])
+    assert list(class_status(candidates, decide, places).open) == list(by_rank["image_id"])
 
 
 @pytest.mark.parametrize(

@@ -8,19 +8,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cleanset.edition.params import read_params
+from cleanset.edition.params import ReviewPolicy, read_params
 from cleanset.errors import CleansetError
 from cleanset.review.audit import audited_roles, read_audit_votes, read_plan
 from cleanset.review.gold import read_gold_key
 from cleanset.review.page.library import _seen_by
-from cleanset.review.page.session import CropScores, ReviewCache
-from cleanset.review.queue import decisions
-from cleanset.review.save import save
+from cleanset.review.page.session import CropScores, StoredVotes
+from cleanset.review.queue import decisions_under
 from cleanset.review.status import read_decisions
 from cleanset.review.store import check_reviews, checked_reviews, own_guidelines, read_reviews, write_guidelines
 from cleanset.review.verdicts import Review
 from cleanset.selection.fill import Decision
-from tests.review.texts import GOLDFISH, IMAGE, OTHER_SHA, SHA, TENCH, clean, crop, entry
+from tests.review.texts import GOLDFISH, IMAGE, OTHER_SHA, SHA, TENCH, clean, crop, entry, save
 from tests.stages.test_stages import edition_in
 
 
@@ -52,7 +51,7 @@ def test_votes_of_two_reviewers(tmp_path: Path) -> None:
     assert {key: {name: vote.review.verdict for name, vote in of.items()} for key, of in votes.items()} == {
         (0, IMAGE): {"ann": "clean", "bob": "crop"}
     }
-    assert decisions(votes, "single", 1) == {(0, IMAGE): Decision("undecided", "conflict")}
+    assert decisions_under(ReviewPolicy(), votes) == {(0, IMAGE): Decision("undecided", "conflict")}
 
 
 def test_no_reviews_yet(tmp_path: Path) -> None:
@@ -63,12 +62,16 @@ def test_the_board_overrules(tmp_path: Path) -> None:
     write(tmp_path, f"ann/{TENCH}.yaml", clean())
     write(tmp_path, f"bob/{TENCH}.yaml", crop())
     write(tmp_path, f"board/{TENCH}.yaml", entry(verdict="reject", reason="noise", sha256=SHA, note="seen at 200 %"))
-    assert decisions(read_reviews(tmp_path), "unanimous", 2) == {(0, IMAGE): Decision("reject", "noise")}
+    assert decisions_under(ReviewPolicy(policy="unanimous", min_reviewers=2), read_reviews(tmp_path)) == {
+        (0, IMAGE): Decision("reject", "noise")
+    }
 
 
 def test_the_board_alone(tmp_path: Path) -> None:
     write(tmp_path, f"board/{TENCH}.yaml", clean(note="the stamp is part of the scene"))
-    assert decisions(read_reviews(tmp_path), "majority", 3) == {(0, IMAGE): Decision("clean")}
+    assert decisions_under(ReviewPolicy(policy="majority", min_reviewers=3), read_reviews(tmp_path)) == {
+        (0, IMAGE): Decision("clean")
+    }
 
 
 @pytest.mark.parametrize("note", [{}, {"note": '""'}, {"note": '"  "'}])
@@ -200,7 +203,7 @@ def test_a_linked_file_is_neither_read_nor_replaced_by_the_page(tmp_path: Path, 
     link = tmp_path / "bob" / f"{TENCH}.yaml"
     link.symlink_to(tmp_path / "ann" / name)
     with pytest.raises(CleansetError, match=rf"bob/{TENCH}\.yaml: a link to \S+; expected a reviewer's own folder"):
-        ReviewCache(tmp_path).votes_on_class(TENCH)
+        StoredVotes(tmp_path, "bob", INDEX, 1).read(0)
     with pytest.raises(CleansetError, match=rf"bob/{TENCH}\.yaml: a link to"):
         save(tmp_path, "bob", TENCH, IMAGE, Review(verdict="unsure", sha256=SHA))
     assert link.is_symlink()

@@ -9,14 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.files import ChangedMeanwhileError
-from cleanset.review.page.session import ReviewCache
-from cleanset.review.save import save
+from cleanset.review.page.session import StoredVotes
 from cleanset.review.store import read_reviews
-from cleanset.review.verdicts import Review
+from cleanset.review.verdicts import Review, Vote
+from tests.review.texts import save
 from tests.small_disks import small_disk_at
 
 TENCH, TENCH_INDEX = "n01440764", 0
@@ -193,7 +194,6 @@ import os, signal, sys
 from pathlib import Path
 from cleanset.review import save as review_writing
 from cleanset.review.verdicts import Review
-from cleanset.files import ChangedMeanwhileError
 
 reviews, kind = Path(sys.argv[1]), sys.argv[2]
 target = reviews / "ann" / "n01440764.yaml"
@@ -201,6 +201,9 @@ first, second = "ILSVRC2012_val_00000001", "ILSVRC2012_val_00000002"
 sha256 = "3f6c0a" + "0" * 58
 clean = Review(verdict="clean", sha256=sha256)
 blurred = Review(verdict="reject", reason="blur", sha256=sha256, note="soft all over")
+
+def save(image_id, review):
+    review_writing.save_all(reviews, "ann", "n01440764", {image_id: review_writing.VerdictChange(review)})
 
 def step(number):
     \"\"\"Kill this process at the call of that number that the module makes, before or after it happens.\"\"\"
@@ -214,7 +217,7 @@ def step(number):
             made += 1
     sys.setprofile(profile)
     wanted = {"new": (first, clean), "more": (second, blurred), "last": (first, None)}[kind]
-    review_writing.save(reviews, "ann", "n01440764", *wanted)
+    save(*wanted)
     os._exit(0)
 
 for number in range(1000):
@@ -223,8 +226,8 @@ for number in range(1000):
             path.unlink()
         (reviews / "ann").is_dir() and (reviews / "ann").rmdir()
     else:
-        review_writing.save(reviews, "ann", "n01440764", second, None)
-        review_writing.save(reviews, "ann", "n01440764", first, clean)
+        save(second, None)
+        save(first, clean)
     child = os.fork()
     if child == 0:
         step(number)
@@ -302,13 +305,13 @@ def test_full_disk(small_disk: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from cleanset.review.save import save
+from cleanset.review.save import VerdictChange, save_all
 from cleanset.review.verdicts import Review
-from cleanset.files import ChangedMeanwhileError
 sys.stdin.read()
 for number in range(int(sys.argv[2]), 401, 2):
     review = Review(verdict={"1": "clean", "2": "unsure"}[sys.argv[2]], sha256="a" * 64)
-    save(Path(sys.argv[1]), "ann", "n01440764", f"ILSVRC2012_val_{number:08d}", review, expected=None)
+    change = {f"ILSVRC2012_val_{number:08d}": VerdictChange(review, None)}
+    save_all(Path(sys.argv[1]), "ann", "n01440764", change)
 """
 
 
@@ -344,30 +347,37 @@ def test_two_threads_lose_nothing(reviews: Path) -> None:
 # Reading a class again and again
 
 
-def test_the_votes_on_a_class_follow_the_files(reviews: Path) -> None:
-    cache = ReviewCache(reviews)
-    assert cache.votes_on_class(TENCH) == {}
+@pytest.fixture
+def stored(reviews: Path) -> StoredVotes:
+    return StoredVotes(reviews, "ann", pd.DataFrame({"image_id": []}), 1)
+
+
+def test_the_votes_on_a_class_follow_the_files(reviews: Path, stored: StoredVotes) -> None:
+    assert stored.read(TENCH_INDEX) == {}
     save(reviews, "ann", TENCH, FIRST, CLEAN)
     save(reviews, "bob", TENCH, FIRST, BLURRED)
     save(reviews, "bob", "n01443537", SECOND, BLURRED)
-    found = cache.votes_on_class(TENCH)
-    assert {image_id: {name: vote.review for name, vote in of.items()} for image_id, of in found.items()} == {
-        FIRST: {"ann": CLEAN, "bob": BLURRED}
+    found = stored.read(TENCH_INDEX)
+    assert {key: {name: vote.review for name, vote in of.items()} for key, of in found.items()} == {
+        (TENCH_INDEX, FIRST): {"ann": CLEAN, "bob": BLURRED}
     }
     file_of(reviews).write_text(TEXT_OF_FIRST.replace("clean", "bogus"))
     with pytest.raises(CleansetError, match="verdict: expected 'clean'"):
-        cache.votes_on_class(TENCH)
+        stored.read(TENCH_INDEX)
     file_of(reviews).unlink()
-    assert list(cache.votes_on_class(TENCH)[FIRST]) == ["bob"]
+    assert list(stored.read(TENCH_INDEX)[TENCH_INDEX, FIRST]) == ["bob"]
 
 
-def test_an_unchanged_file_is_not_read_again(reviews: Path) -> None:
-    cache = ReviewCache(reviews)
+def test_an_unchanged_file_is_not_read_again(reviews: Path, stored: StoredVotes) -> None:
     save(reviews, "ann", TENCH, FIRST, CLEAN)
-    [of_first] = cache.votes_on_class(TENCH).values()
-    assert cache.votes_on_class(TENCH)[FIRST]["ann"] is of_first["ann"]
+
+    def vote() -> Vote:
+        return stored.read(TENCH_INDEX)[TENCH_INDEX, FIRST]["ann"]
+
+    before = vote()
+    assert vote() is before
     for change in (lambda path: os.utime(path, ns=(1, 1)), lambda path: path.write_text(TEXT_OF_BOTH)):
         change(file_of(reviews))
-        again = cache.votes_on_class(TENCH)[FIRST]["ann"]
-        assert again is not of_first["ann"]
-        of_first = {"ann": again}
+        again = vote()
+        assert again is not before
+        before = again

@@ -10,11 +10,9 @@ from cleanset.edition.params import ReviewPolicy
 from cleanset.review.queue import (
     Decisions,
     Policy,
-    class_status,
     consensus,
     decide_all,
     for_reviewer,
-    open_images,
     questions,
 )
 from cleanset.review.store import BOARD, Votes
@@ -181,9 +179,6 @@ def ask(*words: str, places: int = 3, crops_in_rank: bool = False) -> list[tuple
     candidates = candidates_of(tuple((f"p{rank}", tier) for rank, (tier, _) in enumerate(pairs, start=1)))
     decide = decide_by({f"p{rank}": verdict for rank, (_, verdict) in enumerate(pairs, start=1)})
     found = questions({"a": candidates}, {"a": decide}, places, crops_in_rank)
-    assert class_status(candidates, decide, places, crops_in_rank).open == tuple(
-        each.image_id for each in open_images(candidates, decide, places, crops_in_rank)
-    )
     return [(each.image_id, each.certain, each.box_unknown) for each in found]
 
 

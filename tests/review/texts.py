@@ -1,4 +1,10 @@
-"""Texts of review files with one image."""
+"""Texts of review files with one image, and saving one verdict."""
+
+from pathlib import Path
+from types import EllipsisType
+
+from cleanset.review.save import VerdictChange, save_all
+from cleanset.review.verdicts import Review
 
 SHA = "3f6c0a" + "0" * 58
 OTHER_SHA = "b" * 64
@@ -19,3 +25,14 @@ def clean(**fields: str) -> str:
 def crop(**fields: str) -> str:
     usual = {"verdict": "crop", "reason": "text", "crop": "[0, 0, 480, 330]", "object_fully_visible": "true"}
     return entry(**(usual | {"sha256": SHA} | fields))
+
+
+def save(
+    reviews: Path,
+    reviewer: str,
+    wnid: str,
+    image_id: str,
+    review: Review | None,
+    expected: Review | EllipsisType | None = ...,
+) -> None:
+    save_all(reviews, reviewer, wnid, {image_id: VerdictChange(review, expected)})

@@ -98,18 +98,14 @@ def draw_order(images: Collection[SetImage], seed: str) -> tuple[SetImage, ...]:
 
     By the SHA-256 of seed, set and image: as good as random for anybody who does not choose the seed by the outcome.
     """
-    listed = json.dumps([[class_keys()[each.class_index], each.image_id, each.crop] for each in sorted_images(images)])
+    by_class = sorted(images, key=lambda image: (image.class_index, image.image_id))
+    listed = json.dumps([[class_keys()[each.class_index], each.image_id, each.crop] for each in by_class])
     start = hashlib.sha256(json.dumps([seed, listed]).encode()).hexdigest()
 
     def number(image: SetImage) -> bytes:
         return hashlib.sha256(json.dumps([start, image.class_index, image.image_id]).encode()).digest()
 
     return tuple(sorted(images, key=number))
-
-
-def sorted_images(images: Collection[SetImage]) -> list[SetImage]:
-    """The images by class and id."""
-    return sorted(images, key=lambda image: (image.class_index, image.image_id))
 
 
 def new_plan(model: str, kind: Kind, seed: str, drawn: int, images: Collection[SetImage]) -> AuditPlan:
@@ -350,7 +346,7 @@ def draws_of_auditor(reviews: Path, plan: AuditPlan, auditor: str) -> list[SetIm
     review_file(reviews, auditor, class_keys()[0])
     if auditor == BOARD:
         raise CleansetError(f"audit of {plan.model}: {BOARD} decides on reviews; expected the name of an auditor")
-    draws = draws_for(auditor, plan, reviewers_of(read_reviews(reviews)))
+    draws = draws_for(auditor, plan, read_reviews(reviews))
     if not draws:
         raise CleansetError(
             f"audit of {plan.model}: {auditor} has reviewed every image that is drawn; let somebody else audit them"
@@ -363,11 +359,6 @@ def set_images(selection: "pd.DataFrame") -> list[SetImage]:
     delivered = selection[~selection["box_unknown"].astype(bool)]
     columns = (delivered[name].tolist() for name in ("class_index", "image_id", "crop"))
     return [SetImage(int(each), name, box_of(crop)) for each, name, crop in zip(*columns, strict=True)]
-
-
-def reviewers_of(votes: Votes) -> dict[tuple[int, str], frozenset[str]]:
-    """The reviewers of each image, also those on whose votes the verdict does not rest."""
-    return {key: frozenset(by_reviewer) for key, by_reviewer in votes.items()}
 
 
 def all_gold_answers(reviews: Path, roles: Collection[str]) -> list[GoldAnswer]:
@@ -406,7 +397,7 @@ def read_audit(
     # the plan has the ids of this edition's own images, and no auditor draws a box in a source image
     check_reviews(_without_boxes(of_audit), index, official_images=True)
     golds = {each.reviewer: each.sensitivity for each in calibrations(all_gold_answers(reviews, roles))}
-    return audit_result(plan, of_audit, reviewers_of(votes), golds, set_images(selection))
+    return audit_result(plan, of_audit, votes, golds, set_images(selection))
 
 
 def _without_boxes(votes: Votes) -> Votes:

@@ -1,8 +1,9 @@
 """Verdicts of an older edition in a new one: carried over where exactly the same was seen, else counted by reason."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from cleanset.dataset.folder import LabelledImages
@@ -68,7 +69,7 @@ def carry_over(old: OldReviews, new: Edition, images: LabelledImages | None) -> 
     yet: its MD5 in raw.md5 names the bytes.
     """
     min_crop_pixels = read_params(new.folder).review.min_crop_pixels
-    known = None if images is None else _Digests(images)
+    find = None if images is None else _finder(images)
     left: Counter[str] = Counter()
     texts = dict(old.texts)
     for reviewer, vote in old.votes:
@@ -76,11 +77,11 @@ def carry_over(old: OldReviews, new: Edition, images: LabelledImages | None) -> 
             reason, image_id = GOLD, None
         elif _is_too_small(vote.review.box, min_crop_pixels):
             reason, image_id = SMALL_CROP, None
-        elif known is None:
+        elif find is None:
             same = old.are_official or vote.review.is_official
             reason, image_id = OTHER_ARCHIVE, vote.image_id if same else None
         else:
-            reason, image_id = known.find(vote)
+            reason, image_id = find(vote)
         if image_id == vote.image_id:
             continue
         key = reviewer, vote.wnid
@@ -100,39 +101,37 @@ def carry_over(old: OldReviews, new: Edition, images: LabelledImages | None) -> 
     return f"{len(old.votes) - left.total():,} of {len(old.votes):,} verdicts carried over{why}"
 
 
-class _Digests:
-    """The SHA-256 of the images of each class, read when a verdict asks for the class."""
+def _finder(images: LabelledImages) -> Callable[[Vote], tuple[str, str | None]]:
+    """A function that gives the id of the image that a verdict was on, and the reason if there is none."""
+    ids: dict[int, list[str]] = defaultdict(list)
+    for image_id, label in images.class_of.items():
+        ids[label].append(image_id)
 
-    def __init__(self, images: LabelledImages) -> None:
-        self._images = images
-        self._by_class: dict[str, dict[str, str]] = {}
-        self._ids: dict[int, list[str]] = defaultdict(list)
-        for image_id, label in images.class_of.items():
-            self._ids[label].append(image_id)
+    # the images of a class are read when the first verdict asks for it
+    @cache
+    def digests_of(key: str) -> dict[str, str]:
+        return {image_id: _digest(images, image_id) for image_id in ids[images.classes.indices[key]]}
 
-    def find(self, vote: Vote) -> tuple[str, str | None]:
-        """The id of the image that a verdict was on, and the reason if there is none; an image may have moved."""
-        if vote.wnid not in self._images.classes.indices:
+    def find(vote: Vote) -> tuple[str, str | None]:
+        if vote.wnid not in images.classes.indices:
             return NO_CLASS, None
-        digests = self._of(vote.wnid)
+        digests = digests_of(vote.wnid)
         if digests.get(vote.image_id) == vote.review.sha256:
             return "", vote.image_id
+        # the same bytes under another name: the image has moved
         moved = [image_id for image_id, digest in digests.items() if digest == vote.review.sha256]
         if len(moved) == 1:
             return "", moved[0]
         return (OTHER_BYTES if vote.image_id in digests else NO_IMAGE), None
 
-    def _of(self, key: str) -> dict[str, str]:
-        if key not in self._by_class:
-            self._by_class[key] = dict(self._read(key))
-        return self._by_class[key]
+    return find
 
-    def _read(self, key: str) -> Iterator[tuple[str, str]]:
-        for image_id in self._ids[self._images.classes.indices[key]]:
-            try:
-                yield image_id, sha256(self._images.locations[image_id].read())
-            except OSError as error:
-                raise CleansetError(f"{image_id}: {error.strerror}; expected a readable image") from None
+
+def _digest(images: LabelledImages, image_id: str) -> str:
+    try:
+        return sha256(images.locations[image_id].read())
+    except OSError as error:
+        raise CleansetError(f"{image_id}: {error.strerror}; expected a readable image") from None
 
 
 def _is_too_small(box: Box | None, min_crop_pixels: int) -> bool:

@@ -114,13 +114,7 @@ _COMMENT = b"\xff\xfe\x00\x04\x00\x00"
 """An empty comment of a JPEG file: other bytes, the same pixels."""
 
 
-def make(
-    edition: Edition,
-    folder: Path,
-    counts: Mapping[str, int],
-    clean: int,
-    planters: Mapping[str, Planter] = PLANTERS,
-) -> str:
+def make(edition: Edition, folder: Path, counts: Mapping[str, int], clean: int) -> str:
     """Add items of each source, and clean ones; return a report.
 
     `counts`: the number of flawed items, by source; `clean`: of clean ones. `folder`: relative to the
@@ -144,13 +138,13 @@ def make(
     found = dict(golds)
     target.mkdir(parents=True, exist_ok=True)
     for item in missing:
-        _make_again(item, target, read, planters)
+        _make_again(item, target, read)
     wishes = [*((source, True, count) for source, count in counts.items()), ("", False, clean)]
     for source, is_flawed, count in wishes:
         for (key, reason, origin), _ in zip(
             _bases(source, is_flawed, votes, classes, found), range(count), strict=False
         ):
-            drawn, data = _content(key[1], reason, origin, read, planters)
+            drawn, data = _content(key[1], reason, origin, read)
             _write(gold_file(target, key[1]), data)
             found[key] = GoldItem(*key, sha256(data), drawn, origin)
     made = [item for key, item in found.items() if key not in golds]
@@ -241,10 +235,10 @@ def _shuffled(key: tuple[int, str]) -> bytes:
     return hashlib.sha256(f"gold {key[0]} {key[1]}".encode()).digest()
 
 
-def _make_again(item: GoldItem, folder: Path, read: Read, planters: Mapping[str, Planter]) -> None:
+def _make_again(item: GoldItem, folder: Path, read: Read) -> None:
     """Write the missing image of a listed item. Raises CleansetError unless its bytes are those listed."""
     path = gold_file(folder, item.image_id)
-    _, data = _content(item.image_id, item.reason, item.source, read, planters)
+    _, data = _content(item.image_id, item.reason, item.source, read)
     if sha256(data) != item.sha256:
         raise CleansetError(
             f"{path}: missing, and made again it has SHA-256 {sha256(data)}; expected {item.sha256}, as in "
@@ -259,17 +253,15 @@ def _write(path: Path, data: bytes) -> None:
         partial.write_bytes(data)
 
 
-def _content(
-    image_id: str, reason: str | None, source: str, read: Read, planters: Mapping[str, Planter]
-) -> tuple[str | None, bytes]:
+def _content(image_id: str, reason: str | None, source: str, read: Read) -> tuple[str | None, bytes]:
     """The reason and the bytes of an item; they depend on nothing but the image and the source."""
     data = read(image_id)
     if source != "planted":
         return reason, data[:2] + _COMMENT + data[2:]
     rng = Random(f"gold {image_id}")
-    drawn = sorted(planters)[rng.randrange(len(planters))]
+    drawn = sorted(PLANTERS)[rng.randrange(len(PLANTERS))]
     image = decode(data).convert("RGB")
     image.info = {}
     out = io.BytesIO()
-    planters[drawn](image, rng).save(out, format="JPEG", quality=95)
+    PLANTERS[drawn](image, rng).save(out, format="JPEG", quality=95)
     return drawn, out.getvalue()

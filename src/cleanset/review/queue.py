@@ -16,7 +16,7 @@ import pandas as pd
 
 from cleanset.images.boxes import Box
 from cleanset.review.store import BOARD, Votes, accepted_votes, is_accepted
-from cleanset.review.verdicts import Review, Vote
+from cleanset.review.verdicts import Review
 from cleanset.selection.crop_check import Predictions, after_crop
 from cleanset.selection.fill import CONFLICT, TO_BE_CROPPED, UNREVIEWED, Decision
 from cleanset.vocabulary import BASES, BOX_UNKNOWN, TIERS
@@ -195,16 +195,6 @@ def candidates_by_class(
     return found
 
 
-def open_images(
-    candidates: Sequence[Candidate], decide: DecideInClass, images_per_class: int, crops_in_rank: bool = False
-) -> list[Candidate]:
-    """The undecided images that would be among the class's images if found clean; the most likely first.
-
-    The same images as column `open` of `selection.fill`.
-    """
-    return [candidate for candidate, _ in _reachable(candidates, decide, images_per_class, crops_in_rank)]
-
-
 def questions(
     by_role: ByRole, decided: Mapping[str, DecideInClass], images_per_class: int, crops_in_rank: bool = False
 ) -> list[Question]:
@@ -371,8 +361,7 @@ class Decisions:
 
     def for_candidate(self, role: str, class_index: int, image_id: str) -> Decision:
         """The decision on one candidate of a model."""
-        decision = self.decisions.get((class_index, image_id), self.unreviewed)
-        return after_crop(decision, image_id, class_index, self.predictions[role])
+        return self.for_class(class_index)[role](image_id)
 
     def for_class(self, class_index: int) -> dict[str, DecideInClass]:
         """By role, the decisions on one class, by image id."""
@@ -396,19 +385,6 @@ class Decisions:
         return {role: counted(predictions) for role, predictions in self.predictions.items()}
 
 
-def decisions(
-    votes: Votes, policy: Policy, min_reviewers: int, box_tolerance: float = 0.0
-) -> Mapping[tuple[int, str], Decision]:
-    """The decision on each reviewed image, by class index and image id."""
-    return {key: _decide(by_reviewer, policy, min_reviewers, box_tolerance) for key, by_reviewer in votes.items()}
-
-
-def _decide(by_reviewer: Mapping[str, Vote], policy: Policy, min_reviewers: int, box_tolerance: float) -> Decision:
-    board = by_reviewer.get(BOARD)
-    others = [vote.review for reviewer, vote in sorted(by_reviewer.items()) if reviewer != BOARD]
-    return consensus(others, board.review if board else None, policy, min_reviewers, box_tolerance)
-
-
 def decide_all(policy: ReviewRules, votes: Votes, predictions: Mapping[str, Predictions]) -> Decisions:
     """The decisions that follow from `votes` under a policy; `predictions` on crops, by role."""
     return Decisions(
@@ -423,5 +399,12 @@ def decide_all(policy: ReviewRules, votes: Votes, predictions: Mapping[str, Pred
 
 def decisions_under(policy: ReviewRules, votes: Votes) -> dict[tuple[int, str], Decision]:
     """The decision on each image that has a vote which counts under a policy, by class index and image id."""
-    counted = decisions(accepted_votes(votes, policy.accept), policy.policy, policy.min_reviewers, policy.box_tolerance)
-    return {key: asking_for_box(each) for key, each in counted.items()} if policy.boxes_asked else dict(counted)
+    found = {}
+    for key, by_reviewer in accepted_votes(votes, policy.accept).items():
+        board = by_reviewer.get(BOARD)
+        others = [vote.review for reviewer, vote in sorted(by_reviewer.items()) if reviewer != BOARD]
+        decision = consensus(
+            others, board.review if board else None, policy.policy, policy.min_reviewers, policy.box_tolerance
+        )
+        found[key] = asking_for_box(decision) if policy.boxes_asked else decision
+    return found

@@ -31,18 +31,6 @@ class VerdictChange:
     expected: Review | EllipsisType | None = ...
 
 
-def save(
-    reviews: Path,
-    reviewer: str,
-    wnid: str,
-    image_id: str,
-    review: Review | None,
-    expected: Review | EllipsisType | None = ...,
-) -> None:
-    """Write this reviewer's verdict on an image; None removes it. As `save_all`, for one image."""
-    save_all(reviews, reviewer, wnid, {image_id: VerdictChange(review, expected)})
-
-
 def save_all(reviews: Path, reviewer: str, wnid: str, changes: Mapping[str, VerdictChange]) -> None:
     """Write this reviewer's verdicts on images of a class, by image id: all of them, or none.
 

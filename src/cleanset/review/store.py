@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Collection
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -21,10 +20,6 @@ from cleanset.review.gold import GOLD_KEY, read_gold_key, without_golds
 from cleanset.review.verdicts import OFFICIAL, Review, Vote, parse_reviews
 from cleanset.selection.fill import Filled
 from cleanset.vocabulary import VERDICTS, class_column, class_indices, classes_in_use, example_key
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 BOARD = "board"
 """The reviewer whose verdicts overrule, with a note that says why."""
@@ -131,7 +126,7 @@ def check_note(reviewer: str, review: Review, where: str) -> None:
         raise CleansetError(f"{where}: no note; the board's reason to overrule is needed")
 
 
-def check_reviews(votes: Votes, index: "pd.DataFrame", min_crop_pixels: int = 1, official_images: bool = False) -> None:
+def check_reviews(votes: Votes, index: pd.DataFrame, min_crop_pixels: int = 1, official_images: bool = False) -> None:
     """Check every vote against the images. Raises CleansetError for the first invalid one.
 
     `min_crop_pixels`: no edge of a crop may be shorter (`review.min_crop_pixels` of params.yaml).
@@ -146,7 +141,7 @@ def check_reviews(votes: Votes, index: "pd.DataFrame", min_crop_pixels: int = 1,
             _check_vote(vote, class_index, images[image_id], min_crop_pixels, official_images)
 
 
-def checked_reviews(folder: Path, index: "pd.DataFrame", min_crop_pixels: int, official_images: bool) -> Votes:
+def checked_reviews(folder: Path, index: pd.DataFrame, min_crop_pixels: int, official_images: bool) -> Votes:
     """All votes under `reviews/`, checked against the images as `check_reviews` does."""
     votes = read_reviews(folder)
     check_reviews(votes, index, min_crop_pixels, official_images)

@@ -134,7 +134,10 @@ class BackgroundHints:
             image_id: [
                 *hints_of_image(measures, self._lines.get(image_id, ())),
                 *others[image_id],
-                *(Hint("duplicate", self._of_other_class(other), (other,)) for other in self._near(image_id)),
+                *(
+                    Hint("duplicate", f"nearly the same as {other} of class {self._classes[other]}", (other,))
+                    for other in sorted(self._elsewhere.get(image_id, ()))
+                ),
             ]
             for image_id, (measures, _) in measured.items()
         }
@@ -169,10 +172,7 @@ class BackgroundHints:
             self._process.shutdown(wait=False, cancel_futures=True)
 
     def _measure(self, image_id: str) -> None:
-        from cleanset.review.hints.measures import measure_jpeg
-
-        data = self._bytes_of(image_id)
-        measured = None if data is None else self._in_process(measure_jpeg, data)
+        measured = self._measures_of(image_id)
         if measured is None:
             self._failed.add(image_id)
         else:
@@ -183,10 +183,8 @@ class BackgroundHints:
 
     def _compare(self, image_id: str) -> None:
         from cleanset.review.hints.hints import near_duplicates
-        from cleanset.review.hints.measures import measure_jpeg
 
-        data = self._bytes_of(image_id)
-        measured = None if data is None else self._in_process(measure_jpeg, data)
+        measured = self._measures_of(image_id)
         if measured is None:
             return
         hashes = measured[1].hashes
@@ -196,11 +194,11 @@ class BackgroundHints:
                 self._elsewhere.setdefault(other, []).append(image_id)
         self._hashes[image_id] = hashes[0]
 
-    def _near(self, image_id: str) -> list[str]:
-        return sorted(self._elsewhere.get(image_id, ()))
+    def _measures_of(self, image_id: str) -> "tuple[Measures, Fingerprint] | None":
+        from cleanset.review.hints.measures import measure_jpeg
 
-    def _of_other_class(self, image_id: str) -> str:
-        return f"nearly the same as {image_id} of class {self._classes[image_id]}"
+        data = self._bytes_of(image_id)
+        return None if data is None else self._in_process(measure_jpeg, data)
 
     def _read_text(self, image_id: str) -> None:
         data = self._bytes_of(image_id)
