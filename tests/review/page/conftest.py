@@ -12,6 +12,7 @@ from tests.checkouts import Checkout
 from tests.once import once
 
 from .reviewing import Reviewing, reviews, serve
+from .shared_server import SharedServer
 
 Serve = Callable[..., Server]
 Open = Callable[..., Reviewing]
@@ -56,12 +57,24 @@ def unchanged(reviewable: Checkout, tmp_path_factory: pytest.TempPathFactory) ->
     assert reviews(folder) == {}, "a test with the fixture unchanged has saved a verdict"
 
 
-@pytest.fixture
-def start(edition: Path) -> Iterator[Serve]:
-    """Start servers, which end with the test."""
-    servers: list[Server] = []
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServer]:
+    server = SharedServer(tmp_path_factory.mktemp("shared") / "stderr")
+    yield server
+    server.close()
 
-    def started(reviewer: str = "ada", *options: str, installed: bool = False) -> Server:
+
+@pytest.fixture
+def start(edition: Path, request: pytest.FixtureRequest) -> Iterator[Serve]:
+    """Serve the page of a reviewer: by the server of all tests, or, with options or `alone`, by one that ends with it."""
+    servers: list[Server] = []
+    begun: list[Path] = []
+
+    def started(reviewer: str = "ada", *options: str, installed: bool = False, alone: bool = False) -> Server:
+        if not (options or installed or alone):
+            shared: SharedServer = request.getfixturevalue("shared")
+            begun.append(edition)
+            return shared.page(reviewer, edition if len(begun) == 1 else None)
         servers.append(serve(edition, reviewer, *options, installed=installed))
         return servers[-1]
 

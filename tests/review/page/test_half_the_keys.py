@@ -137,13 +137,13 @@ def test_sixty_keys_typed_ahead_count_or_are_told(edition: Path, start: Serve, v
 
 
 def test_keys_lost_with_the_connection_are_told(start: Serve, visit: Open) -> None:
-    server = start()
+    server = start(alone=True)
     at = visit(server)
     server.kill()
     for _ in range(3):
         at.page.keyboard.press("c")
     opened = at.page.evaluate("performance.timeOrigin")
-    start()
+    start(alone=True)
     at.page.wait_for_function("old => performance.timeOrigin > old", arg=opened, timeout=PATIENCE)
     at.page.wait_for_selector(".notice.error", timeout=PATIENCE)
     assert at.notice == "The connection was lost, and 3 keys with it: look which verdicts are missing."

@@ -205,7 +205,7 @@ def archive(edition: Path) -> Path:
 
 def test_a_missing_archive_is_told_on_the_card(edition: Path, archive: Path, start: Serve, visit: Open) -> None:
     kept = archive.rename(archive.with_suffix(".kept"))
-    at = visit(start())
+    at = visit(start(alone=True))
     at.page.wait_for_selector(".fault")
     assert str(archive.name) in at.page.inner_text(f"[data-card='{at.focus}'] .fault")
     at.press("c")
@@ -222,7 +222,7 @@ def test_a_missing_archive_is_told_on_the_card(edition: Path, archive: Path, sta
 
 def test_a_broken_image_is_told_on_the_card(edition: Path, archive: Path, start: Serve, visit: Open) -> None:
     archive.write_bytes(archive.read_bytes().replace(b"\xff\xda", b"\xff\xdb"))
-    at = visit(start())
+    at = visit(start(alone=True))
     at.page.wait_for_selector(".fault")
     assert "has SHA-256" in at.page.inner_text(f"[data-card='{at.focus}'] .fault")
     at.press("c")

@@ -19,7 +19,7 @@ CLEAN = {"verdict": "clean"}
 
 
 def test_kill_9_of_the_server_and_resume(edition: Path, start: Serve, visit: Open) -> None:
-    server = start()
+    server = start(alone=True)
     at = visit(server)
     first, second, third = at.shown[:3]
     at.press("c", "c")
@@ -29,7 +29,7 @@ def test_kill_9_of_the_server_and_resume(edition: Path, start: Serve, visit: Ope
     assert at.caption(third) == "not reviewed yet"
     assert reviews(edition) == {GOLDFISH: dict.fromkeys(sorted([first, second]), CLEAN)}
     opened = at.page.evaluate("performance.timeOrigin")
-    again = start("ada")
+    again = start(alone=True)
     assert again.port == server.port
     # the tab that is still open finds it and goes on where it was
     at.page.wait_for_function("old => performance.timeOrigin > old", arg=opened, timeout=PATIENCE)
@@ -170,7 +170,7 @@ def test_an_image_that_is_not_the_indexed_one_cannot_be_judged(edition: Path, st
     (edition / "data" / "raw").mkdir()
     archive = (data / "raw" / "ILSVRC2012_img_val.tar").read_bytes()
     (edition / "data" / "raw" / "ILSVRC2012_img_val.tar").write_bytes(archive.replace(b"\xff\xda", b"\xff\xdb"))
-    at = visit(start())
+    at = visit(start(alone=True))
     at.press("c")
     assert f"{at.focus} cannot be shown." in at.notice
     assert "SHA-256" in at.notice
@@ -190,7 +190,7 @@ def test_what_cannot_start_says_why(edition: Path, start: Serve) -> None:
         "error: reviewer '../ada': expected a name of small letters, digits, - and _, at most 64\n"
     )
     assert "(300 characters)': expected a name of" in answer("a" * 300)
-    server = start()
+    server = start(alone=True)
     assert f"127.0.0.1:{server.port}: Address already in use" in answer("ada", "--port", str(server.port))
     (edition / "params.yaml").unlink()
     assert "params.yaml: missing" in answer("ada")

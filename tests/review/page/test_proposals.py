@@ -168,7 +168,7 @@ def test_in_the_browser(
     """A stamped image: `x` shows the box, `v` states, `Enter` takes it; `p` draws it again. Lines are kept on disk."""
     monkeypatch.delenv(NO_TEXT)
     monkeypatch.setenv("CLEANSET_CACHE", str(tmp_path / "cache"))
-    at = visit(start())
+    at = visit(start(alone=True))
     at.open(*STAMPED)
     at.press("x")
     at.page.wait_for_selector("#panel[data-proposal]:not([data-proposal=''])", timeout=PATIENCE)
