@@ -66,7 +66,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServer]:
 
 @pytest.fixture
 def start(edition: Path, request: pytest.FixtureRequest) -> Iterator[Serve]:
-    """Serve the page of a reviewer: by the server of all tests, or, with options or `alone`, by one that ends with it."""
+    """Serve the page of a reviewer: by the server of all tests, or, `alone` or with options, by one of its own."""
     servers: list[Server] = []
     begun: list[Path] = []
 
