@@ -196,7 +196,7 @@ def digests(
     """
     from cleanset.sets.published import source_images as tool
 
-    typer.echo(tool.render(tool.run(images, out)))
+    typer.echo(tool.run(images, out))
 
 
 @app.command(rich_help_panel=TOOLS)

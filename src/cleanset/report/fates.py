@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import pandas as pd
+
 from cleanset.images.boxes import Box, box_of
 from cleanset.report.figures import LEFT_OVER, ClassState, Key
 from cleanset.review.store import Votes, basis_of
@@ -91,20 +93,16 @@ def candidates_by_class(
     crops: dict[Key, Box] = {}
     unknown: set[Key] = set()
     for role, filled in sets.items():
-        for row, confidence in zip(filled.selection.to_dict("records"), delivered[role], strict=True):
+        kept = filled.selection.assign(delivered=pd.Series(list(delivered[role]), filled.selection.index, object))
+        for row in (*kept.to_dict("records"), *filled.rejected.to_dict("records")):
             key = int(row["class_index"]), str(row["image_id"])
-            if box := box_of(row["crop"]):
+            if box := box_of(row.get("crop")):
                 crops[key] = box
-            if row["box_unknown"]:
+            if row.get("box_unknown"):
                 unknown.add(key)
-            fates.setdefault(key, []).append(
-                Fate(role, row["tier"], row["rank"], row["confidence"], row["place"], confidence)
-            )
-        for row in filled.rejected.to_dict("records"):
-            key = int(row["class_index"]), str(row["image_id"])
-            fates.setdefault(key, []).append(
-                Fate(role, row["tier"], row["rank"], row["confidence"], reason=row["reason"], open=bool(row["open"]))
-            )
+            place, reason, is_open = row.get("place"), row.get("reason"), bool(row.get("open"))
+            fate = Fate(role, row["tier"], row["rank"], row["confidence"], place, row.get("delivered"), reason, is_open)
+            fates.setdefault(key, []).append(fate)
     found: dict[int, list[Candidate]] = {}
     for (index, image_id), of_models in sorted(fates.items()):
         key = index, image_id

@@ -57,18 +57,13 @@ def run(edition: Edition, out: Path, preprocessing: str | None, role: str | None
             f"arrays: no --preprocessing; expected {' or '.join(NAMED)}, or the role of a model "
             "(or --model, for a finished set)"
         )
-    inputs = inputs_by_name(by) if by in NAMED else inputs_of(known_model(params, by))
+    inputs = NetworkInputs(NAMED[by]) if by in NAMED else inputs_of(_known_model(params, by))
     with new_folder(out) as folder:
         if role is None:
             rows, read = _of_edition(edition, params)
         else:
             rows, read = _of_set(edition.export(role), role)
         write_arrays(folder, rows, read, inputs, role)
-
-
-def inputs_by_name(name: str) -> NetworkInputs:
-    """The input by the name of a preprocessing in NAMED, without the normalisation of a model."""
-    return NetworkInputs(NAMED[name])
 
 
 def inputs_of(model: Model) -> NetworkInputs:
@@ -89,7 +84,7 @@ def inputs_of(model: Model) -> NetworkInputs:
     return NetworkInputs(preprocessing, tuple(config.mean), tuple(config.std))
 
 
-def known_model(params: Params, by: str) -> Model:
+def _known_model(params: Params, by: str) -> Model:
     """The network of a role. Raises CleansetError for what is neither a role nor in NAMED, and for a published list."""
     if by not in params.models:
         raise CleansetError(

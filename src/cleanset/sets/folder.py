@@ -9,8 +9,8 @@ from pathlib import Path
 from cleanset.errors import CleansetError
 from cleanset.files import open_descriptor, sha256, write_text
 from cleanset.review.store import GUIDELINES
-from cleanset.sets.catalogues import croissant_json
-from cleanset.sets.description import Release, release_of
+from cleanset.sets.catalogues import citation_cff, croissant_json
+from cleanset.sets.description import Release, licence_text, release_of
 from cleanset.sets.manifest import MANIFEST, Entry, manifest_csv, read_manifest
 from cleanset.vocabulary import CLASSES_FILE, ClassTable, classes_in_use, imagenet, parse_class_table, use_classes
 
@@ -52,18 +52,30 @@ def checksums(digests: dict[str, str]) -> str:
     return "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
 
 
+def derived_texts(
+    manifest: str, entries: Sequence[Entry], release: Release, with_images: bool = True
+) -> dict[str, str]:
+    """The texts of the files that are made from a manifest, which has these entries, by name."""
+    return {
+        CROISSANT: croissant_json(entries, sha256(manifest.encode()), release),
+        **({METADATA: metadata_csv(manifest)} if with_images else {}),
+        **({} if classes_in_use().is_imagenet else {CLASSES_FILE: classes_in_use().text}),
+    }
+
+
+def released_texts(zenodo: str, release: Release) -> dict[str, str]:
+    """The texts of the files that only a published set has, by name; `zenodo` is its metadata for Zenodo."""
+    about = release.about
+    cited = {CITATION: citation_cff(about, release.version, release.date)} if about else {}
+    return {ZENODO: zenodo, LICENCE: licence_text(release.texts), **cited}
+
+
 def write_descriptions(
     folder: Path, entries: Sequence[Entry], release: Release, optional: Mapping[str, str] | None = None
 ) -> None:
     """Write the manifest, what is made from it, the texts of OPTIONAL files by name, and the digests of them all."""
     manifest = manifest_csv(entries)
-    texts = {
-        MANIFEST: manifest,
-        METADATA: metadata_csv(manifest),
-        CROISSANT: croissant_json(entries, sha256(manifest.encode()), release),
-        **({} if classes_in_use().is_imagenet else {CLASSES_FILE: classes_in_use().text}),
-        **(optional or {}),
-    }
+    texts = {MANIFEST: manifest, **derived_texts(manifest, entries, release), **(optional or {})}
     texts[CHECKSUMS] = checksums({name: sha256(text.encode()) for name, text in texts.items()})
     for name, text in texts.items():
         write_text(folder / name, text)

@@ -10,24 +10,22 @@ from cleanset.review.store import GUIDELINES
 from cleanset.sets import verify
 from cleanset.sets.archive import sign, write_tar
 from cleanset.sets.card import card_without_images
-from cleanset.sets.catalogues import citation_cff, zenodo_json
-from cleanset.sets.description import Release, licence_text, name_of
+from cleanset.sets.catalogues import zenodo_json
+from cleanset.sets.description import Release, name_of
 from cleanset.sets.folder import (
     CARD,
     CHECKSUMS,
-    CITATION,
     CROISSANT,
-    LICENCE,
     METADATA,
     REJECTED_CSV,
     SIGNATURE,
-    ZENODO,
     check_outside,
     checksums,
     read_entries,
     read_image,
     read_regular_file,
     read_release,
+    released_texts,
 )
 from cleanset.sets.manifest import MANIFEST, Entry
 from cleanset.vocabulary import CLASSES_FILE, classes_in_use
@@ -125,10 +123,8 @@ def _texts(export: Path, entries: Sequence[Entry], release: Release, with_images
     """The files that describe the set, by name."""
     names = (CARD, CLASSES_FILE, CROISSANT, GUIDELINES, MANIFEST, *((METADATA,) if with_images else ()), REJECTED_CSV)
     texts = {name: read_regular_file(export / name) for name in names if is_there(export / name)}
-    texts[ZENODO] = zenodo_json(entries, release, with_images).encode()
-    texts[LICENCE] = licence_text(release.texts).encode()
-    if release.about:
-        texts[CITATION] = citation_cff(release.about, release.version, release.date).encode()
+    released = released_texts(zenodo_json(entries, release, with_images), release)
+    texts |= {name: text.encode() for name, text in released.items()}
     if not with_images:
         try:
             card = card_without_images(texts[CARD].decode(), entries[0].model, len(entries), release)

@@ -22,19 +22,9 @@ from cleanset.review.reports import calibration_as_json
 from cleanset.review.store import AUDIT, GUIDELINES, NOTE_ON_REVIEWS, basis_of, read_votes, reviewer_folders
 from cleanset.sets import from_verdicts
 from cleanset.sets.archive import SignatureError, signer, unpack
-from cleanset.sets.catalogues import citation_cff, deposit_json
-from cleanset.sets.description import licence_text, limits_of, summary_of
-from cleanset.sets.folder import (
-    CARD,
-    CHECKSUMS,
-    CITATION,
-    LICENCE,
-    SIGNATURE,
-    ZENODO,
-    check_outside,
-    checksums,
-    read_regular_file,
-)  # fmt: skip
+from cleanset.sets.catalogues import deposit_json
+from cleanset.sets.description import limits_of, summary_of
+from cleanset.sets.folder import CARD, CHECKSUMS, SIGNATURE, check_outside, checksums, read_regular_file, released_texts
 from cleanset.sets.publish import Publication, finish, publishable, write_set
 from cleanset.vocabulary import CLASSES_FILE, class_keys, classes_in_use
 
@@ -91,15 +81,12 @@ def run(edition: Edition, out: Path, with_images: bool, key: Path | None) -> Pub
         images = "with their images" if with_images else "without their images, which `cleanset rebuild` makes"
         texts = {
             CARD: _README.format(name=name, roles=", ".join(sets), images=images),
-            LICENCE: licence_text(released.texts),
-            ZENODO: deposit_json(name, summaries, list(limits), released, with_images),
+            **released_texts(deposit_json(name, summaries, list(limits), released, with_images), released),
             CLASSES_FILE: classes_in_use().text,
             "params.json": _params_json(edition, params),
             "verdicts.csv": _verdicts_csv(edition.reviews, params),
             "gold.json": calibration_as_json(calibrations(all_gold_answers(edition.reviews, list(sets)))) + "\n",
         }
-        if released.about:
-            texts[CITATION] = citation_cff(released.about, released.version, released.date)
         for file, data in (*_files(edition, params), *((file, text.encode()) for file, text in texts.items())):
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
             (folder / file).write_bytes(data)

@@ -12,7 +12,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.progress import available_cores
 from cleanset.sets.archive import SignatureError, signer, unpack
-from cleanset.sets.catalogues import citation_cff, croissant_json, zenodo_json
+from cleanset.sets.catalogues import citation_cff, zenodo_json
 from cleanset.sets.description import UNPUBLISHED, Release, name_of, notices_of, release_of
 from cleanset.sets.folder import (
     CARD,
@@ -25,13 +25,12 @@ from cleanset.sets.folder import (
     SIGNATURE,
     ZENODO,
     checksums,
+    derived_texts,
     manifest_text,
-    metadata_csv,
     read_checksums,
     read_regular_file,
 )
 from cleanset.sets.manifest import MANIFEST, CheckedManifest, Entry, Problem, check_manifest, duplicates
-from cleanset.vocabulary import CLASSES_FILE, classes_in_use
 
 BATCH_FILES = 32
 """Files that a thread takes at a time."""
@@ -266,13 +265,9 @@ def _derived_problems(
 ) -> Iterator[Problem]:
     """Problems of the files that are made from the manifest: missing, or made from another one."""
     entries = list(manifest.entries.values())
-    texts = {CROISSANT: croissant_json(entries, sha256(manifest.text.encode()), release)}
-    if with_images:
-        texts[METADATA] = metadata_csv(manifest.text)
+    texts = derived_texts(manifest.text, entries, release, with_images)
     if ZENODO in files and entries:
         texts[ZENODO] = zenodo_json(entries, release, with_images)
-    if not classes_in_use().is_imagenet:
-        texts[CLASSES_FILE] = classes_in_use().text
     if CITATION in files and release.about:
         texts[CITATION] = citation_cff(release.about, release.version, release.date)
     for name, text in texts.items():

@@ -106,18 +106,8 @@ class DigestTable:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenDigests:
-    """A written table: its path, the number of images, the archive's MD5, and the SHA-256 of the table."""
-
-    out: str
-    images: int
-    archive_md5: str
-    sha256: str
-
-
-def run(images: Path, out: Path) -> WrittenDigests:
-    """Write the table of an archive to the new file `out`.
+def run(images: Path, out: Path) -> str:
+    """Write the table of an archive to the new file `out`; return a summary.
 
     Raises CleansetError for anything but a whole, uncompressed tar of validation images, and if `out` exists.
     """
@@ -133,24 +123,17 @@ def run(images: Path, out: Path) -> WrittenDigests:
     rows = zip(locations, (at.size for at in locations.values()), digests, strict=True)
     text = csv_text(COLUMNS, [(ARCHIVE, images.stat().st_size, f"md5:{found}"), *rows])
     write_text(out, text)
-    return WrittenDigests(str(out), len(locations), found, sha256(text.encode()))
+    official = "ImageNet's official archive"
+    if found != OFFICIAL_IMAGES_MD5:
+        official = f"not ImageNet's official archive, whose MD5 is {OFFICIAL_IMAGES_MD5}"
+    return (
+        f"{out}: {len(locations):,} of {VALIDATION_IMAGES:,} images, SHA-256 of the table {sha256(text.encode())}\n"
+        f"made from an archive with MD5 {found}: {official}"
+    )
 
 
 def _digest(location: Location) -> str:
     return sha256(location.read())
-
-
-def render(written: WrittenDigests) -> str:
-    """The lines that the command prints."""
-    official = (
-        "ImageNet's official archive"
-        if written.archive_md5 == OFFICIAL_IMAGES_MD5
-        else (f"not ImageNet's official archive, whose MD5 is {OFFICIAL_IMAGES_MD5}")
-    )
-    return (
-        f"{written.out}: {written.images:,} of {VALIDATION_IMAGES:,} images, SHA-256 of the table {written.sha256}\n"
-        f"made from an archive with MD5 {written.archive_md5}: {official}"
-    )
 
 
 def read_digests(path: Path) -> DigestTable:
