@@ -69,10 +69,6 @@ class Kind:
 # params.yaml and dvc.yaml
 
 
-def make_params(rng: random.Random) -> bytes:
-    return edited(rng, _text(rng.choice(["params.yaml", "imagenet/params.yaml"])))
-
-
 def read_edition(path: Path) -> None:
     """The params and what the pipeline names; DVC reads the same from an accepted file."""
     edition = Edition(path.parent)
@@ -81,10 +77,6 @@ def read_edition(path: Path) -> None:
     read_params(edition.folder)
     check_params_named(edition)
     _same_as_dvc(edition.params_yaml)
-
-
-def make_pipeline(rng: random.Random) -> bytes:
-    return edited(rng, _text("dvc.yaml"))
 
 
 def read_pipeline(path: Path) -> None:
@@ -110,21 +102,9 @@ def _text(name: str) -> str:
 # Lists
 
 
-def make_md5_list(rng: random.Random) -> bytes:
-    return edited(rng, _text("raw.md5"))
-
-
-def make_reassessed(rng: random.Random) -> bytes:
-    return edited(rng, json.dumps(REASSESSED))
-
-
 def make_kaggle_list(rng: random.Random) -> bytes:
     rows = "".join(f"ILSVRC2012_val_{number:08d},{class_keys()[number]} 1 2 30 40\n" for number in range(1, 6))
     return edited(rng, f"ImageId,PredictionString\n{rows}")
-
-
-def make_record(rng: random.Random) -> bytes:
-    return edited(rng, json.dumps(SCORED, indent=2))
 
 
 # Archives and images
@@ -173,10 +153,6 @@ def _kit() -> dict[str, bytes]:
 @cache
 def _packed_kit(mode: str) -> bytes:
     return tar(_kit(), mode)
-
-
-def read_labels(path: Path) -> None:
-    read_original_labels(path)
 
 
 def make_jpeg(rng: random.Random) -> bytes:
@@ -316,14 +292,18 @@ def read_state(path: Path) -> None:
 
 
 KINDS = {
-    "params.yaml": Kind(make_params, read_edition),
-    "dvc.yaml": Kind(make_pipeline, read_pipeline),
-    "raw.md5": Kind(make_md5_list, read_md5_list),
-    "reassessed.json": Kind(make_reassessed, lambda path: read_reassessed(path.read_bytes(), path.name)),
-    "kaggle.csv": Kind(make_kaggle_list, read_labels),
-    "scores.json": Kind(make_record, read_record),
+    "params.yaml": Kind(
+        lambda rng: edited(rng, _text(rng.choice(["params.yaml", "imagenet/params.yaml"]))), read_edition
+    ),
+    "dvc.yaml": Kind(lambda rng: edited(rng, _text("dvc.yaml")), read_pipeline),
+    "raw.md5": Kind(lambda rng: edited(rng, _text("raw.md5")), read_md5_list),
+    "reassessed.json": Kind(
+        lambda rng: edited(rng, json.dumps(REASSESSED)), lambda path: read_reassessed(path.read_bytes(), path.name)
+    ),
+    "kaggle.csv": Kind(make_kaggle_list, read_original_labels),
+    "scores.json": Kind(lambda rng: edited(rng, json.dumps(SCORED, indent=2)), read_record),
     "images.tar": Kind(make_image_tar, read_image_tar),
-    "devkit.tar.gz": Kind(make_devkit, read_labels),
+    "devkit.tar.gz": Kind(make_devkit, read_original_labels),
     "image.JPEG": Kind(make_jpeg, read_image),
     "table.parquet": Kind(make_table, read_any_table),
     "manifest": Kind(make_manifest, read_any_manifest),

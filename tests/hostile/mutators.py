@@ -88,9 +88,7 @@ def with_damaged_header(rng: random.Random, archive: bytes) -> bytes:
     start, length = _FIELDS[field]
     value = rng.choice([rng.randbytes(length), bytes(length), rng.choice(_SIZES)[:length], b"\xff" * length])
     if field == "type":
-        value = rng.choice(
-            [b"0", b"1", b"2", b"3", b"4", b"5", b"6", b"7", b"S", b"L", b"K", b"x", b"g", b"X", b"V", b"\0"]
-        )
+        value = bytes([rng.choice(_TYPES)])
     header[start : start + len(value)] = value
     if rng.random() < 0.3:  # a GNU sparse file, whose map is in the header
         header[156:157] = b"S"

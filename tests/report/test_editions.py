@@ -12,12 +12,11 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.report.fates import Candidate, Fate, HardClass
 from cleanset.report.figures import FunnelStep, Rejects, distinct_images, overlaps, rejects
-from cleanset.report.pages import PageImage, ReportData, pages
+from cleanset.report.pages import PageImage, pages
 from cleanset.review.verdicts import Review
 from cleanset.selection.fill import Filled
 from cleanset.stages import report as stage
 from cleanset.tables import INDEX, SELECTION, read_table, write_table
-from cleanset.vocabulary import class_names
 
 from .editions import made
 from .pages import numbers, opened, rows_under, soup, tables
@@ -134,29 +133,24 @@ def test_names_are_text_and_never_html(tmp_path: Path) -> None:
     review = Review.model_construct(verdict=HOSTILE, reason=HOSTILE, basis=None, note=HOSTILE)
     fates = Fate(HOSTILE, HOSTILE, 1, 0.5, 1, 0.5), Fate(HOSTILE, HOSTILE, 1, 0.5, reason=HOSTILE)
     candidate = Candidate(0, HOSTILE, None, fates, {HOSTILE: review})
-    tainted = ReportData(
+    tainted = replace(
+        plain,
         roles=(HOSTILE,),
         networks={HOSTILE: HOSTILE},
         notices=(HOSTILE,),
-        images_per_class=2,
         readings=(HOSTILE,),
         steps=(FunnelStep(HOSTILE, {HOSTILE: 1}),),
         states=states,
         by_size={2: {HOSTILE: 1}},
         histograms=tuple(replace(each, role=HOSTILE, tier=HOSTILE) for each in plain.histograms),
-        distinct_images=1,
         overlaps=(((HOSTILE,), 1),),
         pairwise={},
         rejects=(Rejects(HOSTILE, {HOSTILE: 1}, 1, ((0, HOSTILE),)),),
-        rejected=1,
-        reviewed=1,
         hardest=(HardClass(states[0], 1, {HOSTILE: 1}),),
         totals={name: {HOSTILE: 1} for name in plain.totals},
         reviewers={HOSTILE: {HOSTILE: 1}},
-        agreement=plain.agreement,
         verdicts={HOSTILE: plain.verdicts["clean"]},
         pairs={(HOSTILE, HOSTILE): plain.agreement},
-        differences=0,
         candidates={0: [candidate]},
         sheets=(replace(plain.sheets[0], classes=states),),
     )
@@ -169,13 +163,6 @@ def test_names_are_text_and_never_html(tmp_path: Path) -> None:
         page = soup(path)
         assert len(page("script")) == 1
         assert "alert('x')" in page.get_text(), name
-
-
-def test_names_of_classes() -> None:
-    names = class_names()
-    assert (names[0].key, names[0].name, names[0].names) == ("n01440764", "tench", "tench, Tinca tinca")
-    assert (names[607].key, names[607].name) == ("n03590841", "jack-o'-lantern")
-    assert len({name.key for name in names}) == 1000
 
 
 def test_a_model_that_the_pipeline_file_lacks(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -428,12 +427,6 @@ def test_rejected_candidates(export_folder: Path) -> None:
         f"n01440764,0,tench,{id_of(3)},reserve,9,not_needed\n"
         f"n02123045,281,tabby,{id_of(5)},reserve,9,unreviewed\n"
     )
-
-
-def test_the_images_are_readable(published: Path) -> None:
-    for file in FILES:
-        with Image.open(published / NAME / file) as image:
-            image.load()
 
 
 def test_into_the_set_itself(copy: Path) -> None:

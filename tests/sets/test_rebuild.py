@@ -139,14 +139,6 @@ def test_a_box_beyond_the_image(copy: Path, tmp_path: Path) -> None:
     )
 
 
-def test_a_manifest_that_leads_out_of_the_folder(copy: Path, tmp_path: Path) -> None:
-    rewrite(copy, 2, file="../../gone.JPEG")
-    assert lines(copy, flat(tmp_path / "mine"), tmp_path / "out") == [
-        f"manifest     manifest.csv, line 2: file ../../gone.JPEG; expected {ONE}",
-        f"{tmp_path}/out: not written, for 1 of 6 images do not match",
-    ]
-
-
 def test_a_manifest_that_a_spreadsheet_has_rewritten(copy: Path, tmp_path: Path) -> None:
     manifest = copy / "manifest.csv"
     manifest.write_bytes(manifest.read_bytes().replace(b"\n", b"\r\n"))
@@ -159,12 +151,6 @@ def test_a_manifest_that_a_spreadsheet_has_rewritten(copy: Path, tmp_path: Path)
 def test_no_images(copy: Path, tmp_path: Path) -> None:
     with pytest.raises(CleansetError, match=r"^nowhere: missing; expected the validation images, a tar or a folder"):
         rebuild.run(copy, Path("nowhere"), tmp_path / "out")
-
-
-def test_the_manifest_of_a_full_set_is_small(export_folder: Path) -> None:
-    """3,000 lines, all of them cropped, in less than 2 MB."""
-    longest = max(len(line) for line in (export_folder / "manifest.csv").read_text().splitlines())
-    assert 3000 * (longest + len("corruption_robust") + 10) < 2_000_000
 
 
 def test_a_manifest_of_a_header_alone_is_refused(copy: Path, tmp_path: Path) -> None:
