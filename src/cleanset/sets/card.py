@@ -40,7 +40,7 @@ def card(
         **_common_values(provenance.model, counts["images"], release, bool(release.reviewers), provenance.notices),
         **{name: f"{count:,}" for name, count in counts.items()},
         **_review_values(selection, votes),
-        "classes_of_set": len(classes),
+        "classes_of_set": f"{len(classes):,}",
         "images_per_class": per_class,
         "source_images": f"{provenance.images:,}",
         "source_of_images": release.texts["images"] if provenance.images == VALIDATION_IMAGES else "images",
