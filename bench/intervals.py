@@ -14,8 +14,8 @@ import numpy.typing as npt
 from scipy.special import ndtr
 
 from cleanset.statistics.bootstrap import Bootstrap, Resamples
+from cleanset.studies.robustness.corruptions.measures import ALEXNET_ERRORS
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
-from cleanset.studies.robustness.corruptions.results import ALEXNET_ERRORS
 from cleanset.studies.robustness.results import MIN_REFERENCE_SUM
 from measuring import print_machine, print_table
 

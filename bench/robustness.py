@@ -18,17 +18,17 @@ from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answers import ANSWERS, PREDICTIONS
 from cleanset.studies.robustness.corruptions.changes import corrupted_images
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY
+from cleanset.studies.robustness.corruptions.measures import CorruptionAnswers, CorruptionStudy, by_severity
 from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS, CORRUPTIONS, SEVERITIES
-from cleanset.studies.robustness.corruptions.results import CorruptionAnswers, CorruptionStudy, by_severity
 from cleanset.studies.robustness.families import StudyParams
 from cleanset.studies.robustness.images import AnswerFiles
 from cleanset.studies.robustness.measuring import Studied, study_of
 from cleanset.studies.robustness.perturbations.family import PERTURBATION_FAMILY
+from cleanset.studies.robustness.perturbations.measures import PerturbationStudy, by_frame
 from cleanset.studies.robustness.perturbations.params import ALL_PERTURBATIONS, PERTURBATIONS, frame_count
-from cleanset.studies.robustness.perturbations.results import PerturbationStudy, by_frame
 from cleanset.studies.robustness.results import CLEAN, SELECTIONS, UNCHANGED, StudiedImages
-from cleanset.studies.robustness.scenarios.params import SCENARIOS
-from cleanset.studies.robustness.scenarios.results import ScenarioAnswers, ScenarioStudy, cells_of, regression_of
+from cleanset.studies.robustness.scenarios.measures import ScenarioAnswers, ScenarioStudy, cells_of, regression_of
+from cleanset.studies.robustness.scenarios.params import SCENARIOS, Baselines
 from export import photographs_or_drawings
 from measuring import print_machine, print_table, run, scratch, share
 
@@ -191,7 +191,7 @@ def results(draws: int) -> float:
     for study in studies:
         list(study.lines()), list(study.differences())
     by_severity(studies[0]), by_frame(studies[1])
-    regression_of(studies[2], cells_of(studies[2]), (None, None, None))
+    regression_of(studies[2], cells_of(studies[2]), Baselines())
     return perf_counter() - before
 
 

@@ -19,7 +19,7 @@ from cleanset.statistics.bootstrap import (
     reflected_interval,
     strata,
 )
-from cleanset.studies.robustness.scenarios.results import class_squares, score_of_squares, squared_deviations
+from cleanset.studies.robustness.scenarios.measures import class_squares, score_of_squares, squared_deviations
 from tests.properties import examples
 
 Array = npt.NDArray[Any]

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -100,13 +100,18 @@ def as_json(listed: list[EnsembleModel], others: Sequence[dict[str, Any]] = ()) 
 
 def as_table(listed: list[EnsembleModel]) -> Table:
     """The models for people: 79 columns wide, as a SHA-256 needs."""
+    return lines_table(map(_lines, listed))
+
+
+def lines_table(groups: Iterable[Iterable[tuple[str, Text]]]) -> Table:
+    """Groups of lines of a name and a value, an empty line between them."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for number, member in enumerate(listed):
+    for number, lines in enumerate(groups):
         if number:
             table.add_row()
-        for name, value in _lines(member):
+        for name, value in lines:
             table.add_row(name, value)
     return table
 

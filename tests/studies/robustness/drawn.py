@@ -3,6 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from cleanset.studies.robustness.perturbations.changes import frames_of
+from cleanset.studies.robustness.perturbations.params import frame_count
+
 
 def drawn(height: int = 224, width: int = 224) -> NDArray[np.uint8]:
     """An image, uint8 of shape (height, width, 3)."""
@@ -24,3 +27,11 @@ def drawn_object(height: int = 224, width: int = 224) -> NDArray[np.bool_]:
     row, column = np.mgrid[:height, :width]
     inside: NDArray[np.bool_] = (2 * row - height) ** 2 + (2 * column - width) ** 2 < (min(height, width) * 2 // 3) ** 2
     return inside
+
+
+def perturbed_frames(
+    image: NDArray[np.uint8], name: str, seed: int = 0, *, level: int = 1, as_in_text: bool = False, size: int = 224
+) -> list[NDArray[np.uint8]]:
+    """All frames of one perturbation, each uint8 of shape (size, size, 3)."""
+    frames = frames_of(image, name, seed, level=level, size=size)
+    return [frames(number) for number in range(frame_count(name, as_in_text=as_in_text))]

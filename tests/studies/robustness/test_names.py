@@ -1,6 +1,3 @@
-import pytest
-
-from cleanset.errors import CleansetError
 from cleanset.studies.robustness.corruptions import params as corruptions
 from cleanset.studies.robustness.perturbations import params as perturbations
 from cleanset.studies.robustness.scenarios import params as scenarios
@@ -48,17 +45,3 @@ def test_groups_are_replaced_by_their_members_in_the_order_of_the_benchmark() ->
     assert perturbations.perturbations_of(["blur", "shear"]) == ("motion_blur", "zoom_blur", "shear")
     assert scenarios.scenarios_of("blur") == ("blur_background", "blur_object")
     assert corruptions.corruptions_of([]) == ()
-
-
-@pytest.mark.parametrize(
-    ("call", "what"),
-    [
-        (corruptions.corruptions_of, "corruption"),
-        (perturbations.perturbations_of, "perturbation"),
-        (scenarios.scenarios_of, "scenario"),
-    ],
-)
-def test_unknown_names_are_refused_with_the_list(call: object, what: str) -> None:
-    assert callable(call)
-    with pytest.raises(CleansetError, match=f"unknown {what} 'nois'; expected one of .*, or a group: "):
-        call(["brightness" if what != "scenario" else "blur", "nois"])

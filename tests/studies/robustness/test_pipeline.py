@@ -17,8 +17,8 @@ from cleanset.images.preprocessing import RES256CROP224
 from cleanset.scoring.decoding import SharedBatches
 from cleanset.studies.robustness.corruptions.changes import corrupted_image
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY
+from cleanset.studies.robustness.corruptions.measures import PUBLISHED_MODELS
 from cleanset.studies.robustness.corruptions.params import CorruptionMeasures
-from cleanset.studies.robustness.corruptions.results import PUBLISHED_MODELS
 from cleanset.studies.robustness.families import FAMILIES, read_study_params
 from cleanset.studies.robustness.images import (
     MASKS,

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from cleanset.statistics.bootstrap import Bootstrap, Interval, Resamples, paired_difference
+from cleanset.studies.robustness.corruptions.measures import relative_to
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS
-from cleanset.studies.robustness.corruptions.results import Reference, relative_corruption_errors
 from cleanset.studies.robustness.results import (
     Chosen,
     MeasureLine,
@@ -21,7 +21,7 @@ from cleanset.studies.robustness.results import (
     sampled_means,
     undefined_names,
 )
-from cleanset.studies.robustness.scenarios.results import sampled_score
+from cleanset.studies.robustness.scenarios.measures import sampled_score
 
 ROLES = ["a", "b", "c"]
 
@@ -117,7 +117,7 @@ def test_relative_ce() -> None:
         sampled_means(each[:, None], ["clean"], RESAMPLES, name)["clean"]
         for each, name in ((CLEAN, "own clean"), (OTHER_CLEAN, "other clean"))
     )
-    found = relative_corruption_errors(means(OWN), clean, Reference(means(OTHER, "other"), other_clean, 60 * 5))
+    found = relative_to(means(OWN), means(OTHER, "other"), 60 * 5, (clean, other_clean))
     beyond = [
         adjusted(corrupted, name).sum(axis=-1) - 5 * adjusted(unchanged, f"{name} clean")[:, None]
         for corrupted, unchanged, name in ((OWN, CLEAN, "own"), (OTHER, OTHER_CLEAN, "other"))

@@ -47,13 +47,6 @@ def test_an_empty_section_has_the_defaults(tmp_path: Path) -> None:
     ]
 
 
-def test_groups_stand_for_their_members(tmp_path: Path) -> None:
-    text = "corruptions: {names: [digital, snow], severities: [3, 1]}\n"
-    changes = read_study_params(study(tmp_path, text), ROLES).section(Corruptions).changes()
-    names = ["snow", "contrast", "elastic_transform", "pixelate", "jpeg_compression"]
-    assert changes == [(name, severity) for name in names for severity in (1, 3)]
-
-
 def test_the_documented_params(repository: Path, tmp_path: Path) -> None:
     _, text = blocks(repository, "yaml", "docs/robustness.md")
     params = read_study_params(study(tmp_path, text), ["standard", "corruption_robust"])
@@ -114,6 +107,9 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
         ("corruptions: {published: a, names: [rain]}", "corruptions.names: unknown corruption 'rain'"),
         ("scenarios: {matte: pink}", "unknown matte 'pink'; expected one of black, white, grey, mean"),
         ("scenarios: {object_scales: [1.0, 0.5]}", "object_scales: [1.0, 0.5]; expected two factors above 0"),
+        ("scenarios: {object_scales: [0.0, 0.5]}", "object_scales: [0.0, 0.5]; expected two factors above 0"),
+        ("scenarios: {object_weight: 0.0}", "scenarios.object_weight"),
+        ("scenarios: {object_weight: 1.1}", "scenarios.object_weight"),
         (
             "measures: {scenarios: {baselines: {model: vgg}}}",
             "measures.scenarios.baselines.model: unknown model 'vgg'; expected one of standard",

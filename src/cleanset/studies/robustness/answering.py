@@ -43,10 +43,11 @@ from cleanset.studies.robustness.answers import (
     BATCH_SIZE,
     LOGITS,
     NAMED_ANSWERS,
+    CheckClean,
     DigestRun,
     ReadAnswers,
-    StoredScores,
     TakenDigests,
+    check_of_stored,
     installed_versions,
     predictions_table,
     read_digests,
@@ -236,11 +237,6 @@ class _Device:
             self._scorers.pop(name, None)
             return
         each.shards.keep(block.number, to_table(scored))
-
-
-CheckClean = Callable[[pd.DataFrame, pd.DataFrame], None]
-"""Takes rows of STUDY_IMAGES and the answers to them, clean, in the same order; raises CleansetError if these differ
-from stored ones."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -488,7 +484,7 @@ class StudyModels:
         if further is None:
             model = load_member(self._params.network(role), edition.folder)
             if self.settings.precision == "float64":
-                check = StoredScores(edition, role)
+                check = check_of_stored(edition, role)
         else:
             found = load_further(further, self._study.folder, edition.folder, role, self.settings)
             # the weights of a custom model do not tell all

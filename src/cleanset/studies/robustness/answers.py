@@ -22,7 +22,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, read_text, replacing, sha256, write_text
@@ -33,7 +32,7 @@ from cleanset.scoring.decoding import SharedBatches
 from cleanset.scoring.logits import Columns, top5
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions
-from cleanset.studies.robustness.families import FAMILIES, ChangePlan, StudyParams, change_plan, read_study_params
+from cleanset.studies.robustness.families import FAMILIES, ChangePlan, StudyParams, change_plan, params_of
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.images import ChangeName, Sources, Study
 from cleanset.tables import (
@@ -174,17 +173,15 @@ def _digits(values: object) -> str:
     return " ".join(f"{value:.9g}" for value in np.atleast_1d(np.asarray(values)).tolist())
 
 
-class StoredScores:
-    """The stored scores of a role, which its clean answers must equal."""
+CheckClean = Callable[[pd.DataFrame, pd.DataFrame], None]
+"""Takes rows of STUDY_IMAGES and the answers to them, clean, in the same order; raises CleansetError if these differ
+from stored ones."""
 
-    def __init__(self, edition: Edition, role: str) -> None:
-        self._role = role
-        self._whole = read_table(edition.scores(role), SCORES)
-        self._crops = read_table(edition.crop_scores(role), CROP_SCORES)
 
-    def __call__(self, images: pd.DataFrame, clean: pd.DataFrame) -> None:
-        """Raise CleansetError unless each image got the stored scores, bit for bit."""
-        check_clean(self._role, images, clean, self._whole, self._crops)
+def check_of_stored(edition: Edition, role: str) -> CheckClean:
+    """The check that clean answers of a role are its stored scores."""
+    whole, crops = read_table(edition.scores(role), SCORES), read_table(edition.crop_scores(role), CROP_SCORES)
+    return lambda images, clean: check_clean(role, images, clean, whole, crops)
 
 
 BATCH_SIZE = 128
@@ -272,6 +269,14 @@ class DigestRun:
         """The shards of the digests, in a folder for those that are finished."""
         return Shards(folder, self.label(), self.names(), BATCH_SIZE, table=NAMED_DIGESTS)
 
+    def complete(self, folder: Path) -> Shards:
+        """All shards, those that nothing has taken made now."""
+        shards = self.shards(folder)
+        with rate_bar(shards.total_images(), f"digests {self.plan.name}") as done:
+            done(shards.finished_images(), 0.0)
+            self.fill(shards, done)
+        return shards
+
     def fill(self, shards: Shards, on_progress: OnProgress = lambda *_: None) -> None:
         """Compute the missing shards. Raises CleansetError for an image whose bytes are not those of the manifest."""
         names = [name for number in shards.missing for name in shards.image_ids(number)]
@@ -335,7 +340,7 @@ def verify(study: Study, workers: int | None = None) -> DigestVerification:
     Raises CleansetError where there are no digests, where they are of other images or changes than the study has, and
     for an image whose bytes are not those of the manifest.
     """
-    wanted = read_study_params(study.params_yaml, list(read_params(study.edition.folder).models))
+    wanted = params_of(study)
     if not study.digests.is_dir():
         raise CleansetError(f"{study.digests}: missing; expected what stage digests writes: {REMEDY}")
     sources, expected = Sources.read(study), dict[str, str]()
@@ -370,16 +375,12 @@ def run(study: Study) -> None:
     The changed images are the same for all models, whatever `images` says. Finished shards are kept until the end.
     Raises CleansetError for an image whose bytes are not those of the manifest, and as `change_plan` does.
     """
-    wanted = read_study_params(study.params_yaml, list(read_params(study.edition.folder).models))
+    wanted = params_of(study)
     sources, tables = Sources.read(study), dict[str, pd.DataFrame]()
     finished: list[Shards] = []
     for plan in [change_plan(family, sources, wanted) for family in FAMILIES]:
-        digest_run = DigestRun(plan, sources, wanted)
         # the stages of models have taken them, unless these ran elsewhere
-        shards = digest_run.shards(study.partial_digests(plan.name))
-        with rate_bar(shards.total_images(), f"digests {plan.name}") as done:
-            done(shards.finished_images(), 0.0)
-            digest_run.fill(shards, done)
+        shards = DigestRun(plan, sources, wanted).complete(study.partial_digests(plan.name))
         # shards have the order of the names
         tables[plan.name] = with_keys(shards.table(), plan.names(), DIGESTS[plan.name])
         finished.append(shards)
@@ -413,22 +414,20 @@ class ShownPixels:
 
     def taken(self) -> TakenDigests | None:
         """The shards for digests that are taken while models are shown the images; None where all are stored."""
-        return None if self.stored() is not None else TakenDigests(self._shards())
+        return None if self.stored() is not None else TakenDigests(self.run.shards(self._folder))
 
     def finish(self) -> dict[str, str]:
         """The digests of all changed images by name; those that nothing has taken are made now. Writes the file."""
         found = self.stored()
         if found is not None:
             return found
-        shards = self._shards()
-        with rate_bar(shards.total_images(), f"digests {self.run.plan.name}") as done:
-            done(shards.finished_images(), 0.0)
-            # earlier versions left answers without digests
-            self.run.fill(shards, done)
+        # earlier versions left answers without digests
+        shards = self.run.complete(self._folder)
         digests = dict(sorted(shards.table().itertuples(index=False, name=None)))
         write_text(self.path, "\n".join([self.run.label(), *(f"{each}  {name}" for name, each in digests.items()), ""]))
         shards.remove()
         return digests
 
-    def _shards(self) -> Shards:
-        return self.run.shards(self.path.with_suffix(".partial-shards"))
+    @property
+    def _folder(self) -> Path:
+        return self.path.with_suffix(".partial-shards")

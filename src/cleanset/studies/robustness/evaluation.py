@@ -32,8 +32,8 @@ from cleanset.measure.compare.results import RESULTS, parse_results
 from cleanset.measure.specs import Spec, ZooModel, file_stems
 from cleanset.scoring.validity import read_finished
 from cleanset.statistics.bootstrap import LEVEL, Bootstrap
-from cleanset.studies.robustness.answers import DigestRun, ShownPixels, StoredScores, installed_versions
-from cleanset.studies.robustness.corruptions.results import ALEXNET_CLEAN_ERROR, ALEXNET_ERRORS
+from cleanset.studies.robustness.answers import CheckClean, DigestRun, ShownPixels, check_of_stored, installed_versions
+from cleanset.studies.robustness.corruptions.measures import ALEXNET_CLEAN_ERROR, ALEXNET_ERRORS
 from cleanset.studies.robustness.families import (
     FAMILIES,
     ChangePlan,
@@ -225,7 +225,7 @@ class _Run:
         )
         return target, card
 
-    def _stored(self, spec: Spec) -> StoredScores | None:
+    def _stored(self, spec: Spec) -> CheckClean | None:
         """The stored scores of a role on images of its own edition; None if none are stored."""
         edition = self.images.edition
         if edition is None or edition.folder.resolve() != self.edition.folder.resolve():
@@ -233,7 +233,7 @@ class _Run:
         roles = read_params(edition.folder).models if edition.params_yaml.is_file() else ()
         tables = edition.scores(spec.text), edition.crop_scores(spec.text)
         is_stored = isinstance(spec, ZooModel) and spec.text in roles and all(path.is_file() for path in tables)
-        return StoredScores(edition, spec.text) if is_stored else None
+        return check_of_stored(edition, spec.text) if is_stored else None
 
 
 WITHOUT_INTERVAL = ("clean", "unchanged")

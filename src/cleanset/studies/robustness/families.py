@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from pydantic import Field, create_model
 
+from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.parsing import read_yaml
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY
 from cleanset.studies.robustness.corruptions.params import CorruptionMeasures, corruptions_of
 from cleanset.studies.robustness.family import Changing, CommonParams, Family, ReferencedModel, TrainedModel
-from cleanset.studies.robustness.images import ChangedImages, ChangeName, Sources, StudyFile, images_sha256
+from cleanset.studies.robustness.images import ChangedImages, ChangeName, Sources, Study, StudyFile, images_sha256
 from cleanset.studies.robustness.perturbations.family import PERTURBATION_FAMILY
 from cleanset.studies.robustness.results import UNCHANGED
 from cleanset.studies.robustness.scenarios.family import SCENARIO_FAMILY
@@ -196,6 +197,11 @@ def read_study_params(
         if (problem := family.problem(params)) is not None:
             raise CleansetError(f"{path}: {problem}")
     return _with_trained_on(path, params)
+
+
+def params_of(study: Study) -> StudyParams:
+    """The params of a study in an edition. Raises CleansetError as `read_study_params`."""
+    return read_study_params(study.params_yaml, list(read_params(study.edition.folder).models))
 
 
 def _with_trained_on(path: Path, params: StudyParams) -> StudyParams:

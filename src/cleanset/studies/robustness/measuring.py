@@ -128,16 +128,10 @@ class Studied:
             predictions = read_table(self.files.predictions(family.name, stem), table, columns)
             yield name, seen, images[seen], predictions
 
-    def parameters(self, families: Iterable[Family]) -> pd.DataFrame:
-        """The number of parameters of each model, from the record of its answers to the first family."""
-        records = {
-            name: read_record(self.files.record(family.name, stem))
-            # a model has as many parameters in every family
-            for family in list(families)[:1]
-            for name, stem in self.models.items()
-        }
-        rows = [(name, record["parameters"]) for name, record in records.items()]
-        return pd.DataFrame(rows, columns=["model", "parameters"])
+    def parameters(self, family: Family) -> Iterator[tuple[str, int]]:
+        """Yield each model and the number of its parameters, from the record of its answers to the family."""
+        for name, stem in self.models.items():
+            yield name, read_record(self.files.record(family.name, stem))["parameters"]
 
     def check(self, families: Sequence[Family]) -> None:
         """Raise CleansetError for answers with other weights, images, seed or JPEG quality than the study's."""
@@ -192,7 +186,8 @@ def measure(
     with replacing(measures) as folder:
         folder.mkdir()
         write_csv(folder / "notices.csv", ("family", "notice"), notices.items())
-        write_table_csv(folder / "models.csv", studied.parameters(families))
+        # a model has as many parameters in every family
+        write_csv(folder / "models.csv", ("model", "parameters"), studied.parameters(families[0]))
         for family in families:
             name = family.name
             study = study_of(family, studied)
@@ -211,7 +206,7 @@ def measure(
             }
             labels = {OFFICIAL: "yes" if name in official else "no", **family.labels(studied.params)}
             for stem, table in tables.items():
-                write_table_csv(folder / f"{stem}.csv", table.assign(**labels))
+                write_text(folder / f"{stem}.csv", table.assign(**labels).to_csv(index=False, lineterminator="\n"))
             written |= metrics_of(family, found[name], studied.selections[0])
     write_metrics(metrics, written)
     return found
@@ -225,11 +220,7 @@ def study_of(family: Family, studied: Studied) -> FamilyStudy:
 
 def write_csv(path: Path, names: Sequence[str], rows: Iterable[tuple[object, ...]]) -> None:
     """Write rows as CSV, numbers with as many digits as tell them apart, NaN as nothing."""
-    write_table_csv(path, pd.DataFrame(list(rows), columns=list(names)))
-
-
-def write_table_csv(path: Path, table: pd.DataFrame) -> None:
-    """Write a table as CSV, as `write_csv` does."""
+    table = pd.DataFrame(list(rows), columns=list(names))
     write_text(path, table.to_csv(index=False, lineterminator="\n"))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,7 +30,7 @@ from cleanset.studies.robustness.families import (
     read_study_params,
 )
 from cleanset.studies.robustness.family import ENDS, Family, PagesData, SheetImage
-from cleanset.studies.robustness.images import ChangedImages, ChangeName, Sources, Study
+from cleanset.studies.robustness.images import ChangeName, Sources, Study
 from cleanset.studies.robustness.measuring import REMEDY, read_measures
 from cleanset.studies.robustness.results import MIN_IMAGES, UNCHANGED
 from cleanset.studies.robustness.scenarios.masks import unsuitable_counts
@@ -38,8 +38,8 @@ from cleanset.validation import check_known
 from cleanset.vocabulary import class_names
 
 TEMPLATES = Path(__file__).parent / "templates"
-SHOWN_PIXELS, QUALITY = 112, 85
-"""Side and JPEG quality of the images on the sheets."""
+SHOWN_SIZE, QUALITY = (112, 112), 85
+"""Width, height and JPEG quality of the images on the sheets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,22 +104,16 @@ def _measures(data: PagesData, family: Family) -> dict[str, Any]:
     }
 
 
-class Selected(NamedTuple):
-    """The number of images in a selection, as text, and whether it is enough for any model."""
-
-    counts: str
-    is_measured: bool
-
-
-def _selected(lines: pd.DataFrame, selection: str) -> Selected:
-    """One number, or one for each model where they differ."""
+def _selected(lines: pd.DataFrame, selection: str) -> dict[str, Any]:
+    """The number of images in a selection, one or one for each model, and whether it is enough for any of them."""
     of_models = lines[lines["selection"] == selection].drop_duplicates("model")
     counts = dict(zip(of_models["model"], of_models["images"], strict=True))
     text = ", ".join(f"{model} {count:,}" for model, count in counts.items())
     if len(set(counts.values())) == 1:
         text = f"{next(iter(counts.values())):,}"
     is_measured = max(counts.values()) >= MIN_IMAGES
-    return Selected(text if is_measured else f"{text}; intervals need {MIN_IMAGES} or more", is_measured)
+    text += "" if is_measured else f"; intervals need {MIN_IMAGES} or more"
+    return {"counts": text, "is_measured": is_measured}
 
 
 def _by_key(lines: pd.DataFrame, family: Family) -> dict[tuple[str, str, str, str], Value]:
@@ -166,19 +160,24 @@ def run(study: Study) -> None:
 def save_sheets(
     plans: Sequence[ChangePlan], sources: Sources, params: StudyParams, folder: Path
 ) -> dict[str, list[SheetImage]]:
-    """Write small copies of some images with the changes of each family."""
-    found = {}
+    """Write small copies of some images with the changes of each family: half the size, as JPEG."""
+    found = dict[str, list[SheetImage]]()
     for plan in plans:
-        rows = spread_over_classes(plan.images, plan.family.sheet.images)
-        if len(rows):
-            changed = plan.changed_images(sources.files_in(rows), params)
-            found[plan.name] = save_sheet(changed, rows, shown_changes(plan), folder, f"images/{plan.name}")
+        sheet, images = plan.family.sheet, f"images/{plan.name}"
+        changes = [*([(UNCHANGED, 0)] if sheet.has_unchanged else []), *plan.changes]
+        rows = spread_over_classes(plan.images, sheet.images)
+        if rows.empty:
+            continue
+        (folder / images).mkdir(parents=True)
+        changed = plan.changed_images(sources.files_in(rows), params)
+        found[plan.name] = []
+        for file, image_id, class_index in zip(rows["file"], rows["image_id"], rows["class_index"], strict=True):
+            files = {change: f"{images}/{image_id}_{change[0]}_{change[1]}.jpg" for change in changes}
+            for change, name in files.items():
+                small = changed(str(ChangeName(file, *change))).resize(SHOWN_SIZE, Image.Resampling.BICUBIC)
+                (folder / name).write_bytes(jpeg(np.asarray(small), QUALITY))
+            found[plan.name].append(SheetImage(image_id, class_names()[class_index].name, files))
     return found
-
-
-def shown_changes(plan: ChangePlan) -> list[tuple[str, int]]:
-    """The changes of a family that are on the page of changed images."""
-    return [*([(UNCHANGED, 0)] if plan.family.sheet.has_unchanged else []), *plan.changes]
 
 
 def spread_over_classes(images: pd.DataFrame, count: int) -> pd.DataFrame:
@@ -186,27 +185,6 @@ def spread_over_classes(images: pd.DataFrame, count: int) -> pd.DataFrame:
     first = images.drop_duplicates("class_index").sort_values("class_index")
     count = min(count, len(first))
     return first.iloc[[place * len(first) // count for place in range(count)]]
-
-
-def save_sheet(
-    changed: ChangedImages, rows: pd.DataFrame, changes: Sequence[tuple[str, int]], folder: Path, images: str
-) -> list[SheetImage]:
-    """Write each image with each of the changes into a folder."""
-    (folder / images).mkdir(parents=True)
-    found = []
-    for file, image_id, class_index in zip(rows["file"], rows["image_id"], rows["class_index"], strict=True):
-        files = {}
-        for change in changes:
-            name = f"{images}/{image_id}_{change[0]}_{change[1]}.jpg"
-            (folder / name).write_bytes(small(changed(str(ChangeName(file, *change)))))
-            files[change] = name
-        found.append(SheetImage(image_id, class_names()[class_index].name, files))
-    return found
-
-
-def small(image: Image.Image) -> bytes:
-    """A changed image at half its size, as a JPEG."""
-    return jpeg(np.asarray(image.resize((SHOWN_PIXELS, SHOWN_PIXELS), Image.Resampling.BICUBIC)), QUALITY)
 
 
 ESCAPES = str.maketrans({

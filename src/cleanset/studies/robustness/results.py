@@ -178,13 +178,17 @@ SHOWN_CELLS = 3
 
 
 def cube(
-    rows: pd.DataFrame, axes: Mapping[str, Sequence[object]], value: str | list[str], what: str = "predictions"
+    rows: pd.DataFrame,
+    axes: Mapping[str, Sequence[object]],
+    value: str | list[str],
+    what: str = "predictions",
+    seen: "Chosen | None" = None,
 ) -> npt.NDArray[Any]:
     """The values of the rows as an array with one axis for each column of `axes`, in the order of its values.
 
     With several value columns the last axis is theirs. There must be exactly one row for each combination; raises
     CleansetError, naming some, for combinations that are missing or there twice, and for a value that is not in `axes`;
-    `what` begins its message.
+    `what` begins its message. `seen`: which of all images those of the first axis are; the others get 0.
     """
     shape = tuple(len(values) for values in axes.values())
     codes = [_codes(rows, column, values, what) for column, values in axes.items()]
@@ -195,7 +199,12 @@ def cube(
     values = rows[value].to_numpy()
     ordered = np.empty_like(values)
     ordered[places] = values
-    return ordered.reshape(shape + values.shape[1:])
+    found = ordered.reshape(shape + values.shape[1:])
+    if seen is None:
+        return found
+    of_all = np.zeros((len(seen), *found.shape[1:]), found.dtype)
+    of_all[seen] = found
+    return of_all
 
 
 def _codes(rows: pd.DataFrame, column: str, values: Sequence[object], what: str) -> npt.NDArray[np.int64]:
@@ -438,13 +447,6 @@ def _corrected(lines: Sequence[MeasureDifference]) -> Iterator[MeasureDifference
     }
     for place, line in enumerate(lines):
         yield line._replace(p_holm=corrected.get(place, np.nan))
-
-
-def over_all_images(values: npt.NDArray[Any], seen: Chosen) -> npt.NDArray[Any]:
-    """Values of the images that a model saw as an array over all images, 0 for the others."""
-    found = np.zeros((len(seen), *values.shape[1:]), values.dtype)
-    found[seen] = values
-    return found
 
 
 def undefined_measure(measure: str, change: str, problem: str, resamples: Resamples) -> SampledMeasure:

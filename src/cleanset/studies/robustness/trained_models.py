@@ -16,7 +16,7 @@ from rich.text import Text
 from torch import Tensor, nn
 from torchvision import models as torchvision_models
 
-from cleanset.edition.params import Model, read_params
+from cleanset.edition.params import Model
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, reason
 from cleanset.images.preprocessing import Preprocessing, ResizeAndCrop, timm_preprocessing
@@ -24,8 +24,9 @@ from cleanset.measure.run import NamedModel, load
 from cleanset.measure.user_model import CheckedNetwork
 from cleanset.scoring.checkpoints import load_checkpoint
 from cleanset.scoring.engine import Settings
+from cleanset.scoring.ensemble import lines_table
 from cleanset.scoring.models import LoadedModel, Normalise, preprocessing_of, sha256_of, weights_at_hand, weights_path
-from cleanset.studies.robustness.families import read_study_params
+from cleanset.studies.robustness.families import params_of
 from cleanset.studies.robustness.family import TrainedModel, further_spec
 from cleanset.studies.robustness.images import Study
 from cleanset.validation import shown
@@ -184,7 +185,7 @@ def further_members(edition: Edition) -> list[FurtherMember]:
     study = Study(edition.folder / "studies" / "robustness")
     if not study.params_yaml.is_file():
         return []
-    params = read_study_params(study.params_yaml, list(read_params(edition.folder).models))
+    params = params_of(study)
     return [_member(edition, role, entry) for role, entry in params.further_models.items()]
 
 
@@ -215,14 +216,7 @@ def as_objects(listed: list[FurtherMember]) -> list[dict[str, Any]]:
 
 def as_table(listed: list[FurtherMember]) -> Table:
     """The models for people, as those of the ensemble are shown."""
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for member in listed:
-        table.add_row()
-        for name, value in _lines(member):
-            table.add_row(name, value)
-    return table
+    return lines_table([(), *map(_lines, listed)])
 
 
 def _lines(member: FurtherMember) -> Iterator[tuple[str, Text]]:

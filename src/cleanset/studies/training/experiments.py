@@ -23,8 +23,8 @@ from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Interval
 from cleanset.statistics.paired import fold_interval, unpaired_difference, wilson
 from cleanset.studies.robustness.results import Definition
+from cleanset.studies.robustness.scenarios.measures import score_of_squares, spread, squared_deviations
 from cleanset.studies.robustness.scenarios.params import SCENARIOS
-from cleanset.studies.robustness.scenarios.results import score_of_squares, spread, squared_deviations
 from cleanset.studies.training.params import ORIGINAL
 from cleanset.validation import check_known, join_names, shown
 

@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.statistics.bootstrap import Bootstrap
-from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
-from cleanset.studies.robustness.corruptions.results import (
+from cleanset.studies.robustness.corruptions.measures import (
     BINS,
     UNIT,
-    Certainty,
     CorruptionAnswers,
+    OfChanges,
     effective_robustness,
     sampled_ece,
     sampled_nll,
 )
+from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.results import CLEAN, UNCHANGED, Sampled
 from tests.properties import examples
 from tests.studies.robustness.corruptions.test_results import SETS, answers, line, study
@@ -82,9 +82,9 @@ def test_measures_of_a_study() -> None:
     generator = np.random.default_rng(7)
     shape = (len(SETS), len(CORRUPTIONS), len(SEVERITIES))
 
-    def certainty(largest: float) -> Certainty:
+    def certainty(largest: float) -> OfChanges:
         nulls = {name: largest * generator.random(len(SETS)) for name in (CLEAN, UNCHANGED)}
-        return Certainty(largest * generator.random(shape), nulls)
+        return OfChanges(largest * generator.random(shape), nulls)
 
     given = {
         name: CorruptionAnswers(each.corrupted, each.nulls, certainty(1), certainty(9))

@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 
 from cleanset.statistics.bootstrap import Bootstrap
-from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS, CORRUPTIONS, SEVERITIES
-from cleanset.studies.robustness.corruptions.results import (
+from cleanset.studies.robustness.corruptions.measures import (
     ALEXNET_CLEAN_ERROR,
     ALEXNET_ERRORS,
     CorruptionAnswers,
     CorruptionStudy,
 )
+from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS, CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.results import ALL, CLEAN, UNCHANGED, MeasureLine, StudiedImages
 
 IMAGES = 5000

@@ -4,16 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.corruptions.family import _by_class
-from cleanset.studies.robustness.corruptions.params import C_BAR_AMOUNTS, CORRUPTIONS, SEVERITIES
-from cleanset.studies.robustness.corruptions.results import (
+from cleanset.studies.robustness.corruptions.measures import (
     ALEXNET_ERRORS,
     CorruptionAnswers,
     CorruptionStudy,
     read_answers,
 )
+from cleanset.studies.robustness.corruptions.params import C_BAR_AMOUNTS, CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.results import CLEAN, SELECTIONS, UNCHANGED, MeasureLine, StudiedImages
 
 SETS = [["a"], ["a", "b"], ["b"], ["a", "b"], ["a"], ["b"], ["a", "b"], ["a", "b"]]
@@ -112,29 +111,6 @@ def test_every_measure_by_hand(selection: str, model: str, images: list[int]) ->
     assert line(lines, selection, model, "error_unchanged").value == pytest.approx(unchanged)
 
 
-def test_a_model_as_the_reference() -> None:
-    lines = list(study("a").lines())
-    assert line(lines, "union", "a", "mce").value == pytest.approx(1)
-    other = study("a")
-    sums = {role: each.corrupted.sum(axis=(0, 2)) for role, each in other.answers.items()}
-    by_hand = float(np.mean([sums["b"][place] / sums["a"][place] for place in range(15)]))
-    assert line(lines, "union", "b", "mce").value == pytest.approx(by_hand)
-
-
-def test_a_reference_with_too_few_errors_is_reported() -> None:
-    sure = answers(1, 0.4)
-    sure.corrupted[:, CORRUPTIONS.index("pixelate")] = False
-    lines = list(study("a", answers={"a": sure, "b": answers(2, 0.6)}).lines())
-    found = line(lines, "union", "b", "ce", "pixelate")
-    assert np.isnan(found.value)
-    assert np.isnan(found.low)
-    assert found.problem == "the reference makes too few errors"
-    mean = line(lines, "union", "b", "mce")
-    assert np.isnan(mean.value)
-    assert mean.problem.startswith("no mCE: 1 of 15 corruptions have no CE: pixelate")
-    assert not [each for each in study("a", answers={"a": sure, "b": sure}).differences() if each.measure == "mce"]
-
-
 def test_differences_are_paired() -> None:
     found = {(each.selection, each.measure, each.change): each for each in study().differences()}
     lines = list(study().lines())
@@ -188,12 +164,6 @@ def test_fewer_severities_give_errors_and_no_ce() -> None:
     assert mce.problem == "no mCE: severities 1, 2; CE needs 1 to 5"
 
 
-def test_no_image_in_all_sets() -> None:
-    lines = list(study(sets=[["a"], ["b"]] * 4).lines())
-    assert {each.selection for each in lines if np.isfinite(each.value)} == {"union", "own"}
-    assert {each.problem for each in lines if each.selection == "common"} == {"0 images; intervals need 2 or more"}
-
-
 def test_each_model_on_its_own_images_alone() -> None:
     """The same lines as those of the models that saw all images; what was not seen counts nowhere."""
     whole = study()
@@ -232,13 +202,6 @@ def test_answers_are_read() -> None:
     np.testing.assert_allclose([found.confidences.nulls[name][1] for name in (CLEAN, UNCHANGED)], [1, np.exp(-1)])
     np.testing.assert_allclose(found.losses.corrupted[1:2], [[[1, 2.75]]])
     np.testing.assert_allclose([found.losses.nulls[name][1] for name in (CLEAN, UNCHANGED)], [0, 3])
-
-
-def test_answers_of_other_images_or_with_a_gap() -> None:
-    with pytest.raises(CleansetError, match="found 'y'"):
-        read_answers(IMAGES, rows(file="y"), ["fog"], [1, 2], SEEN)
-    with pytest.raises(CleansetError, match="1 of 2 cells are missing"):
-        read_answers(IMAGES, rows().iloc[:3], ["fog"], [1, 2], SEEN)
 
 
 def test_robust_accuracy_by_class() -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.seeds import image_seed
-from cleanset.studies.robustness.scenarios.generating import (
+from cleanset.studies.robustness.image_sets import (
     MADE_WITH,
     PaintOptions,
     generation_record,

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from statsmodels.stats.anova import anova_lm
 
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.scenarios import regression as module
-from cleanset.studies.robustness.scenarios.regression import (
+from cleanset.studies.robustness.scenarios import measures as module
+from cleanset.studies.robustness.scenarios.measures import (
     FACTORS,
     Design,
     Fit,

@@ -11,22 +11,21 @@ from pydantic import ValidationError
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Bootstrap
+from cleanset.studies.robustness.families import StudyParams
 from cleanset.studies.robustness.results import ALL, CLEAN, UNCHANGED, MeasureLine, StudiedImages
-from cleanset.studies.robustness.scenarios.params import ScenarioMeasures, Scenarios
-from cleanset.studies.robustness.scenarios.results import (
+from cleanset.studies.robustness.scenarios.family import SCENARIO_FAMILY
+from cleanset.studies.robustness.scenarios.measures import (
     ScenarioAnswers,
     ScenarioStudy,
-    accuracy_by_cell,
     cells_of,
-    class_squares,
     read_answers,
-    read_study,
     regression_of,
     score_of_squares,
     score_parts,
     spread,
     squared_deviations,
 )
+from cleanset.studies.robustness.scenarios.params import Baselines, ScenarioMeasures
 from tests.studies.robustness.scenarios import ximagenet12
 
 SETS = [["a"], ["a", "b"], ["b"], ["a", "b"], ["a", "b"], ["b"]]
@@ -66,19 +65,6 @@ def test_accuracy_by_hand() -> None:
         assert line(lines, selection, "b", "accuracy_unchanged", "").value == pytest.approx(unchanged)
 
 
-def test_score_by_hand() -> None:
-    """Both definitions from plain sums: the text's standard deviations, the table's variances with n - 1."""
-    given, lines = study(), list(study().lines())
-    correct, unchanged = given.answers["a"].correct, given.answers["a"].unchanged
-    mu = sum(map(bool, unchanged)) / 6
-    external = [(correct[:, s].mean() - mu) ** 2 for s in range(3)]
-    internal = [(correct[[i for i in range(6) if CLASSES[i] == c]].mean() - mu) ** 2 for c in (0, 7, 9)]
-    written = 1 - ((sum(external) / 3) ** 0.5 + (sum(internal) / 3) ** 0.5)
-    assert line(lines, "union", "a", "score_as_written", "").value == pytest.approx(written)
-    published = 1 - (sum(external) / 2 + sum(internal) / 2)
-    assert line(lines, "union", "a", "score_as_published", "").value == pytest.approx(published)
-
-
 def test_what_score_is_made_of() -> None:
     """The deviations by hand, and the Score of the lines from them."""
     given = study()
@@ -115,7 +101,7 @@ def test_score_needs_two_scenarios_and_two_classes() -> None:
 
 def test_without_scenarios_only_the_nulls_are_measured() -> None:
     assert {each.measure for each in study(()).lines()} == {"accuracy_clean", "accuracy_unchanged"}
-    assert regression_of(study(()), cells_of(study(())), (None, None, None)) is None
+    assert regression_of(study(()), cells_of(study(())), Baselines()) is None
 
 
 def test_masks_of_several_origins_are_kept_apart() -> None:
@@ -147,9 +133,10 @@ def read(seen: list[tuple[str, list[bool]]], *, is_union: bool = False) -> Scena
         of_model = images[flags]
         answered = predictions[predictions["file"].isin(of_model["file"])]
         found.append((name, np.array(flags), of_model, answered))
-    return read_study(
-        Scenarios.model_validate({}), ScenarioMeasures.model_validate({}), found, known, is_union=is_union
-    )
+    params = StudyParams.model_validate({"images": "union" if is_union else "own"})
+    given = SCENARIO_FAMILY.study(params, found, known)
+    assert isinstance(given, ScenarioStudy)
+    return given
 
 
 def test_origins_are_read_with_the_answers() -> None:
@@ -172,10 +159,10 @@ def test_cells_and_regression() -> None:
     assert len(cells) == 2 * 4 * 3
     row = cells[(cells["model"] == "b") & (cells["scenario"] == "image_grey") & (cells["class_index"] == 7)].iloc[0]
     assert (row["images"], row["correct"]) == (2, given.answers["b"].correct[2:4, 1].sum())
-    found = regression_of(given, cells, (None, None, None))
+    found = regression_of(given, cells, Baselines())
     assert found is not None
     assert found.fitted.iloc[0, :3].tolist() == ["a", UNCHANGED, 0]
-    other = regression_of(given, cells, ("b", "image_grey", 9))
+    other = regression_of(given, cells, Baselines(model="b", scenario="image_grey", class_index=9))
     assert other is not None
     assert other.fitted.iloc[0, :3].tolist() == ["b", "image_grey", 9]
     # another baseline turns the sign of the difference between the models, and nothing else
@@ -184,7 +171,7 @@ def test_cells_and_regression() -> None:
     )
     assert ours == pytest.approx(-theirs)
     with pytest.raises(CleansetError, match="unknown baseline 'fog' of scenario"):
-        regression_of(given, cells, ("a", "fog", 0))
+        regression_of(given, cells, Baselines(scenario="fog"))
 
 
 def rows(**changed: object) -> pd.DataFrame:
@@ -268,26 +255,6 @@ DENSENET_WRITTEN = 0.525464
 """Score as written of table 5, whose inner part is over its 12 classes."""
 
 
-def predictions() -> pd.DataFrame:
-    rows = [
-        ("b", "unchanged", 5, True),
-        ("a", "blur_object", 5, False),
-        ("a", "unchanged", 7, True),
-        ("a", "unchanged", 5, True),
-        ("a", "unchanged", 5, False),
-    ]
-    return pd.DataFrame(rows, columns=["model", "scenario", "class_index", "correct"])
-
-
-def test_the_accuracy_by_model_scenario_and_class() -> None:
-    assert accuracy_by_cell(predictions()).to_numpy().tolist() == [
-        ["a", "blur_object", 5, 1, 0, 0.0],
-        ["a", "unchanged", 5, 2, 1, 0.5],
-        ["a", "unchanged", 7, 1, 1, 1.0],
-        ["b", "unchanged", 5, 1, 1, 1.0],
-    ]
-
-
 def squares(table: Mapping[str, tuple[float, ...]], model: str) -> npt.NDArray[np.float64]:
     return np.array(table[model]) / 100
 
@@ -353,13 +320,3 @@ def test_the_accuracy_of_a_scenario_is_over_images_and_not_classes() -> None:
 
 def answers_of(answers: ScenarioAnswers, places: npt.NDArray[np.int64]) -> ScenarioAnswers:
     return ScenarioAnswers(answers.correct[places], answers.clean[places], answers.unchanged[places])
-
-
-def test_the_score_of_draws_is_that_of_each() -> None:
-    generator = np.random.default_rng(4)
-    by_class, overall, mu = generator.random((6, 5, 3)), generator.random((6, 3)), generator.random(6)
-    found = score_of_squares(squared_deviations(overall, mu), class_squares(by_class, mu), "as_written")
-    for draw in range(6):
-        outside = np.sqrt(np.mean((overall[draw] - mu[draw]) ** 2))
-        inside = np.sqrt(np.mean((by_class[draw].mean(axis=1) - mu[draw]) ** 2))
-        assert found[draw] == pytest.approx(1 - outside - inside)

@@ -56,13 +56,19 @@ def _read_images(folder: Path, images: Sequence[StudyFile], params: CommonParams
 
 
 def _study(params: CommonParams, answers: SeenAnswers, images: StudiedImages) -> FamilyStudy:
-    from cleanset.studies.robustness.corruptions.results import read_study
+    from cleanset.studies.robustness.corruptions.measures import CorruptionStudy, read_answers
 
-    return read_study(params.section(Corruptions), params.section(CorruptionMeasures), answers, images)
+    wanted, measures = params.section(Corruptions), params.section(CorruptionMeasures)
+    names, severities = corruptions_of(wanted.names), wanted.sorted_severities()
+    found = {
+        name: read_answers(seen_images, predictions, names, severities, seen)
+        for name, seen, seen_images, predictions in answers
+    }
+    return CorruptionStudy(images, names, severities, found, measures.reference, measures.trained_on, measures.line)
 
 
 def _page_context(data: PagesData) -> dict[str, Any]:
-    from cleanset.studies.robustness.corruptions.results import PUBLISHED_MODELS
+    from cleanset.studies.robustness.corruptions.measures import PUBLISHED_MODELS
     from cleanset.studies.robustness.results import percentages
 
     wanted, lines = data.params.section(Corruptions), data.tables[CORRUPTION_FAMILY.name]

@@ -7,7 +7,7 @@ Source: Hendrycks and Dietterich, "Benchmarking Neural Network Robustness to Com
 from collections.abc import Iterable
 from typing import Annotated
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from cleanset.studies.robustness.results import check_names, expand_groups
 from cleanset.validation import Section
@@ -69,6 +69,9 @@ def corruptions_of(names_or_groups: Iterable[str]) -> tuple[str, ...]:
     return expand_groups("corruption", names_or_groups, NAMED_GROUPS, NAMED_CORRUPTIONS, ALL_CORRUPTIONS)
 
 
+_Corruptions = Annotated[list[str], AfterValidator(lambda names: check_names(names, corruptions_of))]
+
+
 class Corruptions(Section):
     """The corruptions of source 003 that are measured, by name or group.
 
@@ -76,14 +79,9 @@ class Corruptions(Section):
     made, which those of ImageNet-C-bar cannot be.
     """
 
-    names: Annotated[list[str], Field(min_length=1, default_factory=lambda: list(CORRUPTIONS))]
+    names: Annotated[_Corruptions, Field(min_length=1, default_factory=lambda: list(CORRUPTIONS))]
     severities: Annotated[list[_Severity], Field(min_length=1, default_factory=lambda: list(SEVERITIES))]
     published: Annotated[str, Field(min_length=1)] | None = None
-
-    @field_validator("names")
-    @classmethod
-    def _known(cls, names: list[str]) -> list[str]:
-        return check_names(names, corruptions_of)
 
     @model_validator(mode="after")
     def _can_be_made(self) -> "Corruptions":

@@ -21,7 +21,6 @@ from cleanset.images.preprocessing import BASE_SIZE, central
 from cleanset.statistics.seeds import change_seed
 from cleanset.studies.robustness.exact import gaussian, motion_blur, with_hsv
 from cleanset.studies.robustness.images import StudyFile, wide_pixels
-from cleanset.studies.robustness.perturbations.params import frame_count
 
 Pixels = NDArray[np.uint8]
 """An image, uint8 of shape (height, width, 3), red first."""
@@ -109,15 +108,7 @@ SPECKLE_SIGMAS = (0.05, 0.1, 0.15)
 
 
 Frames = Callable[[int], Pixels]
-"""Function from a frame's number, from 0, to its pixels; fastest in ascending order."""
-
-
-def perturbed_frames(
-    image: Pixels, name: str, seed: int = 0, *, level: int = 1, as_in_text: bool = False, size: int = BASE_SIZE
-) -> list[Pixels]:
-    """All frames of one perturbation, each uint8 of shape (size, size, 3); arguments and errors as `frames_of`."""
-    frames = frames_of(image, name, seed, level=level, size=size)
-    return [frames(number) for number in range(frame_count(name, as_in_text=as_in_text))]
+"""Function from a frame's number, from 0, to its pixels."""
 
 
 def frames_of(image: Pixels, name: str, seed: int = 0, *, level: int = 1, size: int = BASE_SIZE) -> Frames:
@@ -126,7 +117,7 @@ def frames_of(image: Pixels, name: str, seed: int = 0, *, level: int = 1, size: 
     The frames show the central `size` x `size` pixels of `image`, uint8 of shape (height, width, 3), which is not
     changed. Perturbations that move it bring in what lies beside them (`images.base.wide_image`), and black beyond.
     `seed` is the image's (`seeds.image_seed`); what is drawn follows from it, the name, the level and the frame alone.
-    `level` is the difficulty of noise, 1 for all others.
+    `level` is the difficulty of noise, 1 for all others. Fastest in ascending order.
     """
     base = np.ascontiguousarray(central(image, size))
     if name in _NOISES:

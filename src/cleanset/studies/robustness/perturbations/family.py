@@ -52,9 +52,14 @@ def _read_images(folder: Path, images: Sequence[StudyFile], params: CommonParams
 
 
 def _study(params: CommonParams, answers: SeenAnswers, images: StudiedImages) -> FamilyStudy:
-    from cleanset.studies.robustness.perturbations.results import read_study
+    from cleanset.studies.robustness.perturbations.measures import PerturbationStudy, read_answers
 
-    return read_study(params.section(Perturbations), params.section(PerturbationMeasures), answers, images)
+    wanted, reference = params.section(Perturbations), params.section(PerturbationMeasures).reference
+    frames = wanted.frame_counts()
+    found = {
+        name: read_answers(seen_images, predictions, frames, seen) for name, seen, seen_images, predictions in answers
+    }
+    return PerturbationStudy(images, perturbations_of(wanted.names), found, wanted.difficulty, reference)
 
 
 def _page_context(data: PagesData) -> dict[str, Any]:

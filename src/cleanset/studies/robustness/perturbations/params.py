@@ -7,7 +7,7 @@ Source: Hendrycks and Dietterich, "Benchmarking Neural Network Robustness to Com
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field
 
 from cleanset.studies.robustness.results import check_names, expand_groups
 from cleanset.validation import Section, check_known
@@ -58,6 +58,9 @@ def perturbations_of(names_or_groups: Iterable[str]) -> tuple[str, ...]:
     return expand_groups("perturbation", names_or_groups, PERTURBATION_GROUPS, ALL_PERTURBATIONS)
 
 
+_Perturbations = Annotated[list[str], AfterValidator(lambda names: check_names(names, perturbations_of))]
+
+
 class Perturbations(Section):
     """The perturbations of source 003 that are measured, by name or group.
 
@@ -67,16 +70,11 @@ class Perturbations(Section):
     are read instead of made; None: they are made.
     """
 
-    names: Annotated[list[str], Field(default_factory=list)]
+    names: Annotated[_Perturbations, Field(default_factory=list)]
     difficulty: Annotated[int, Field(ge=LEVELS[0], le=LEVELS[-1])] = 1
     frames: Literal["as_published", "as_written"] = "as_published"
     max_images: Annotated[int, Field(ge=1)] | None = None
     published: Annotated[str, Field(min_length=1)] | None = None
-
-    @field_validator("names")
-    @classmethod
-    def _known(cls, names: list[str]) -> list[str]:
-        return check_names(names, perturbations_of)
 
     def levels(self) -> dict[str, int]:
         """The level at which each perturbation is made; except for noise, the difficulty does not change the frames."""

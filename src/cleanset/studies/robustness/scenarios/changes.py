@@ -77,12 +77,6 @@ class Placing:
     weight: float = 1.0
     moved: bool = True
 
-    def __post_init__(self) -> None:
-        if not 0 < self.scales[0] <= self.scales[1]:
-            raise ValueError(f"scales {self.scales}; expected two factors above 0, the smaller one first")
-        if not 0 < self.weight <= 1:
-            raise ValueError(f"weight {self.weight}; expected a weight above 0, at most 1")
-
 
 PLACING = Placing()
 
@@ -131,7 +125,11 @@ def scenario_image(
         if generated is None:
             raise CleansetError(f"{name}: no generated image: name a folder of generated images")
         return object_put_back(image, regions, generated)
-    return _CHANGES[name](scene)
+    where = regions.object if name == "blur_object" else regions.background
+    # brightness is of the whole image in the paper's text
+    is_whole = name == "image_brightness" and not scene.as_coded
+    changed = _CHANGES[name](scene)
+    return changed if is_whole else _with(image, where, changed)
 
 
 def transparent_image(image: Pixels, regions: Regions, definition: ScenarioDefinition = "as_written") -> Pixels:
@@ -140,7 +138,7 @@ def transparent_image(image: Pixels, regions: Regions, definition: ScenarioDefin
     The background is (0, 0, 0, 0); as_coded its colours stay below alpha 0, so that over a matte both are the same.
     """
     alpha = np.where(regions.background, 0, 255).astype(np.uint8)
-    colors = image if definition == "as_coded" else _with(image, regions.background, np.zeros_like(image))
+    colors = image if definition == "as_coded" else object_put_back(image, regions, np.zeros_like(image))
     return np.dstack([colors, alpha])
 
 
@@ -186,41 +184,32 @@ def _with(image: Pixels, where: Mask, changed: NDArray[np.uint8]) -> Pixels:
     return np.where(where[..., np.newaxis], changed, image)
 
 
-def _blurred(image: Pixels) -> Pixels:
-    return np.asarray(cv2.GaussianBlur(image, (15, 15), sigmaX=3), np.uint8)
+def _blurred(scene: _Scene) -> Pixels:
+    return np.asarray(cv2.GaussianBlur(scene.image, (15, 15), sigmaX=3), np.uint8)
 
 
-def _blur_background(scene: _Scene) -> Pixels:
-    return _with(scene.image, scene.regions.background, _blurred(scene.image))
-
-
-def _blur_object(scene: _Scene) -> Pixels:
-    return _with(scene.image, scene.regions.object, _blurred(scene.image))
-
-
-def _grey_background(scene: _Scene) -> Pixels:
+def _grey(scene: _Scene) -> Pixels:
     grey = np.asarray(cv2.cvtColor(scene.image, cv2.COLOR_RGB2GRAY), np.uint8)
-    return _with(scene.image, scene.regions.background, np.dstack([grey, grey, grey]))
+    return np.dstack([grey, grey, grey])
 
 
 def _one_color(scene: _Scene) -> Pixels:
-    """The background with one of its channels; as_coded with one hue."""
+    """The image with one of its channels; as_coded with one hue."""
     if scene.as_coded:
         hues = HUES[scene.name]
         hue = hues[scene.drawn.randint(len(hues))]
-        return _with(scene.image, scene.regions.background, _with_hue(scene.image, lambda old: np.full_like(old, hue)))
-    channel = CHANNELS[scene.name]
-    only = np.zeros_like(scene.image)
+        return _with_hue(scene.image, lambda old: np.full_like(old, hue))
+    only, channel = np.zeros_like(scene.image), CHANNELS[scene.name]
     only[..., channel] = scene.image[..., channel]
-    return _with(scene.image, scene.regions.background, only)
+    return only
 
 
 def _rainbow(scene: _Scene) -> Pixels:
-    """The background with all hues shifted by one angle; as_coded hues beyond 255 begin at 0 again."""
+    """The image with all hues shifted by one angle; as_coded hues beyond 255 begin at 0 again."""
     shift = scene.drawn.randint(MAX_RAINBOW_SHIFT + 1)
     # the published code adds in uint8, where OpenCV shows hue 180 as 0, 181 as 1 and so on
     circle = UINT8_VALUES if scene.as_coded else HUE_CIRCLE
-    return _with(scene.image, scene.regions.background, _with_hue(scene.image, lambda hue: (hue + shift) % circle))
+    return _with_hue(scene.image, lambda hue: (hue + shift) % circle)
 
 
 def _with_hue(image: Pixels, changed: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> Pixels:
@@ -231,14 +220,9 @@ def _with_hue(image: Pixels, changed: Callable[[NDArray[np.int64]], NDArray[np.i
 
 
 def _brightened(scene: _Scene) -> Pixels:
-    """Image and blurred image added; as_coded in the background only."""
+    """Image and blurred image added."""
     blurred = cv2.GaussianBlur(scene.image, (9, 9), sigmaX=4)
-    bright = np.asarray(cv2.addWeighted(scene.image, 1.5, blurred, 0.9, 1.9), np.uint8)
-    return _with(scene.image, scene.regions.background, bright) if scene.as_coded else bright
-
-
-def _segmented(scene: _Scene) -> Pixels:
-    return _with(scene.image, scene.regions.background, np.zeros_like(scene.image))
+    return np.asarray(cv2.addWeighted(scene.image, 1.5, blurred, 0.9, 1.9), np.uint8)
 
 
 def _random_background(scene: _Scene, photographs: Sequence[Pixels], placing: Placing) -> Pixels:
@@ -247,7 +231,8 @@ def _random_background(scene: _Scene, photographs: Sequence[Pixels], placing: Pl
     check_photographs({f"photograph {number}": each for number, each in enumerate(photographs, 1)}, width, height, {})
     photograph = photographs[scene.drawn.randint(len(photographs))]
     if scene.as_coded:
-        stretched = cv2.resize(_segmented(scene), photograph.shape[1::-1])
+        segmented = object_put_back(scene.image, scene.regions, np.zeros_like(scene.image))
+        stretched = cv2.resize(segmented, photograph.shape[1::-1])
         return _cut_out(np.asarray(cv2.add(photograph, np.asarray(stretched)), np.uint8), height, width)
     top = scene.drawn.randint(photograph.shape[0] - height + 1)
     left = scene.drawn.randint(photograph.shape[1] - width + 1)
@@ -293,17 +278,17 @@ def _placed(scene: _Scene, scales: tuple[float, float]) -> tuple[Pixels, Mask]:
 
 
 _CHANGES: dict[str, Callable[[_Scene], Pixels]] = {
-    "blur_background": _blur_background,
-    "blur_object": _blur_object,
-    "image_grey": _grey_background,
+    "blur_background": _blurred,
+    "blur_object": _blurred,
+    "image_grey": _grey,
     "image_r": _one_color,
     "image_g": _one_color,
     "image_b": _one_color,
     "image_rainbow": _rainbow,
     "image_brightness": _brightened,
-    "segmented_image": _segmented,
+    "segmented_image": lambda scene: np.zeros_like(scene.image),
 }
-
+"""The pixels of a scenario, of which the background is shown, or the object."""
 
 PHOTOGRAPH_SUFFIXES = (".jpg", ".jpeg", ".png")
 

@@ -74,10 +74,20 @@ def _read_images(folder: Path, images: Sequence[StudyFile], params: CommonParams
 
 
 def _study(params: CommonParams, answers: SeenAnswers, images: StudiedImages) -> FamilyStudy:
-    from cleanset.studies.robustness.scenarios.results import read_study
+    from cleanset.studies.robustness.scenarios.measures import ScenarioAnswers, ScenarioStudy, read_answers
 
-    is_union = params.images == "union"
-    return read_study(params.section(Scenarios), params.section(ScenarioMeasures), answers, images, is_union)
+    names, measures = params.section(Scenarios).expanded(), params.section(ScenarioMeasures)
+    found, origins, is_whole = dict[str, ScenarioAnswers](), None, params.images == "union"
+    for name, seen, seen_images, predictions in answers:
+        is_whole &= bool(np.all(seen))
+        found[name] = read_answers(seen_images, predictions, names, measures.answers, seen)
+        if "origin" in seen_images:
+            origins = np.full(len(seen), "", object) if origins is None else origins
+            # a model may have seen only its own set's images
+            origins[seen] = seen_images["origin"]
+    # the regression's closed form needs every cell, so all models must have seen the same images
+    baselines = measures.baselines if is_whole else None
+    return ScenarioStudy(images, names, found, baselines, measures.inner, measures.trained, origins)
 
 
 def _page_context(data: PagesData) -> dict[str, Any]:
@@ -123,7 +133,7 @@ def _by_origin(table: pd.DataFrame | None) -> dict[tuple[str, str, str], float]:
 
 def _score_parts(table: pd.DataFrame) -> dict[tuple[str, str, str], str]:
     """Squared deviations in percent by model, part and level; level "" has their variance."""
-    from cleanset.studies.robustness.scenarios.results import spread
+    from cleanset.studies.robustness.scenarios.measures import spread
 
     rows = zip(table["model"], table["part"], table["level"].astype(str), table["squared_deviation"], strict=True)
     found = {tuple(key): value for *key, value in rows}

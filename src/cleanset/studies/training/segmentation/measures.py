@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.studies.robustness.scenarios.masks import Mask
-from cleanset.studies.robustness.scenarios.regression import Regression, regression
+from cleanset.studies.robustness.scenarios.measures import Regression, regression
 from cleanset.studies.training.params import ORIGINAL, SegmentationMeasures
 from cleanset.studies.training.segmentation.label_maps import IGNORED, Labels
 

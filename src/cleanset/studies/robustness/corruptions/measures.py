@@ -18,7 +18,7 @@ model's effective robustness is its accuracy under shift minus that of the line 
 An image is misclassified where the model's top-1 class is not the class that the image has in the set.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -33,8 +33,6 @@ from cleanset.studies.robustness.corruptions.params import (
     NAMED_GROUPS,
     PUBLISHED_REFERENCE,
     SEVERITIES,
-    CorruptionMeasures,
-    Corruptions,
     corruptions_of,
 )
 from cleanset.studies.robustness.results import (
@@ -44,12 +42,9 @@ from cleanset.studies.robustness.results import (
     FamilyStudy,
     Sampled,
     SampledMeasure,
-    SeenAnswers,
-    StudiedImages,
     constant,
     cube,
     mean_of,
-    over_all_images,
     ratio_to,
     sampled_means,
     shares,
@@ -107,49 +102,19 @@ PUBLISHED_MODELS: dict[str, tuple[float, float]] = {
 """Mean accuracy and mCE in percent, by RobustBench's name of the model, the best mCE first."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reference:
-    """The model whose errors CE is relative to: by corruption the mean over the severities, and on unchanged images.
-
-    `answers`: how many answers each of `errors` is the mean of, infinitely many for published errors.
-    """
-
-    errors: Mapping[str, Sampled]
-    unchanged: Sampled
-    answers: float
-
-
-def alexnet(corruptions: Iterable[str], resamples: Resamples) -> Reference:
-    """The published errors of AlexNet as a reference; NaN for corruptions that have none, those of ImageNet-C-bar."""
-    errors = {name: float(np.mean(ALEXNET_ERRORS.get(name, np.nan))) for name in corruptions}
-    return Reference(
-        {name: constant(error, resamples) for name, error in errors.items()},
-        constant(ALEXNET_CLEAN_ERROR, resamples),
-        np.inf,
-    )
-
-
-def corruption_errors(errors: Mapping[str, Sampled], reference: Reference) -> dict[str, Sampled]:
-    """CE by corruption, of mean errors over the five severities; NaN where the reference makes too few errors."""
-    return {name: ratio_to(reference.errors[name], each, reference.answers) for name, each in errors.items()}
-
-
-def relative_corruption_errors(
-    errors: Mapping[str, Sampled], unchanged: Sampled, reference: Reference
+def relative_to(
+    own: Mapping[str, Sampled], reference: Mapping[str, Sampled], answers: float, unchanged: Sequence[Sampled] = ()
 ) -> dict[str, Sampled]:
-    """Relative CE by corruption: as CE, of the errors beyond those on unchanged images, of model and reference."""
-    own = {name: each - unchanged for name, each in errors.items()}
-    others = {name: reference.errors[name] - reference.unchanged for name in errors}
-    return corruption_errors(own, Reference(others, reference.unchanged, reference.answers))
+    """CE by corruption, of mean errors over the five severities; NaN where the reference makes too few errors.
 
-
-def mce_problem(ces: Mapping[str, Sampled], over: Sequence[str]) -> str:
-    """The reason why the mean of CEs over some corruptions is undefined, as one line; empty if it is defined."""
-    if not over:
-        return "no mCE: no corruptions to take the mean over"
-    if lacking := undefined_names(ces, over):
-        return f"no mCE: {len(lacking)} of {len(over)} corruptions have no CE: {', '.join(lacking)}"
-    return ""
+    `answers`: how many answers a mean of the reference is of, infinitely many for published errors. `unchanged`: the
+    errors on unchanged images, the model's and the reference's; with them it is relative CE, of the errors beyond.
+    """
+    if unchanged:
+        own, reference = (
+            {name: each[name] - null for name in own} for each, null in zip((own, reference), unchanged, strict=True)
+        )
+    return {name: ratio_to(reference[name], each, answers) for name, each in own.items()}
 
 
 BINS = 15
@@ -238,8 +203,6 @@ def _logits(errors: Floats, answers: int) -> Floats:
     return found
 
 
-Misclassified = npt.NDArray[np.bool_]
-
 COMPARED = (
     "error",
     "group_error",
@@ -255,24 +218,22 @@ COMPARED = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Certainty:
-    """One model's confidences or losses: images x corruptions x severities; `nulls` as those of CorruptionAnswers."""
+class OfChanges:
+    """A value of each answer of a model: images x corruptions x severities; `nulls` by CLEAN and UNCHANGED: images."""
 
-    corrupted: npt.NDArray[np.float64]
-    nulls: Mapping[str, npt.NDArray[np.float64]]
+    corrupted: npt.NDArray[Any]
+    nulls: Mapping[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CorruptionAnswers:
-    """One model's misclassified images: images x corruptions x severities; `nulls` by CLEAN and UNCHANGED: images.
+class CorruptionAnswers(OfChanges):
+    """One model's misclassified images.
 
     `confidences`: those of the predictions, 0 to 1; `losses`: the NLL in nats; None: not known.
     """
 
-    corrupted: Misclassified
-    nulls: Mapping[str, Misclassified]
-    confidences: Certainty | None = None
-    losses: Certainty | None = None
+    confidences: OfChanges | None = None
+    losses: OfChanges | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -364,12 +325,20 @@ class CorruptionStudy(FamilyStudy):
         self, role: str, chosen: Chosen, resamples: Resamples, errors: Mapping[str, Sampled]
     ) -> Iterator[SampledMeasure]:
         """CE by corruption, mCE over the 15 and over those that the model was not trained on, relative mCE."""
-        reference = self._reference(chosen, resamples)
-        ces = corruption_errors(errors, reference)
+        if self.reference == PUBLISHED_REFERENCE:
+            # NaN for the corruptions of ImageNet-C-bar, whose errors were not published
+            means = {name: float(np.mean(ALEXNET_ERRORS.get(name, np.nan))) for name in self.corruptions}
+            others = {name: constant(mean, resamples) for name, mean in means.items()}
+            unchanged, answers = constant(ALEXNET_CLEAN_ERROR, resamples), np.inf
+        else:
+            others = self._mean_errors(self.reference, chosen, resamples)
+            unchanged = self._null(self.reference, UNCHANGED, chosen, resamples)
+            answers = int(chosen.sum()) * len(self.severities)
+        ces = relative_to(errors, others, answers)
         for name, each in ces.items():
             problem = ""
             if undefined_names(ces, [name]):
-                is_known = np.isfinite(reference.errors[name].value)
+                is_known = np.isfinite(others[name].value)
                 problem = f"the reference {'makes too few errors' if is_known else 'has no published errors'}"
             yield SampledMeasure("ce", name, each, problem)
         if not set(CORRUPTIONS) <= set(self.corruptions):
@@ -377,42 +346,25 @@ class CorruptionStudy(FamilyStudy):
         seen = corruptions_of(self.trained_on.get(role, ()))
         yield self._mean_ce("mce", ces, CORRUPTIONS, resamples)
         yield self._mean_ce("mce_unseen", ces, [name for name in CORRUPTIONS if name not in seen], resamples)
-        relative = relative_corruption_errors(errors, self._null(role, UNCHANGED, chosen, resamples), reference)
-        yield self._mean_ce("relative_mce", relative, CORRUPTIONS, resamples)
+        nulls = self._null(role, UNCHANGED, chosen, resamples), unchanged
+        yield self._mean_ce("relative_mce", relative_to(errors, others, answers, nulls), CORRUPTIONS, resamples)
 
     def _mean_ce(
         self, measure: str, ces: Mapping[str, Sampled], over: Sequence[str], resamples: Resamples
     ) -> SampledMeasure:
         """mCE, over the named corruptions, or the reason why it is undefined."""
-        if problem := mce_problem(ces, over):
+        if not over:
+            return undefined_measure(measure, "", "no mCE: no corruptions to take the mean over", resamples)
+        if lacking := undefined_names(ces, over):
+            problem = f"no mCE: {len(lacking)} of {len(over)} corruptions have no CE: {', '.join(lacking)}"
             return undefined_measure(measure, "", problem, resamples)
         return SampledMeasure(measure, "", mean_of(ces, over))
-
-    def _reference(self, chosen: Chosen, resamples: Resamples) -> Reference:
-        """The reference's errors on the chosen images, or the published ones."""
-        if self.reference == PUBLISHED_REFERENCE:
-            return alexnet(self.corruptions, resamples)
-        errors = self._mean_errors(self.reference, chosen, resamples)
-        unchanged = self._null(self.reference, UNCHANGED, chosen, resamples)
-        return Reference(errors, unchanged, int(chosen.sum()) * len(self.severities))
 
     def _null(self, role: str, name: str, chosen: Chosen, resamples: Resamples) -> Sampled:
         """The error on clean or unchanged images."""
         values = self.answers[role].nulls[name][chosen][:, np.newaxis]
         # a name of its own: in relative CE the same pseudo-images would cancel
         return sampled_means(values, [name], resamples, f"{role} {name}")[name]
-
-
-def read_study(
-    wanted: Corruptions, measures: CorruptionMeasures, answers: SeenAnswers, images: StudiedImages
-) -> CorruptionStudy:
-    """The corruptions of the params, with the answers to them."""
-    names, severities = corruptions_of(wanted.names), wanted.sorted_severities()
-    found = {
-        name: read_answers(seen_images, predictions, names, severities, seen)
-        for name, seen, seen_images, predictions in answers
-    }
-    return CorruptionStudy(images, names, severities, found, measures.reference, measures.trained_on, measures.line)
 
 
 def read_answers(
@@ -437,16 +389,16 @@ def read_answers(
     rows = predictions[["file", "change", "severity"]].assign(**values)
     is_null = rows["change"].isin([CLEAN, UNCHANGED])
     files = images["file"].tolist()
-    axes = {"file": files, "change": list(corruptions), "severity": list(severities)}
-    nulls = cube(rows[is_null], {"file": files, "change": [CLEAN, UNCHANGED]}, list(values)).astype(np.float64)
-    found = over_all_images(cube(rows[~is_null], axes, list(values)).astype(np.float64), seen)
-    nulls = over_all_images(nulls, seen)
+    axes, of_null = {"file": files, "change": list(corruptions), "severity": list(severities)}, [CLEAN, UNCHANGED]
+    found = cube(rows[~is_null], axes, list(values), seen=seen).astype(np.float64)
+    nulls = cube(rows[is_null], {"file": files, "change": of_null}, list(values), seen=seen).astype(np.float64)
 
-    def certainty(place: int) -> Certainty:
-        return Certainty(found[..., place], {CLEAN: nulls[:, 0, place], UNCHANGED: nulls[:, 1, place]})
+    def of_value(place: int) -> tuple[npt.NDArray[np.float64], dict[str, npt.NDArray[np.float64]]]:
+        return found[..., place], {CLEAN: nulls[:, 0, place], UNCHANGED: nulls[:, 1, place]}
 
-    wrong = {CLEAN: nulls[:, 0, 0] > 0, UNCHANGED: nulls[:, 1, 0] > 0}
-    return CorruptionAnswers(found[..., 0] > 0, wrong, certainty(1), certainty(2))
+    wrong, of_nulls = of_value(0)
+    misclassified = {name: each > 0 for name, each in of_nulls.items()}
+    return CorruptionAnswers(wrong > 0, misclassified, OfChanges(*of_value(1)), OfChanges(*of_value(2)))
 
 
 def by_severity(study: CorruptionStudy) -> pd.DataFrame:

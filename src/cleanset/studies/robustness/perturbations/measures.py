@@ -17,9 +17,6 @@ from cleanset.statistics.bootstrap import Resamples
 from cleanset.studies.robustness.perturbations.params import (
     NOISE_PERTURBATIONS,
     PERTURBATIONS,
-    PerturbationMeasures,
-    Perturbations,
-    perturbations_of,
 )
 from cleanset.studies.robustness.results import (
     CLEAN,
@@ -29,11 +26,8 @@ from cleanset.studies.robustness.results import (
     FamilyStudy,
     Sampled,
     SampledMeasure,
-    SeenAnswers,
-    StudiedImages,
     cube,
     mean_of,
-    over_all_images,
     ratio_to,
     sampled_means,
     shares,
@@ -45,45 +39,36 @@ from cleanset.vocabulary import has_top5
 Ints = npt.NDArray[np.int64]
 LISTED = 5
 """Classes of a top-5 list."""
+PLACES = [str(place) for place in range(LISTED)]
 MAX_TOP5_DISTANCE = 18
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Pairs:
-    """The frames that are compared: positions from 0, the reference's beside the frame's, one pair each."""
-
-    references: Ints
-    frames: Ints
-
-    def __len__(self) -> int:
-        """The number of comparisons of a sequence."""
-        return len(self.frames)
+Pairs = tuple[Ints, Ints]
+"""The frames that are compared: positions from 0, the references' and the frames', one of each a comparison."""
 
 
 def pairs(perturbation: str, frames: int, definition: Definition = "as_written", difficulty: int = 1) -> Pairs:
     """The comparisons in a sequence of `frames` frames, at least two.
 
-    Difficulty d compares frames that are d apart, from each of the first d frames on, as the published code does; the
-    difficulty of noise is in the frames themselves and compares all of them.
+    Difficulty d compares frames that are d apart, beginning with each of the first d frames, as the published code
+    does; the difficulty of noise is in the frames themselves and compares all of them.
     """
     noise = perturbation in NOISE_PERTURBATIONS
     step = 1 if noise else difficulty
     if noise and definition == "as_published":
-        return Pairs(np.zeros(frames - 1, np.int64), np.arange(1, frames))
-    # the runs from frames 0, 1, ..., d - 1 on, each d apart, together compare every frame with the one d before
-    return Pairs(np.arange(frames - step), np.arange(step, frames))
+        return np.zeros(frames - 1, np.int64), np.arange(1, frames)
+    # the runs that begin with frames 0, 1, ..., d - 1, each d apart, compare every frame with the one d before
+    return np.arange(frames - step), np.arange(step, frames)
 
 
-def flips(top1: Ints, compared: Pairs) -> Ints:
-    """The comparisons in which the prediction differs, by image; `top1` has the shape images x frames."""
-    by_image: Ints = _flipped(top1, compared).sum(axis=1, dtype=np.int64)
-    return by_image
+def flips(top1: Ints, compared: Pairs, axis: int) -> Ints:
+    """The number of comparisons in which the prediction differs, by image over axis 1, by comparison over axis 0.
 
-
-def flips_by_pair(top1: Ints, compared: Pairs) -> Ints:
-    """The images whose prediction differs, by comparison, in the order of `compared.frames`."""
-    by_pair: Ints = _flipped(top1, compared).sum(axis=0, dtype=np.int64)
-    return by_pair
+    `top1` has the shape images x frames.
+    """
+    references, frames = compared
+    found: Ints = np.not_equal(top1[:, references], top1[:, frames]).sum(axis=axis, dtype=np.int64)
+    return found
 
 
 def top5_distance(reference: Ints, other: Ints) -> Ints:
@@ -103,14 +88,9 @@ def top5_distances(top5: Ints, compared: Pairs) -> Ints:
     """The sum of T5D over the comparisons, by image; `top5` has the shape images x frames x 5, best first."""
     total = np.zeros(len(top5), np.int64)
     # one comparison at a time: all at once would need 25 values for each
-    for reference, frame in zip(compared.references, compared.frames, strict=True):
+    for reference, frame in zip(*compared, strict=True):
         total += top5_distance(top5[:, reference], top5[:, frame])
     return total
-
-
-def _flipped(top1: Ints, compared: Pairs) -> npt.NDArray[np.bool_]:
-    """Whether the predictions of each comparison differ, images x comparisons."""
-    return np.not_equal(top1[:, compared.references], top1[:, compared.frames])
 
 
 KINDS = ("fp", "t5d")
@@ -126,6 +106,11 @@ COMPARED = (
 """The measures that models are compared by."""
 
 SUFFIXES: dict[Definition, str] = {"as_written": "", "as_published": "_as_published"}
+
+
+def definitions_of(perturbation: str) -> list[Definition]:
+    """The definitions that compare other frames of a perturbation; they differ for noise alone."""
+    return [*SUFFIXES] if perturbation in NOISE_PERTURBATIONS else ["as_written"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,14 +148,14 @@ class PerturbationStudy(FamilyStudy):
         if lacking := [name for name in PERTURBATIONS if name not in self.perturbations]:
             problem = f"no mean FP: {len(lacking)} of its 10 perturbations were not measured: {', '.join(lacking)}"
             yield undefined_measure("mean_fp", "", problem, resamples)
-        for definition in DEFINITIONS_IN_ORDER:
+        for definition, suffix in SUFFIXES.items():
             for kind in KINDS if has_top5() else KINDS[:1]:
                 means = self._means(role, kind, definition, chosen, resamples)
                 for name in self.perturbations:
-                    if definition == "as_written" or name in NOISE_PERTURBATIONS:
-                        yield SampledMeasure(kind + SUFFIXES[definition], name, means[name])
+                    if definition in definitions_of(name):
+                        yield SampledMeasure(kind + suffix, name, means[name])
                 if self.has_all:
-                    yield SampledMeasure(f"mean_{kind}{SUFFIXES[definition]}", "", mean_of(means, PERTURBATIONS))
+                    yield SampledMeasure(f"mean_{kind}{suffix}", "", mean_of(means, PERTURBATIONS))
                 elif definition == "as_written":
                     yield SampledMeasure(f"mean_{kind}_measured", "", mean_of(means, self.perturbations))
                 if self.reference is not None:
@@ -189,12 +174,12 @@ class PerturbationStudy(FamilyStudy):
         others = self._means(str(self.reference), kind, definition, chosen, resamples)
         images = int(chosen.sum())
         ratios = {
-            name: ratio_to(others[name], means[name], images * len(self.pairs(name, definition)))
+            name: ratio_to(others[name], means[name], images * self._comparisons(name, definition))
             for name in self.perturbations
         }
         if kind == "fp":
             for name in self.perturbations:
-                if definition == "as_written" or name in NOISE_PERTURBATIONS:
+                if definition in definitions_of(name):
                     problem = "the reference's predictions flip too rarely" if undefined_names(ratios, [name]) else ""
                     yield SampledMeasure("fr" + SUFFIXES[definition], name, ratios[name], problem)
         if not self.has_all:
@@ -208,50 +193,33 @@ class PerturbationStudy(FamilyStudy):
         self, role: str, kind: str, definition: Definition, chosen: Chosen, resamples: Resamples
     ) -> dict[str, Sampled]:
         """FP or T5D by perturbation."""
-        counts = self._counts[role, kind, definition][chosen]
-        largest = [
-            len(self.pairs(name, definition)) * (MAX_TOP5_DISTANCE if kind == "t5d" else 1)
-            for name in self.perturbations
-        ]
-        found = sampled_means(counts, self.perturbations, resamples, role, largest)
-        return {name: each.scaled(1 / len(self.pairs(name, definition))) for name, each in found.items()}
+        names = self.perturbations
+        # as published, all but noise is compared as written
+        used: list[Definition] = [definition if definition in definitions_of(name) else "as_written" for name in names]
+        columns = [self._counts[role, kind, name, each][chosen] for name, each in zip(names, used, strict=True)]
+        comparisons = [self._comparisons(name, definition) for name in names]
+        largest = [count * (MAX_TOP5_DISTANCE if kind == "t5d" else 1) for count in comparisons]
+        found = sampled_means(np.stack(columns, axis=1), names, resamples, role, largest)
+        return {name: found[name].scaled(1 / count) for name, count in zip(names, comparisons, strict=True)}
+
+    def _comparisons(self, name: str, definition: Definition) -> int:
+        return len(self.pairs(name, definition)[0])
 
     @cached_property
-    def _counts(self) -> dict[tuple[str, str, Definition], Ints]:
-        """Flips, or sums of T5D, of each image: images x perturbations."""
-        found: dict[tuple[str, str, Definition], Ints] = {}
-        for role, answers in self.answers.items():
-            for definition in DEFINITIONS_IN_ORDER:
-                for kind in KINDS:
-                    # the definitions differ for noise alone
-                    columns = [
-                        found[role, kind, "as_written"][:, place]
-                        if definition != "as_written" and name not in NOISE_PERTURBATIONS
-                        else _counted(kind, answers[name], self.pairs(name, definition))
-                        for place, name in enumerate(self.perturbations)
-                    ]
-                    found[role, kind, definition] = np.stack(columns, axis=1)
-        return found
+    def _counts(self) -> dict[tuple[str, str, str, Definition], Ints]:
+        """Flips, or sums of T5D, of each image, by model, kind, perturbation and definition."""
+        return {
+            (role, kind, name, definition): _counted(kind, answers[name], self.pairs(name, definition))
+            for role, answers in self.answers.items()
+            for kind in KINDS
+            for name in self.perturbations
+            for definition in definitions_of(name)
+        }
 
 
 def _counted(kind: str, top5: Top5, compared: Pairs) -> Ints:
     """Flips, or the sum of T5D, of each image."""
-    return flips(top5[..., 0], compared) if kind == "fp" else top5_distances(top5, compared)
-
-
-# as_written first: the counts as_published are taken from it, except for noise
-DEFINITIONS_IN_ORDER: tuple[Definition, ...] = ("as_written", "as_published")
-
-
-def read_study(
-    wanted: Perturbations, measures: PerturbationMeasures, answers: SeenAnswers, images: StudiedImages
-) -> PerturbationStudy:
-    """The perturbations of the params, with the answers to them."""
-    frames = wanted.frame_counts()
-    found = {
-        name: read_answers(seen_images, predictions, frames, seen) for name, seen, seen_images, predictions in answers
-    }
-    return PerturbationStudy(images, perturbations_of(wanted.names), found, wanted.difficulty, measures.reference)
+    return flips(top5[..., 0], compared, axis=1) if kind == "fp" else top5_distances(top5, compared)
 
 
 def read_answers(
@@ -267,26 +235,22 @@ def read_answers(
     found = {}
     for name, count in frames.items():
         of_name = rows[rows["change"] == name]
-        places = of_name[["file", "frame"]].assign(row=np.arange(len(of_name)))
-        # of row numbers, not of the lists of classes: an array of lists would be of objects
-        order = cube(places, {"file": files, "frame": range(count)}, "row", f"predictions of {name}")
-        classes = np.array(of_name["top5_class"].tolist(), np.int64).reshape(-1, 5)
-        found[name] = over_all_images(classes[order], seen)
+        # a column for each place in the list: an array of lists would be of objects
+        classes = pd.DataFrame(of_name["top5_class"].tolist(), of_name.index, PLACES, np.int64)
+        axes = {"file": files, "frame": range(count)}
+        found[name] = cube(of_name[["file", "frame"]].join(classes), axes, PLACES, f"predictions of {name}", seen)
     return found
 
 
 def by_frame(study: PerturbationStudy) -> pd.DataFrame:
     """The images whose prediction flips, by model, perturbation and frame, of the first of the study's selections."""
-    images = study.images
     rows = []
     for role, answers in study.answers.items():
-        chosen = images.of_first(role)
+        chosen = study.images.of_first(role)
         for name in study.perturbations:
-            for definition in DEFINITIONS_IN_ORDER:
-                if definition == "as_published" and name not in NOISE_PERTURBATIONS:
-                    continue
+            for definition in definitions_of(name):
                 compared = study.pairs(name, definition)
-                flipped = flips_by_pair(answers[name][chosen][..., 0], compared)
-                for frame, count in zip(compared.frames.tolist(), flipped.tolist(), strict=True):
+                flipped = flips(answers[name][chosen][..., 0], compared, axis=0)
+                for frame, count in zip(compared[1].tolist(), flipped.tolist(), strict=True):
                     rows.append((role, name, definition, frame, int(chosen.sum()), count))
     return pd.DataFrame(rows, columns=["model", "change", "definition", "frame", "images", "flips"])
