@@ -1,16 +1,16 @@
 """The digests of changed images, and the command that makes the images again."""
 
-import hashlib
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from PIL import Image
 
 from cleanset.errors import CleansetError
+from cleanset.files import sha256
 from cleanset.studies.robustness import answers
 from cleanset.studies.robustness import image_sets as images
 from cleanset.studies.robustness.answers import (
@@ -28,10 +28,11 @@ from cleanset.studies.robustness.answers import (
 )
 from cleanset.studies.robustness.families import FAMILIES, ChangePlan, StudyParams, change_plan, family_named
 from cleanset.studies.robustness.family import Changing
-from cleanset.studies.robustness.images import Sources, Study, StudyFile
+from cleanset.studies.robustness.images import Sources, Study
 from cleanset.tables import write_table
 from tests.checkouts import Checkout
 from tests.studies.robustness.drawn import drawn
+from tests.studies.robustness.sources import sources_of
 
 pytestmark = pytest.mark.slow
 
@@ -40,19 +41,7 @@ CHANGES = {"names": ["gaussian_noise", "impulse_noise", "fog", "contrast"], "sev
 
 @pytest.fixture
 def sources(tmp_path: Path) -> Sources:
-    """Two images of 224 x 224 pixels, which the base images are cut out of after a resize."""
-    files, rows = {}, []
-    for number in (1, 2):
-        path = tmp_path / f"{number}.png"
-        Image.fromarray(np.roll(drawn(), number, axis=1)).save(path)
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        image_id = f"ILSVRC2012_val_{number:08}"
-        files[path.name] = StudyFile(path, digest, image_id)
-        rows.append((path.name, image_id, 0, None, digest, ["one"]))
-    columns = ["file", "image_id", "class_index", "crop", "file_sha256", "sets"]
-    images = pd.DataFrame(rows, columns=columns)
-    masks = pd.DataFrame({"file": images["file"], "left_out": ["no_mask"] * 2})
-    return Sources(images, masks, files, Study(tmp_path))
+    return sources_of(tmp_path)
 
 
 def digest_run(sources: Sources, workers: int, jpeg: int | None = 85) -> DigestRun:
@@ -61,34 +50,24 @@ def digest_run(sources: Sources, workers: int, jpeg: int | None = 85) -> DigestR
 
 
 def test_order_and_processes_change_no_digest(sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = digest_run(sources, 1)
-    names = one.names()
-    assert len(names) == 2 * (1 + 4 * 2)
-    expected = dict(zip(names, one.digests(names), strict=True))
-    assert len(set(expected.values())) == len(names)
+    """They are those of the pixels that models see, rows of red, green and blue, made in this process."""
     monkeypatch.setattr(answers, "BATCH_SIZE", 4)
+    run = digest_run(sources, 2)
+    changed, names = run.plan.changed_images(sources.files, run.wanted), run.names()
+    expected = {name: sha256(np.asarray(changed(name)).tobytes()) for name in names}
+    assert len(set(expected.values())) == len(names) == 2 * (1 + 4 * 2)
     mixed = names[::2] + names[::-2]
-    found = dict(zip(mixed, digest_run(sources, 3).digests(mixed), strict=True))
-    assert found == expected
-
-
-def test_of_which_pixels(sources: Sources) -> None:
-    """Of an unchanged image without the JPEG step: rows of red, green and blue, of the crop after a resize to 256."""
-    with Image.open(sources.files["1.png"].path) as image:
-        pixels = np.array(image.resize((256, 256), Image.Resampling.BILINEAR))[16:240, 16:240]
-    (found,) = digest_run(sources, 1, jpeg=None).digests(["1.png unchanged 00"])
-    assert found == hashlib.sha256(pixels.tobytes()).hexdigest()
+    assert dict(zip(mixed, run.digests(mixed), strict=True)) == expected
 
 
 def test_finished_shards_are_kept(sources: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = digest_run(sources, 1)
     shards = run.shards(tmp_path / "shards")
     made: list[str] = []
-    whole = DigestRun.digests
 
-    def counted(self: DigestRun, names: list[str]):  # type: ignore[no-untyped-def]
+    def counted(_: DigestRun, names: list[str]) -> Iterator[str]:
         made.extend(names)
-        return whole(self, names)
+        yield from (sha256(name.encode()) for name in names)
 
     monkeypatch.setattr(DigestRun, "digests", counted)
     run.fill(shards)
@@ -108,7 +87,7 @@ def test_taken_digests_are_those_of_the_stage(sources: Sources, tmp_path: Path) 
     """In any order; the shards are kept until all of them are known."""
     run = digest_run(sources, 1)
     names = run.names()
-    expected = dict(zip(names, run.digests(names), strict=True))
+    expected = {name: sha256(name.encode()) for name in names}
     taken = TakenDigests(run.shards(tmp_path / "shards"))
     for some in (names[5:], names[:3]):
         taken.take(some, [expected[name] for name in some])

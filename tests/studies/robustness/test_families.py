@@ -10,10 +10,8 @@ from typing import Annotated
 import numpy as np
 import pandas as pd
 import pytest
-from PIL import Image
 from pydantic import Field
 
-from cleanset.files import sha256
 from cleanset.statistics.bootstrap import Resamples
 from cleanset.studies.robustness import families
 from cleanset.studies.robustness.answers import ReadAnswers, predictions_table, with_class_logit, with_keys
@@ -22,8 +20,6 @@ from cleanset.studies.robustness.family import Changing, CommonParams, Family, S
 from cleanset.studies.robustness.images import (
     AnswerFiles,
     ChangeName,
-    Sources,
-    Study,
     StudyFile,
     base_pixels,
     images_sha256,
@@ -41,7 +37,7 @@ from cleanset.studies.robustness.results import (
 )
 from cleanset.tables import read_table, write_table
 from cleanset.validation import Section
-from tests.studies.robustness.drawn import drawn
+from tests.studies.robustness.sources import sources_of
 
 
 class Fades(Section):
@@ -119,16 +115,9 @@ def test_a_new_family_runs_through_images_answers_and_measures(tmp_path: Path, m
     assert params.section(FadeMeasures).threshold == 0.25
     assert [family.name for family in families_in(params)] == ["corruptions", "fades"]
 
-    files, rows = {}, []
-    for number in range(4):
-        path = tmp_path / f"{number}.png"
-        Image.fromarray(np.roll(drawn(), number, axis=1)).save(path)
-        files[path.name] = StudyFile(path, sha256(path.read_bytes()), f"ILSVRC2012_val_{number:08}")
-        rows.append((path.name, files[path.name].image_id, number % 2, None, files[path.name].sha256, ["standard"]))
-    columns = ["file", "image_id", "class_index", "crop", "file_sha256", "sets"]
-    images = pd.DataFrame(rows, columns=columns)
-    masks = pd.DataFrame({"file": images["file"], "left_out": ["no_mask"] * 4})
-    plan = change_plan(FADES, Sources(images, masks, files, Study(tmp_path)), params)
+    sources = sources_of(tmp_path, [0, 1, 0, 1])
+    images, files = sources.images, sources.files
+    plan = change_plan(FADES, sources, params)
     assert len(plan.names()) == 8
     changed = plan.changed_images(files, params)(str(ChangeName("1.png", "fade", 0)))
     assert np.array_equal(np.array(changed), base_pixels(files["1.png"]) // 2)
@@ -150,7 +139,7 @@ def test_a_new_family_runs_through_images_answers_and_measures(tmp_path: Path, m
     record = {"images_sha256": images_sha256(images), "seed": 0, "jpeg": None, "parameters": 1}
     stored.record("fades", "standard").write_text(json.dumps(record))
 
-    studied = Studied(images, masks, params, {"standard": "standard"}, ["standard"], ["union"], stored)
+    studied = Studied(images, sources.masks, params, {"standard": "standard"}, ["standard"], ["union"], stored)
     notices = {"fades": notice(FADES, params, images)}
     lines = measure(studied, notices, tmp_path / "measures", tmp_path / "metrics")
     assert [(line.measure, line.value) for line in lines["fades"]] == [("accuracy", 0.75)]

@@ -4,18 +4,9 @@ from cleanset.studies.robustness.scenarios import params as scenarios
 
 
 def test_the_numbers_of_names() -> None:
-    assert [len(corruptions.CORRUPTION_GROUPS[group]) for group in ("noise", "blur", "weather", "digital")] == [
-        3,
-        4,
-        4,
-        4,
-    ]
-    assert [len(perturbations.PERTURBATION_GROUPS[group]) for group in ("noise", "blur", "weather", "digital")] == [
-        2,
-        2,
-        2,
-        4,
-    ]
+    groups = ("noise", "blur", "weather", "digital")
+    assert [len(corruptions.CORRUPTION_GROUPS[group]) for group in groups] == [3, 4, 4, 4]
+    assert [len(perturbations.PERTURBATION_GROUPS[group]) for group in groups] == [2, 2, 2, 4]
     for known, number in (
         (corruptions.ALL_CORRUPTIONS, 19),
         (corruptions.CORRUPTIONS, 15),
@@ -35,13 +26,8 @@ def test_the_perturbations_of_noise_are_those_with_noise_in_their_names() -> Non
 
 
 def test_groups_are_replaced_by_their_members_in_the_order_of_the_benchmark() -> None:
-    assert corruptions.corruptions_of(["saturate", "fog", "noise", "shot_noise"]) == (
-        "gaussian_noise",
-        "shot_noise",
-        "impulse_noise",
-        "fog",
-        "saturate",
-    )
+    names = ("gaussian_noise", "shot_noise", "impulse_noise", "fog", "saturate")
+    assert corruptions.corruptions_of(["saturate", "fog", "noise", "shot_noise"]) == names
     assert perturbations.perturbations_of(["blur", "shear"]) == ("motion_blur", "zoom_blur", "shear")
     assert scenarios.scenarios_of("blur") == ("blur_background", "blur_object")
     assert corruptions.corruptions_of([]) == ()

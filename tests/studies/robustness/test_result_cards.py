@@ -1,24 +1,21 @@
 """Comparability cards of changed images, and the digests that are kept while the images are made; no model."""
 
-import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
-from PIL import Image
 
+from cleanset.files import sha256
 from cleanset.measure.comparability import CardModel, ComparabilityCard, first_difference
-from cleanset.studies.robustness import answers
 from cleanset.studies.robustness.answers import DigestRun, ShownPixels
 from cleanset.studies.robustness.evaluation import family_card
 from cleanset.studies.robustness.families import ChangePlan, StudyParams, change_plan, family_named
 from cleanset.studies.robustness.image_sets import OpenedImages
-from cleanset.studies.robustness.images import Sources, Study, StudyFile
-from tests.studies.robustness.drawn import drawn
+from cleanset.studies.robustness.images import Sources
+from tests.studies.robustness.sources import sources_of
 
 pytestmark = pytest.mark.slow
 
@@ -30,24 +27,14 @@ MODEL = CardModel(weights_sha256="a" * 64, preprocessing="keras256", preprocessi
 
 
 @pytest.fixture(autouse=True)
-def one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process to make images in takes seconds to start."""
-    monkeypatch.setattr(answers, "available_cores", lambda: 1)
 
+    def digests(run: DigestRun, names: Sequence[str]) -> Iterator[str]:
+        found = digests_of(run.plan, run.sources, run.wanted)
+        yield from (found[name] for name in names)
 
-def sources_in(folder: Path, prefix: str = "", shift: int = 0) -> Sources:
-    """Two images of two classes."""
-    files, rows = {}, []
-    folder.mkdir(exist_ok=True)
-    for number in (1, 2):
-        path = folder / f"{prefix}{number}.png"
-        Image.fromarray(np.roll(drawn(), number + shift, axis=1)).save(path)
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        files[path.name] = StudyFile(path, digest, f"ILSVRC2012_val_{number:08}")
-        rows.append((path.name, files[path.name].image_id, number, None, digest, ["one"]))
-    images = pd.DataFrame(rows, columns=["file", "image_id", "class_index", "crop", "file_sha256", "sets"])
-    masks = pd.DataFrame({"file": images["file"], "left_out": ["no_mask"] * 2})
-    return Sources(images, masks, files, Study(folder))
+    monkeypatch.setattr(DigestRun, "digests", digests)
 
 
 def plan_of(sources: Sources, params: StudyParams, name: str = "corruptions") -> ChangePlan:
@@ -56,8 +43,7 @@ def plan_of(sources: Sources, params: StudyParams, name: str = "corruptions") ->
 
 def digests_of(plan: ChangePlan, sources: Sources, params: StudyParams) -> dict[str, str]:
     changed = plan.changed_images(sources.files, params)
-    names = map(str, plan.names())
-    return {name: hashlib.sha256(np.asarray(changed(name)).tobytes()).hexdigest() for name in names}
+    return {name: sha256(np.asarray(changed(name)).tobytes()) for name in map(str, plan.names())}
 
 
 def card_of(sources: Sources, name: str = "corruptions", /, **wanted: object) -> ComparabilityCard:
@@ -86,13 +72,13 @@ ONE_AT_A_TIME: list[tuple[dict[str, object], tuple[str, str, str]]] = [
 @pytest.mark.parametrize(("wanted", "difference"), ONE_AT_A_TIME, ids=lambda each: str(each)[:40])
 def test_one_setting_at_a_time(wanted: dict[str, object], difference: tuple[str, str, str], tmp_path: Path) -> None:
     """The setting is named, rather than the pixels that it changes."""
-    sources = sources_in(tmp_path)
+    sources = sources_of(tmp_path)
     assert first_difference(card_of(sources), card_of(sources, "corruptions", **wanted)) == difference
 
 
 def test_the_reference(tmp_path: Path) -> None:
     """The published table, or a model by its weights, whatever it is called."""
-    sources = sources_in(tmp_path)
+    sources = sources_of(tmp_path)
     published, one, other = (
         card_of(sources, measures={"corruptions": {"reference": name}}) for name in ("alexnet", "one", "other")
     )
@@ -104,7 +90,7 @@ def test_the_reference(tmp_path: Path) -> None:
 
 def test_the_difficulty_of_perturbations(tmp_path: Path) -> None:
     """The frames of brightness are the same, but they are compared with others."""
-    sources = sources_in(tmp_path)
+    sources = sources_of(tmp_path)
     harder = {"perturbations": WANTED["perturbations"] | {"difficulty": 2}}
     easy, hard = card_of(sources, "perturbations"), card_of(sources, "perturbations", **harder)
     assert first_difference(easy, hard) == ("settings.difficulty", "1", "2")
@@ -115,19 +101,19 @@ def test_the_difficulty_of_perturbations(tmp_path: Path) -> None:
 
 def test_other_images_and_other_names(tmp_path: Path) -> None:
     """Names of files do not matter; pixels do, also where only the code of a change is another."""
-    card = card_of(sources_in(tmp_path / "a"))
-    assert first_difference(card, card_of(sources_in(tmp_path / "b", "img"))) is None
-    shifted = card_of(sources_in(tmp_path / "c", shift=1))
+    card = card_of(sources_of(tmp_path / "a"))
+    assert first_difference(card, card_of(sources_of(tmp_path / "b", prefix="img"))) is None
+    shifted = card_of(sources_of(tmp_path / "c", shift=1))
     assert (first_difference(card, shifted) or ("",))[0] == "images"
     other = card.model_copy(update={"pixels_sha256": shifted.pixels_sha256})
     assert (first_difference(card, other) or ("",))[0] == "pixels"
-    trained = card_of(sources_in(tmp_path / "d"), measures={"corruptions": {"trained_on": {"one": ["noise"]}}})
+    trained = card_of(sources_of(tmp_path / "d"), measures={"corruptions": {"trained_on": {"one": ["noise"]}}})
     assert trained.models["one"].trained_on == ["noise"]
     assert first_difference(card, trained) is None
 
 
 def shown_in(folder: Path, **wanted: object) -> ShownPixels:
-    sources, params = sources_in(folder), StudyParams.model_validate(WANTED | wanted)
+    sources, params = sources_of(folder), StudyParams.model_validate(WANTED | wanted)
     return ShownPixels(folder / "digests.txt", DigestRun(plan_of(sources, params), sources, params))
 
 
@@ -169,5 +155,5 @@ def test_a_damaged_file_of_digests_is_made_again(tmp_path: Path, damage: Callabl
 
 
 def test_a_card_is_json(tmp_path: Path) -> None:
-    card = card_of(sources_in(tmp_path))
+    card = card_of(sources_of(tmp_path))
     assert ComparabilityCard.from_json(json.loads(json.dumps(card.as_json()))) == card

@@ -266,46 +266,40 @@ def box(*edges: int) -> Any:
     return [edges]
 
 
-class TestClean:
-    """Clean images against the stored scores."""
+CLEAN_IMAGES = pd.DataFrame({"file": ["a.JPEG", "b.png"], "image_id": ["a", "b"], "crop": [None, (0, 0, 5, 5)]})
+CLEAN_ANSWERS = pd.DataFrame(
+    {
+        "top5_class": [np.arange(5), np.arange(1, 6)],
+        "top5_probability": [np.linspace(0.5, 0.1, 5, dtype=np.float32)] * 2,
+        "log_odds": np.array([1.5, 2.5], np.float32),
+    }
+)
+WHOLE = CLEAN_ANSWERS.iloc[:1].assign(image_id=["a"])
+CROPPED = CLEAN_ANSWERS.iloc[1:].assign(image_id=["b"], crop=box(0, 0, 5, 5))
+FIFTH = pd.Series([np.array([0.5, 0.4, 0.3, 0.2, 0.05], np.float32)], WHOLE.index)
 
-    images = pd.DataFrame(
-        {"file": ["a.JPEG", "b.png"], "image_id": ["a", "b"], "crop": [None, (0, 0, 5, 5)]},
-    )
-    clean = pd.DataFrame(
-        {
-            "top5_class": [np.arange(5), np.arange(1, 6)],
-            "top5_probability": [np.linspace(0.5, 0.1, 5, dtype=np.float32)] * 2,
-            "log_odds": np.array([1.5, 2.5], np.float32),
-        }
-    )
 
-    def stored(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        whole = self.clean.iloc[:1].assign(image_id=["a"])
-        return whole, self.clean.iloc[1:].assign(image_id=["b"], crop=box(0, 0, 5, 5))
+def test_clean_images_with_the_stored_scores() -> None:
+    check_clean("standard", CLEAN_IMAGES, CLEAN_ANSWERS, WHOLE, CROPPED)
 
-    def test_the_same(self) -> None:
-        check_clean("standard", self.images, self.clean, *self.stored())
 
-    def test_a_bit_differs(self) -> None:
-        whole, cropped = self.stored()
-        cropped = cropped.assign(log_odds=np.nextafter(cropped["log_odds"], np.float32(9)))
-        message = (
-            r"^b\.png: standard gives log_odds 2\.5, the stored scores 2\.50000024; expected the same bits: run dvc"
-        )
-        with pytest.raises(CleansetError, match=message):
-            check_clean("standard", self.images, self.clean, whole, cropped)
-
-    def test_the_fifth_probability_differs(self) -> None:
-        whole, cropped = self.stored()
-        other = pd.Series([np.array([0.5, 0.4, 0.3, 0.2, 0.05], np.float32)], whole.index)
-        whole = whole.assign(top5_probability=other)
-        message = r"^a\.JPEG: .* 0\.2\d* 0\.1\d*, the stored scores 0\.5 0\.4\d* 0\.3\d* 0\.2\d* 0\.05\d*; "
-        with pytest.raises(CleansetError, match=message):
-            check_clean("standard", self.images, self.clean, whole, cropped)
-
-    def test_nothing_stored(self) -> None:
-        whole, cropped = self.stored()
-        other = cropped.assign(crop=box(0, 0, 5, 6))
-        with pytest.raises(CleansetError, match=r"b\.png: standard has no stored scores of it"):
-            check_clean("standard", self.images, self.clean, whole, other)
+@pytest.mark.parametrize(
+    ("whole", "cropped", "message"),
+    [
+        (
+            {},
+            {"log_odds": np.nextafter(CROPPED["log_odds"], np.float32(9))},
+            r"b\.png: standard gives log_odds 2\.5, the stored scores 2\.50000024; expected the same bits: run dvc",
+        ),
+        (
+            {"top5_probability": FIFTH},
+            {},
+            r"a\.JPEG: .* 0\.2\d* 0\.1\d*, the stored scores 0\.5 0\.4\d* 0\.3\d* 0\.2\d* 0\.05\d*; ",
+        ),
+        ({}, {"crop": box(0, 0, 5, 6)}, r"b\.png: standard has no stored scores of it"),
+    ],
+    ids=["a bit", "the fifth probability", "nothing stored"],
+)
+def test_clean_images_with_other_scores(whole: dict[str, Any], cropped: dict[str, Any], message: str) -> None:
+    with pytest.raises(CleansetError, match=f"^{message}"):
+        check_clean("standard", CLEAN_IMAGES, CLEAN_ANSWERS, WHOLE.assign(**whole), CROPPED.assign(**cropped))
