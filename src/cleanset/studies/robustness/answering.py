@@ -11,6 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -62,7 +63,6 @@ from cleanset.studies.robustness.families import (
     family_named,
     read_study_params,
 )
-from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.images import AnswerFiles, ChangeName, SetImages, Sources, Study, StudyFile, images_for
 from cleanset.studies.robustness.results import CLEAN
 from cleanset.studies.robustness.trained_models import load_further
@@ -112,7 +112,7 @@ def answer_in_one_pass(
     numbers = iter(sorted(lacking))
     with arithmetic(settings.precision), ThreadPoolExecutor(len(settings.devices)) as pool:
         try:
-            running = [pool.submit(_Device(shared, each).run, numbers) for each in settings.devices]
+            running = [pool.submit(shared.run, each, numbers) for each in settings.devices]
             for finished in as_completed(running):
                 finished.result()
         finally:
@@ -124,21 +124,6 @@ def answer_in_one_pass(
 def squares(size: int) -> ResizeAndCrop:
     """A preprocessing that crops nothing of a square image, and leaves one of its size as it is."""
     return ResizeAndCrop(f"Res{size}", size, size, "bilinear")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Pass:
-    """The part of a pass that all devices share; `lacking`: by the number of a shard, the models that lack it."""
-
-    models: Mapping[str, ModelInPass]
-    lacking: Mapping[int, Sequence[str]]
-    images: Source
-    settings: Settings
-    on_progress: OnProgress
-    notify: Notify
-    digests: TakenDigests | None
-    problems: dict[str, Exception] = field(default_factory=dict)
-    stop: threading.Event = field(default_factory=threading.Event)
 
 
 class _Block:
@@ -170,29 +155,42 @@ def _rows(pixels: Pixels) -> Pixels:
     return np.ascontiguousarray(pixels.transpose(1, 2, 0))
 
 
-class _Device:
-    """One device, with the models that it has been given so far."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pass:
+    """A pass of all devices; `lacking`: by the number of a shard, the models that lack it."""
 
-    def __init__(self, shared: _Pass, device: torch.device) -> None:
-        self._pass, self._device = shared, device
-        self._workers = max(1, shared.settings.workers // len(shared.settings.devices))
-        self._scorers: dict[str, Scorer] = {}
+    models: Mapping[str, ModelInPass]
+    lacking: Mapping[int, Sequence[str]]
+    images: Source
+    settings: Settings
+    on_progress: OnProgress
+    notify: Notify
+    digests: TakenDigests | None
+    problems: dict[str, Exception] = field(default_factory=dict)
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def workers(self) -> int:
+        """The processes and threads of a device."""
+        return max(1, self.settings.workers // len(self.settings.devices))
+
+    def run(self, device: torch.device, numbers: Iterator[int]) -> None:
+        """Compute shards on a device until `numbers`, which all devices take from, has no more."""
         if device.type != "cuda":
             keep_freed_memory()
-
-    def run(self, numbers: Iterator[int]) -> None:
-        """Compute shards until `numbers`, which all devices take from, has no more."""
+        # of the models that the device has been given so far
+        scorers = dict[str, Scorer]()
         begin, waited = perf_counter(), 0.0
-        shared_memory = SharedBatches(self._pass.images, Resized(BASE_SIZE), BATCH_SIZE, self._workers)
-        with shared_memory as shared, ThreadPoolExecutor(self._workers) as pool:
+        shared_memory = SharedBatches(self.images, Resized(BASE_SIZE), BATCH_SIZE, self.workers)
+        with shared_memory as shared, ThreadPoolExecutor(self.workers) as pool:
             asked = perf_counter()
             for block in self._blocks(shared, numbers, pool):
                 waited += perf_counter() - asked
-                if self._pass.digests is not None:
-                    self._pass.digests.take(block.names, block.digests())
-                for name in self._pass.lacking[block.number]:
-                    if name not in self._pass.problems:
-                        self._answer(name, block, waited / (perf_counter() - begin))
+                if self.digests is not None:
+                    self.digests.take(block.names, block.digests())
+                for name in self.lacking[block.number]:
+                    if name not in self.problems:
+                        self._answer(name, block, device, scorers, waited / (perf_counter() - begin))
                 asked = perf_counter()
 
     def _blocks(self, shared: SharedBatches, numbers: Iterator[int], pool: Executor) -> Iterator[_Block]:
@@ -201,9 +199,9 @@ class _Device:
 
         def groups() -> Iterator[Sequence[str]]:
             for number in numbers:
-                if self._pass.stop.is_set():
+                if self.stop.is_set():
                     return
-                of_models = (self._pass.models[name].shards.image_ids(number) for name in self._pass.lacking[number])
+                of_models = (self.models[name].shards.image_ids(number) for name in self.lacking[number])
                 # models that see the images of their own sets alone have different ones
                 names = list(dict.fromkeys(chain.from_iterable(of_models)))
                 started.append((number, names))
@@ -219,22 +217,22 @@ class _Device:
                 yield _Block(number, names, np.concatenate(parts), pool)
                 parts = []
 
-    def _answer(self, name: str, block: _Block, waiting: float) -> None:
+    def _answer(
+        self, name: str, block: _Block, device: torch.device, scorers: dict[str, Scorer], waiting: float
+    ) -> None:
         """Show a model the images of a shard and keep its answers, or its problem."""
-        each, settings, scored = self._pass.models[name], self._pass.settings, list[Scored]()
+        each, settings, scored = self.models[name], self.settings, list[Scored]()
         wanted = each.shards.image_ids(block.number)
         batches = block.batches(wanted, each.model.preprocessing.size, settings.batch_size)
         try:
-            if name not in self._scorers:
-                self._scorers[name] = Scorer(
-                    each.model, self._device, settings.precision, self._pass.notify, each.read_off
-                )
-            for batch in self._scorers[name](batches, self._workers):
+            if name not in scorers:
+                scorers[name] = Scorer(each.model, device, settings.precision, self.notify, each.read_off)
+            for batch in scorers[name](batches, self.workers):
                 scored.append(Scored(batch.image_ids, each.finish(batch.image_ids, batch.columns)))
-                self._pass.on_progress(len(batch.image_ids), waiting)
+                self.on_progress(len(batch.image_ids), waiting)
         except FAILURES as error:
-            self._pass.problems[name] = error
-            self._scorers.pop(name, None)
+            self.problems[name] = error
+            scorers.pop(name, None)
             return
         each.shards.keep(block.number, to_table(scored))
 
@@ -466,7 +464,10 @@ def run(study: Study, role: str, family: str | None = None) -> None:
             digests,
             partial(models.lacking, plan, role),
         )
-        digests.remove_known(known_digests(study, plan.family))
+        # the digests that stage digests has stored; before it has run there are none
+        with suppress(CleansetError):
+            stored = read_digests(study.digests / f"{plan.name}.parquet", plan.family)
+            digests.remove_known({str(name): digest for name, digest in stored.items()})
 
 
 class StudyModels:
@@ -519,12 +520,3 @@ class StudyModels:
         except (OSError, ValueError):  # ValueError: what is no JSON, and no Parquet file
             return False
         return not differences and bool(columns == predictions_table(plan.family).names)
-
-
-def known_digests(study: Study, family: Family) -> dict[str, str]:
-    """The digests that stage digests has stored, by the name of a changed image; empty before it has run."""
-    try:
-        stored = read_digests(study.digests / f"{family.name}.parquet", family)
-    except CleansetError:
-        return {}
-    return {str(name): digest for name, digest in stored.items()}

@@ -55,19 +55,15 @@ class PublishedFiles:
         """The path of an image's file."""
         return self.folder / place / self.of_place[place][image]
 
-    def digest(self) -> str:
-        """The SHA-256 of all files, with their places: of each the path inside the folder, and its bytes."""
+    def settings(self) -> dict[str, str]:
+        """The entry of the record: a digest of all files, of each the path inside the folder, and its bytes."""
         found = sha256()
         total = sum(map(len, self.of_place.values()))
         files = ((place, name) for place, names in sorted(self.of_place.items()) for name in sorted(names.values()))
         for place, name in tracked(files, total, f"reading {self.folder.name}"):
             data = read_regular_file(self.folder / place / name)
             found.update(f"{place}/{name} {sha256(data).hexdigest()}\n".encode())
-        return found.hexdigest()
-
-    def settings(self) -> dict[str, str]:
-        """The entry of the record: a digest of all files."""
-        return {"published_sha256": self.digest()}
+        return {"published_sha256": found.hexdigest()}
 
     def has_all_images(self) -> bool:
         """Whether every place holds all validation images, and all of them are measured."""

@@ -21,7 +21,6 @@ from cleanset.studies.robustness.scenarios.masks import (
     Mask,
     base_mask,
     base_regions,
-    by_image,
     cropped_mask,
     intersection_over_union,
     labelme_mask,
@@ -202,15 +201,6 @@ def test_a_large_polygon_is_nearly_pillows() -> None:
 def test_a_wrong_labelme_file_is_refused(text: str, problem: str) -> None:
     with pytest.raises(CleansetError, match=f"^{problem}"):
         labelme_mask(text, "a.json")
-
-
-# which image a mask is of
-
-
-def test_masks_by_image() -> None:
-    assert list(by_image([("b", 1), ("a", 2)]).items()) == [("a", 2), ("b", 1)]
-    with pytest.raises(CleansetError, match=r"^a: two masks of one image: remove one$"):
-        by_image([("a", 1), ("a", 1)])
 
 
 # with its image

@@ -205,12 +205,6 @@ def test_the_fitted_values_and_the_baselines() -> None:
     assert rows.loc[("b", "s", 1), "fitted"] == pytest.approx(0.6875)
 
 
-def test_a_wider_level_gives_wider_intervals() -> None:
-    one, other = (regression(small(SMALL), ["a", "s", 0], level).estimates for level in (0.95, 0.99))
-    assert (other["low"] < one["low"]).all()
-    assert (other["high"] > one["high"]).all()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("oracle", [False, True])
 def test_an_exact_fit_has_no_residual(oracle: bool, monkeypatch: pytest.MonkeyPatch) -> None:

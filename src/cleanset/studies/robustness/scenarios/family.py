@@ -28,10 +28,6 @@ def _remark(params: CommonParams) -> str:
     return f"A prediction is correct if the class is the most probable of {classes[answers]} (answers: {answers})."
 
 
-def _labels(params: CommonParams) -> dict[str, str]:
-    return {ANSWERS: params.section(ScenarioMeasures).answers}
-
-
 def _named_models(params: CommonParams) -> list[ReferencedModel]:
     measures = params.section(ScenarioMeasures)
     model, trained = measures.baselines.model, [ReferencedModel("trained", name) for name in measures.trained]
@@ -102,7 +98,7 @@ def _page_context(data: PagesData) -> dict[str, Any]:
     regression, fitted = data.tables.get("scenario_regression"), data.tables.get("scenario_fitted")
     counts = cells[(cells["model"] == data.roles[0]) & (cells["scenario"] == UNCHANGED)]
     scores, models = data.tables.get("scenario_scores"), data.tables["models"]
-    anova = [] if regression is None else data.tables["scenario_anova"].replace({np.nan: None}).to_dict("records")
+    anova = [] if regression is None else _records(data.tables["scenario_anova"])
     return {
         "scenarios": [UNCHANGED, *wanted.expanded()],
         "classes": [(index, class_names()[index].name) for index in sorted(worst.tolist())],
@@ -152,12 +148,19 @@ def _baseline_names(base: Baselines, first_role: str, cells: pd.DataFrame) -> li
     return [base.model or first_role, base.scenario or UNCHANGED, class_names()[class_index].name]
 
 
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table, with None for a missing value."""
+    return [
+        {str(key): value for key, value in row.items()}
+        for row in table.astype(object).where(table.notna(), None).to_dict("records")
+    ]
+
+
 def _terms(estimates: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of the regression's table, with class indices as names."""
     from cleanset.vocabulary import class_names
 
-    table = estimates.astype(object).where(estimates.notna(), None)
-    rows = [{str(key): value for key, value in row.items()} for row in table.to_dict("records")]
+    rows = _records(estimates)
     for row in rows:
         if row["factor"] == "class_index":
             row["level"] = class_names()[int(row["level"])].name
@@ -192,7 +195,7 @@ SCENARIO_FAMILY = Family(
         "scenario_origins", "scenario_scores", "scenario_regression", "scenario_anova", "scenario_fitted",
     ),
     label_columns=(ANSWERS,),
-    labels=_labels,
+    labels=lambda params: {ANSWERS: params.section(ScenarioMeasures).answers},
     with_intervals=("mean_accuracy", "score_as_published", "score_as_written"),
     summary={
         "accuracy_clean": "clean",

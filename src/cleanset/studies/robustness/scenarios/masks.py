@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self, TypeVar
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -40,8 +40,6 @@ from cleanset.vocabulary import class_keys, require_imagenet
 
 Mask = NDArray[np.bool_]
 """True where the object is; bool of shape (height, width)."""
-
-T = TypeVar("T")
 
 MIN_AREA_SHARE = 0.01
 """Minimum share of the image's area for an object that gets a generated background."""
@@ -72,16 +70,6 @@ def with_both(mask: Mask, where: str) -> Mask:
     if mask.all():
         raise CleansetError(f"{where}: full mask, without a background: draw it again, or remove the file")
     return mask
-
-
-def by_image(masks: Iterable[tuple[str, T]]) -> dict[str, T]:
-    """The masks by image id, sorted. Raises CleansetError for two masks of one image."""
-    found = dict[str, T]()
-    for image_id, mask in sorted(masks, key=lambda each: each[0]):
-        if image_id in found:
-            raise CleansetError(f"{image_id}: two masks of one image: remove one")
-        found[image_id] = mask
-    return found
 
 
 def cropped_mask(mask: Mask, box: Box) -> Mask:
@@ -384,7 +372,7 @@ def find_masks(folder: Path, sources: Iterable[MaskSource]) -> dict[str, MaskFil
     Raises CleansetError for a source that is not a folder, a file that is not named by an image id, and two masks of
     one image.
     """
-    found: list[tuple[str, MaskFile]] = []
+    found = dict[str, MaskFile]()
     for source in sources:
         files = sorted((folder / source.folder).glob(f"*{SUFFIXES[source.format]}"))
         # a misspelled folder would leave out all its images without a word
@@ -399,8 +387,10 @@ def find_masks(folder: Path, sources: Iterable[MaskSource]) -> dict[str, MaskFil
                     f"{path}: mask of an unknown image; expected ILSVRC2012_val_ and eight digits, 00000001 to "
                     f"{VALIDATION_IMAGES:08d}: remove it"
                 )
-            found.append((path.stem, MaskFile(path, f"{source.folder}/{path.name}", source)))
-    return by_image(found)
+            if path.stem in found:
+                raise CleansetError(f"{path.stem}: two masks of one image: remove one")
+            found[path.stem] = MaskFile(path, f"{source.folder}/{path.name}", source)
+    return dict(sorted(found.items()))
 
 
 def _is_image_id(name: str) -> bool:

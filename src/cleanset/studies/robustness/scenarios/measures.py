@@ -91,14 +91,14 @@ class Fit:
     residual_ss: float
 
 
-def regression(cells: pd.DataFrame, baselines: Sequence[object], level: float = LEVEL) -> Regression:
+def regression(cells: pd.DataFrame, baselines: Sequence[object]) -> Regression:
     """The regression of cells with model, scenario, class_index and accuracy; `baselines` has a level of each factor.
 
     Raises CleansetError, with their names, for cells missing or there twice, for an unknown baseline, for an
     accuracy that is not a number, and for a design without residual degrees of freedom.
     """
     design = design_of(cells, baselines)
-    return _regression(design, in_closed_form(design), level)
+    return _regression(design, in_closed_form(design))
 
 
 def design_of(cells: pd.DataFrame, baselines: Sequence[object]) -> Design:
@@ -145,7 +145,7 @@ def stars(p: float) -> str:
     return next((each for limit, each in STARS if p < limit), "ns")
 
 
-def _regression(design: Design, fit: Fit, level: float) -> Regression:
+def _regression(design: Design, fit: Fit) -> Regression:
     """The tables of a fit."""
     df = design.residual_df
     # an exact fit leaves rounding errors, from which t and p would be arbitrary numbers
@@ -154,7 +154,7 @@ def _regression(design: Design, fit: Fit, level: float) -> Regression:
     with np.errstate(divide="ignore", invalid="ignore"):
         t = fit.coefficients / errors
     p = 2 * stats.t.sf(np.abs(t), df)
-    half = stats.t.ppf((1 + level) / 2, df) * errors
+    half = stats.t.ppf((1 + LEVEL) / 2, df) * errors
     names: list[tuple[str, object]] = [("intercept", None)]
     names += [(f, each) for f, levels in zip(FACTORS, design.levels, strict=True) for each in levels[1:]]
     estimates = pd.DataFrame(
