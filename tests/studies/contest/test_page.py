@@ -18,6 +18,7 @@ from cleanset.studies.attacks.warnings import Seen, WarningRecord
 from cleanset.studies.contest.files import ContestFiles, DefenceRun, WarningSign
 from cleanset.studies.contest.page import (
     ModelWarnings,
+    ShownImage,
     SmallImage,
     attacked_images,
     contest_page,
@@ -70,8 +71,8 @@ def files(**others: Any) -> ContestFiles:
 
 
 def page(found: ContestFiles, on: str = SECOND_SATURDAY, warnings: ModelWarnings | None = None) -> BeautifulSoup:
-    thumbnails = {sha(name): SmallImage(f"{name}.jpg", 50, 40) for name in "xyz"}
-    return BeautifulSoup(contest_page(found, day(on), thumbnails, warnings or {}, {}), "html.parser")
+    images = {sha(name): ShownImage(SmallImage(f"{name}.jpg", 50, 40)) for name in "xyz"}
+    return BeautifulSoup(contest_page(found, day(on), images, warnings or {}), "html.parser")
 
 
 def card(shown: BeautifulSoup, name: str) -> str:

@@ -1,7 +1,7 @@
 """The files of teams, judges and the board, each checked by itself on reading; runs of defences; all files together."""
 
 import datetime
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
@@ -351,18 +351,22 @@ def in_order(submissions: Iterable[Submission]) -> list[Submission]:
     return sorted(submissions, key=lambda each: (each.manifest.submitted, each.team, each.number))
 
 
+def submitted_images(submissions: Iterable[Submission]) -> Iterator[tuple[Submission, SubmittedImage]]:
+    """Each image of some submissions, with its submission."""
+    return ((each, image) for each in submissions for image in each.manifest.images)
+
+
 def repeats(submissions: Iterable[Submission]) -> list[Repeat]:
     """The images that were submitted before: these do not count, so that repeating an image blocks nobody."""
     first: dict[str, tuple[Submission, str]] = {}
     found = []
-    for submission in in_order(submissions):
-        for image in submission.manifest.images:
-            digests = (f"file {image.sha256}", f"pixels {image.pixels_sha256}")
-            known = [first[each] for each in digests if each in first]
-            if known:
-                found.append(Repeat(submission, image, *known[0]))
-            for each in digests:
-                first.setdefault(each, (submission, image.file))
+    for submission, image in submitted_images(in_order(submissions)):
+        digests = (f"file {image.sha256}", f"pixels {image.pixels_sha256}")
+        known = [first[each] for each in digests if each in first]
+        if known:
+            found.append(Repeat(submission, image, *known[0]))
+        for each in digests:
+            first.setdefault(each, (submission, image.file))
     return found
 
 

@@ -3,7 +3,7 @@
 import datetime
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,25 +19,10 @@ from cleanset.report.pages import page_environment
 from cleanset.studies.attacks.page import TEMPLATES as COVERAGE_TEMPLATES
 from cleanset.studies.attacks.page import limited_points
 from cleanset.studies.attacks.warnings import read_warnings
-from cleanset.studies.contest.files import (
-    Appeal,
-    BoardDecision,
-    ContestFiles,
-    Defence,
-    DefenceRun,
-    Submission,
-    SubmittedImage,
-    counted,
-    points,
-    until,
-)
-from cleanset.studies.contest.image_state import ImageState
+from cleanset.studies.contest.files import ContestFiles, DefenceRun, counted, points, submitted_images, until
 from cleanset.studies.contest.judging import (
     REASONS,
     STATEMENTS,
-    ImageVerdict,
-    JudgeAnswer,
-    RejectionReason,
     agreement_by_question,
     box_area,
     by_rule,
@@ -45,10 +30,18 @@ from cleanset.studies.contest.judging import (
 )
 from cleanset.studies.contest.reading import submitted_paths
 from cleanset.studies.contest.rules import ABSTAIN, SIZE_RULES
-from cleanset.studies.contest.standing import DefenceStanding, Shares, Standing, history, standing
+from cleanset.studies.contest.standing import Standing, history, standing
 from cleanset.tables import parquet_content
 
 TEMPLATES = Path(__file__).parent / "templates"
+SHOWN_PIXELS, QUALITY = 320, 85
+"""Longest side of the images on the page, and their JPEG quality."""
+THUMBNAILS = "page_images"
+STUDY = Path("..", "attacks")
+"""The attacks on the edition's models, from the folder of the contest."""
+NONE = "none"
+"""The attack that changes nothing; its files are the images as the models see them."""
+COLUMNS = ["image_id", "png", "png_sha256"]
 
 
 class SmallImage(NamedTuple):
@@ -59,93 +52,36 @@ class SmallImage(NamedTuple):
     height: int
 
 
-class AttackCard(NamedTuple):
-    """The origin of a submitted image: an attack of the edition's study on the model of a role, and its clean image.
-
-    `clean` and `difference`: that image and the change, enlarged by `factor`; None if the clean image is not stored.
-    """
+class AttackedImage(NamedTuple):
+    """A file made by an attack on a model, and its image; `clean`: the file of that image, if it is stored."""
 
     attack: str
     role: str
     image_id: str
-    clean: SmallImage | None
-    difference: SmallImage | None
-    factor: float
+    clean: Path | None
+
+
+class ShownImage(NamedTuple):
+    """The small copy of a submitted image, and its origin if an attack of the edition's study made it.
+
+    `clean` and `difference`: its clean image, and the change enlarged by `factor`; None if the former is not stored.
+    """
+
+    thumbnail: SmallImage
+    attacked: AttackedImage | None = None
+    clean: SmallImage | None = None
+    difference: SmallImage | None = None
+    factor: float = 1
 
 
 ModelWarnings = Mapping[str, Sequence[tuple[str, str]]]
 """By the role of a model of the edition: the signs that it only looks strong, each with its evidence."""
 
 
-class HistoryRow(NamedTuple):
-    """A day on which the standing changed: the state of each defence, and whether its status is new."""
-
-    on: datetime.date
-    defences: Sequence[DefenceStanding | None]
-    changed: Sequence[bool]
-    attackers: Shares
-    defenders: Shares
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedBy:
-    """A judge's answers to an image; the outline's area and that of its box are shares of the image."""
-
-    judge: str
-    answer: JudgeAnswer
-    area: float | None
-    box: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class ImageCard:
-    """A published image, all that is known of it, and the answer of each defence in its last run."""
-
-    image: SubmittedImage
-    submission: Submission
-    state: ImageState
-    thumbnail: SmallImage
-    attacked: AttackCard | None
-    given: Mapping[str, str]
-    judged_by: Sequence[JudgedBy]
-    appeals: Sequence[Appeal]
-    decisions: Sequence[BoardDecision]
-    rules: Mapping[str, ImageVerdict]
-
-    def is_mistake(self, given: str) -> bool:
-        """Whether an answer gives an unambiguous image the other group."""
-        group = self.state.verdict and self.state.verdict.group
-        return group is not None and given not in (group, ABSTAIN)
-
-
-@dataclass(frozen=True, slots=True)
-class CoverageOfDefence:
-    """The line of a defence's accuracy over coverage on the eligibility list."""
-
-    name: str
-    points: Sequence[tuple[float, float]]
-
-
-@dataclass(frozen=True, slots=True)
-class DefenceCard:
-    """A defence, its standing, and its first run, which decides on its eligibility."""
-
-    standing: DefenceStanding
-    defence: Defence
-    run: DefenceRun | None
-    line: CoverageOfDefence | None
-
-
 def contest_page(
-    files: ContestFiles,
-    on: datetime.date,
-    thumbnails: Mapping[str, SmallImage],
-    warnings: ModelWarnings,
-    attacked: Mapping[str, AttackCard],
+    files: ContestFiles, on: datetime.date, images: Mapping[str, ShownImage], warnings: ModelWarnings
 ) -> str:
-    """The page at the end of a day.
-
-    `thumbnails`: of each published image, by its SHA-256. `attacked`: those of them that the study's attacks made.
+    """The page at the end of a day; `images`: each published image by its SHA-256.
 
     Raises CleansetError as `standing` does.
     """
@@ -153,39 +89,35 @@ def contest_page(
     current, past = standing(files, on), history(files, on)
     files = until(files, on)
     files = replace(files, submissions=counted(files.submissions))
-    cards = image_cards(files, current, thumbnails, attacked)
+    groups, cards = files.rules.groups().names, image_cards(files, current)
     context: dict[str, Any] = {
         "standing": current,
-        "history": history_rows(past, [each.name for each in current.defences]),
-        "defences": defence_cards(files, current),
+        "history": [(each, {one.name: one.status for one in each.defences}) for each in past],
+        "defences": [(each, files.defences[each.name], *run_and_line(files, each.name)) for each in current.defences],
         "cards": cards,
-        "groups": files.rules.groups().names,
+        "images": images,
+        "groups": groups,
         "rules": files.rules,
         "size_rules": SIZE_RULES,
         "statements": STATEMENTS,
-        "reasons": reason_counts(cards),
+        "reasons": reason_counts(current),
         "warnings": warnings_by_defence(files, warnings),
-        "agreement": agreement_by_question(
-            [[each.answer for each in card.judged_by] for card in cards], files.rules.groups().names
-        ),
+        "agreement": agreement_by_question([[one for _, one in each["judged_by"]] for each in cards], groups),
         "abstain": ABSTAIN,
-        "as_text": as_text,
-        "shares": shares_text,
+        "doubled_area": doubled_area,
+        "box_area": box_area,
     }
     return page_environment(TEMPLATES, COVERAGE_TEMPLATES).get_template("contest.html").render(context)
 
 
 def warnings_by_defence(files: ContestFiles, warnings: ModelWarnings) -> dict[str, list[tuple[str, str]]]:
-    """The signs by defence, from its last run and from the study of its model; only defences with signs.
-
-    The study's findings on a bare model do not apply to the model in a wrapper.
-    """
+    """The signs by defence, from its last run and from the study of its model; only defences with signs."""
     found: dict[str, list[tuple[str, str]]] = {}
     for name, defence in sorted(files.defences.items()):
-        seen: dict[str, str] = {}
-        for run in sorted((each for each in files.runs if each.defence == name), key=lambda each: each.date):
-            # a run without probes says nothing about signs: those of the run before stay
-            seen = seen if run.signs is None else {each.sign: each.text for each in run.signs}
+        # a run without probes says nothing about signs: those of the run before stay
+        signs = next((each.signs for each in reversed(_runs_of(files, name)) if each.signs is not None), [])
+        seen = {each.sign: each.text for each in signs}
+        # what the study finds of a bare model does not apply to the model in a wrapper
         if defence.model is not None and defence.model.wrapper is None:
             seen |= dict(warnings.get(defence.model.role, ()))
         if seen:
@@ -193,146 +125,58 @@ def warnings_by_defence(files: ContestFiles, warnings: ModelWarnings) -> dict[st
     return found
 
 
-def history_rows(past: Sequence[Standing], names: Sequence[str]) -> list[HistoryRow]:
-    """A row for each of the standings, with the defences by name; None for one that was not submitted yet."""
-    found: list[HistoryRow] = []
-    for each in past:
-        states = {one.name: one for one in each.defences}
-        shown = [states.get(name) for name in names]
-        before = found[-1].defences if found else [None] * len(names)
-        changed = [
-            one is not None and (old is None or old.status != one.status)
-            for old, one in zip(before, shown, strict=True)
-        ]
-        found.append(HistoryRow(each.on, shown, changed, each.attackers, each.defenders))
-    return found
+def _runs_of(files: ContestFiles, name: str) -> list[DefenceRun]:
+    return sorted((run for run in files.runs if run.defence == name), key=lambda run: run.date)
 
 
-def image_cards(
-    files: ContestFiles, current: Standing, thumbnails: Mapping[str, SmallImage], attacked: Mapping[str, AttackCard]
-) -> list[ImageCard]:
-    """A card for each published image, in the order of submission."""
-    submitted = {image.sha256: (image, each) for each in files.submissions for image in each.manifest.images}
-    given = last_answers(files.runs)
-    return [
-        ImageCard(
-            submitted[sha256][0],
-            submitted[sha256][1],
-            state,
-            thumbnails[sha256],
-            attacked.get(sha256),
-            given.get(sha256, {}),
-            judged := judged_by(files, submitted[sha256][0]),
-            sorted((each for each in files.board.appeals if each.image == sha256), key=lambda each: each.date),
-            sorted((each for each in files.board.decisions if each.image == sha256), key=lambda each: each.date),
-            rules_of(files, submitted[sha256][0], counted_answers(judged, state)),
-        )
-        for sha256, state in current.images.items()
-    ]
+def run_and_line(files: ContestFiles, name: str) -> tuple[DefenceRun | None, dict[str, Any] | None]:
+    """The first run of a defence, which decides on its eligibility, and its first line of accuracy over coverage."""
+    runs = _runs_of(files, name)
+    for run in runs:
+        if run.coverage is not None:
+            steps = points([(covered, mistakes) for covered, mistakes in run.coverage], run.eligibility.images)
+            return runs[0], {"name": name, "points": limited_points(steps)}
+    return (runs[0] if runs else None), None
 
 
-def last_answers(runs: Sequence[DefenceRun]) -> dict[str, dict[str, str]]:
-    """By image and defence, the answer of the last run over the image."""
-    found: dict[str, dict[str, str]] = {}
-    for run in sorted(runs, key=lambda each: (each.defence, each.date)):
-        for image, answer in run.answers.items():
-            found.setdefault(image, {})[run.defence] = answer
-    return found
-
-
-def judged_by(files: ContestFiles, image: SubmittedImage) -> list[JudgedBy]:
-    """The answers to an image, by the day and the judge's id."""
-    area = image.width * image.height
+def image_cards(files: ContestFiles, current: Standing) -> list[dict[str, Any]]:
+    """What is known of each published image, in the order of submission; `given`: by defence, in its last run."""
+    submitted = {image.sha256: (image, each) for each, image in submitted_images(files.submissions)}
+    given: dict[str, dict[str, str]] = {}
+    for run in sorted(files.runs, key=lambda each: (each.defence, each.date)):
+        for sha, answer in run.answers.items():
+            given.setdefault(sha, {})[run.defence] = answer
     found = []
-    for each in files.answers:
-        answer = each.answers.get(image.sha256)
-        if answer is not None:
-            outline = answer.outline
-            # the area is kept doubled, so that it is a whole number
-            shares = (None, None) if outline is None else (doubled_area(outline) / 2 / area, box_area(outline) / area)
-            found.append(JudgedBy(each.judge, answer, *shares))
-    return sorted(found, key=lambda each: (each.answer.date, each.judge))
+    for sha, state in current.images.items():
+        image, submission = submitted[sha]
+        judged = [(each.judge, each.answers[sha]) for each in files.answers if sha in each.answers]
+        # those up to the day on which enough judges had answered
+        counting = [answer for _, answer in judged if answer.date <= (state.judged_on or datetime.date.max)]
+        size, minimum = (image.width, image.height), files.rules.judges.minimum
+        found.append(
+            {
+                "image": image,
+                "submission": submission,
+                "state": state,
+                "given": given.get(sha, {}),
+                "judged_by": sorted(judged, key=lambda each: (each[1].date, each[0])),
+                "appeals": sorted((one for one in files.board.appeals if one.image == sha), key=lambda one: one.date),
+                "decisions": sorted(
+                    (one for one in files.board.decisions if one.image == sha), key=lambda one: one.date
+                ),
+                # `by_rule` raises for too few judges
+                "rules": by_rule(counting, *size, minimum) if len(counting) >= minimum else {},
+            }
+        )
+    return found
 
 
-def counted_answers(judged: Sequence[JudgedBy], state: ImageState) -> list[JudgeAnswer]:
-    """The answers up to the day on which enough judges had answered."""
-    last = state.judged_on or datetime.date.max
-    return [each.answer for each in judged if each.answer.date <= last]
-
-
-def rules_of(files: ContestFiles, image: SubmittedImage, answers: Sequence[JudgeAnswer]) -> dict[str, ImageVerdict]:
-    """The verdict on an image under each rule of size; empty while there are too few judges."""
-    minimum = files.rules.judges.minimum
-    # `by_rule` raises for too few judges
-    if len(answers) < minimum:
-        return {}
-    return {str(rule): each for rule, each in by_rule(answers, image.width, image.height, minimum).items()}
-
-
-def reason_counts(cards: Sequence[ImageCard]) -> list[tuple[RejectionReason, int, int]]:
+def reason_counts(current: Standing) -> list[tuple[str, int, int]]:
     """Each reason, with the number of rejected images that have it first, and that have it at all."""
-    rejected = [card.state.verdict for card in cards if card.state.verdict and card.state.verdict.group is None]
+    rejected = [each.verdict for each in current.images.values() if each.verdict and each.verdict.group is None]
     first = Counter(each.reason for each in rejected)
     every = Counter(reason for each in rejected for reason in each.reasons)
     return [(reason, first[reason], every[reason]) for reason in REASONS if every[reason]]
-
-
-def defence_cards(files: ContestFiles, current: Standing) -> list[DefenceCard]:
-    """A card for each defence, by name."""
-    found = []
-    for each in current.defences:
-        runs = sorted((run for run in files.runs if run.defence == each.name), key=lambda run: run.date)
-        lines = [line_of(run) for run in runs if run.coverage is not None]
-        # the first run decides on eligibility (standing._why_ineligible)
-        first = runs[0] if runs else None
-        found.append(DefenceCard(each, files.defences[each.name], first, lines[0] if lines else None))
-    return found
-
-
-def line_of(run: DefenceRun) -> CoverageOfDefence:
-    """The line of accuracy over coverage in a run."""
-    steps = [(covered, mistakes) for covered, mistakes in run.coverage or []]
-    return CoverageOfDefence(run.defence, limited_points(points(steps, run.eligibility.images)))
-
-
-def as_text(verdict: ImageVerdict) -> str:
-    """The group of an unambiguous image, else every reason why it is rejected."""
-    if verdict.group is not None:
-        return verdict.group
-    return ", ".join(reason.replace("_", " ") for reason in verdict.reasons) or "rejected"
-
-
-def shares_text(shares: Shares) -> str:
-    """Shares such as `orchard 1/2, grove 1/2`, by team."""
-    return ", ".join(f"{team} {share}" for team, share in sorted(shares.items()))
-
-
-SHOWN_PIXELS, QUALITY = 320, 85
-"""Longest side of the images on the page, and their JPEG quality."""
-
-
-THUMBNAILS = "page_images"
-
-
-STUDY = Path("..", "attacks")
-"""The attacks on the edition's models, from the folder of the contest."""
-
-
-NONE = "none"
-"""The attack that changes nothing; its files are the images as the models see them."""
-
-
-COLUMNS = ["image_id", "png", "png_sha256"]
-
-
-@dataclass(frozen=True, slots=True)
-class AttackedImage:
-    """A file made by an attack on a model, and its image; `clean`: the file of that image, if it is stored."""
-
-    attack: str
-    role: str
-    image_id: str
-    clean: Path | None
 
 
 def attacked_images(study: Path, wanted: Collection[str]) -> dict[str, AttackedImage]:
@@ -373,18 +217,18 @@ def write_page(folder: Path, files: ContestFiles, on: datetime.date) -> Path:
     It shows the warnings of the study beside the contest, and the clean version of each image that an attack made, if
     these exist. Raises CleansetError as `standing` does, and for a published image that is missing or changed.
     """
-    results = folder / "results"
+    results, study = folder / "results", folder / STUDY
     published = submitted_paths(folder, (each for each in files.submissions if each.week <= on))
-    found, thumbnails, attacked = attacked_images(folder / STUDY, published.keys()), {}, {}
+    attacked = attacked_images(study, published.keys())
+    records = [read_warnings(path) for path in sorted((study / "data" / "attack_warnings").glob("*.json"))]
+    warnings = {record.role: [(each.sign, each.text) for each in record.warnings] for record in records}
     with replacing(results / THUMBNAILS) as partial:
         partial.mkdir()
-        saved = _Thumbnails(partial)
-        for digest, path in published.items():
-            image = read_image(path, digest)
-            thumbnails[digest] = saved.jpeg(f"{digest}.jpg", image)
-            if digest in found:
-                attacked[digest] = saved.attacked(digest, image, found[digest])
-        text = contest_page(files, on, thumbnails, warnings_of(folder / STUDY), attacked)
+        images = {
+            digest: _shown(partial, digest, read_image(path, digest), attacked.get(digest))
+            for digest, path in published.items()
+        }
+        text = contest_page(files, on, images, warnings)
     write_text(results / "page.html", text)
     return results / "page.html"
 
@@ -403,38 +247,26 @@ def _decoded(path: Path, data: bytes) -> Image.Image:
         raise CleansetError(f"{path}: cannot be read ({error}); expected a whole PNG or JPEG") from None
 
 
-class _Thumbnails:
-    """Small images in a folder."""
+def _shown(folder: Path, digest: str, image: Image.Image, attacked: AttackedImage | None) -> ShownImage:
+    """Write the small copies of an image into a folder, with the clean image and the difference if that is stored."""
+    thumbnail = _small_copy(folder, f"{digest}.jpg", image)
+    if attacked is None or attacked.clean is None:
+        return ShownImage(thumbnail, attacked)
+    clean = _decoded(attacked.clean, attacked.clean.read_bytes())
+    pixels, factor = enlarged_difference(np.asarray(clean), np.asarray(image), shown_size(image))
+    name = f"{digest}_difference.png"
+    (folder / name).write_bytes(png(pixels))
+    difference = SmallImage(f"{THUMBNAILS}/{name}", *pixels.size)
+    return ShownImage(thumbnail, attacked, _small_copy(folder, f"{digest}_clean.jpg", clean), difference, factor)
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
 
-    def jpeg(self, name: str, image: Image.Image) -> SmallImage:
-        """Write a copy of at most SHOWN_PIXELS a side."""
-        small = image.resize(shown_size(image), Image.Resampling.BICUBIC)
-        (self._folder / name).write_bytes(jpeg(np.asarray(small), QUALITY))
-        return SmallImage(f"{THUMBNAILS}/{name}", *small.size)
-
-    def attacked(self, digest: str, image: Image.Image, found: AttackedImage) -> AttackCard:
-        """Write the clean image, where it is stored, and the difference."""
-        if found.clean is None:
-            return AttackCard(found.attack, found.role, found.image_id, None, None, 1)
-        clean = _decoded(found.clean, found.clean.read_bytes())
-        shown, factor = enlarged_difference(np.asarray(clean), np.asarray(image), shown_size(image))
-        name = f"{digest}_difference.png"
-        (self._folder / name).write_bytes(png(shown))
-        difference = SmallImage(f"{THUMBNAILS}/{name}", *shown.size)
-        small = self.jpeg(f"{digest}_clean.jpg", clean)
-        return AttackCard(found.attack, found.role, found.image_id, small, difference, factor)
+def _small_copy(folder: Path, name: str, image: Image.Image) -> SmallImage:
+    small = image.resize(shown_size(image), Image.Resampling.BICUBIC)
+    (folder / name).write_bytes(jpeg(np.asarray(small), QUALITY))
+    return SmallImage(f"{THUMBNAILS}/{name}", *small.size)
 
 
 def shown_size(image: Image.Image) -> tuple[int, int]:
     """Width and height of the copy of an image: its longer side has at most SHOWN_PIXELS."""
     scale = min(1.0, SHOWN_PIXELS / max(image.size))
     return max(1, round(scale * image.width)), max(1, round(scale * image.height))
-
-
-def warnings_of(study: Path) -> ModelWarnings:
-    """The findings of a study's stage attack_warnings by the role of the model; empty if it has not run."""
-    records = [read_warnings(path) for path in sorted((study / "data" / "attack_warnings").glob("*.json"))]
-    return {record.role: [(each.sign, each.text) for each in record.warnings] for record in records}

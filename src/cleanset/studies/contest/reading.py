@@ -32,6 +32,7 @@ from cleanset.studies.contest.files import (
     Submission,
     SubmissionManifest,
     WeekOfAnswers,
+    submitted_images,
 )
 from cleanset.studies.contest.images import decode_submitted
 from cleanset.studies.contest.rules import ContestRules, parse_day
@@ -251,11 +252,7 @@ def own_digests(contest: Path) -> dict[Path, str]:
 
 def submitted_paths(contest: Path, submissions: Iterable[Submission]) -> dict[str, Path]:
     """By SHA-256, the file of each image of some submissions, whether it is there or not; sorted."""
-    found = {
-        image.sha256: contest / str(each) / IMAGES / image.file
-        for each in submissions
-        for image in each.manifest.images
-    }
+    found = {image.sha256: contest / str(each) / IMAGES / image.file for each, image in submitted_images(submissions)}
     return dict(sorted(found.items()))
 
 
