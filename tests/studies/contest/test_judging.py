@@ -13,7 +13,6 @@ from pydantic import ValidationError
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.judging import (
     ControlImage,
-    ControlScore,
     ImageVerdict,
     JudgeAnswer,
     Outline,
@@ -22,12 +21,11 @@ from cleanset.studies.contest.judging import (
     box,
     box_area,
     by_rule,
-    check_inside,
-    control_score,
     doubled_area,
     filled_pixels,
     overlap,
     parse_outline,
+    points_outside,
     question_counts,
     verdict,
 )
@@ -160,16 +158,13 @@ def test_an_outline_is_of_the_object_that_may_be_there() -> None:
 
 def test_control_images() -> None:
     """One of each is met, one with both groups, one with neither; an unsure answer is not correct."""
-    controls = {
-        "a": ControlImage(contains={"bird": True, "bicycle": False}),
-        "b": ControlImage(contains={"bird": True, "bicycle": True}),
-        "c": ControlImage(contains={"bird": False, "bicycle": False}),
-        "d": ControlImage(contains={"bird": False, "bicycle": True}),
-    }
-    answers = {"a": answer(), "b": answer(YES, YES), "c": answer(NO, RATHER_NO), "x": answer()}
-    assert control_score(answers, controls) == ControlScore(3, 2)
-    assert control_score(answers, controls).accuracy == 2 / 3
-    assert control_score({"x": answer()}, controls).accuracy is None
+    controls = [(True, False), (True, True), (False, False)]
+    answers = [answer(), answer(YES, YES), answer(NO, RATHER_NO)]
+    met = [
+        ControlImage(contains={"bird": bird, "bicycle": bicycle}).is_met_by(each)
+        for (bird, bicycle), each in zip(controls, answers, strict=True)
+    ]
+    assert met == [True, True, False]
 
 
 def test_agreement_by_question() -> None:
@@ -266,11 +261,10 @@ def test_as_text() -> None:
 
 
 def test_outside_the_image() -> None:
-    check_inside(TRIANGLE, 10, 6)
-    with pytest.raises(ValueError, match=r"the point \[10, 0\], outside the image of 9 x 6 pixels"):
-        check_inside(TRIANGLE, 9, 6)
-    with pytest.raises(ValueError, match=r"the point \[0, 6\], outside the image of 10 x 5 pixels"):
-        check_inside(TRIANGLE, 10, 5)
+    assert points_outside(TRIANGLE, 10, 6) == []
+    (wide,), (high,) = points_outside(TRIANGLE, 9, 6), points_outside(TRIANGLE, 10, 5)
+    assert wide == "an outline with the point [10, 0], outside the image of 9 x 6 pixels; expected all points inside"
+    assert "the point [0, 6], outside the image of 10 x 5 pixels" in high
 
 
 def winding(outline: Outline, x: float, y: float) -> int:

@@ -29,7 +29,7 @@ from cleanset.studies.contest.history import (
 )
 from cleanset.studies.contest.images import KnownImage, can_hash, copied, decode_submitted, known_images, lookalikes
 from cleanset.studies.contest.judges import JudgeRecords
-from cleanset.studies.contest.judging import check_inside
+from cleanset.studies.contest.judging import points_outside
 from cleanset.studies.contest.reading import (
     DEFENCE_YAML,
     IMAGES,
@@ -316,10 +316,8 @@ def check_judges_folder(contest: Path, files: ContestFiles) -> None:
     given = [(f"{each}: ", *entry) for each in files.answers for entry in each.answers.items()]
     for where, digest, answer in [*given, *((f"{folder / 'examples.yaml'}: ", *entry) for entry in examples.items())]:
         if digest in sizes and answer.outline is not None:
-            try:
-                check_inside(answer.outline, *sizes[digest])
-            except ValueError as error:
-                raise CleansetError(f"{where}{digest[:12]}…: {error}") from None
+            for problem in points_outside(answer.outline, *sizes[digest]):
+                raise CleansetError(f"{where}{digest[:12]}…: {problem}")
     for path in visible(folder / IMAGES):
         if digests.get(path) not in wanted:
             raise CleansetError(

@@ -5,8 +5,8 @@ Check the files of a contest against each other: names, order of dates, duplicat
 
 import datetime
 from collections import Counter
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from itertools import chain
 
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.files import (
@@ -15,14 +15,20 @@ from cleanset.studies.contest.files import (
     DefenceRun,
     Stake,
     Submission,
-    SubmittedImage,
     in_order,
     repeats,
+    submitted_images,
     team_of,
 )
-from cleanset.studies.contest.judging import check_inside
-from cleanset.studies.contest.rules import ABSTAIN, BOARD, INVALID, ContestLimits
+from cleanset.studies.contest.judging import points_outside
+from cleanset.studies.contest.rules import ABSTAIN, BOARD, INVALID, ContestRules
 from cleanset.validation import shown
+
+
+def accepted_on(files: ContestFiles) -> dict[str, datetime.date]:
+    """The day from which each command may be run that the board has accepted."""
+    # the latest first, so that the earliest permission of a defence is the one that stays
+    return {each.defence: each.date for each in sorted(files.board.accepted, key=lambda each: each.date, reverse=True)}
 
 
 class Parties:
@@ -33,7 +39,7 @@ class Parties:
         self._runs: dict[str, list[DefenceRun]] = {name: [] for name in sorted(files.defences)}
         for run in files.runs:
             self._runs.setdefault(run.defence, []).append(run)
-        accepted = {each.defence: each.date for each in sorted(files.board.accepted, key=lambda each: each.date)[::-1]}
+        accepted = accepted_on(files)
         # by name, the day from which on a defence can be run
         self._known_on = {
             name: each.submitted if each.command is None else max(each.submitted, accepted[name])
@@ -48,6 +54,10 @@ class Parties:
     def breaking(self, sha256: str, group: str, on: datetime.date) -> set[str]:
         """The teams with a defence that gives an image of `group` the other one, in a run up to a day."""
         return {team_of(name) for name in self._runs if self._given(name, sha256, on) - {group, ABSTAIN}}
+
+    def defenders(self, sha256: str, target_team: str, group: str, on: datetime.date) -> set[str]:
+        """The teams that may appeal against an image that is judged unambiguous."""
+        return self.breaking(sha256, group, on) | {target_team}
 
     def deciding(self, submission: Submission, decision: BoardDecision) -> frozenset[str]:
         """The teams that may not take part in a decision on an image of a submission.
@@ -81,73 +91,56 @@ class Parties:
         return groups or self._files.rules.classes.keys()
 
 
-@dataclass(frozen=True, slots=True)
-class Defenders:
-    """The teams that may appeal against an image, once it is judged unambiguous."""
-
-    parties: Parties
-    sha256: str
-    target_team: str
-
-    def __call__(self, group: str, on: datetime.date) -> Collection[str]:
-        return self.parties.breaking(self.sha256, group, on) | {self.target_team}
-
-
 def check_files(files: ContestFiles) -> None:
     """Raise CleansetError for the first contradiction, in an order that does not depend on that of the files."""
-    check_submissions(files)
     # of an image that was submitted twice the first submission counts
     first_last = reversed(in_order(files.submissions))
-    images = {image.sha256: submission for submission in first_last for image in submission.manifest.images}
-    _check_answers(files, images)
-    _check_board(files, images)
-    _check_runs(files, images)
+    images = {image.sha256: each for each, image in submitted_images(first_last)}
+    _raise_first(_submission_problems(files), *(find(files, images) for find in (_answers, _board, _runs)))
 
 
 def check_submissions(files: ContestFiles) -> None:
     """Check defences, stakes and submissions alone, as `check_files` does, before anything was judged or run."""
-    _check_defences(files)
-    _check_stakes(files)
-    _check_submissions(files)
+    _raise_first(_submission_problems(files))
 
 
-def _check_defences(files: ContestFiles) -> None:
+# The functions below yield a problem and go on as if there were none: nothing is asked for after the first one.
+def _raise_first(*problems: Iterator[str]) -> None:
+    for problem in chain(*problems):
+        raise CleansetError(problem)
+
+
+def _submission_problems(files: ContestFiles) -> Iterator[str]:
     for name in sorted(files.defences):
         if team_of(name) not in files.rules.teams:
-            raise CleansetError(f"defences/{name}: unknown team {team_of(name)}; expected one of contest.yaml's teams")
+            yield f"defences/{name}: unknown team {team_of(name)}; expected one of contest.yaml's teams"
+    yield from _stakes(files)
+    yield from _submissions(files)
 
 
-def _check_stakes(files: ContestFiles) -> None:
+def _stakes(files: ContestFiles) -> Iterator[str]:
     batches: set[str] = set()
     staked: set[str] = set()
     for stake in sorted(files.board.stakes, key=lambda each: (each.date, each.batch, each.by, each.defences)):
         where = f"board/stakes.yaml: batch {stake.batch}"
         if stake.batch in batches:
-            raise CleansetError(f"{where}: a second time; expected one entry for each batch")
+            yield f"{where}: a second time; expected one entry for each batch"
         batches.add(stake.batch)
         for name in sorted(stake.defences):
             if name not in files.defences:
-                raise CleansetError(f"{where}: unknown defence {name}; expected one submitted by {stake.date}")
-            if files.defences[name].submitted > stake.date:
-                raise CleansetError(
-                    f"{where}: {name} was submitted on {files.defences[name].submitted}; expected no earlier stake"
-                )
+                yield f"{where}: unknown defence {name}; expected one submitted by {stake.date}"
+            submitted = files.defences[name].submitted
+            if submitted > stake.date:
+                yield f"{where}: {name} was submitted on {submitted}; expected no earlier stake"
             if name in staked or stake.defences.count(name) > 1:
-                raise CleansetError(f"{where}: {name} is staked a second time; expected one stake for each defence")
+                yield f"{where}: {name} is staked a second time; expected one stake for each defence"
             if stake.by not in (BOARD, team_of(name)):
-                raise CleansetError(f"{where}: {name} is staked by {stake.by}; expected board, or its own team")
+                yield f"{where}: {name} is staked by {stake.by}; expected board, or its own team"
             staked.add(name)
-        _check_digests(files, stake, where)
-
-
-def _check_digests(files: ContestFiles, stake: Stake, where: str) -> None:
-    if stake.digests.keys() != set(stake.defences):
-        wrong = min(stake.digests.keys() ^ set(stake.defences))
-        raise CleansetError(
-            f"{where}: digests: {wrong}; expected one of each of its defences: cleanset contest stake prints them"
-        )
-    for name in sorted(stake.digests):
-        check_staked_digest(stake, name, files.digests[name])
+        for wrong in sorted(stake.digests.keys() ^ set(stake.defences)):
+            yield f"{where}: digests: {wrong}; expected one of each of its defences: cleanset contest stake prints them"
+        for name in sorted(stake.digests):
+            check_staked_digest(stake, name, files.digests[name])
 
 
 def check_staked_digest(stake: Stake, name: str, digest: str) -> None:
@@ -159,187 +152,148 @@ def check_staked_digest(stake: Stake, name: str, digest: str) -> None:
         )
 
 
-def stake_days(files: ContestFiles) -> dict[str, datetime.date]:
-    """The day on which each staked defence was staked."""
-    return {name: stake.date for stake in files.board.stakes for name in stake.defences}
-
-
-def _check_submissions(files: ContestFiles) -> None:
+def _submissions(files: ContestFiles) -> Iterator[str]:
+    limits, staked = files.rules.limits, {name: stake.date for stake in files.board.stakes for name in stake.defences}
     numbers = Counter(str(each) for each in files.submissions)
     a_day: Counter[tuple[str, datetime.date]] = Counter()
     for submission in in_order(files.submissions):
-        _check_target(files, submission)
+        team, day, target = submission.team, submission.day, submission.manifest.target
+        if team not in files.rules.teams:
+            yield f"{submission}: unknown team {team}; expected one of contest.yaml's teams"
+        if target not in files.defences:
+            yield f"{submission}: unknown target {target}; expected a defence team/name"
+        if target not in staked or staked[target] > day:
+            found = f"staked on {staked[target]}" if target in staked else "not staked"
+            yield f"{submission}: {target} is {found}; expected a target that is staked by {day}"
         if numbers[str(submission)] > 1:
-            raise CleansetError(f"{submission}: a second time; expected another number")
-        a_day[submission.team, submission.day] += len(submission.manifest.images)
-        if a_day[submission.team, submission.day] > files.rules.limits.images_a_day:
-            raise CleansetError(
-                f"{submission}: {a_day[submission.team, submission.day]} images of {submission.team} on that day; "
-                f"expected at most {files.rules.limits.images_a_day}"
-            )
-        _check_images(submission, files)
+            yield f"{submission}: a second time; expected another number"
+        a_day[team, day] += len(submission.manifest.images)
+        if a_day[team, day] > limits.images_a_day:
+            images = f"{a_day[team, day]} images of {team} on that day"
+            yield f"{submission}: {images}; expected at most {limits.images_a_day}"
+        yield from _images(submission, files)
     for repeat in repeats(files.submissions):
         if repeat.first == repeat.submission:
-            raise CleansetError(f"{repeat}; expected each image once")
+            yield f"{repeat}; expected each image once"
 
 
-def _check_target(files: ContestFiles, submission: Submission) -> None:
-    staked, target = stake_days(files), submission.manifest.target
-    if submission.team not in files.rules.teams:
-        raise CleansetError(f"{submission}: unknown team {submission.team}; expected one of contest.yaml's teams")
-    if target not in files.defences:
-        raise CleansetError(f"{submission}: unknown target {target}; expected a defence team/name")
-    if target not in staked or staked[target] > submission.day:
-        found = f"staked on {staked[target]}" if target in staked else "not staked"
-        raise CleansetError(f"{submission}: {target} is {found}; expected a target that is staked by {submission.day}")
-
-
-def _check_images(submission: Submission, files: ContestFiles) -> None:
+def _images(submission: Submission, files: ContestFiles) -> Iterator[str]:
+    limits = files.rules.limits
     for image in submission.manifest.images:
-        where = f"{submission}/{image.file}"
-        _check_size(image, files.rules.limits, where)
+        where, size = f"{submission}/{image.file}", f"{image.width} x {image.height} pixels"
+        if max(image.width, image.height) > limits.max_side:
+            yield f"{where}: {size}; expected at most {limits.max_side} a side"
+        if min(image.width, image.height) < limits.min_side:
+            yield f"{where}: {size}; expected at least {limits.min_side} a side"
         if image.sha256 in files.controls:
-            raise CleansetError(f"{where}: a control image of the judges; expected an image that they do not know")
+            yield f"{where}: a control image of the judges; expected an image that they do not know"
 
 
-def _check_size(image: SubmittedImage, limits: ContestLimits, where: str) -> None:
-    size = f"{image.width} x {image.height} pixels"
-    if max(image.width, image.height) > limits.max_side:
-        raise CleansetError(f"{where}: {size}; expected at most {limits.max_side} a side")
-    if min(image.width, image.height) < limits.min_side:
-        raise CleansetError(f"{where}: {size}; expected at least {limits.min_side} a side")
-
-
-def _check_answers(files: ContestFiles, images: dict[str, Submission]) -> None:
-    sizes = {image.sha256: image for each in files.submissions for image in each.manifest.images}
+def _answers(files: ContestFiles, images: dict[str, Submission]) -> Iterator[str]:
+    sizes = {image.sha256: (image.width, image.height) for _, image in submitted_images(files.submissions)}
     groups, weeks = sorted(files.rules.classes), {each.week for each in files.submissions}
     seen: set[tuple[str, str]] = set()
     for each in sorted(files.answers, key=str):
         if each.judge not in files.roster:
-            raise CleansetError(f"{each}: judge {each.judge} is not in the roster; expected one of judges/roster.yaml")
+            yield f"{each}: judge {each.judge} is not in the roster; expected one of judges/roster.yaml"
         for sha256, answer in sorted(each.answers.items()):
             where = f"{each}: {sha256[:12]}…"
             if (each.judge, sha256) in seen:
-                raise CleansetError(f"{where}: answered twice by this judge; expected one answer to an image")
+                yield f"{where}: answered twice by this judge; expected one answer to an image"
             seen.add((each.judge, sha256))
             if sorted(answer.contains) != groups:
-                raise CleansetError(
-                    f"{where}: contains {', '.join(map(shown, answer.contains))}; expected {', '.join(groups)}"
-                )
+                yield f"{where}: contains {', '.join(map(shown, answer.contains))}; expected {', '.join(groups)}"
             # a control has no week of its own: it is mixed into any week with submissions
             if sha256 in files.controls:
                 is_shown = each.week in weeks
             else:
                 is_shown = sha256 in images and images[sha256].week == each.week
             if not is_shown or answer.date <= each.week:
-                raise CleansetError(
+                yield (
                     f"{where}: an image never shown to this judge in the week of {each.week}; expected one that was "
                     "submitted in it, and judged after its Friday"
                 )
-            image = sizes.get(sha256)
-            if answer.outline is not None and image is not None:
-                try:
-                    check_inside(answer.outline, image.width, image.height)
-                except ValueError as error:
-                    raise CleansetError(f"{where}: {error}") from None
+            if answer.outline is not None and sha256 in sizes:
+                for problem in points_outside(answer.outline, *sizes[sha256]):
+                    yield f"{where}: {problem}"
 
 
-def _check_board(files: ContestFiles, images: dict[str, Submission]) -> None:
+def _board(files: ContestFiles, images: dict[str, Submission]) -> Iterator[str]:
+    rules, parties = files.rules, Parties(files)
     decided: set[tuple[str, datetime.date]] = set()
-    parties = Parties(files)
     for decision in sorted(files.board.decisions, key=lambda each: (each.date, each.image, str(each))):
         where = f"board/decisions.yaml: {decision.image[:12]}… on {decision.date}"
         if decision.image not in images or images[decision.image].week >= decision.date:
-            raise CleansetError(f"{where}: no image published by then; expected one whose week has ended")
+            yield f"{where}: no image published by then; expected one whose week has ended"
         if (decision.image, decision.date) in decided:
-            raise CleansetError(f"{where}: two decisions on one day; expected one")
+            yield f"{where}: two decisions on one day; expected one"
         decided.add((decision.image, decision.date))
-        if decision.verdict is not None and decision.verdict not in (*files.rules.classes, INVALID):
-            expected = ", ".join((*files.rules.classes, INVALID))
-            raise CleansetError(f"{where}: verdict {decision.verdict}; expected one of {expected}")
-        _check_members(files, decision, parties.deciding(images[decision.image], decision), where)
+        if decision.verdict not in (*rules.classes, INVALID, None):
+            yield f"{where}: verdict {decision.verdict}; expected one of {', '.join((*rules.classes, INVALID))}"
+        yield from _members(rules, decision, parties.deciding(images[decision.image], decision), where)
     for appeal in sorted(files.board.appeals, key=lambda each: (each.date, each.image, each.team)):
         where = f"board/appeals.yaml: {appeal.image[:12]}… by {appeal.team}"
         if appeal.image not in images or images[appeal.image].week >= appeal.date:
-            raise CleansetError(f"{where}: no image published by {appeal.date}; expected one whose week has ended")
-        if appeal.team not in files.rules.teams:
-            raise CleansetError(f"{where}: unknown team; expected one of contest.yaml's teams")
+            yield f"{where}: no image published by {appeal.date}; expected one whose week has ended"
+        if appeal.team not in rules.teams:
+            yield f"{where}: unknown team; expected one of contest.yaml's teams"
     for accepted in sorted(files.board.accepted, key=lambda each: (each.date, each.defence)):
         if accepted.defence not in files.defences:
-            raise CleansetError(
-                f"board/accepted.yaml: unknown defence {accepted.defence}; expected one submitted by then"
-            )
+            yield f"board/accepted.yaml: unknown defence {accepted.defence}; expected one submitted by then"
 
 
-def _check_members(files: ContestFiles, decision: BoardDecision, parties: frozenset[str], where: str) -> None:
-    """Refuse too few members, and one with a conflict of interest: with a team that gains or loses by the decision."""
-    if len(decision.members) < files.rules.quorum:
-        raise CleansetError(
-            f"{where}: {len(decision.members)} members; expected at least {files.rules.quorum}, contest.yaml's quorum"
-        )
+def _members(rules: ContestRules, decision: BoardDecision, parties: frozenset[str], where: str) -> Iterator[str]:
+    count = len(decision.members)
+    if count < rules.quorum:
+        yield f"{where}: {count} members; expected at least {rules.quorum}, contest.yaml's quorum"
     for member in (*decision.members, *decision.recused):
-        if member not in files.rules.board:
-            raise CleansetError(f"{where}: {member} is not a member of the board; expected one of contest.yaml's board")
+        if member not in rules.board:
+            yield f"{where}: {member} is not a member of the board; expected one of contest.yaml's board"
+    # of a team that gains or loses by the decision
     for member in sorted(decision.members):
-        if files.rules.board[member].has_conflict_with(parties):
-            raise CleansetError(
+        if rules.board[member].has_conflict_with(parties):
+            yield (
                 f"{where}: counts {member}, who has a conflict with {', '.join(sorted(parties))}; "
                 "expected the member under recused, and the decision of others"
             )
 
 
-def _check_runs(files: ContestFiles, images: dict[str, Submission]) -> None:
+def _runs(files: ContestFiles, images: dict[str, Submission]) -> Iterator[str]:
     seen: set[tuple[str, datetime.date]] = set()
-    # the latest first, so that the earliest permission of a defence is the one that stays
-    accepted = {each.defence: each.date for each in sorted(files.board.accepted, key=lambda each: each.date)[::-1]}
-    known = {*files.rules.classes, ABSTAIN}
+    accepted, known = accepted_on(files), {*files.rules.classes, ABSTAIN}
     by_week: dict[datetime.date, set[str]] = {}
-    models: dict[str, DefenceRun] = {}
+    first: dict[str, DefenceRun] = {}
     for sha256, submission in images.items():
         by_week.setdefault(submission.week, set()).add(sha256)
     for run in sorted(files.runs, key=lambda each: (each.defence, each.date)):
         where = f"results/runs/{run.defence}/{run.date}.json"
         if run.defence not in files.defences:
-            raise CleansetError(f"{where}: unknown defence; expected one submitted by then")
+            yield f"{where}: unknown defence; expected one submitted by then"
         if (run.defence, run.date) in seen:
-            raise CleansetError(f"{where}: two runs on one day; expected one")
+            yield f"{where}: two runs on one day; expected one"
         seen.add((run.defence, run.date))
-        _check_same_defence(files, run, models, where)
+        yield from _other_defence(files, run, first.setdefault(run.defence, run), where)
         is_command = files.defences[run.defence].command is not None
-        if is_command and (run.defence not in accepted or accepted[run.defence] > run.date):
-            raise CleansetError(
-                f"{where}: a command that the board has not accepted by then; expected board/accepted.yaml"
-            )
-        if not set(run.answers.values()) <= known:
-            wrong = min(set(run.answers.values()) - known)
-            raise CleansetError(f"{where}: answers {shown(wrong)}; expected one of {', '.join(sorted(known))}")
-        _check_complete(run, images, by_week, where)
+        if is_command and accepted.get(run.defence, datetime.date.max) > run.date:
+            yield f"{where}: a command that the board has not accepted by then; expected board/accepted.yaml"
+        for wrong in sorted(set(run.answers.values()) - known):
+            yield f"{where}: answers {shown(wrong)}; expected one of {', '.join(sorted(known))}"
+        for unknown in sorted(run.answers.keys() - images.keys()):
+            yield f"{where}: answers {unknown[:12]}…, which nobody submitted; expected submitted images"
+        # by week, because comparing sets is faster than looking up the week of each image
+        missing = set[str]().union(*(names - run.answers.keys() for week, names in by_week.items() if week < run.date))
+        if missing:
+            yield f"{where}: no answer to {min(missing)[:12]}…; expected one to every image published by then"
 
 
-def _check_same_defence(files: ContestFiles, run: DefenceRun, first: dict[str, DefenceRun], where: str) -> None:
-    """Refuse a run of another defence than the one that lies there, or of a model that has changed since the first."""
+def _other_defence(files: ContestFiles, run: DefenceRun, first: DefenceRun, where: str) -> Iterator[str]:
     if run.digest != files.digests[run.defence]:
-        raise CleansetError(
+        yield (
             f"{where}: a run of a {run.defence} with the digest {run.digest}; expected {files.digests[run.defence]} of "
             "its defence.yaml and files: git checkout it, and submit what has changed under another name"
         )
-    before = first.setdefault(run.defence, run)
-    if run.model != before.model:
-        raise CleansetError(
-            f"{where}: a run of a model with the digest {run.model}; expected {before.model}, as in the run of "
-            f"{before.date}: the model's entry in the edition's params.yaml has changed"
-        )
-
-
-def _check_complete(
-    run: DefenceRun, images: dict[str, Submission], by_week: dict[datetime.date, set[str]], where: str
-) -> None:
-    unknown = run.answers.keys() - images.keys()
-    # by week, because comparing sets is faster than looking up the week of each image
-    missing = set[str]().union(*(names - run.answers.keys() for week, names in by_week.items() if week < run.date))
-    if unknown:
-        raise CleansetError(f"{where}: answers {min(unknown)[:12]}…, which nobody submitted; expected submitted images")
-    if missing:
-        raise CleansetError(
-            f"{where}: no answer to {min(missing)[:12]}…; expected one to every image published by then"
+    if run.model != first.model:
+        yield (
+            f"{where}: a run of a model with the digest {run.model}; expected {first.model}, as in the run of "
+            f"{first.date}: the model's entry in the edition's params.yaml has changed"
         )

@@ -1,29 +1,31 @@
-"""The judges: whose answers count, which images each is asked about, and how well each answers the control images.
+"""Judges and the images that they judge: whose answers count, the state of an image, and what each judge is asked.
 
 A judge whose answers to control images are bad, by the numbers of contest.yaml, is left out.
+
+A final verdict rests only on entries dated up to the day on which it became final, so that no later entry takes it
+back. The board may still overrule a rejection, never an accepted image: a broken defence stays broken.
 """
 
 import datetime
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256 as digest_of
+from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from rich.table import Table
 
-from cleanset.studies.contest.files import ContestFiles, counted
-from cleanset.studies.contest.image_state import ImageState
-from cleanset.studies.contest.judging import ControlScore, JudgeAnswer, control_score, overlap
-from cleanset.studies.contest.rules import JudgingRules
+from cleanset.errors import CleansetError
+from cleanset.studies.contest.files import Appeal, BoardDecision, ContestFiles, SubmittedImage, counted
+from cleanset.studies.contest.judging import ImageVerdict, JudgeAnswer, RejectionReason, overlap, verdict
+from cleanset.studies.contest.rules import INVALID, ContestRules, after
 
 
 @dataclass(frozen=True, slots=True)
 class _Control:
-    """A judge's answer to a control image; `overlap` is None where the control has no mask."""
+    """A judge's answer to a control image; `overlap` is None if the control has no mask, 0 without an outline."""
 
     date: datetime.date
     is_correct: bool
@@ -35,27 +37,36 @@ class JudgeRecords:
 
     def __init__(self, files: ContestFiles) -> None:
         self._rules = files.rules.judges
-        self._controls: dict[str, list[_Control]] = {}
-        if not files.controls:
-            return
-        for each in files.answers:
-            for sha256 in each.answers.keys() & files.controls.keys():
-                answer = each.answers[sha256]
-                is_correct = files.controls[sha256].is_met_by(answer)
-                iou = _overlap(answer, files.masks[sha256]) if sha256 in files.masks else None
-                found = _Control(answer.date, is_correct, iou)
-                self._controls.setdefault(each.judge, []).append(found)
+        self.controls: dict[str, list[_Control]] = {}
+        for each in files.answers if files.controls else ():
+            for sha256 in sorted(each.answers.keys() & files.controls.keys()):
+                answer, mask, iou = each.answers[sha256], files.masks.get(sha256), None
+                if mask is not None:
+                    iou = 0.0 if answer.outline is None else overlap(answer.outline, mask)
+                found = _Control(answer.date, files.controls[sha256].is_met_by(answer), iou)
+                self.controls.setdefault(each.judge, []).append(found)
 
     def problem(self, judge: str, on: datetime.date) -> str | None:
         """Why the answers of a judge on a day do not count, by the controls answered up to it; None if they do."""
-        return _problem([each for each in self._controls.get(judge, ()) if each.date <= on], self._rules)
+        rules, controls = self._rules, [each for each in self.controls.get(judge, ()) if each.date <= on]
+        if len(controls) < rules.min_controls:
+            return None
+        correct = sum(each.is_correct for each in controls)
+        # of the text: 0.7 as a float is slightly less than 7/10
+        if Fraction(correct, len(controls)) < Fraction(str(rules.min_accuracy)):
+            return f"{correct} of {len(controls)} controls correct; expected a share of {rules.min_accuracy:g}"
+        overlaps = [each.overlap for each in controls if each.overlap is not None]
+        if len(overlaps) >= rules.min_controls and sum(overlaps) / len(overlaps) < rules.min_overlap:
+            mean = sum(overlaps) / len(overlaps)
+            return f"mean IoU {mean:.2f} of {len(overlaps)} outlines with the masks; expected {rules.min_overlap:g}"
+        return None
 
     def counted(self, judge: str, answers: Mapping[str, JudgeAnswer]) -> Iterable[tuple[str, JudgeAnswer]]:
         """The answers of a judge that count, with the SHA-256 of the image.
 
         Whether one counts is settled on its day, so that no later control takes a final verdict back.
         """
-        if judge not in self._controls:
+        if judge not in self.controls:
             return answers.items()
         counts = {day: self.problem(judge, day) is None for day in {each.date for each in answers.values()}}
         return [(sha256, each) for sha256, each in answers.items() if counts[each.date]]
@@ -64,56 +75,42 @@ class JudgeRecords:
 def left_out(files: ContestFiles, on: datetime.date) -> dict[str, str]:
     """By id, the judges whose answers on a day would not count, and why."""
     records = JudgeRecords(files)
-    found = {judge: records.problem(judge, on) for judge in sorted(files.roster)}
-    return {judge: problem for judge, problem in found.items() if problem is not None}
-
-
-def _overlap(answer: JudgeAnswer, mask: NDArray[np.bool_]) -> float:
-    """The IoU of a judge's outline and a control's mask; 0 without an outline."""
-    return 0.0 if answer.outline is None else overlap(answer.outline, mask)
-
-
-def _problem(controls: list[_Control], rules: JudgingRules) -> str | None:
-    if len(controls) < rules.min_controls:
-        return None
-    correct = sum(each.is_correct for each in controls)
-    # of the text: 0.7 as a float is slightly less than 7/10
-    if Fraction(correct, len(controls)) < Fraction(str(rules.min_accuracy)):
-        return f"{correct} of {len(controls)} controls correct; expected a share of {rules.min_accuracy:g}"
-    overlaps = [each.overlap for each in controls if each.overlap is not None]
-    if len(overlaps) >= rules.min_controls and sum(overlaps) / len(overlaps) < rules.min_overlap:
-        mean = sum(overlaps) / len(overlaps)
-        return f"mean IoU {mean:.2f} of {len(overlaps)} outlines with the masks; expected {rules.min_overlap:g}"
-    return None
+    return {judge: problem for judge in sorted(files.roster) if (problem := records.problem(judge, on)) is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeScore:
-    """One judge's number of answers to submitted images, accuracy on controls, and IoU of outlines with known masks."""
+    """One judge's number of answers to submitted images, accuracy on controls, and IoU of outlines with known masks.
+
+    `mean_overlap`: 0 to 1, a missing outline counted as 0; both shares are None where there is nothing to compare.
+    """
 
     judge: str
     images: int
-    controls: ControlScore
-    overlaps: tuple[float, ...]
-
-    @property
-    def mean_overlap(self) -> float | None:
-        """The mean IoU, 0 to 1; a missing outline counts as 0. None without a mask."""
-        return sum(self.overlaps) / len(self.overlaps) if self.overlaps else None
+    controls: int
+    correct: int
+    accuracy: float | None
+    mean_overlap: float | None
 
 
 def judge_scores(files: ContestFiles) -> list[JudgeScore]:
-    """The scores of all judges of the roster, by id."""
-    found = []
+    """The scores of all judges of the roster, by id. For organizers, not for judges."""
+    found, records = [], JudgeRecords(files)
     for judge in sorted(files.roster):
-        answers: dict[str, JudgeAnswer] = {}
-        for each in files.answers:
-            if each.judge == judge:
-                answers |= each.answers
-        known = sorted(answers.keys() & files.masks.keys())
-        overlaps = tuple(_overlap(answers[each], files.masks[each]) for each in known)
-        submitted = len(answers.keys() - files.controls.keys())
-        found.append(JudgeScore(judge, submitted, control_score(answers, files.controls), overlaps))
+        answered = {sha256 for each in files.answers if each.judge == judge for sha256 in each.answers}
+        controls = records.controls.get(judge, [])
+        correct = sum(each.is_correct for each in controls)
+        overlaps = [each.overlap for each in controls if each.overlap is not None]
+        found.append(
+            JudgeScore(
+                judge,
+                len(answered - files.controls.keys()),
+                len(controls),
+                correct,
+                correct / len(controls) if controls else None,
+                sum(overlaps) / len(overlaps) if overlaps else None,
+            )
+        )
     return found
 
 
@@ -121,12 +118,189 @@ def as_table(scores: list[JudgeScore]) -> Table:
     """The scores as a table with a row for each judge."""
     table = Table("judge", "images", "controls", "correct", "accuracy", "mean IoU")
     for each in scores:
-        accuracy, mean = each.controls.accuracy, each.mean_overlap
-        table.add_row(
-            each.judge, str(each.images), str(each.controls.answered), str(each.controls.correct),
-            "–" if accuracy is None else f"{accuracy:.2f}", "–" if mean is None else f"{mean:.2f}",
-        )  # fmt: skip
+        counts = map(str, (each.images, each.controls, each.correct))
+        shares = ("–" if share is None else f"{share:.2f}" for share in (each.accuracy, each.mean_overlap))
+        table.add_row(each.judge, *counts, *shares)
     return table
+
+
+ImageStage = Literal["open", "judged", "appealed", "final"]
+"""Too few judges; judged, and open to appeals; appealed and not decided; nothing left to wait for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageState:
+    """The state of a published image on a day; `verdict` is None while too few judges have answered.
+
+    `confirmed`: the board has reviewed a rejected image and rejects it, too; `confirmed_on`: since when, also of an
+    image that it has found unambiguous later. `closed_on`: the first day with a final verdict. `appeals_until`: the
+    last day for appeals against a judged image. `judges`: of how many answers the verdict is, those up to `judged_on`;
+    None while there are too few.
+    """
+
+    stage: ImageStage
+    verdict: ImageVerdict | None = None
+    by_board: bool = False
+    final_on: datetime.date | None = None
+    confirmed: bool = False
+    judges: int = 0
+    appeals_until: datetime.date | None = None
+    closed_on: datetime.date | None = None
+    confirmed_on: datetime.date | None = None
+    judged_on: datetime.date | None = None
+
+    @property
+    def valid_group(self) -> str | None:
+        """The group of an image whose final verdict is unambiguous."""
+        return self.verdict.group if self.stage == "final" and self.verdict is not None else None
+
+
+Event = JudgeAnswer | Appeal | BoardDecision
+Events = list[tuple[datetime.date, int, str, Event]]
+"""What happens to an image, by day: answers first, then appeals, then decisions; within each by judge or team."""
+
+
+def events_by_image(files: ContestFiles) -> dict[str, Events]:
+    """The answers that count, appeals and decisions on each image, by its SHA-256."""
+    records = JudgeRecords(files)
+    found: dict[str, Events] = {}
+    for each in files.answers:
+        for sha256, answer in records.counted(each.judge, each.answers):
+            found.setdefault(sha256, []).append((answer.date, 0, each.judge, answer))
+    for appeal in files.board.appeals:
+        found.setdefault(appeal.image, []).append((appeal.date, 1, appeal.team, appeal))
+    for decision in files.board.decisions:
+        found.setdefault(decision.image, []).append((decision.date, 2, "", decision))
+    return found
+
+
+class ImageCourse:
+    """The state of an image as its events come.
+
+    `attacker`: the team that submitted it. `defenders`: from the group of an image that was judged unambiguous, and a
+    day, to the teams that may appeal on it: those of its target and of every defence that has given another group by
+    then.
+    """
+
+    def __init__(
+        self,
+        rules: ContestRules,
+        image: SubmittedImage,
+        attacker: str,
+        defenders: Callable[[str, datetime.date], set[str]],
+    ) -> None:
+        self._rules, self._image, self._attacker, self._defenders = rules, image, attacker, defenders
+        self._answers: list[JudgeAnswer] = []
+        self._needed = rules.judges.minimum
+        self._judged_on: datetime.date | None = None
+        self._closing: datetime.date | None = None
+        self._appealed = self._more_judges = False
+        self._final: ImageVerdict | None = None
+        self._final_on: datetime.date | None = None
+        self._closed_on: datetime.date | None = None
+        self._confirmed_on: datetime.date | None = None
+        self._by_board = self._confirmed = False
+
+    def state_on(self, on: datetime.date, events: Events) -> ImageState:
+        """The state at the end of the day `on`, from all events up to it.
+
+        Raises CleansetError for an appeal by a team that is not entitled to it or outside the days for appeals, and for
+        a decision that comes too late.
+        """
+        for date, _, _, event in sorted(events, key=lambda each: each[:3]):
+            self._close(date)
+            if isinstance(event, JudgeAnswer):
+                self._answer(event)
+            elif isinstance(event, Appeal):
+                self._appeal(event)
+            else:
+                self._decide(event)
+        # as on the next day: the last day for appeals counts in full
+        self._close(after(on, 1))
+        return self._state()
+
+    def _close(self, day: datetime.date) -> None:
+        """Make the judges' verdict final if the last day for appeals is before `day`."""
+        if self._final is None and self._closing is not None and not self._appealed and self._closing < day:
+            self._final, self._final_on, self._closed_on = self._of_judges(), self._closing, self._closing
+
+    def _answer(self, answer: JudgeAnswer) -> None:
+        if self._final is not None:
+            return
+        self._answers.append(answer)
+        if self._closing is None and len(self._answers) >= self._needed:
+            # what comes on a later day does not count: nobody overturns the verdict when the others have answered
+            self._judged_on = answer.date
+            # after more judges there is no second appeal, so that their verdict is final on that day
+            self._closing = after(answer.date, 0 if self._more_judges else self._rules.limits.appeal_days)
+
+    def _appeal(self, appeal: Appeal) -> None:
+        where = f"board/appeals.yaml: {appeal.image[:12]}… by {appeal.team} on {appeal.date}"
+        if self._closing is None or self._final is not None or self._more_judges:
+            raise CleansetError(
+                f"{where}: not within the days for appeals; expected it at most {self._rules.limits.appeal_days} days "
+                "after the judges' verdict, and none after more judges"
+            )
+        group = self._of_judges().group
+        entitled = {self._attacker} if group is None else self._defenders(group, appeal.date)
+        if appeal.team not in entitled:
+            raise CleansetError(
+                f"{where}: a team that may not appeal; expected one of {', '.join(sorted(entitled))}: the attacker "
+                "of a rejected image, or a defender whose defence gives the other group in a run of that day or before"
+            )
+        self._appealed = True
+
+    def _decide(self, decision: BoardDecision) -> None:
+        where = f"board/decisions.yaml: {decision.image[:12]}… on {decision.date}"
+        if decision.judges is not None:
+            if self._final is not None:
+                raise CleansetError(f"{where}: more judges for a final verdict; expected them before {self._final_on}")
+            least = max(self._rules.judges.minimum, len(self._answers) + 1)
+            if decision.judges < least:
+                raise CleansetError(
+                    f"{where}: judges {decision.judges}; expected at least {least}: {len(self._answers)} have "
+                    f"answered, and contest.yaml's minimum is {self._rules.judges.minimum}"
+                )
+            self._needed, self._appealed, self._more_judges = decision.judges, False, True
+            self._closing = self._judged_on = None
+            return
+        group = None if decision.verdict == INVALID else decision.verdict
+        if self._final is not None and self._final.group not in (None, group):
+            raise CleansetError(
+                f"{where}: {decision.verdict}, but the image is finally {self._final.group} since {self._final_on}; "
+                "expected a decision before that day: a defence that it broke stays broken"
+            )
+        if self._final is None or self._final.group != group:
+            # a rejection by the board keeps the reasons that the judges gave
+            reasons = self._reasons_of_judges() if group is None else ()
+            self._final, self._final_on, self._by_board = ImageVerdict(group, reasons), decision.date, True
+        self._closed_on = self._closed_on or decision.date
+        self._confirmed = group is None
+        if self._confirmed:
+            self._confirmed_on = self._confirmed_on or decision.date
+
+    def _reasons_of_judges(self) -> tuple[RejectionReason, ...]:
+        return self._of_judges().reasons if len(self._counted()) >= self._rules.judges.minimum else ()
+
+    def _counted(self) -> list[JudgeAnswer]:
+        last = self._judged_on
+        return self._answers if last is None else [each for each in self._answers if each.date <= last]
+
+    def _of_judges(self) -> ImageVerdict:
+        image, judges = self._image, self._rules.judges
+        return verdict(self._counted(), image.width, image.height, judges.size, judges.minimum)
+
+    def _state(self) -> ImageState:
+        count = len(self._counted())
+        if self._final is not None:
+            return ImageState(
+                "final", self._final, self._by_board, self._final_on, self._confirmed, count,
+                closed_on=self._closed_on, confirmed_on=self._confirmed_on, judged_on=self._judged_on,
+            )  # fmt: skip
+        found = self._of_judges() if count >= self._rules.judges.minimum else None
+        stage: ImageStage = "appealed" if self._appealed else "open" if self._closing is None else "judged"
+        until = self._closing if stage == "judged" else None
+        return ImageState(stage, found, judges=count, appeals_until=until, judged_on=self._judged_on)
 
 
 SIDES = ("left", "right", "top", "bottom")

@@ -87,14 +87,14 @@ def _point(point: Any) -> Point:
     raise ValueError(_EXPECTED_POINT)
 
 
-def check_inside(outline: Outline, width: int, height: int) -> None:
-    """Raise ValueError unless the outline lies inside an image of `width` x `height` pixels, or on its border."""
-    for x, y in outline:
-        if x > width or y > height:
-            raise ValueError(
-                f"an outline with the point [{x}, {y}], outside the image of {width} x {height} pixels; "
-                "expected all points inside"
-            )
+def points_outside(outline: Outline, width: int, height: int) -> list[str]:
+    """What is wrong with each point of an outline that is neither inside an image nor on its border."""
+    return [
+        f"an outline with the point [{x}, {y}], outside the image of {width} x {height} pixels; "
+        "expected all points inside"
+        for x, y in outline
+        if x > width or y > height
+    ]
 
 
 def doubled_area(outline: Outline) -> int:
@@ -232,23 +232,11 @@ class ImageVerdict:
         return self.reasons[0] if self.reasons else None
 
 
-def _half(outline: Outline, area: int) -> bool:
-    return doubled_area(outline) >= area
-
-
-def _quarter_box(outline: Outline, area: int) -> bool:
-    return 4 * box_area(outline) >= area
-
-
-def _box_16_percent(outline: Outline, area: int) -> bool:
-    # strictly: the published script asks for more than (0.4 * 299) ** 2 pixels of 299 ** 2
-    return 100 * box_area(outline) > 16 * area
-
-
 _LARGE_ENOUGH: Mapping[str, Callable[[Outline, int], bool]] = {
-    "half": _half,
-    "quarter_box": _quarter_box,
-    "box_16_percent": _box_16_percent,
+    "half": lambda outline, area: doubled_area(outline) >= area,
+    "quarter_box": lambda outline, area: 4 * box_area(outline) >= area,
+    # strictly: the published script asks for more than (0.4 * 299) ** 2 pixels of 299 ** 2
+    "box_16_percent": lambda outline, area: 100 * box_area(outline) > 16 * area,
 }
 
 
@@ -299,24 +287,6 @@ class ControlImage(Section):
         """Whether the judge is certain of both groups, and correct."""
         expected = {name: "definitely_yes" if there else "definitely_no" for name, there in self.contains.items()}
         return dict(answer.contains) == expected
-
-
-@dataclass(frozen=True, slots=True)
-class ControlScore:
-    """Numbers of control images that a judge has answered, and answered correctly."""
-
-    answered: int
-    correct: int
-
-    @property
-    def accuracy(self) -> float | None:
-        return self.correct / self.answered if self.answered else None
-
-
-def control_score(answers: Mapping[str, JudgeAnswer], controls: Mapping[str, ControlImage]) -> ControlScore:
-    """Compare a judge's answers with the controls, both by the SHA-256 of the image. For organizers, not for judges."""
-    answered = sorted(set(answers) & set(controls))
-    return ControlScore(len(answered), sum(controls[image].is_met_by(answers[image]) for image in answered))
 
 
 def question_counts(images: Iterable[Sequence[JudgeAnswer]], groups: Sequence[str]) -> dict[str, Counts]:

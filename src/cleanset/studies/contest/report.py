@@ -13,7 +13,7 @@ from rich.text import Text
 
 from cleanset.files import replacing, write_text
 from cleanset.studies.contest.files import ContestFiles, counted, team_of, until
-from cleanset.studies.contest.image_state import ImageState
+from cleanset.studies.contest.judges import ImageState
 from cleanset.studies.contest.rules import ABSTAIN
 from cleanset.studies.contest.standing import Standing
 

@@ -4,13 +4,12 @@ import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import Literal
 
 from cleanset.statistics.coverage import overfitting
-from cleanset.studies.contest.consistency import Defenders, Parties, check_files
+from cleanset.studies.contest.consistency import Parties, check_files
 from cleanset.studies.contest.files import (
-    Appeal,
-    BoardDecision,
     ContestFiles,
     DefenceRun,
     EligibilityFigures,
@@ -23,9 +22,7 @@ from cleanset.studies.contest.files import (
     team_of,
     until,
 )
-from cleanset.studies.contest.image_state import ImageCase, ImageState, state_of
-from cleanset.studies.contest.judges import JudgeRecords, left_out
-from cleanset.studies.contest.judging import JudgeAnswer
+from cleanset.studies.contest.judges import ImageCourse, ImageState, events_by_image, left_out
 from cleanset.studies.contest.rules import ABSTAIN, after
 
 DefenceStatus = Literal["ineligible", "eligible", "staked", "broken", "awaiting", "won"]
@@ -153,32 +150,14 @@ class _Contest:
         self._weeks: dict[datetime.date, list[tuple[datetime.date, list[ImageState]]]] = {}
 
     def _states(self) -> dict[str, ImageState]:
-        records, parties = JudgeRecords(self._files), Parties(self._files)
-        answers: dict[str, list[tuple[str, JudgeAnswer]]] = {}
-        for each in self._files.answers:
-            for sha256, answer in records.counted(each.judge, each.answers):
-                answers.setdefault(sha256, []).append((each.judge, answer))
-        appeals: dict[str, list[Appeal]] = {}
-        for appeal in self._files.board.appeals:
-            appeals.setdefault(appeal.image, []).append(appeal)
-        decisions: dict[str, list[BoardDecision]] = {}
-        for decision in self._files.board.decisions:
-            decisions.setdefault(decision.image, []).append(decision)
-        return {
-            (sha256 := each.image.sha256): state_of(
-                ImageCase(
-                    each.image,
-                    each.submission.team,
-                    Defenders(parties, sha256, team_of(each.submission.manifest.target)),
-                    answers.get(sha256, ()),
-                    appeals.get(sha256, ()),
-                    decisions.get(sha256, ()),
-                ),
-                self._files.rules,
-                self._on,
-            )
-            for each in self._images
-        }
+        events, parties = events_by_image(self._files), Parties(self._files)
+
+        def state_of(image: SubmittedImage, submission: Submission) -> ImageState:
+            defenders = partial(parties.defenders, image.sha256, team_of(submission.manifest.target))
+            course = ImageCourse(self._files.rules, image, submission.team, defenders)
+            return course.state_on(self._on, events.get(image.sha256, []))
+
+        return {each.image.sha256: state_of(each.image, each.submission) for each in self._images}
 
     def mistakes(self, name: str) -> list[_Mistake]:
         """The valid images that a defence gives the other group in any of its runs, by the day of the mistake."""

@@ -28,8 +28,8 @@ from cleanset.studies.contest.judging import (
     JudgeAnswer,
     Point,
     as_text,
-    check_inside,
     parse_outline,
+    points_outside,
 )
 from cleanset.studies.contest.reading import image_paths, read_checked_examples, read_contest, read_image, read_section
 from cleanset.studies.contest.standing import standing
@@ -81,7 +81,8 @@ class JudgeDraft(Section):
 
     def close_outline(self, width: int, height: int) -> None:
         """Finish the outline. Raises ValueError, and leaves it open, unless it is a simple polygon inside the image."""
-        check_inside(parse_outline(self.corners), width, height)
+        for problem in points_outside(parse_outline(self.corners), width, height):
+            raise ValueError(problem)
         self.closed = True
 
     def take_back(self) -> bool:
