@@ -1,7 +1,7 @@
 """The standing as JSON and as a table, the notices to defenders, and both as files in results/."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cleanset.files import replacing, write_text
-from cleanset.studies.contest.files import ContestFiles, counted, team_of, until
+from cleanset.studies.contest.files import ContestFiles, counted, submitted_images, team_of, until
 from cleanset.studies.contest.judges import ImageState
 from cleanset.studies.contest.rules import ABSTAIN
 from cleanset.studies.contest.standing import Standing
@@ -22,7 +22,10 @@ def as_json(standing: Standing) -> str:
     """The standing as JSON; shares are fractions such as "1/3"."""
     content = {
         "on": standing.on,
-        "defences": {each.name: _without_name(asdict(each)) for each in standing.defences},
+        "defences": {
+            each.name: {key: value for key, value in asdict(each).items() if key != "name"}
+            for each in standing.defences
+        },
         "attackers": standing.attackers,
         "defenders": standing.defenders,
         "images": {sha256: _image(state) for sha256, state in standing.images.items()},
@@ -30,11 +33,6 @@ def as_json(standing: Standing) -> str:
         "notes": standing.notes,
     }
     return json.dumps(content, indent=1, default=str) + "\n"
-
-
-def _without_name(defence: dict[str, Any]) -> dict[str, Any]:
-    del defence["name"]
-    return defence
 
 
 def _image(state: ImageState) -> dict[str, Any]:
@@ -106,7 +104,7 @@ def notices(files: ContestFiles, standing: Standing) -> dict[str, str]:
     """
     files = until(files, standing.on)
     lines: dict[str, set[str]] = {}
-    weeks = {image.sha256: each.week for each in counted(files.submissions) for image in each.manifest.images}
+    weeks = {image.sha256: each.week for each, image in submitted_images(counted(files.submissions))}
     for run in files.runs:
         for sha256, given in run.answers.items():
             state = standing.images.get(sha256)
@@ -115,17 +113,13 @@ def notices(files: ContestFiles, standing: Standing) -> dict[str, str]:
                 continue
             name = f"{weeks[sha256]}/{team_of(run.defence)}.txt"
             lines.setdefault(name, set()).add(f"{sha256}: {run.defence} gives {given}, judged {group}; {_until(state)}")
-    return {name: _text(lines[name]) for name in sorted(lines)}
+    return {name: "".join(f"{line}\n" for line in sorted(lines[name])) for name in sorted(lines)}
 
 
 def _until(state: ImageState) -> str:
     if state.stage == "final":
         return f"final since {state.final_on}"
     return "appealed" if state.stage == "appealed" else f"appeals until {state.appeals_until}"
-
-
-def _text(lines: Iterable[str]) -> str:
-    return "".join(f"{line}\n" for line in sorted(lines))
 
 
 def write_standing(folder: Path, files: ContestFiles, standing: Standing) -> None:

@@ -4,8 +4,8 @@ import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
-from typing import Literal
+from functools import cache, partial
+from typing import Literal, NamedTuple
 
 from cleanset.statistics.coverage import overfitting
 from cleanset.studies.contest.consistency import Parties, check_files
@@ -19,10 +19,11 @@ from cleanset.studies.contest.files import (
     dated,
     in_order,
     repeats,
+    submitted_images,
     team_of,
     until,
 )
-from cleanset.studies.contest.judges import ImageCourse, ImageState, events_by_image, left_out
+from cleanset.studies.contest.judges import Events, ImageCourse, ImageState, events_by_image, left_out
 from cleanset.studies.contest.rules import ABSTAIN, after
 
 DefenceStatus = Literal["ineligible", "eligible", "staked", "broken", "awaiting", "won"]
@@ -107,21 +108,22 @@ def notes(files: ContestFiles) -> tuple[str, ...]:
     return (*found, *(f"Left out: {each}, which counts." for each in repeats(files.submissions)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Published:
-    """An image whose week has ended, and its submission."""
-
-    image: SubmittedImage
-    submission: Submission
-
-
-@dataclass(frozen=True, slots=True)
-class _Mistake:
+class _Mistake(NamedTuple):
     """A valid image that a defence gives the other group; `day`: from which on both are known."""
 
     day: datetime.date
     sha256: str
     submission: Submission
+
+
+class _Before(NamedTuple):
+    """Images submitted before a day: all of them, the states of published ones by target, the last day of a verdict."""
+
+    submitted: set[str]
+    aimed: Mapping[str, Sequence[ImageState]]
+    is_unpublished: bool
+    is_open: bool
+    closed_on: Sequence[datetime.date]
 
 
 class _Contest:
@@ -134,30 +136,30 @@ class _Contest:
             self._runs[run.defence].append(run)
         self._stakes = {name: stake for stake in files.board.stakes for name in stake.defences}
         # the files come in any order; the order of submission is that of the standing and the page
-        self._images = [
-            _Published(image, each)
+        published = [
+            (image, each)
             for each in in_order(files.submissions)
             if each.week <= on
             for image in sorted(each.manifest.images, key=lambda image: image.sha256)
         ]
-        self.states = self._states()
+        events, parties = events_by_image(files), Parties(files)
+        self.states = {image.sha256: self._state(image, each, events, parties) for image, each in published}
+        self._images = [(self.states[image.sha256], each) for image, each in published]
         self._valid = [
-            (each.image.sha256, group, each.submission)
-            for each in self._images
-            if (group := self.states[each.image.sha256].valid_group) is not None
+            (image.sha256, group, each)
+            for image, each in published
+            if (group := self.states[image.sha256].valid_group) is not None
         ]
-        self._before: dict[datetime.date, _Before] = {}
-        self._weeks: dict[datetime.date, list[tuple[datetime.date, list[ImageState]]]] = {}
+        # many defences are staked on one day
+        self._submitted_before = cache(self._images_before)
+        self._last_of_weeks = cache(self._last_closed_by_week)
 
-    def _states(self) -> dict[str, ImageState]:
-        events, parties = events_by_image(self._files), Parties(self._files)
-
-        def state_of(image: SubmittedImage, submission: Submission) -> ImageState:
-            defenders = partial(parties.defenders, image.sha256, team_of(submission.manifest.target))
-            course = ImageCourse(self._files.rules, image, submission.team, defenders)
-            return course.state_on(self._on, events.get(image.sha256, []))
-
-        return {each.image.sha256: state_of(each.image, each.submission) for each in self._images}
+    def _state(
+        self, image: SubmittedImage, submission: Submission, events: Mapping[str, Events], parties: Parties
+    ) -> ImageState:
+        defenders = partial(parties.defenders, image.sha256, team_of(submission.manifest.target))
+        course = ImageCourse(self._files.rules, image, submission.team, defenders)
+        return course.state_on(self._on, events.get(image.sha256, []))
 
     def mistakes(self, name: str) -> list[_Mistake]:
         """The valid images that a defence gives the other group in any of its runs, by the day of the mistake."""
@@ -169,7 +171,7 @@ class _Contest:
                     valid_on = self.states[sha256].final_on
                     assert valid_on is not None
                     found[sha256] = _Mistake(max(run.date, valid_on), sha256, submission)
-        return sorted(found.values(), key=lambda each: (each.day, each.sha256))
+        return sorted(found.values())
 
     def defence(self, name: str) -> DefenceStanding:
         """The standing of one defence."""
@@ -190,8 +192,8 @@ class _Contest:
         before = [each for each in mistakes if each.submission.day < stake.date]
         reasons = self._why_ineligible(name, ends)
         last = self._last_run(name, ends)
-        of_last = () if last is None else self._against(last)
-        won_on = None if reasons or of_last else self._won_on(name, ends, last)
+        of_last = () if last is None else self._against(*last)
+        won_on = None if last is None or reasons or of_last else self._won_on(name, ends, last[0].date)
         # what is seen after the win takes nothing back
         if won_on is not None and not any(each.day <= won_on for each in (*within, *before)):
             return DefenceStanding(name, "won", stake.date, stake.batch, settled=True)
@@ -202,7 +204,9 @@ class _Contest:
             return DefenceStanding(name, "ineligible", stake.date, stake.batch, reasons)
         if self._on < ends:
             return DefenceStanding(name, "staked", stake.date, stake.batch)
-        return DefenceStanding(name, "awaiting", stake.date, stake.batch, waits_for=self._waits_for(name, ends, last))
+        return DefenceStanding(
+            name, "awaiting", stake.date, stake.batch, waits_for=self._waits_for(name, ends, last is not None)
+        )
 
     @staticmethod
     def _with_mistake(reasons: tuple[str, ...], mistakes: Sequence[_Mistake]) -> tuple[str, ...]:
@@ -227,7 +231,7 @@ class _Contest:
         teams = tuple(sorted({each.submission.team for each in within if each.submission.week == week}))
         without = self._files.rules.without_shares() | {team_of(name)}
         sharing = [team for team in teams if team not in without]
-        first = self._counting_runs(name)[0].date if not reasons else None
+        first = self._counting_runs(name)[0][0].date if not reasons else None
         if first is None or any(each.day <= max(first, stake.date) for each in before):
             sharing = []
         # fractions, because three thirds of a stake have to be the whole of it
@@ -247,7 +251,8 @@ class _Contest:
         for day, following in zip(days, [*days[1:], None], strict=True):
             week = min(each.submission.week for each in within if each.day <= day)
             closed = [each.closed_on for each in self._states_until(name, week)]
-            run = self._run_over(name, week)
+            # the first run over all images of the week
+            run = next((each.date for each in self._runs[name] if each.date > week), None)
             if run is None or None in closed:
                 continue
             settled = max((day, run, *(each for each in closed if each is not None)))
@@ -257,19 +262,16 @@ class _Contest:
 
     def _states_until(self, name: str, week: datetime.date) -> list[ImageState]:
         """The states of the images submitted from the stake on that could break it in a week or before."""
-        staked = self._stakes[name].date
-        if staked not in self._weeks:
-            ends, weeks = after(staked, self._files.rules.limits.unbroken_days), dict[datetime.date, list[ImageState]]()
-            for each in self._images:
-                if staked <= each.submission.day < ends:
-                    weeks.setdefault(each.submission.week, []).append(self.states[each.image.sha256])
-            # of each week only what can come last: an open image, or the one that was closed last
-            self._weeks[staked] = [(one, _last_closed(states)) for one, states in sorted(weeks.items())]
-        return [each for one, states in self._weeks[staked] if one <= week for each in states]
+        weeks = self._last_of_weeks(self._stakes[name].date)
+        return [each for one, states in weeks.items() if one <= week for each in states]
 
-    def _run_over(self, name: str, week: datetime.date) -> datetime.date | None:
-        """The day of the first run over all images of a week."""
-        return next((run.date for run in self._runs[name] if run.date > week), None)
+    def _last_closed_by_week(self, staked: datetime.date) -> dict[datetime.date, list[ImageState]]:
+        """Of each week of a stake only what can come last: the open images, or the one that was closed last."""
+        ends, weeks = after(staked, self._files.rules.limits.unbroken_days), dict[datetime.date, list[ImageState]]()
+        for state, submission in self._images:
+            if staked <= submission.day < ends:
+                weeks.setdefault(submission.week, []).append(state)
+        return {week: _last_closed(states) for week, states in weeks.items()}
 
     def _open_until(self, name: str, week: datetime.date) -> str:
         last = [each for each in self._states_until(name, week) if each.closed_on is None]
@@ -277,57 +279,53 @@ class _Contest:
             return "missing verdicts"
         return str(max(each.appeals_until for each in last if each.appeals_until)) if last else "a run over that week"
 
-    def _counting_runs(self, name: str) -> list[DefenceRun]:
-        """The runs over the list that decides who is eligible."""
-        return [run for run in self._runs[name] if self._figures(run) is not None]
-
-    def _figures(self, run: DefenceRun) -> EligibilityFigures | None:
-        wanted, found = self._files.rules.unpublished, run.unpublished
+    def _counting_runs(self, name: str) -> list[tuple[DefenceRun, EligibilityFigures]]:
+        """The runs over the list that decides who is eligible, with the figures on it."""
+        wanted = self._files.rules.unpublished
         if wanted is None:
-            return run.eligibility
-        return found if found is not None and found.list_sha256 == wanted else None
+            return [(run, run.eligibility) for run in self._runs[name]]
+        hidden = [(run, run.unpublished) for run in self._runs[name] if run.unpublished is not None]
+        return [each for each in hidden if each[1].list_sha256 == wanted]
 
-    def _why_ineligible(self, name: str, ends: datetime.date | None = None) -> tuple[str, ...]:
+    def _why_ineligible(self, name: str, ends: datetime.date = datetime.date.max) -> tuple[str, ...]:
         """The reasons against eligibility, by the first run; one of a staked defence has to be before `ends`."""
         reasons = () if self._files.defences[name].open else ("closed",)
-        runs = [run for run in self._counting_runs(name) if ends is None or run.date < ends]
-        return (*reasons, *self._against(runs[0])) if runs else (*reasons, "not_run")
+        first = next((self._against(*each) for each in self._counting_runs(name) if each[0].date < ends), ("not_run",))
+        return (*reasons, *first)
 
-    def _against(self, run: DefenceRun) -> tuple[str, ...]:
+    def _against(self, run: DefenceRun, figures: EligibilityFigures) -> tuple[str, ...]:
         """The reasons against eligibility in one run over the list that decides."""
-        reasons, rules, figures = [], self._files.rules, self._figures(run)
-        assert figures is not None
-        if not figures.eligibility().answers_enough:
-            reasons.append("abstains")
-        elif not figures.eligibility().fulfils(rules.eligibility):
-            reasons.append("accuracy")
-        if rules.eligibility == "perfect_at_80" and figures.images < rules.limits.eligibility_images:
-            reasons.append("too_few_images")
-        if run.images_per_minute < rules.limits.images_per_minute:
-            reasons.append("too_slow")
-        return tuple(reasons)
+        rules, eligibility = self._files.rules, figures.eligibility()
+        too_few = rules.eligibility == "perfect_at_80" and figures.images < rules.limits.eligibility_images
+        found = {
+            "abstains": not eligibility.answers_enough,
+            "accuracy": eligibility.answers_enough and not eligibility.fulfils(rules.eligibility),
+            "too_few_images": too_few,
+            "too_slow": run.images_per_minute < rules.limits.images_per_minute,
+        }
+        return tuple(reason for reason, applies in found.items() if applies)
 
-    def _last_run(self, name: str, ends: datetime.date) -> DefenceRun | None:
+    def _last_run(self, name: str, ends: datetime.date) -> tuple[DefenceRun, EligibilityFigures] | None:
         """The run that decides a win: the first one from `ends` on over all images submitted before, and the list."""
         if self._on < ends:
             return None
         submitted = self._submitted_before(ends).submitted
-        runs = (run for run in self._counting_runs(name) if run.date >= ends)
-        return next((run for run in runs if submitted <= run.answers.keys()), None)
+        runs = (each for each in self._counting_runs(name) if each[0].date >= ends)
+        return next((each for each in runs if submitted <= each[0].answers.keys()), None)
 
-    def _won_on(self, name: str, ends: datetime.date, last: DefenceRun | None) -> datetime.date | None:
+    def _won_on(self, name: str, ends: datetime.date, last: datetime.date) -> datetime.date | None:
         """The day on which a defence wins unless it is broken by then; None while something is missing."""
-        if last is None or self._waits_for(name, ends, last):
+        if self._waits_for(name, ends, has_run=True):
             return None
         before = self._submitted_before(ends)
-        days = [last.date, *before.closed_on]
+        days = [last, *before.closed_on]
         for state in before.aimed.get(name, ()):
             # an image that the board found unambiguous needs no confirmation from then on
             found_valid = state.final_on if state.valid_group else None
             days.append(min(day for day in (state.confirmed_on, found_valid) if day is not None))
         return max(days)
 
-    def _waits_for(self, name: str, ends: datetime.date, last: DefenceRun | None) -> tuple[str, ...]:
+    def _waits_for(self, name: str, ends: datetime.date, has_run: bool) -> tuple[str, ...]:
         """Open questions: verdicts on images submitted before `ends`, confirmations by the board, a last run."""
         before = self._submitted_before(ends)
         found = []
@@ -338,37 +336,23 @@ class _Contest:
         aimed = before.aimed.get(name, ())
         if any(each.stage == "final" and each.valid_group is None and not each.confirmed for each in aimed):
             found.append("confirmations")
-        return tuple(found) if last is not None else (*found, "last_run")
+        return tuple(found) if has_run else (*found, "last_run")
 
-    def _submitted_before(self, day: datetime.date) -> "_Before":
-        """The images submitted before a day; cached, since a batch ends on one day."""
-        if day not in self._before:
-            submissions = [each for each in self._files.submissions if each.day < day]
-            aimed: dict[str, list[ImageState]] = {}
-            for each in self._images:
-                if each.submission.day < day:
-                    aimed.setdefault(each.submission.manifest.target, []).append(self.states[each.image.sha256])
-            closed = [each.closed_on for states in aimed.values() for each in states]
-            self._before[day] = _Before(
-                frozenset(image.sha256 for each in submissions for image in each.manifest.images),
-                aimed,
-                any(each.week > self._on for each in submissions),
-                None in closed,
-                # of all the days only the last one counts
-                sorted(each for each in closed if each is not None)[-1:],
-            )
-        return self._before[day]
-
-
-@dataclass(frozen=True, slots=True)
-class _Before:
-    """Images submitted before a day: all of them, the states of published ones by target, the last day of a verdict."""
-
-    submitted: frozenset[str]
-    aimed: Mapping[str, Sequence[ImageState]]
-    is_unpublished: bool
-    is_open: bool
-    closed_on: Sequence[datetime.date]
+    def _images_before(self, day: datetime.date) -> _Before:
+        submissions = [each for each in self._files.submissions if each.day < day]
+        aimed: dict[str, list[ImageState]] = {}
+        for state, submission in self._images:
+            if submission.day < day:
+                aimed.setdefault(submission.manifest.target, []).append(state)
+        closed = [each.closed_on for states in aimed.values() for each in states]
+        return _Before(
+            {image.sha256 for _, image in submitted_images(submissions)},
+            aimed,
+            any(each.week > self._on for each in submissions),
+            None in closed,
+            # of all the days only the last one counts
+            sorted(each for each in closed if each is not None)[-1:],
+        )
 
 
 def _last_closed(states: Sequence[ImageState]) -> list[ImageState]:
