@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import numpy as np
@@ -24,9 +25,9 @@ from cleanset.studies.contest import defences
 from cleanset.studies.contest.checking import run
 from cleanset.studies.contest.defences import (
     CommandDefence,
-    GroupReader,
     ModelDefence,
     answers_of,
+    group_columns,
     nameless_copy,
     parse_answers,
 )
@@ -65,6 +66,10 @@ def test_refused_output(text: str, message: str) -> None:
         parse_answers(text, ["a.png", "b.png"], GROUPS, "gold/wall")
 
 
+def within(seconds: float) -> tuple[float, float]:
+    return seconds, time.monotonic() + seconds
+
+
 @pytest.fixture
 def images(tmp_path: Path) -> Path:
     folder = tmp_path / "images"
@@ -93,7 +98,7 @@ def test_a_command_is_given_the_folder_of_images(tmp_path: Path, images: Path, m
         """,
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    assert answers_of(command, folder, images, GROUPS, 60, "gold/wall") == ANSWERS
+    assert answers_of(command, folder, images, GROUPS, within(60), "gold/wall") == ANSWERS
 
 
 @pytest.mark.parametrize(
@@ -108,13 +113,13 @@ def test_a_command_is_given_the_folder_of_images(tmp_path: Path, images: Path, m
 def test_a_command_that_fails(code: str, seconds: float, message: str, tmp_path: Path, images: Path) -> None:
     command, folder = script(tmp_path, code)
     with pytest.raises(CleansetError, match=message):
-        answers_of(command, folder, images, GROUPS, seconds, "gold/wall")
+        answers_of(command, folder, images, GROUPS, within(seconds), "gold/wall")
 
 
 def test_a_program_that_is_not_there(tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(defences, "way_to_confine", lambda: None)
     with pytest.raises(CleansetError, match="gold/wall: its command did not start"):
-        answers_of(["./no-such-program"], tmp_path, images, GROUPS, 60, "gold/wall")
+        answers_of(["./no-such-program"], tmp_path, images, GROUPS, within(60), "gold/wall")
 
 
 @pytest.mark.slow
@@ -129,9 +134,7 @@ def test_a_command_leaves_nothing_running(tmp_path: Path, images: Path) -> None:
         print("a.png, bird"), print("b.png, abstain")
         """,
     )
-    assert answers_of(command, folder, images, GROUPS, 60, "gold/wall") == ANSWERS
-    import time
-
+    assert answers_of(command, folder, images, GROUPS, within(60), "gold/wall") == ANSWERS
     time.sleep(1.5)
     assert not late.exists()
 
@@ -161,7 +164,7 @@ def test_a_command_has_no_network(tmp_path: Path, images: Path) -> None:
         print("a.png, bird"), print("b.png, abstain")
         """,
     )
-    assert answers_of(command, folder, images, GROUPS, 60, "gold/wall") == ANSWERS
+    assert answers_of(command, folder, images, GROUPS, within(60), "gold/wall") == ANSWERS
 
 
 @needs_namespaces
@@ -195,7 +198,7 @@ def test_a_command_sees_its_files_and_the_images(tmp_path: Path, images: Path, m
         print("a.png, bird"), print("b.png, abstain")
         """,
     )
-    assert answers_of(command, folder, images, GROUPS, 60, "gold/wall") == ANSWERS
+    assert answers_of(command, folder, images, GROUPS, within(60), "gold/wall") == ANSWERS
 
 
 def test_a_callable_takes_part_as_a_command(tmp_path: Path, repository: Path) -> None:
@@ -214,7 +217,7 @@ def test_a_callable_takes_part_as_a_command(tmp_path: Path, repository: Path) ->
     images.mkdir()
     for name, color in {"a.png": (255, 0, 0), "b.png": (0, 0, 0)}.items():
         (images / name).write_bytes(png(color))
-    assert answers_of(command, folder, images, GROUPS, 60, "gold/wall") == ANSWERS
+    assert answers_of(command, folder, images, GROUPS, within(60), "gold/wall") == ANSWERS
 
 
 @needs_namespaces
@@ -238,7 +241,7 @@ def test_what_leaves_the_session_ends_too(tmp_path: Path, images: Path) -> None:
         print("a.png, bird"), print("b.png, abstain")
         """,
     )
-    assert answers_of(command, folder, images, GROUPS, 60, "gold/wall") == ANSWERS
+    assert answers_of(command, folder, images, GROUPS, within(60), "gold/wall") == ANSWERS
     assert mark not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
 
 
@@ -251,7 +254,7 @@ def test_output_without_end_is_stopped(tmp_path: Path, images: Path, monkeypatch
             at_most(30),
             pytest.raises(CleansetError, match="gold/wall: its command printed more than 1,000,000 bytes"),
         ):
-            answers_of(command, folder, images, GROUPS, 600, "gold/wall")
+            answers_of(command, folder, images, GROUPS, within(600), "gold/wall")
 
 
 def test_files_that_tell_nothing(tmp_path: Path) -> None:
@@ -390,7 +393,7 @@ def test_what_is_read_of_logits() -> None:
     logits = np.zeros((1, 1000))
     logits[0, 444], logits[0, 671], logits[0, 7] = 2, 2, 3
     groups = Groups.of({"bicycle": ["n02835271", "n03792782"], "bird": ["n01514668"]})
-    found = GroupReader(groups)(logits)
+    found = group_columns(groups, logits)
     two = 2 + np.log(2)
     assert found["group"].tolist() == [1]
     assert [found["largest_logit"][0], found["second_logit"][0]] == pytest.approx([3, two])

@@ -6,7 +6,6 @@ a network namespace without a network. Bubblewrap makes the namespaces where it 
 """
 
 import ctypes
-import functools
 import json
 import os
 import platform
@@ -18,9 +17,10 @@ import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
-from time import monotonic, perf_counter
+from time import monotonic
 
 import numpy as np
 import pandas as pd
@@ -81,7 +81,7 @@ _BUBBLEWRAP = (
 _OPTIONS = {"link": "--symlink", "read": "--ro-bind", "device": "--dev-bind"}
 
 
-@functools.cache
+@cache
 def way_to_confine() -> Callable[[Sequence[str], Path, Path, Path], list[str]] | None:
     """`_by_bubblewrap` or `_by_namespaces`, whichever this machine allows; None if it allows neither.
 
@@ -181,16 +181,15 @@ class CommandDefence:
             copy_defence(self._folder, folder, self._defence)
             ends = monotonic() + self._defence.time_limit_seconds
             for key in secrets.SystemRandom().sample(sorted(paths), len(paths)):
-                before = perf_counter()
+                before = monotonic()
                 file = nameless_copy(paths[key], images)
-                seconds = perf_counter() - before
+                seconds = monotonic() - before
                 self.preparation_seconds += seconds
                 ends += seconds
-                given = answers_of(
-                    self._defence.command or [], folder, images, self._groups, self._defence.time_limit_seconds,
-                    self._name, ends,
-                )  # fmt: skip
-                found[key] = given[file]
+                limit = (self._defence.time_limit_seconds, ends)
+                found[key] = answers_of(self._defence.command or [], folder, images, self._groups, limit, self._name)[
+                    file
+                ]
         return found, None
 
 
@@ -217,21 +216,16 @@ def answers_of(
     folder: Path,
     images: Path,
     groups: Collection[str],
-    time_limit_seconds: float,
+    limit: tuple[float, float],
     name: str,
-    ends: float | None = None,
 ) -> dict[str, str]:
     """The answers of a command to every file in the folder `images`, by the file's name.
 
     The command runs in its own `folder`, with the path of the images as its last argument, confined where this machine
-    allows that. It prints a line `file, class or abstain` for each image. `ends`: when its time is over, by
-    `monotonic()`, if it has begun before. Raises CleansetError, which begins with `name`, if it fails, takes too long,
-    or answers otherwise.
+    allows that. It prints a line `file, class or abstain` for each image. `limit`: its seconds, and when they are over
+    by `monotonic()`. Raises CleansetError, which begins with `name`, if it fails, takes too long, or answers otherwise.
     """
-    ends = monotonic() + time_limit_seconds if ends is None else ends
     with tempfile.TemporaryDirectory() as scratch:
-        home = Path(scratch, "home")
-        home.mkdir()
         # no other variables: they may hold credentials, and somebody else wrote the command
         environment = {key: os.environ[key] for key in KEPT if key in os.environ}
         confine = way_to_confine()
@@ -239,9 +233,11 @@ def answers_of(
             whole = confine(command, folder, images, Path(scratch))
             environment |= {"HOME": "/home", "TMPDIR": "/tmp"}
         else:
+            home = Path(scratch, "home")
+            home.mkdir()
             whole = [*command, str(images.resolve())]
             environment |= {"HOME": str(home)}
-        text = _output(whole, folder, environment, Path(scratch), time_limit_seconds, ends, name)
+        text = _output(whole, folder, environment, Path(scratch), limit, name)
     return parse_answers(text, {path.name for path in images.iterdir()}, groups, name)
 
 
@@ -257,13 +253,7 @@ def _join_new_keyring() -> None:
 
 
 def _output(
-    command: list[str],
-    folder: Path,
-    environment: dict[str, str],
-    scratch: Path,
-    time_limit_seconds: float,
-    ends: float,
-    name: str,
+    command: list[str], folder: Path, environment: dict[str, str], scratch: Path, limit: tuple[float, float], name: str
 ) -> str:
     out, errors = scratch / "out", scratch / "errors"
     # files, not pipes: a command that prints without end must not fill the memory
@@ -277,41 +267,34 @@ def _output(
         except OSError as error:
             raise CleansetError(f"{name}: its command did not start ({reason(error)}); expected a program") from None
         try:
-            code = _exit_code(process, (out, errors), time_limit_seconds, ends, name)
+            while (code := _code_after_a_while(process, limit[1])) is None and monotonic() < limit[1]:
+                _check_length(name, out, errors)
         finally:
             # also after success: what it started may still run
-            _kill(process)
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    _check_length(name, out, errors)
+    if code is None:
+        raise CleansetError(f"{name}: its command took more than {limit[0]:g} s; expected it to end within that time")
     if code != 0:
         said = errors.read_bytes()[-2000:].decode(errors="replace").strip().rpartition("\n")[2]
         raise CleansetError(f"{name}: its command failed with exit code {code} ({shown(said)}); expected exit code 0")
     return out.read_bytes().decode(errors="replace")
 
 
-def _exit_code(
-    process: "subprocess.Popen[bytes]", outputs: Sequence[Path], time_limit_seconds: float, ends: float, name: str
-) -> int:
-    """Wait for a command. Raises CleansetError as soon as it has taken too long, or printed too much."""
-    code = None
-    while code is None:
-        with suppress(subprocess.TimeoutExpired):
-            code = process.wait(min(POLL_SECONDS, max(0.0, ends - monotonic())))
-        # while it runs, too: it must not fill the disk
-        if any(path.stat().st_size > MAX_OUTPUT_BYTES for path in outputs):
-            raise CleansetError(
-                f"{name}: its command printed more than {MAX_OUTPUT_BYTES:,} bytes; expected one line for each image"
-            )
-        if code is None and monotonic() >= ends:
-            raise CleansetError(
-                f"{name}: its command took more than {time_limit_seconds:g} s; expected it to end within that time"
-            )
-    return code
+def _code_after_a_while(process: "subprocess.Popen[bytes]", ends: float) -> int | None:
+    with suppress(subprocess.TimeoutExpired):
+        return process.wait(min(POLL_SECONDS, max(0.0, ends - monotonic())))
+    return None
 
 
-def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """End the command and everything that it started."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+def _check_length(name: str, *outputs: Path) -> None:
+    # while the command runs, too: it must not fill the disk
+    if any(path.stat().st_size > MAX_OUTPUT_BYTES for path in outputs):
+        raise CleansetError(
+            f"{name}: its command printed more than {MAX_OUTPUT_BYTES:,} bytes; expected one line for each image"
+        )
 
 
 def parse_answers(text: str, files: Collection[str], groups: Collection[str], name: str) -> dict[str, str]:
@@ -357,20 +340,17 @@ class ModelDefence:
     def __call__(self, paths: Mapping[str, Path]) -> tuple[dict[str, str], Mapping[str, float]]:
         """By the name of each image, a group or `abstain`, and the confidence."""
         found = self.predictions(paths)
-        names = [
-            self._groups.names[group] if sure >= self.wanted.threshold else ABSTAIN
-            for group, sure in zip(found["group"], found["confidence"], strict=True)
-        ]
-        answers = dict(zip(found["image_id"], names, strict=True))
-        return answers, dict(zip(found["image_id"], found["confidence"], strict=True))
+        sure = dict(zip(found["image_id"], found["confidence"], strict=True))
+        groups = zip(found["image_id"], found["group"], strict=True)
+        least = self.wanted.threshold
+        return {name: self._groups.names[group] if sure[name] >= least else ABSTAIN for name, group in groups}, sure
 
     def predictions(self, paths: Mapping[str, Path]) -> pd.DataFrame:
         """The columns `image_id`, `group` (0 or 1) and `confidence`, a row for each image, without abstaining."""
         from cleanset.scoring.engine import score_few
 
-        found = score_few(
-            self._model, ImageReader(paths), self._settings, list(paths), read_off=GroupReader(self._groups)
-        )
+        read, read_off = partial(read_image, paths), partial(group_columns, self._groups)
+        found = score_few(self._model, read, self._settings, list(paths), read_off=read_off)
         return found.assign(confidence=confidences(found, self.wanted.confidence))
 
     def signs(self, known: Mapping[str, str], paths: Mapping[str, Path]) -> list[dict[str, str]]:
@@ -386,7 +366,7 @@ class ModelDefence:
         # any class of the group will do for the gradient, since only its presence is checked
         preprocessing, first_class = self._model.preprocessing, self._groups.first_class
         subjects = [
-            Subject(name, name, first_class(group), pixels_of(name, ImageReader(paths), preprocessing))
+            Subject(name, name, first_class(group), pixels_of(name, partial(read_image, paths), preprocessing))
             for name, group in list(known.items())[:PROBED]
         ]
         network = pixel_network(self._model, self._settings.devices[0], "float64", PROBED)
@@ -394,24 +374,17 @@ class ModelDefence:
             return [each._asdict() for each in of_answers(network, subjects, PROBED)]
 
 
-@dataclass(frozen=True, slots=True)
-class ImageReader:
-    """Decode an image by its name."""
-
-    paths: Mapping[str, Path]
-
-    def __call__(self, name: str) -> Image.Image:
-        """The image, in RGB. Raises ValueError if it cannot be read."""
-        return decode(self.paths[name].read_bytes()).convert("RGB")
+def read_image(paths: Mapping[str, Path], name: str) -> Image.Image:
+    """An image by its name, in RGB. Raises ValueError if it cannot be read."""
+    return decode(paths[name].read_bytes()).convert("RGB")
 
 
-@dataclass(frozen=True, slots=True)
-class GroupReader:
-    """Reduce logits of shape (n, 1000) to the columns that confidences need, and the predicted group."""
+def group_columns(
+    groups: Groups, logits: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]"
+) -> dict[str, "np.ndarray"]:
+    """The columns that confidences need, and the predicted group, from logits of shape (n, 1000).
 
-    groups: Groups
-
-    def __call__(self, logits: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]") -> dict[str, "np.ndarray"]:
-        """The columns. Raises ValueError if a logit is not finite."""
-        found = self.groups.logits(logits)
-        return {**stored_columns(found), "group": predicted_groups(found)}
+    Raises ValueError if a logit is not finite.
+    """
+    found = groups.logits(logits)
+    return {**stored_columns(found), "group": predicted_groups(found)}
