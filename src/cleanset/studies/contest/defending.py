@@ -8,9 +8,10 @@ The lines that organizers enter by hand: a stake with its digests, and the diges
 import datetime
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +24,6 @@ from cleanset.sets.manifest import MANIFEST, Entry
 from cleanset.statistics.coverage import (
     CONFIDENCES,
     RANKINGS,
-    AtCoverage,
     Confidence,
     Flags,
     Floats,
@@ -60,8 +60,7 @@ UNPUBLISHED = "unpublished"
 """The folder, beside contest.yaml, of the list that is not published; git ignores it."""
 
 
-@dataclass(frozen=True, slots=True)
-class EligibilityImage:
+class EligibilityImage(NamedTuple):
     """An image whose group is known."""
 
     path: Path
@@ -172,7 +171,11 @@ def run_defence(
         # before the defence runs, which may take long
         if not path.is_file() or sha256(path.read_bytes()) != sha:
             raise CleansetError(f"{path}: missing or changed; expected SHA-256 {sha}: run cleanset contest check")
-    answer = _answering(contest, edition, name, defence, groups, unconfined)
+    answer: ModelDefence | CommandDefence
+    if defence.model is not None:
+        answer = ModelDefence(edition, defence.model, groups)
+    else:
+        answer = CommandDefence(contest / "defences" / name, defence, groups.names, name, unconfined)
     before = perf_counter()
     answers, confidences = answer(paths)
     # making the images that a command is given takes time that is not the command's
@@ -182,7 +185,6 @@ def run_defence(
             f"{name}: threshold {answer.wanted.threshold:g} abstains on everything, all {len(known)} images of the "
             "eligibility list; expected a lower one: cleanset contest threshold finds one"
         )
-    groups_of = {sha: each.group for sha, each in known.items()}
     content = {
         "defence": name,
         "date": str(on),
@@ -195,19 +197,13 @@ def run_defence(
         if hidden
         else None,
         "coverage": [list(step) for step in coverage_steps(*_flags(known, answers, confidences))],
-        "signs": answer.signs(groups_of, paths) if isinstance(answer, ModelDefence) else None,
+        "signs": answer.signs({sha: each.group for sha, each in known.items()}, paths)
+        if isinstance(answer, ModelDefence)
+        else None,
         # of the lists only counts are kept: one of them is not published
         "answers": {sha: answers[sha] for sha in submitted},
     }
     return DefenceRun.model_validate(content)
-
-
-def _answering(
-    contest: Path, edition: Edition, name: str, defence: Defence, groups: Groups, unconfined: bool
-) -> ModelDefence | CommandDefence:
-    if defence.model is not None:
-        return ModelDefence(edition, defence.model, groups)
-    return CommandDefence(contest / "defences" / name, defence, groups.names, name, unconfined)
 
 
 def _flags(
@@ -281,65 +277,37 @@ def unpublished_yaml(rules: ContestRules, folder: Path) -> str:
     return f'unpublished: "{list_digest(found)}"   # {len(found)} images'
 
 
-@dataclass(frozen=True, slots=True)
-class ModelThreshold:
-    """A threshold that covers a share of the eligibility list, and the model's accuracy when it abstains below it.
-
-    `at`: by ranking, the accuracy at the wanted and at full coverage. `mistakes`: covered images that the model
-    misclassifies, the most confident first.
-    """
-
-    threshold: float
-    answered: int
-    images: int
-    at: dict[str, tuple[AtCoverage, AtCoverage]]
-    mistakes: Sequence[str]
-
-
-def thresholds(
-    confidence: Floats, correct: Flags, names: Sequence[str], coverage: float, ranking: Ranking
-) -> ModelThreshold:
-    """The threshold for a wanted coverage, 0 to 1. Raises CleansetError as `coverage.threshold` does."""
-    found = threshold(confidence, coverage, ranking)
-    at = {
-        each: (
-            at_coverage(confidence, correct, names, coverage, each), at_coverage(confidence, correct, names, 1.0, each)
-        )
-        for each in RANKINGS
-    }  # fmt: skip
-    mistakes = confident_mistakes(confidence, correct, names, coverage, ranking)
-    return ModelThreshold(found, int((confidence >= found).sum()), len(names), at, mistakes)
-
-
-def run(contest: Path, role: str, confidence: Confidence, coverage: float, ranking: Ranking) -> str:
-    """Compute the model's answers to the eligibility list, and return the result as text."""
-    check_known("confidence", confidence, CONFIDENCES)
+def run(contest: Path, role: str, kind: Confidence, coverage: float, ranking: Ranking) -> str:
+    """Compute the model's answers to the eligibility list, and return the threshold for a coverage as text."""
+    check_known("confidence", kind, CONFIDENCES)
     check_known("ranking", ranking, RANKINGS)
     check_coverage(coverage)
     edition, groups = Edition(contest / ".." / ".."), read_rules(contest).groups()
     known = eligibility_list(edition, groups)
     # any threshold will do: predictions() does not abstain
-    model = ModelDefence(edition, ModelOfEdition(role=role, confidence=confidence, threshold=0.0), groups)
+    model = ModelDefence(edition, ModelOfEdition(role=role, confidence=kind, threshold=0.0), groups)
     found = model.predictions({sha: each.path for sha, each in known.items()})
     images = [known[sha] for sha in found["image_id"]]
     correct = found["group"].map(lambda group: groups.names[group]).to_numpy() == [each.group for each in images]
     names = [f"{each.path.parent.name}/{each.path.name}" for each in images]
-    sure = found["confidence"].to_numpy()
-    return as_text(thresholds(sure, correct, names, coverage, ranking), role, confidence)
+    return threshold_text(f"{role}: {kind}", found["confidence"].to_numpy(), correct, names, coverage, ranking)
 
 
-def as_text(found: ModelThreshold, role: str, confidence: str) -> str:
-    """The threshold, the accuracy by ranking, and the confident mistakes by image."""
-    lines = [
-        f"{role}: {confidence} of at least {found.threshold!r} answers {found.answered} of {found.images} images of "
-        "the eligibility list"
-    ]
-    for ranking, points in found.at.items():
-        lines += [f"{ranking}, {100 * each.wished:g} % coverage: {_accuracy(each)}" for each in points]
-    lines += [f"confident mistake: {name}" for name in found.mistakes]
-    return "\n".join(lines)
+def threshold_text(
+    model: str, confidence: Floats, correct: Flags, names: Sequence[str], coverage: float, ranking: Ranking
+) -> str:
+    """The threshold for a coverage of 0 to 1, accuracy by ranking there and at full coverage, confident mistakes.
 
-
-def _accuracy(each: AtCoverage) -> str:
-    accuracy = "no accuracy" if each.accuracy is None else f"accuracy {each.accuracy:.4f}"
-    return f"{accuracy}, {each.mistakes} mistakes among {each.covered} images"
+    Raises CleansetError as `coverage.threshold` does.
+    """
+    least = threshold(confidence, coverage, ranking)
+    answered = f"{(confidence >= least).sum()} of {len(names)} images of the eligibility list"
+    lines = [f"{model} of at least {least!r} answers {answered}"]
+    for each in RANKINGS:
+        for share in (coverage, 1.0):
+            at = at_coverage(confidence, correct, names, share, each)
+            accuracy = "no accuracy" if at.accuracy is None else f"accuracy {at.accuracy:.4f}"
+            counts = f"{at.mistakes} mistakes among {at.covered} images"
+            lines.append(f"{each}, {100 * share:g} % coverage: {accuracy}, {counts}")
+    mistakes = confident_mistakes(confidence, correct, names, coverage, ranking)
+    return "\n".join([*lines, *(f"confident mistake: {name}" for name in mistakes)])

@@ -2,7 +2,8 @@
 
 import datetime
 import re
-from typing import Annotated, Any, Literal, Self, get_args
+from contextlib import suppress
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -15,6 +16,7 @@ FRIDAY = 4
 """Day of the week on which a week ends; Monday is 0."""
 DAYS_A_WEEK = 7
 
+_Date = TypeVar("_Date", datetime.date, datetime.datetime)
 _DAY = re.compile(r"2[0-9]{3}-[0-9]{2}-[0-9]{2}")
 _INSTANT = re.compile(r"2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 
@@ -24,24 +26,23 @@ def parse_day(text: Any) -> datetime.date:
     # not isinstance: a datetime is a date, too
     if type(text) is datetime.date:
         return text
-    try:
-        if isinstance(text, str) and text.isascii() and _DAY.fullmatch(text):
-            return datetime.date.fromisoformat(text)
-    except ValueError:
-        pass
-    raise ValueError('expected a day such as "2026-11-27", in quotes')
+    return _parsed(text, _DAY, datetime.date, 'expected a day such as "2026-11-27", in quotes')
 
 
 def parse_instant(text: Any) -> datetime.datetime:
     """The instant in a text such as 2026-11-27T23:59:59Z, with its time zone. Raises ValueError for anything else."""
     if isinstance(text, datetime.datetime) and text.tzinfo is datetime.UTC:
         return text
-    try:
-        if isinstance(text, str) and text.isascii() and _INSTANT.fullmatch(text):
-            return datetime.datetime.fromisoformat(text)
-    except ValueError:
-        pass
-    raise ValueError('expected an instant in UTC such as "2026-11-27T23:59:59Z", in quotes')
+    expected = 'expected an instant in UTC such as "2026-11-27T23:59:59Z", in quotes'
+    return _parsed(text, _INSTANT, datetime.datetime, expected)
+
+
+def _parsed(text: Any, form: re.Pattern[str], kind: type[_Date], expected: str) -> _Date:
+    # without the form, fromisoformat takes weeks, other time zones and spaces, too
+    with suppress(ValueError):
+        if isinstance(text, str) and form.fullmatch(text):
+            return kind.fromisoformat(text)
+    raise ValueError(expected)
 
 
 Day = Annotated[datetime.date, BeforeValidator(parse_day)]
