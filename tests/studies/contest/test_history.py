@@ -13,8 +13,7 @@ from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.checking import run
-from cleanset.studies.contest.git import open_history
-from cleanset.studies.contest.history import append_log, check_signatures
+from cleanset.studies.contest.history import append_log, check_signatures, open_history
 from cleanset.studies.contest.reading import read_contest
 from tests.studies.contest.made import BIRD, JUDGES, RULES, UNSURE, day
 from tests.studies.contest.on_disk import FIRST, OnDisk, control_image

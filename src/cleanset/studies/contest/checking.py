@@ -20,12 +20,13 @@ from cleanset.studies.contest.files import (
     last_day,
     repeats,
 )
-from cleanset.studies.contest.git import History, open_history
 from cleanset.studies.contest.history import (
+    History,
     check_history,
     check_log,
     check_submission_unchanged,
     first_commits,
+    open_history,
 )
 from cleanset.studies.contest.images import KnownImage, can_hash, copied, decode_submitted, known_images, lookalikes
 from cleanset.studies.contest.judges import JudgeRecords

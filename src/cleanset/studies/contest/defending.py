@@ -38,7 +38,6 @@ from cleanset.studies.contest.consistency import check_staked_digest
 from cleanset.studies.contest.defences import CommandDefence, ModelDefence
 from cleanset.studies.contest.files import (
     ContestFiles,
-    Defence,
     DefenceRun,
     ModelOfEdition,
     Stake,

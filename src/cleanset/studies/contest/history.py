@@ -11,23 +11,35 @@ member of the board.
 board/log makes dates visible that were set back: a digest of all that is dated up to a day, each line with the digest
 of the line before. Whoever keeps one line can see later whether anything before its day was changed, added or removed,
 and whether the lines before it are the same.
+
+A config, an attribute or a hook may name programs, replacements may stand for other commits, and a submission may bring
+a repository of its own. Git is therefore asked in an empty repository that only borrows the objects of the contest's
+one, and files are compared with commits without git. A commit may carry any date, but it cannot be older than those
+that it follows: it counts as of the latest date among itself and all of these.
 """
 
 import datetime
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
+from cleanset.edition.git import GitError, run_git
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, read_text, sha256, write_text
 from cleanset.parsing import parse_yaml
 from cleanset.studies.contest.files import ContestFiles, Submission, last_day, repeats, until
-from cleanset.studies.contest.git import History, Version, blob_of
 from cleanset.studies.contest.reading import CONTEST_YAML, LOG, MANIFEST_YAML, REMEDY, SUBMISSION, mask_path
-from cleanset.studies.contest.rules import ContestRules, after, parse_day, week_of_day
+from cleanset.studies.contest.rules import ContestRules, after, day_of, parse_day, week_of_day
 from cleanset.validation import Section, shown
 
 ENTRIES = ("answers", "board", "results/runs")
@@ -36,6 +48,197 @@ COMMIT_DAYS = 1
 CONTROLS_YAML = "judges/controls.yaml"
 ALLOWED_SIGNERS = "allowed_signers"
 _Kind = TypeVar("_Kind")
+_MANIFEST = f"/{MANIFEST_YAML}"
+_OPTIONS = (
+    "core.commitGraph=false",  # a cache of dates and parents that nothing checks
+    "gpg.program=false", "gpg.x509.program=false",  # only keys in allowed_signers count
+)  # fmt: skip
+_GITLINK = "160000"
+_MARK = "commit "
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A file as one commit left it; `blob` is None where the commit removed it. `path`: from the contest's folder."""
+
+    at: datetime.datetime
+    commit: str
+    path: str
+    blob: str | None
+
+    @property
+    def day(self) -> datetime.date:
+        return day_of(self.at)
+
+
+@contextmanager
+def open_history(contest: Path) -> Iterator["History"]:
+    """The commits of a contest up to now; none without a repository.
+
+    Raises CleansetError for a repository that git cannot read.
+    """
+    contest = contest.resolve()
+    with tempfile.TemporaryDirectory() as scratch:
+        yield History(contest, Path(scratch))
+
+
+class History:
+    """See `open_history`; `folder` is that of an empty repository."""
+
+    def __init__(self, contest: Path, folder: Path) -> None:
+        self._contest, self._folder, self._prefix, self._head = contest, folder, "", ""
+        self._is_shallow = False
+        for top in (contest, *contest.parents):
+            if (top / ".git").exists():
+                self._prefix = "" if top == contest else contest.relative_to(top).as_posix()
+                self._borrow(_git_folder(top / ".git"))
+                break
+
+    def _borrow(self, origin: Path) -> None:
+        """Make the empty repository, with the objects of another one and its present commit."""
+        asked = ("--show-object-format", "--git-path", "shallow", "--git-path", "objects")
+        kind, *places = self._git("rev-parse", *asked, origin=origin).splitlines()
+        shallow, objects = (origin / place for place in places)
+        head = self._git("rev-parse", "--quiet", "--verify", "HEAD", origin=origin, may_fail=True)
+        if not head and self._git("for-each-ref", "--count=1", origin=origin):
+            raise CleansetError(f"{self._contest}: a repository without HEAD; expected a commit: git checkout a branch")
+        for name in ("objects/info", "refs"):
+            (self._folder / name).mkdir(parents=True)
+        (self._folder / "objects" / "info" / "alternates").write_text(f"{objects.resolve()}\n")
+        extension = f"\trepositoryformatversion = 1\n[extensions]\n\tobjectformat = {kind}\n"
+        (self._folder / "config").write_text("[core]\n\tbare = true\n" + (extension if kind != "sha1" else ""))
+        (self._folder / "HEAD").write_text(head or "ref: refs/heads/none\n")
+        self._head, self._is_shallow = head.strip(), shallow.exists()
+        if self._is_shallow:
+            shutil.copy(shallow, self._folder / "shallow")
+
+    @cached_property
+    def is_committed(self) -> bool:
+        """Whether there is any commit of the contest. Raises CleansetError for a submodule in one of them."""
+        return bool(self.versions(""))
+
+    def require_whole(self) -> None:
+        """Raise CleansetError for a shallow clone: the commits that it lacks may be those that matter."""
+        if self._is_shallow:
+            raise CleansetError(
+                f"{self._contest}: a shallow clone, which lacks older commits; expected the whole history: "
+                "git fetch --unshallow"
+            )
+
+    def _git(self, *arguments: str, origin: Path | None = None, given: str = "", may_fail: bool = False) -> str:
+        options = [part for option in _OPTIONS for part in ("-c", option)]
+        # nothing of anybody's config counts
+        only = {
+            "GIT_DIR": str(origin or self._folder), "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_NO_REPLACE_OBJECTS": "1", "GIT_LITERAL_PATHSPECS": "1", "GIT_NO_LAZY_FETCH": "1",
+        }  # fmt: skip
+        try:
+            found = run_git(self._folder, *options, *arguments, given=given.encode(), only=only)
+        except GitError as error:
+            if may_fail:
+                return ""
+            said = shown(str(error).strip().partition("\n")[0])
+            raise CleansetError(
+                f"{self._contest}: git cannot read its repository ({said}); expected a whole one: clone it anew"
+            ) from None
+        return found.decode(errors="surrogateescape")
+
+    @cached_property
+    def _instants(self) -> Mapping[str, datetime.datetime]:
+        """By commit, when it counts; parents come before their children."""
+        found: dict[str, datetime.datetime] = {}
+        for line in self._git("log", "--topo-order", "--reverse", "--format=%H,%ct,%P").splitlines():
+            commit, date, parents = line.split(",")
+            found[commit] = max([self._instant(date), *(found[each] for each in parents.split())])
+        return found
+
+    def _instant(self, seconds: str) -> datetime.datetime:
+        try:
+            return datetime.datetime.fromtimestamp(int(seconds), datetime.UTC)
+        except (ValueError, OverflowError, OSError):
+            raise CleansetError(
+                f"{self._contest}: a commit dated {shown(seconds)}; expected a date of this contest: leave it out"
+            ) from None
+
+    def versions(self, *paths: str) -> list[Version]:
+        """Every version of the files below some paths of the contest, oldest first; of merges what they changed."""
+        found: list[Version] = []
+        commit = ""
+        for line in self._log(f"{_MARK}%H", *paths, options=("-c", "--raw", "--no-renames", "--no-abbrev")):
+            if line.startswith(_MARK):
+                commit = line.removeprefix(_MARK)
+            elif line.startswith(":"):
+                # of a merge there is a mode and a digest of each parent; those of the result are the last ones
+                fields, _, path = line.partition("\t")
+                *_, blob, _status = fields.split()
+                name = path.removeprefix(f"{self._prefix}/")
+                if fields.split()[len(fields) - len(fields.lstrip(":"))].lstrip(":") == _GITLINK:
+                    raise CleansetError(
+                        f"{self._contest / name}: a submodule in commit {commit[:12]}; expected the files themselves, "
+                        "since the commits of another repository show no changes here"
+                    )
+                found.append(Version(self._instants[commit], commit, name, None if set(blob) == {"0"} else blob))
+        # sorting keeps the order of commits of one instant: parents first
+        return sorted(found, key=lambda each: each.at)
+
+    def signatures(self, folder: str, signers: Path) -> list[tuple[str, str | None]]:
+        """Each commit of a folder and who signed it; None without a good signature by a key in `signers`."""
+        keys = ("-c", f"gpg.ssh.allowedSignersFile={signers.resolve()}")
+        lines = (line.split(" ", 2) for line in self._log("%H %G? %GS", folder, before=keys))
+        return [(commit, signer or None if state == "G" else None) for commit, state, signer in lines]
+
+    def _log(self, form: str, *paths: str, options: Sequence[str] = (), before: Sequence[str] = ()) -> list[str]:
+        if not self._head:
+            return []
+        wanted = [f"{self._prefix}/{path}".strip("/") for path in paths]
+        return self._git(
+            *before, "log", "--full-history", "--topo-order", "--reverse", "--ignore-submodules=none", *options,
+            f"--format={form}", "--", *(each for each in wanted if each),
+        ).splitlines()  # fmt: skip
+
+    def contents(self, *paths: str, ends: tuple[str, ...] = ("",)) -> list[tuple[Version, bytes]]:
+        """The versions of the files with these ends of their paths, and what is in them; empty for a removed one."""
+        versions = [each for each in self.versions(*paths) if each.path.endswith(ends)]
+        texts = self._texts(sorted({each.blob for each in versions if each.blob is not None}))
+        return [(each, texts.get(each.blob or "", b"")) for each in versions]
+
+    def _texts(self, blobs: Sequence[str]) -> dict[str, bytes]:
+        if not blobs:
+            return {}
+        # read by one process
+        output = self._git("cat-file", "--batch", given="\n".join(blobs)).encode(errors="surrogateescape")
+        found, place = {}, 0
+        while place < len(output):
+            end = output.index(b"\n", place)
+            blob, *_, size = output[place:end].decode().split()
+            if size == "missing":
+                raise CleansetError(f"{self._contest}: git lacks {blob[:12]}; expected a whole clone, without a filter")
+            found[blob] = output[end + 1 : end + 1 + int(size)]
+            place = end + 2 + int(size)
+        return found
+
+    def files(self, folder: str, commit: str = "HEAD") -> dict[str, str]:
+        """The blobs of the files of a folder in a commit, by their paths from the contest's folder."""
+        path = f"{self._prefix}/{folder}".strip("/")
+        lines = self._git("ls-tree", "-r", "-z", "--full-tree", commit, f"{path}/").split("\0")[:-1]
+        pairs = (line.partition("\t") for line in lines)
+        return {name.removeprefix(f"{self._prefix}/"): fields.split()[2] for fields, _, name in pairs}
+
+
+def _git_folder(link: Path) -> Path:
+    """The folder of a repository: a `.git`, or what this names where it is a file, as of a linked working tree."""
+    if link.is_dir():
+        return link
+    return link.parent / link.read_text().removeprefix("gitdir:").strip()
+
+
+def blob_of(path: Path, like: str) -> str | None:
+    """The digest of a file as git stores its bytes, of the same kind as `like`; None without a file."""
+    if not path.is_file():
+        return None
+    data = path.read_bytes()
+    kind = hashlib.sha256 if len(like) == 64 else hashlib.sha1
+    return kind(b"blob %d\0" % len(data) + data).hexdigest()
 
 
 def check_submission_unchanged(contest: Path, history: History, submission: Submission, on: datetime.date) -> None:
@@ -73,13 +276,12 @@ def first_commits(history: History) -> dict[str, datetime.datetime]:
 
 def check_first(contest: Path, history: History, files: ContestFiles) -> None:
     """Raise CleansetError for an image that counts as the first of two equal ones, though it was committed later."""
-    versions = [each for each in history.versions("submissions") if Path(each.path).name == MANIFEST_YAML]
-    texts = history.texts(versions)
+    manifests = history.contents("submissions", ends=(_MANIFEST,))
     for repeat in repeats(files.submissions):
         pixels = repeat.image.pixels_sha256.encode()
         later, first = (
-            next((one.at for one in versions if one.path == path and one.blob and pixels in texts[one.blob]), None)
-            for path in (f"{repeat.submission}/{MANIFEST_YAML}", f"{repeat.first}/{MANIFEST_YAML}")
+            next((one.at for one, text in manifests if one.path == path and pixels in text), None)
+            for path in (f"{repeat.submission}{_MANIFEST}", f"{repeat.first}{_MANIFEST}")
         )
         if later is not None and (first is None or later < first) and repeat.first.team != repeat.submission.team:
             raise CleansetError(
@@ -93,7 +295,7 @@ def check_none_removed(contest: Path, history: History, on: datetime.date) -> No
 
     Uncommitted removals count on a day `on` after the week's end, as for `check_submission_unchanged`.
     """
-    versions = [each for each in history.versions("submissions") if Path(each.path).name == MANIFEST_YAML]
+    versions = [each for each in history.versions("submissions") if each.path.endswith(_MANIFEST)]
     for path in sorted({each.path for each in versions}):
         folder = (contest / path).parent
         week = _week_of_submission(folder)
@@ -113,9 +315,8 @@ def check_rules(contest: Path, history: History, files: ContestFiles) -> None:
     A contest whose history is made up may not have begun with another one.
     """
     path = contest / CONTEST_YAML
-    versions = history.versions(CONTEST_YAML)
-    texts = history.texts(versions)
-    found = [(each, rules) for each in versions if (rules := _rules(texts.get(each.blob or "", b""))) is not None]
+    read = {each: _tried(_rules, text) for each, text in history.contents(CONTEST_YAML)}
+    found = [(each, rules) for each, rules in read.items() if rules is not None]
     if files.rules.history == "made_up":
         last = last_day(files) if files.defences else datetime.date.min
         for version in (each for each, rules in found if each.day <= last and rules.history != "made_up"):
@@ -144,12 +345,16 @@ def check_rules(contest: Path, history: History, files: ContestFiles) -> None:
             )
 
 
-def _rules(content: bytes) -> ContestRules | None:
-    """The rules in an earlier contest.yaml; None for what cannot be read."""
+def _tried(read: Callable[[bytes], _Kind], content: bytes) -> _Kind | None:
+    """What is read of an earlier file, which nobody has checked; None if it cannot be read."""
     try:
-        return ContestRules.model_validate(parse_yaml(content.decode(), CONTEST_YAML))
-    except (CleansetError, ValueError):
+        return read(content)
+    except (CleansetError, ValueError, TypeError, KeyError, AttributeError):
         return None
+
+
+def _rules(content: bytes) -> ContestRules:
+    return ContestRules.model_validate(parse_yaml(content.decode(), CONTEST_YAML))
 
 
 def check_entries(contest: Path, history: History) -> None:
@@ -157,15 +362,14 @@ def check_entries(contest: Path, history: History) -> None:
 
     Each may change until the end of its day, and has to be committed a day later at the latest.
     """
-    versions = [each for each in history.versions(*ENTRIES) if each.path.endswith((".yaml", ".json"))]
-    texts = history.texts(versions)
-    by_path: dict[str, list[Version]] = {}
-    for each in versions:
-        by_path.setdefault(each.path, []).append(each)
+    by_path: dict[str, list[tuple[Version, bytes]]] = {}
+    for each, text in history.contents(*ENTRIES, ends=(".yaml", ".json")):
+        by_path.setdefault(each.path, []).append((each, text))
     for path, mine in sorted(by_path.items()):
-        found = [(each, {} if each.blob is None else _entries(path, texts[each.blob])) for each in mine]
+        read = partial(_entries, path)
+        found = [(each, _tried(read, text) or {}) for each, text in mine]
         file = contest / path
-        current = _entries(path, file.read_bytes()) if file.is_file() else {}
+        current = (_tried(read, file.read_bytes()) if file.is_file() else None) or {}
         for version, entries in found:
             for entry, date in sorted(entries.items()):
                 by_day = [each for each, _ in found if each.day <= date]
@@ -196,10 +400,8 @@ def check_controls(contest: Path, history: History, files: ContestFiles) -> None
         for digest in each.answers.keys() & files.controls.keys():
             first[digest] = min(each.answers[digest].date, first.get(digest, datetime.date.max))
     masks = {mask_path(Path(), digest).as_posix(): digest for digest in sorted(first)}
-    versions = history.versions(CONTROLS_YAML, *masks)
-    lists = [each for each in versions if each.path == CONTROLS_YAML]
-    texts = history.texts(lists)
-    controls = [(each.day, {} if each.blob is None else _controls(texts[each.blob])) for each in lists]
+    versions = history.versions(*masks)
+    controls = [(each.day, _tried(_controls, text) or {}) for each, text in history.contents(CONTROLS_YAML)]
     for digest, day in sorted(first.items()):
         of_control = [(on, known.get(digest)) for on, known in controls]
         if controls and _on_its_day(of_control, day) != files.controls[digest].model_dump(mode="json"):
@@ -221,12 +423,8 @@ def _on_its_day(versions: Sequence[tuple[datetime.date, _Kind | None]], day: dat
 
 
 def _controls(content: bytes) -> dict[str, Any]:
-    """The controls of a file by SHA-256; empty for what cannot be read."""
-    try:
-        found: Any = parse_yaml(content.decode(), CONTROLS_YAML)
-        return dict(found["controls"])
-    except (CleansetError, ValueError, TypeError, KeyError):
-        return {}
+    found: Any = parse_yaml(content.decode(), CONTROLS_YAML)
+    return dict(found["controls"])
 
 
 def _changed_control(path: Path, digest: str, day: datetime.date) -> str:
@@ -237,16 +435,13 @@ def _changed_control(path: Path, digest: str, day: datetime.date) -> str:
 
 
 def _entries(path: str, content: bytes) -> dict[str, datetime.date]:
-    """The dated entries of a file, as JSON with sorted keys; empty for what cannot be read."""
-    try:
-        found: Any = json.loads(content) if path.endswith(".json") else parse_yaml(content.decode(), path)
-        if path.startswith("answers/"):
-            pairs = [([key, value], value["date"]) for key, value in found["answers"].items()]
-        else:
-            pairs = [(each, each["date"]) for each in (found if isinstance(found, list) else [found])]
-        return {json.dumps(entry, sort_keys=True, default=str): parse_day(date) for entry, date in pairs}
-    except (CleansetError, ValueError, TypeError, KeyError, AttributeError):
-        return {}
+    """The dated entries of a file, as JSON with sorted keys."""
+    found: Any = json.loads(content) if path.endswith(".json") else parse_yaml(content.decode(), path)
+    if path.startswith("answers/"):
+        pairs = [([key, value], value["date"]) for key, value in found["answers"].items()]
+    else:
+        pairs = [(each, each["date"]) for each in (found if isinstance(found, list) else [found])]
+    return {json.dumps(entry, sort_keys=True, default=str): parse_day(date) for entry, date in pairs}
 
 
 def _week_of_submission(folder: Path) -> datetime.date | None:
@@ -302,11 +497,9 @@ def _keys(content: bytes) -> dict[str, list[str]]:
 
 def _check_keys_kept(path: Path, history: History, keys: Mapping[str, list[str]], start: datetime.date) -> None:
     """Raise CleansetError where anybody's keys are other ones than at the start, or than when they came later."""
-    versions = history.versions(ALLOWED_SIGNERS)
-    texts = history.texts(versions)
     kept: dict[str, list[str]] = {}
-    for each in versions:
-        found = {} if each.blob is None else _keys(texts[each.blob])
+    for each, text in history.contents(ALLOWED_SIGNERS):
+        found = _keys(text)
         kept = found if each.day <= start else found | kept
     for name, lines in sorted(kept.items()):
         if keys.get(name) != lines:
@@ -406,10 +599,9 @@ def check_log(contest: Path, files: ContestFiles) -> list[str]:
 def check_log_kept(contest: Path, history: History) -> None:
     """Raise CleansetError for a board/log that lacks a line that was once committed."""
     path = _path(contest)
-    versions = history.versions(f"board/{LOG}")
     content = read_bytes(path) if path.is_file() else b""
-    for each in versions:
-        if each.blob is not None and not content.startswith(history.texts([each])[each.blob]):
+    for each, text in history.contents(f"board/{LOG}"):
+        if not content.startswith(text):
             raise CleansetError(
                 f"{path}: lacks lines that were committed on {each.day}; expected only added lines: git checkout it"
             )
