@@ -15,7 +15,7 @@ from cleanset.errors import CleansetError
 from cleanset.studies.contest import reading
 from cleanset.studies.contest.checking import run
 from cleanset.studies.contest.commands import judges
-from cleanset.studies.contest.judge_page.session import open_session
+from cleanset.studies.contest.judge_page.session import JudgeSession
 from cleanset.studies.contest.reading import file_sha256, read_contest
 from cleanset.studies.contest.standing import standing
 from tests.studies.contest.made import BIRD, JUDGES, day
@@ -64,7 +64,7 @@ def examples(contains: Mapping[str, str]) -> Callable[[OnDisk], object]:
 def test_the_page_refuses_the_same_examples(made: OnDisk) -> None:
     examples({"bird": "definitely_yes"})(made)
     with pytest.raises(CleansetError, match=r"examples\.yaml: [0-9a-f]{12}…: contains 'bird'; expected bicycle, bird"):
-        open_session(made.folder, JUDGES[0], datetime.date(2026, 11, 7))
+        JudgeSession(made.folder, JUDGES[0], datetime.date(2026, 11, 7))
 
 
 def test_each_file_is_hashed_for_masks_and_for_the_check(made: OnDisk, monkeypatch: pytest.MonkeyPatch) -> None:

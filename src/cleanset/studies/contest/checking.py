@@ -1,7 +1,10 @@
 """`cleanset contest check`: a submission, a defence, or everything, on the disk and against the other files."""
 
 import datetime
+import json
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from cleanset.edition.paths import Edition
@@ -19,6 +22,7 @@ from cleanset.studies.contest.files import (
     dated,
     last_day,
     repeats,
+    submitted_images,
 )
 from cleanset.studies.contest.history import (
     History,
@@ -38,6 +42,7 @@ from cleanset.studies.contest.reading import (
     MASKS,
     check_defence,
     check_groups,
+    image_path,
     image_paths,
     own_digests,
     read_checked_examples,
@@ -82,7 +87,9 @@ def _check_all(contest: Path, files: ContestFiles, history: History, on: datetim
     submissions = sorted(files.submissions, key=str)
     for submission in submissions:
         _check_date(submission, on)
-    _check_other_dates(files, on)
+    for where, date in sorted(dated(files)):
+        if on is not None and date > on:
+            raise CleansetError(f"{where}: dated {date}; expected no day after {on}")
     if files.defences or files.submissions:
         # computing the standing checks the files against each other
         standing(files, last_day(files))
@@ -131,7 +138,7 @@ class _Known:
         clean = clean_images(Edition(contest / ".." / ".."))
         self._clean = known_images({f"clean image {path.parent.name}/{path.name}": path for path, _ in clean})
         self._own = known_images({f"the judges' {path.name}": path for path in visible(contest / "judges" / IMAGES)})
-        self._by_week: dict[datetime.date, list[KnownImage]] = {}
+        self._of_week = cache(self._images_of_week)
 
     def before(self, submission: Submission) -> list[KnownImage]:
         """The images that are known on the day of a submission."""
@@ -156,17 +163,13 @@ class _Known:
         submitted = submission.manifest.submitted
         return self._committed.get(f"{submission}/{MANIFEST_YAML}", never), submitted
 
-    def _of_week(self, week: datetime.date) -> list[KnownImage]:
-        if week not in self._by_week:
-            self._by_week[week] = known_images(
-                {
-                    f"{each}/{image.file}": self._contest / str(each) / IMAGES / image.file
-                    for each in counted(self._submissions)
-                    if each.week == week
-                    for image in each.manifest.images
-                }
-            )
-        return self._by_week[week]
+    def _images_of_week(self, week: datetime.date) -> list[KnownImage]:
+        submissions = [each for each in counted(self._submissions) if each.week == week]
+        paths = {
+            f"{each}/{image.file}": image_path(self._contest, each, image)
+            for each, image in submitted_images(submissions)
+        }
+        return known_images(paths)
 
 
 def _lookalikes(contest: Path, submissions: Sequence[Submission], known: _Known) -> list[str]:
@@ -177,7 +180,7 @@ def _lookalikes(contest: Path, submissions: Sequence[Submission], known: _Known)
     for each in submissions:
         for image in each.manifest.images:
             others = [*known.before(each), *known.beside(each)]
-            near = lookalikes(contest / str(each) / IMAGES / image.file, others)[:1]
+            near = lookalikes(image_path(contest, each, image), others)[:1]
             found += [f"for the board: {each}/{image.file} looks like {one}, PDQ distance {bits}" for bits, one in near]
     return found
 
@@ -187,26 +190,15 @@ def _check_date(submission: Submission, on: datetime.date | None) -> None:
         raise CleansetError(f"{submission}: submitted on {submission.day}; expected no day after {on}")
 
 
-def _check_other_dates(files: ContestFiles, on: datetime.date | None) -> None:
-    for where, date in sorted(dated(files)):
-        if on is not None and date > on:
-            raise CleansetError(f"{where}: dated {date}; expected no day after {on}")
-
-
 def _check_judges(files: ContestFiles) -> None:
     """Raise CleansetError for an image with some answers, but fewer judges than the rules ask for."""
-    count: dict[str, int] = {}
-    records = JudgeRecords(files)
-    for each in files.answers:
-        for digest in each.answers:
-            count.setdefault(digest, 0)
-        for digest, _ in records.counted(each.judge, each.answers):
-            count[digest] += 1
-    for digest, judges in sorted(count.items()):
-        # control images are shown to some judges only, by the share that the rules ask for
-        if judges < files.rules.judges.minimum and digest not in files.controls:
+    records, minimum = JudgeRecords(files), files.rules.judges.minimum
+    count = Counter(digest for each in files.answers for digest, _ in records.counted(each.judge, each.answers))
+    # control images are shown to some judges only, by the share that the rules ask for
+    for digest in sorted({digest for each in files.answers for digest in each.answers} - files.controls.keys()):
+        if count[digest] < minimum:
             raise CleansetError(
-                f"answers: {digest[:12]}…: {judges} judges; expected at least {files.rules.judges.minimum}: ask another"
+                f"answers: {digest[:12]}…: {count[digest]} judges; expected at least {minimum}: ask another"
             )
 
 
@@ -289,14 +281,10 @@ def manifest_yaml(target: str, submitted: str, images: Sequence[Path]) -> str:
     validate(SubmissionManifest, {"submitted": submitted, "target": target, "images": entries}, "manifest")
     lines = [f'submitted: "{submitted}"', f"target: {target}", "images:"]
     for entry in entries:
-        first, *others = (f"{key}: {_quoted(value)}" for key, value in entry.items())
+        # text in quotes, since a digest may look like a number
+        first, *others = (f"{key}: {json.dumps(value)}" for key, value in entry.items())
         lines += [f"  - {first}", *(f"    {each}" for each in others)]
     return "\n".join(lines) + "\n"
-
-
-def _quoted(value: str | int) -> str:
-    """A value in YAML; text in quotes, since a digest may look like a number."""
-    return f'"{value}"' if isinstance(value, str) else str(value)
 
 
 def check_judges_folder(contest: Path, files: ContestFiles) -> None:

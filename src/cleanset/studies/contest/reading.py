@@ -31,6 +31,7 @@ from cleanset.studies.contest.files import (
     Roster,
     Submission,
     SubmissionManifest,
+    SubmittedImage,
     WeekOfAnswers,
     submitted_images,
 )
@@ -250,9 +251,14 @@ def own_digests(contest: Path) -> dict[Path, str]:
     return {path: file_sha256(path) for path in visible(contest / "judges" / IMAGES) if path.is_file()}
 
 
+def image_path(contest: Path, submission: Submission, image: SubmittedImage) -> Path:
+    """The file of a submitted image."""
+    return contest / str(submission) / IMAGES / image.file
+
+
 def submitted_paths(contest: Path, submissions: Iterable[Submission]) -> dict[str, Path]:
     """By SHA-256, the file of each image of some submissions, whether it is there or not; sorted."""
-    found = {image.sha256: contest / str(each) / IMAGES / image.file for each, image in submitted_images(submissions)}
+    found = {image.sha256: image_path(contest, each, image) for each, image in submitted_images(submissions)}
     return dict(sorted(found.items()))
 
 

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator
 from starlette.responses import PlainTextResponse, Response
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.judge_page.session import JudgeSession, JudgeTab, open_session
+from cleanset.studies.contest.judge_page.session import JudgeSession, JudgeTab
 from cleanset.studies.contest.judging import CONTAINS, MAX_COORDINATE, Point
 from cleanset.web.pages import (
     FRESH,
@@ -168,7 +168,7 @@ def run(
     contest: Path, judge: str, on: datetime.date, host: str, port: int | None, browser: bool, public_url: str | None
 ) -> None:
     """Serve the judge page of a contest to one judge; `port` None is the usual one, 0 any free one."""
-    session = open_session(contest, judge, on)
+    session = JudgeSession(contest, judge, on)
     announcement = "Judge page: {}  (Ctrl+C ends it; every answer is saved)"
     usual = usual_port(contest, judge)
     command = "cleanset contest judge"

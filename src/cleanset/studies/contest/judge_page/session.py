@@ -8,7 +8,8 @@ import io
 import secrets
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -18,7 +19,7 @@ from pydantic import ConfigDict, Field
 from cleanset.errors import CleansetError
 from cleanset.files import ChangedMeanwhileError, locked, replace_file, write_text
 from cleanset.images.codec import FORMATS
-from cleanset.studies.contest.files import AnswerFile, JudgeExample
+from cleanset.studies.contest.files import AnswerFile
 from cleanset.studies.contest.judges import JudgeTask, tasks
 from cleanset.studies.contest.judging import (
     CONTAINS,
@@ -166,37 +167,41 @@ def as_yaml(answers: Mapping[str, JudgeAnswer]) -> str:
     return "".join(lines)
 
 
-def check_judge(judge: str, roster: frozenset[str]) -> None:
-    """Raise CleansetError unless a judge is in the roster."""
-    if judge not in roster:
-        raise CleansetError(f"judge {shown(judge)}: not in the roster; expected one of judges/roster.yaml")
-
-
 DRAFT = ".draft.json"
 """Name of the draft in answers/<id>/; a hidden file, which readers of answers skip."""
 
 
-@dataclass
 class JudgeSession:
     """One judge's work on one contest. Not safe in threads: callers hold a lock.
 
     `tokens`: by SHA-256, the name of an image in the browser, drawn anew for each server. `skipped`: images that come
     last. `draft`: the unfinished answers to the current image, kept on disk beside the answers.
+
+    Raises CleansetError for a judge who is not in the roster, and for files that are not valid.
     """
 
-    contest: Path
-    judge: str
-    on: datetime.date
-    groups: tuple[str, ...]
-    drawings_are_real: bool
-    tasks: list[JudgeTask]
-    examples: Mapping[str, JudgeExample]
-    photos: Photos
-    tokens: dict[str, str]
-    answers: dict[str, JudgeAnswer] = field(default_factory=dict)
-    skipped: list[str] = field(default_factory=list)
-    draft: JudgeDraft | None = None
-    sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
+    def __init__(self, contest: Path, judge: str, on: datetime.date) -> None:
+        files = read_contest(contest)
+        if judge not in files.roster:
+            raise CleansetError(f"judge {shown(judge)}: not in the roster; expected one of judges/roster.yaml")
+        self.contest, self.judge, self.on = contest, judge, on
+        self.groups, self.drawings_are_real = tuple(files.rules.classes), files.rules.drawings_are_real
+        self.tasks = tasks(files, judge, on, standing(files, on).images)
+        self.examples = read_checked_examples(contest, files)
+        digests = list(dict.fromkeys([*self.examples, *(task.sha256 for task in self.tasks)]))
+        paths = image_paths(contest, files, digests)
+        self.photos = Photos(lambda digest: read_image(paths, digest))
+        # random names: a digest could be looked up in the published manifests
+        self.tokens = {digest: secrets.token_urlsafe(12) for digest in digests}
+        self.answers: dict[str, JudgeAnswer] = {}
+        self.skipped: list[str] = []
+        self.draft: JudgeDraft | None = None
+        self._sizes: dict[str, tuple[int, int]] = {}
+        self._draft_file = contest / "answers" / judge / DRAFT
+        self.refresh()
+        # a draft was left by a server that was killed: the judge goes on where it ended, unless it is damaged
+        with suppress(FileNotFoundError, ValueError):
+            self.draft = JudgeDraft.model_validate_json(self._draft_file.read_bytes())
 
     def refresh(self) -> None:
         """Read the judge's answers again. Raises CleansetError for a file that is not valid."""
@@ -223,9 +228,7 @@ class JudgeSession:
     def keep_draft(self) -> None:
         """Save the draft, so that it survives a killed server."""
         assert self.draft is not None
-        folder = self.contest / "answers" / self.judge
-        folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / DRAFT, self.draft.model_dump_json() + "\n")
+        write_text(self._draft_file, self.draft.model_dump_json() + "\n")
 
     def save(self, task: JudgeTask) -> None:
         """Save the draft as the first answers to its image."""
@@ -239,7 +242,7 @@ class JudgeSession:
         # spares reading the file again
         self.answers[task.sha256] = answer
         self.draft = None
-        (self.contest / "answers" / self.judge / DRAFT).unlink(missing_ok=True)
+        self._draft_file.unlink(missing_ok=True)
 
     def reopen_last(self) -> bool:
         """Take back the answer that was given last on this day, as a draft without its last step; False without one."""
@@ -264,42 +267,13 @@ class JudgeSession:
 
     def size(self, sha256: str) -> tuple[int, int]:
         """Width and height of an image, in pixels. Raises CleansetError if it cannot be read."""
-        if sha256 not in self.sizes:
+        if sha256 not in self._sizes:
             try:
                 with Image.open(io.BytesIO(self.photos.read(sha256)), formats=FORMATS) as image:
-                    self.sizes[sha256] = image.size
+                    self._sizes[sha256] = image.size
             except (OSError, ValueError) as error:
                 raise CleansetError(f"{sha256[:12]}…: {error}") from None
-        return self.sizes[sha256]
-
-
-def open_session(contest: Path, judge: str, on: datetime.date) -> JudgeSession:
-    """The session of a judge of the roster. Raises CleansetError for another, and for files that are not valid."""
-    files = read_contest(contest)
-    check_judge(judge, files.roster)
-    asked = tasks(files, judge, on, standing(files, on).images)
-    examples = read_checked_examples(contest, files)
-    digests = list(dict.fromkeys([*examples, *(task.sha256 for task in asked)]))
-    paths = image_paths(contest, files, digests)
-    session = JudgeSession(
-        contest, judge, on, tuple(files.rules.classes), files.rules.drawings_are_real, asked, examples,
-        Photos(lambda digest: read_image(paths, digest)),
-        # random names: a digest could be looked up in the published manifests
-        {digest: secrets.token_urlsafe(12) for digest in digests},
-    )  # fmt: skip
-    session.refresh()
-    path = contest / "answers" / judge / DRAFT
-    if path.is_file():
-        # left by a server that was killed: the judge goes on where it ended
-        session.draft = _read_draft(path)
-    return session
-
-
-def _read_draft(path: Path) -> JudgeDraft | None:
-    try:
-        return JudgeDraft.model_validate_json(path.read_bytes())
-    except ValueError:  # the image is asked about again
-        return None
+        return self._sizes[sha256]
 
 
 ANSWERS: dict[str, Contains] = dict(zip("1234", CONTAINS, strict=True))  # type: ignore[arg-type]
@@ -373,8 +347,7 @@ class JudgeTab:
 
     def _answer(self, task: JudgeTask, draft: JudgeDraft, key: str, point: Point | None, corner: int | None) -> None:
         groups = self.session.groups
-        step = draft.step(groups)
-        before = draft.model_copy(deep=True)
+        step, before = draft.step(groups), draft.model_copy(deep=True)
         if step == "contains" and key in ANSWERS:
             draft.contains.append(ANSWERS[key])
         elif step == "outline" and key == "corner" and point is not None:
