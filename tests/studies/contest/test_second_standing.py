@@ -2,13 +2,22 @@
 
 import datetime
 import random
-from collections import Counter
+from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.files import ContestFiles, DefenceRun, Submission, UnpublishedFigures, WeekOfAnswers
+from cleanset.studies.contest.files import (
+    Board,
+    ContestFiles,
+    DefenceRun,
+    Submission,
+    UnpublishedFigures,
+    WeekOfAnswers,
+)
 from cleanset.studies.contest.judging import ControlImage
-from cleanset.studies.contest.standing import standing
+from cleanset.studies.contest.standing import Standing, standing
 from tests.properties import examples
 from tests.studies.contest.made import (
     BIRD,
@@ -36,7 +45,6 @@ CONTROLS = {sha(f"control {n}"): ControlImage(contains={"bird": True, "bicycle":
 START, LAST = day(STAKED), day(STAKED) + datetime.timedelta(75)
 GOOD = {"images": 10, "correct": 9, "mistakes": 0, "mistakes_at_80": 0}
 BAD = GOOD | {"correct": 7, "mistakes": 0}
-SEEN: Counter[str] = Counter()
 BOARD: dict[str, Any] = {
     "ada": {}, "bob": {"teams": ["union"]}, "eve": {"conflicts": ["red"]}, "abe": {"teams": ["green"]},
 }  # fmt: skip
@@ -123,17 +131,32 @@ def drawn_runs(pick: random.Random, name: str, submissions: list[Submission], hi
     return found
 
 
-def first(files: ContestFiles, on: datetime.date) -> object:
-    """All of a standing that the second one knows, too."""
+def shuffled(files: ContestFiles, pick: random.Random) -> ContestFiles:
+    """The same files in another order."""
+
+    def other(entries: Any) -> Any:
+        return pick.sample(list(entries), len(entries))
+
+    board = Board(**{key: other(getattr(files.board, key)) for key in Board.model_fields})
+    mixed = [replace(each, answers={key: each.answers[key] for key in other(each.answers)}) for each in files.answers]
+    return replace(
+        files, defences={name: files.defences[name] for name in other(files.defences)}, answers=other(mixed),
+        submissions=other(files.submissions), board=board, runs=other(files.runs),
+    )  # fmt: skip
+
+
+def on_day(files: ContestFiles, on: datetime.date) -> Standing | str:
+    """The standing, or why the files are refused."""
     try:
-        found = standing(files, on)
+        return standing(files, on)
     except CleansetError as error:
-        SEEN["refused"] += 1
-        SEEN[str(error).partition(": ")[2][-60:]] += 1
+        return str(error)
+
+
+def first(found: Standing | str) -> object:
+    """All of a standing that the second one knows, too."""
+    if isinstance(found, str):
         return "refused"
-    SEEN.update(each.status for each in found.defences)
-    SEEN.update("settled" for each in found.defences if each.settled)
-    SEEN.update("left out" for _ in found.left_out)
     return (
         {
             each.name: (
@@ -160,8 +183,27 @@ def second(files: ContestFiles, on: datetime.date) -> object:
 
 
 def test_two_implementations_agree() -> None:
+    """And the order of files decides nothing, not even that of the standing."""
     for seed in range(examples(3000).max_examples):
         pick = random.Random(seed)
         files = drawn(pick)
         for on in (START + datetime.timedelta(pick.randint(-1, 60)), LAST):
-            assert first(files, on) == second(files, on), (seed, on)
+            found = on_day(files, on)
+            assert first(found) == second(files, on), (seed, on)
+        assert repr(on_day(shuffled(files, pick), on)) == repr(found), (seed, on)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["broken", "won", "awaiting", "refused", "open", "appealed", "final", "confirmed"])
+def test_the_drawn_contests_have_all_there_is(kind: str) -> None:
+    for seed in range(3000):
+        found = on_day(drawn(random.Random(seed)), LAST)
+        if isinstance(found, str):
+            kinds = {"refused"}
+        else:
+            states = found.images.values()
+            kinds = {each.status for each in found.defences} | {each.stage for each in states}
+            kinds |= {"confirmed" for each in states if each.confirmed}
+        if kind in kinds:
+            return
+    pytest.fail(f"no {kind} among the drawn contests")
