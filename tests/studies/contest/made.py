@@ -59,9 +59,14 @@ def image(name: str, **changed: Any) -> dict[str, Any]:
 
 
 def submission(
-    team: str, images: Sequence[str], at: str = f"{STAKED}T12:00:00Z", target: str = "gold/wall", number: int = 1
+    team: str,
+    images: Sequence[str],
+    at: str = f"{STAKED}T12:00:00Z",
+    target: str = "gold/wall",
+    number: int = 1,
+    **changed: Any,
 ) -> Submission:
-    content = {"submitted": at, "target": target, "images": [image(name) for name in images]}
+    content = {"submitted": at, "target": target, "images": [image(name, **changed) for name in images]}
     return Submission(team, number, SubmissionManifest.model_validate(content))
 
 

@@ -1,10 +1,14 @@
-"""What is refused in a contest's files: each by itself, and against each other; each line of bad input once."""
+"""What is refused in a contest's files, by itself and against each other; accuracy over coverage in a run."""
 
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from cleanset.errors import CleansetError
@@ -14,15 +18,19 @@ from cleanset.studies.contest.files import (
     BoardDecision,
     ContestFiles,
     Defence,
+    DefenceRun,
+    EligibilityFigures,
     Roster,
     SubmissionManifest,
-    SubmittedImage,
     WeekOfAnswers,
+    coverage_steps,
+    points,
 )
 from cleanset.studies.contest.judging import ControlImage
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.contest.standing import standing
 from cleanset.validation import Section, first_problem
+from tests.properties import examples
 from tests.studies.contest.made import (
     BIRD,
     FRIDAY,
@@ -64,49 +72,67 @@ def problem(kind: type[Section], content: Mapping[str, object]) -> str:
     return first_problem(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"classes": {"bird": ["n01514668"]}}, "classes: 1 groups; expected 2"),
-        ({"classes": {"bird": ["n01514668"], "bicycle": []}}, "empty group; expected at least one wnid"),
-        ({"classes": {"bird": ["n01514668"], "bicycle": ["n01514668"]}}, "n01514668 is in both groups"),
-        ({"classes": {"bird": ["n01514668"], "abstain": ["n02835271"]}}, "abstain cannot name a group"),
-        ({"teams": []}, "teams: expected at least 1 item"),
-        ({"teams": ["red", "red", "staff", "union"]}, "teams: one is named board, or listed twice"),
-        ({"teams": [*RULES["teams"], "board"]}, "teams: one is named board, or listed twice"),
-        ({"organizers": ["unknown"]}, "organizers: unknown team unknown; expected one of teams"),
-        ({"board": {"ada": {"conflicts": ["pink"]}}}, "board.ada.conflicts: unknown team pink"),
-        ({"board": {}}, "board: expected at least 1 item"),
-        ({"judges": {"minimum": 2}}, "judges.minimum: expected greater than or equal to 3"),
-        ({"judges": {"size": "large"}}, "judges.size: expected 'half', 'quarter_box' or 'box_16_percent'"),
-        ({"eligibility": "other"}, "eligibility: expected 'accuracy_80' or 'perfect_at_80'"),
-        ({"money": 1}, "unknown key 'money'; expected classes, teams, organizers"),
-    ],
-)  # fmt: skip
-def test_contest_yaml(changed: dict[str, Any], message: str) -> None:
-    assert message in problem(ContestRules, RULES | changed)
-
-
 FILES = [{"path": f"{role}.py", "sha256": sha(role), "role": role} for role in ("inference", "training", "weights")]
+VALID: dict[type[Section], dict[str, Any]] = {
+    ContestRules: RULES,
+    Defence: {
+        "submitted": "2026-11-01", "open": True,
+        "model": {"role": "standard", "confidence": "softmax", "threshold": 0.5},
+    },
+    SubmissionManifest: {"submitted": "2026-11-02T12:00:00Z", "target": "gold/wall", "images": [image("x")]},
+    BoardDecision: {"image": sha("x"), "date": "2026-11-10", "members": ["ada"], "verdict": "bird", "reason": "是"},
+    Roster: {},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("kind", "changed", "message"),
     [
-        ({"model": None}, "expected either model or command"),
-        ({"command": ["./run"]}, "expected either model or command"),
-        ({"model": None, "command": ["./run"]}, "files: none; expected every file that the command needs"),
-        ({"model": None, "command": ["./run"], "files": FILES[:2]}, "open: no file has the role weights"),
-        ({"files": [FILES[0], FILES[0]]}, "files: a path twice"),
-        ({"files": [FILES[0] | {"path": "../secret"}]}, "files.0.path: expected a match of"),
-        ({"files": [FILES[0] | {"path": "/etc/passwd"}]}, "files.0.path: expected a match of"),
-        ({"submitted": "2026-02-30"}, 'expected a day such as "2026-11-27", in quotes; found '),
-        ({"time_limit_seconds": 0}, "time_limit_seconds: expected greater than or equal to 1"),
+        (ContestRules, {"classes": {"bird": ["n01514668"]}}, "classes: 1 groups; expected 2"),
+        (ContestRules, {"classes": {"bird": ["n01514668"], "bicycle": []}}, "empty group; expected at least one wnid"),
+        (ContestRules, {"classes": {"bird": ["n01514668"], "bicycle": ["n01514668"]}}, "n01514668 is in both groups"),
+        (ContestRules, {"classes": {"bird": ["n01514668"], "abstain": ["n02835271"]}}, "abstain cannot name a group"),
+        (ContestRules, {"teams": []}, "teams: expected at least 1 item"),
+        (ContestRules, {"teams": ["red", "red", "staff", "union"]}, "teams: one is named board, or listed twice"),
+        (ContestRules, {"teams": [*RULES["teams"], "board"]}, "teams: one is named board, or listed twice"),
+        (ContestRules, {"organizers": ["unknown"]}, "organizers: unknown team unknown; expected one of teams"),
+        (ContestRules, {"board": {"ada": {"conflicts": ["pink"]}}}, "board.ada.conflicts: unknown team pink"),
+        (ContestRules, {"board": {}}, "board: expected at least 1 item"),
+        (ContestRules, {"judges": {"minimum": 2}}, "judges.minimum: expected greater than or equal to 3"),
+        (ContestRules, {"judges": {"size": "large"}}, "judges.size: expected 'half', 'quarter_box' or 'box_16_p"),
+        (ContestRules, {"eligibility": "other"}, "eligibility: expected 'accuracy_80' or 'perfect_at_80'"),
+        (ContestRules, {"money": 1}, "unknown key 'money'; expected classes, teams, organizers"),
+        (ContestRules, {"quorum": 3, "board": {"ada": {}, "abe": {}}}, "quorum: 3; expected at most the 2 members"),
+        (ContestRules, {"limits": {"min_side": 9, "max_side": 8}}, "min_side: 9; expected at most max_side, 8"),
+        (Defence, {"model": None}, "expected either model or command"),
+        (Defence, {"command": ["./run"]}, "expected either model or command"),
+        (Defence, {"model": None, "command": ["./run"]}, "files: none; expected every file that the command needs"),
+        (Defence, {"model": None, "command": ["./run"], "files": FILES[:2]}, "open: no file has the role weights"),
+        (Defence, {"files": [FILES[0], FILES[0]]}, "files: a path twice"),
+        (Defence, {"files": [FILES[0] | {"path": "../secret"}]}, "files.0.path: expected a match of"),
+        (Defence, {"files": [FILES[0] | {"path": "/etc/passwd"}]}, "files.0.path: expected a match of"),
+        (Defence, {"submitted": "2026-02-30"}, 'expected a day such as "2026-11-27", in quotes; found '),
+        (Defence, {"time_limit_seconds": 0}, "time_limit_seconds: expected greater than or equal to 1"),
+        (SubmissionManifest, {"submitted": "2026-11-02"}, "submitted: expected an instant in UTC such as"),
+        (SubmissionManifest, {"submitted": "2026-11-02T24:00:00Z"}, "submitted: expected an instant in UTC such as"),
+        (SubmissionManifest, {"submitted": "2026-11-02T12:00:00+01:00"}, "submitted: expected an instant in UTC such"),
+        (SubmissionManifest, {"target": "wall"}, "target: expected a match of"),
+        (SubmissionManifest, {"images": []}, "images: expected at least 1 item"),
+        (SubmissionManifest, {"images": [image("x", file="../x.png")]}, "images.0.file: expected a match of"),
+        (SubmissionManifest, {"images": [image("x", file="x.gif")]}, "images.0.file: expected a match of"),
+        (SubmissionManifest, {"images": [image("x", width=0)]}, "images.0.width: expected greater than or equal to 1"),
+        (SubmissionManifest, {"images": [image("x", width=20_000, height=20_000)]}, "expected at most 100,000,000"),
+        *((BoardDecision, {"reason": each}, "reason: expected a match of") for each in ("", " ", ".", "\u00a0\u200b")),
+        (BoardDecision, {"reason": None}, "reason: expected a string"),
+        (BoardDecision, {"judges": 5}, "expected either verdict or judges"),
+        (BoardDecision, {"recused": ["ada"]}, "ada is recused and among members"),
+        (BoardDecision, {"members": ["ada", "ada"]}, "members: one is listed twice"),
+        (Roster, {"judges": {"ada": {"joined": "2026-11-01"}}}, "expected a match of"),
     ],
 )  # fmt: skip
-def test_defence_yaml(changed: dict[str, Any], message: str) -> None:
-    model = {"role": "standard", "confidence": "softmax", "threshold": 0.5}
-    assert message in problem(Defence, {"submitted": "2026-11-01", "open": True, "model": model} | changed)
+def test_each_file_by_itself(kind: type[Section], changed: dict[str, Any], message: str) -> None:
+    assert message in problem(kind, VALID[kind] | changed)
+    assert kind is Roster or kind.model_validate(VALID[kind])
 
 
 def test_a_closed_command_need_not_name_all_roles() -> None:
@@ -114,64 +140,111 @@ def test_a_closed_command_need_not_name_all_roles() -> None:
     assert not Defence.model_validate(content).open
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"submitted": "2026-11-02"}, "submitted: expected an instant in UTC such as"),
-        ({"submitted": "2026-11-02T24:00:00Z"}, "submitted: expected an instant in UTC such as"),
-        ({"submitted": "2026-11-02T12:00:00+01:00"}, "submitted: expected an instant in UTC such as"),
-        ({"target": "wall"}, "target: expected a match of"),
-        ({"images": []}, "images: expected at least 1 item"),
-        ({"images": [image("x", file="../x.png")]}, "images.0.file: expected a match of"),
-        ({"images": [image("x", file="x.gif")]}, "images.0.file: expected a match of"),
-        ({"images": [image("x", width=0)]}, "images.0.width: expected greater than or equal to 1"),
-        ({"images": [image("x", width=20_000, height=20_000)]}, "20000 x 20000 pixels; expected at most 100,000,000"),
-    ],
-)
-def test_manifest_yaml(changed: dict[str, Any], message: str) -> None:
-    content = {"submitted": "2026-11-02T12:00:00Z", "target": "gold/wall", "images": [image("x")]}
-    assert message in problem(SubmissionManifest, content | changed)
+COMMAND = {"model": None, "command": ["./run"], "files": FILES}
+CONTROL = ControlImage(contains={"bird": True, "bicycle": False})
+TWO = {"gold/wall": defence(), "blue/roof": defence()}
+JUDGED = judged(["x"])
+ENDED = "expected one whose week has ended"
 
 
-def test_a_verdict_without_reason() -> None:
-    content = {"image": sha("x"), "date": "2026-11-10", "members": ["ada"], "verdict": "bird"}
-    assert problem(BoardDecision, content).startswith("reason: Field required")
-    for reason in ("", " ", ".", "\u00a0\u200b"):
-        assert problem(BoardDecision, content | {"reason": reason}).startswith("reason: expected a match of")
-    assert BoardDecision.model_validate(content | {"reason": "是"})
-    assert "expected either verdict or judges" in problem(BoardDecision, content | {"reason": "why", "judges": 5})
-    recused = content | {"reason": "why", "recused": ["ada"]}
-    assert "ada is recused and among members" in problem(BoardDecision, recused)
-
-
-def test_a_judge_has_no_name() -> None:
-    assert "expected a match of" in problem(Roster, {"judges": {"ada": {"joined": "2026-11-01"}}})
-
-
-def test_sides_may_be_as_long_as_the_limit() -> None:
-    SubmittedImage.model_validate(image("x", width=4096))
-    at_limit, above = (
-        [submission("red", ["x"])] if width == 4096 else [submission("red", ["y"])] for width in (4096, 4097)
-    )
-    for submissions, width in ((at_limit, 4096), (above, 4097)):
-        object.__setattr__(submissions[0].manifest.images[0], "width", width)
-    assert standing(contest(at_limit), LATER)
-    refused(contest(above), "4097 x 100 pixels; expected at most 4096 a side")
+def of_model(date: str) -> DefenceRun:
+    return run({}, date=date).model_copy(update={"model": sha(date)})
 
 
 @pytest.mark.parametrize(
-    ("submissions", "message"),
+    ("files", "message"),
     [
-        ([submission("pink", ["x"])], "submissions/pink/2026-11-02-1: unknown team pink"),
-        ([submission("red", ["x"], target="gold/moat")], "unknown target gold/moat; expected a defence"),
-        ([submission("red", ["x"], "2026-11-01T12:00:00Z")], "gold/wall is staked on 2026-11-02; expected a target"),
-        ([submission("red", ["x", "x"])], "the same image as submissions/red/2026-11-02-1/x.png"),
-        ([submission("red", ["x"]), submission("red", ["y"])], "submissions/red/2026-11-02-1: a second time"),
-        ([submission("red", [f"x{n}" for n in range(11)])], "11 images of red on that day; expected at most 10"),
+        (contest(defences={"gold/wall": defence(), "pink/wall": defence()}), "defences/pink/wall: unknown team pink"),
+        (contest([submission("pink", ["x"])]), "submissions/pink/2026-11-02-1: unknown team pink"),
+        (contest([submission("red", ["x"], target="gold/moat")]), "unknown target gold/moat; expected a defence"),
+        (
+            contest([submission("red", ["x"], "2026-11-01T12:00:00Z")]),
+            "gold/wall is staked on 2026-11-02; expected a target",
+        ),
+        (contest(X, stakes=[]), "gold/wall is not staked; expected a target that is staked by 2026-11-02"),
+        (contest([submission("red", ["x", "x"])]), "the same image as submissions/red/2026-11-02-1/x.png"),
+        (contest([*X, submission("red", ["y"])]), "submissions/red/2026-11-02-1: a second time"),
+        (contest([submission("red", [f"x{n}" for n in range(11)])]), "11 images of red on that day; expected at most"),
+        (contest([submission("red", ["y"], width=4097)]), "4097 x 100 pixels; expected at most 4096 a side"),
+        (contest([submission("red", ["y"], width=1)]), "1 x 100 pixels; expected at least 16 a side"),
+        (contest(X, controls={sha("x"): CONTROL}), "x.png: a control image of the judges; expected an image that they"),
+        (
+            contest(X, [WeekOfAnswers("f" * 8, day(FRIDAY), {sha("x"): answer()})]),
+            "judge ffffffff is not in the roster",
+        ),
+        (contest(X, [*JUDGED, *judged(["x"], JUDGES[:1], week=SECOND_FRIDAY)]), "answered twice by this judge"),
+        (contest(X, judged(["y"])), "an image never shown to this judge in the week of 2026-11-06"),
+        (contest(X, judged(["x"], week=SECOND_FRIDAY, date="2026-11-14")), "never shown to .* in the week of 2026-11"),
+        (contest(X, judged(["x"], date=FRIDAY)), "judged after its Friday"),
+        (contest(X, judged({"x": BIRD | {"outline": [[0, 0], [101, 0], [9, 9]]}})), "outside the image of 100 x 100"),
+        *(
+            (contest(X, judged({"x": BIRD | {"contains": {"bird": "definitely_yes"} | more}})), "expected bicycle, b")
+            for more in ({}, {"no": "definitely_no"})
+        ),
+        (contest(X, decisions=[decision("x", "bird", members=["mallory"])]), "mallory is not a member of the board"),
+        (
+            contest(X, decisions=[decision("x", "bird", members=["ada", "eve"])]),
+            "counts eve, who has a conflict with gold, red",
+        ),
+        (
+            contest([submission("union", ["x"])], decisions=[decision("x", "bird", members=["bob"])]),
+            "counts bob, who",
+        ),
+        (
+            contest(X, JUDGED, rules=rules(quorum=2, board={"ada": {}, "abe": {}}), decisions=[decision("x", "bird")]),
+            "1 members; expected at least 2, contest.yaml's",
+        ),
+        (contest(X, decisions=[decision("x", "cat")]), "verdict cat; expected one of bicycle, bird, invalid"),
+        (contest(X, decisions=[decision("y", "bird")]), f"no image published by then; {ENDED}"),
+        (contest(X, decisions=[decision("x", "bird", FRIDAY)]), "no image published by then"),
+        (contest(X, decisions=[decision("x", "bird"), decision("x", "invalid")]), "two decisions on one day"),
+        (
+            contest(X, JUDGED, decisions=[decision("x", None, "2026-11-20", judges=5)]),
+            "more judges for a final verdict; expected them before 2026-11-14",
+        ),
+        (contest(X, appeals=[appeal("y", "gold")]), f"no image published by 2026-11-09; {ENDED}"),
+        (contest(X, JUDGED, appeals=[appeal("x", "pink")]), "by pink: unknown team"),
+        (contest(X, appeals=[appeal("x", "gold")]), "not within the days for appeals"),  # nobody has judged it
+        (
+            contest(
+                X, JUDGED, decisions=[decision("x", None, "2026-11-11", judges=5)],
+                appeals=[appeal("x", "gold"), appeal("x", "gold", "2026-11-12")],
+            ),
+            "on 2026-11-12: not within the days for appeals",
+        ),
+        (contest(stakes=[stake("gold/moat")]), "unknown defence gold/moat"),
+        (contest(stakes=[stake("gold/wall"), stake("gold/wall", batch="second")]), "gold/wall is staked a second time"),
+        (contest(stakes=[stake("gold/wall", "gold/wall")]), "gold/wall is staked a second time"),
+        (contest(defences=TWO, stakes=[stake("gold/wall"), stake("blue/roof")]), "batch first: a second time"),
+        (contest(stakes=[stake("gold/wall", by="blue")]), "is staked by blue; expected board, or its own team"),
+        (contest(stakes=[stake("gold/wall", date="2026-10-31")]), "unknown defence gold/wall|was submitted on 2026-11"),
+        (contest(X, runs=[run({"x": "cat"})]), "answers 'cat'; expected one of abstain, bicycle, bird"),
+        (contest(X, runs=[run({})]), "no answer to 2d711642b726…; expected one to every image published by then"),
+        (contest(X, runs=[run({"x": "bird", "y": "bird"})]), "answers [0-9a-f]{12}…, which nobody submitted"),
+        (contest(X, runs=[run({"x": "bird"}), run({"x": "abstain"})]), "two runs on one day"),
+        (contest(X, runs=[run({"x": "bird"}, "gold/moat")]), "runs/gold/moat/2026-11-07.json: unknown defence"),
+        (
+            contest(runs=[of_model("2026-11-03"), of_model("2026-11-04")], first=False),
+            f"a run of a model with the digest {sha('2026-11-04')}; expected {sha('2026-11-03')}, as in the run of",
+        ),
     ],
 )  # fmt: skip
-def test_refused_submissions(submissions: list[Any], message: str) -> None:
-    refused(contest(submissions), message)
+def test_files_that_contradict_each_other(files: ContestFiles, message: str) -> None:
+    refused(files, message)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        contest([submission("red", ["x"], width=4096, height=16)]),
+        contest(
+            X, JUDGED, rules=rules(quorum=2, board={"ada": {}, "abe": {}}),
+            decisions=[decision("x", "bird", members=["abe", "ada"])],
+        ),
+    ],
+)  # fmt: skip
+def test_files_at_the_limits(files: ContestFiles) -> None:
+    assert standing(files, LATER)
 
 
 @pytest.mark.parametrize("name", ["x", "y"])
@@ -202,51 +275,9 @@ def test_ten_images_a_day_in_several_submissions() -> None:
     )
 
 
-def test_an_unstaked_target() -> None:
-    refused(contest(X, stakes=[]), "gold/wall is not staked; expected a target that is staked by 2026-11-02")
-
-
-@pytest.mark.parametrize(
-    ("answers", "message"),
-    [
-        ([WeekOfAnswers("f" * 8, day(FRIDAY), {sha("x"): answer()})], "judge ffffffff is not in the roster"),
-        ([*judged(["x"]), *judged(["x"], JUDGES[:1], week=SECOND_FRIDAY)], "answered twice by this judge"),
-        (judged(["y"]), "an image never shown to this judge in the week of 2026-11-06"),
-        (judged(["x"], week=SECOND_FRIDAY, date="2026-11-14"), "never shown to this judge in the week of 2026-11-13"),
-        (judged(["x"], date=FRIDAY), "judged after its Friday"),
-        (judged({"x": BIRD | {"outline": [[0, 0], [101, 0], [9, 9]]}}), "outside the image of 100 x 100 pixels"),
-        (judged({"x": BIRD | {"contains": {"bird": "definitely_yes", "no": "definitely_no"}}}), "expected bicycle,"),
-        (judged({"x": BIRD | {"contains": {"bird": "definitely_yes"}}}), "expected bicycle, bird"),
-    ],
-)  # fmt: skip
-def test_refused_answers(answers: list[WeekOfAnswers], message: str) -> None:
-    refused(contest(X, answers), message)
-
-
 def test_control_images_are_shown() -> None:
-    controls = {sha("control"): ControlImage(contains={"bird": True, "bicycle": False})}
-    files = contest(X, judged(["x", "control"]), controls=controls)
+    files = contest(X, judged(["x", "control"]), controls={sha("control"): CONTROL})
     assert list(standing(files, LATER).images) == [sha("x")]
-
-
-@pytest.mark.parametrize(
-    ("decided", "message"),
-    [
-        (decision("x", "bird", members=["mallory"]), "mallory is not a member of the board"),
-        (decision("x", "bird", members=["ada", "eve"]), "counts eve, who has a conflict with gold, red"),
-        (decision("x", "cat"), "verdict cat; expected one of bicycle, bird, invalid"),
-        (decision("y", "bird"), "no image published by then; expected one whose week has ended"),
-        (decision("x", "bird", FRIDAY), "no image published by then"),
-    ],
-)
-def test_refused_decisions(decided: BoardDecision, message: str) -> None:
-    refused(contest(X, decisions=[decided]), message)
-
-
-def test_a_member_of_the_attackers_own_team() -> None:
-    refused(
-        contest([submission("union", ["x"])], decisions=[decision("x", "bird", members=["bob"])]), "counts bob, who"
-    )
 
 
 def with_conflict(answers: list[WeekOfAnswers], given: str, decided: BoardDecision, **others: Any) -> ContestFiles:
@@ -265,8 +296,8 @@ IN_CONFLICT = "counts ada, who has a conflict with blue, gold, red; expected the
 def test_a_member_whose_defence_the_image_breaks(appeals: list[Appeal]) -> None:
     """Aimed at gold/wall, it breaks blue/roof, too, if that calls it a bicycle: blue gains by a rejection."""
     refused(with_conflict(judged(["x"]), "bicycle", decision("x", "invalid"), appeals=appeals), IN_CONFLICT)
-    for given in ("bird", "abstain"):
-        assert standing(with_conflict(judged(["x"]), given, decision("x", "invalid")), LATER)
+    for group in ("bird", "abstain"):
+        assert standing(with_conflict(judged(["x"]), group, decision("x", "invalid")), LATER)
     refused(with_conflict(judged(["x"]), "bird", decision("x", "bicycle")), IN_CONFLICT)
 
 
@@ -305,17 +336,6 @@ def test_a_command_that_cannot_be_run_yet(accepted: str | None, is_party: bool) 
         assert standing(files, LATER)
 
 
-def test_a_quorum() -> None:
-    board: dict[str, object] = {"ada": {}, "abe": {}}
-    ruled = rules(quorum=2, board=board)
-    alone, both = (decision("x", "bird", members=members) for members in (["ada"], ["abe", "ada"]))
-    refused(contest(X, judged(["x"]), rules=ruled, decisions=[alone]), "1 members; expected at least 2, contest.yaml's")
-    assert standing(contest(X, judged(["x"]), rules=ruled, decisions=[both]), LATER)
-    assert "quorum: 3; expected at most the 2 members" in problem(ContestRules, RULES | {"quorum": 3, "board": board})
-    content = {"image": sha("x"), "date": "2026-11-10", "reason": "why", "verdict": "bird", "members": ["ada", "ada"]}
-    assert "members: one is listed twice" in problem(BoardDecision, content)
-
-
 @pytest.mark.parametrize(("judges", "least", "minimum"), [(3, 5, 5), (3, 4, 3), (4, 5, 5)])
 def test_more_judges_are_more(judges: int, least: int, minimum: int) -> None:
     """Below the minimum, or no more than have answered; the message names the file."""
@@ -341,88 +361,6 @@ def test_a_stake_keeps_the_digest() -> None:
     refused(contest(stakes=[without]), "batch first: digests: gold/wall; expected one of each of its defences")
 
 
-def test_a_model_of_the_edition_that_has_changed() -> None:
-    first, second = (
-        run({}, date=date).model_copy(update={"model": sha(date)}) for date in ("2026-11-03", "2026-11-04")
-    )
-    message = (
-        f"2026-11-04.json: a run of a model with the digest {second.model}; expected {first.model}, as in the run of"
-    )
-    refused(contest(runs=[first, second], first=False), message)
-
-
-def test_a_control_image_as_a_submission() -> None:
-    controls = {sha("x"): ControlImage(contains={"bird": True, "bicycle": False})}
-    refused(contest(X, controls=controls), "x.png: a control image of the judges; expected an image that they do not")
-
-
-def test_an_image_of_one_pixel() -> None:
-    one = [submission("red", ["y"])]
-    for key in ("width", "height"):
-        object.__setattr__(one[0].manifest.images[0], key, 1)
-    refused(contest(one), "1 x 1 pixels; expected at least 16 a side")
-    limits = {"min_side": 9, "max_side": 8}
-    assert "min_side: 9; expected at most max_side, 8" in problem(ContestRules, RULES | {"limits": limits})
-
-
-def test_two_decisions_on_one_day() -> None:
-    refused(contest(X, decisions=[decision("x", "bird"), decision("x", "invalid")]), "two decisions on one day")
-
-
-def test_more_judges_for_a_final_verdict() -> None:
-    late = decision("x", None, "2026-11-20", judges=5)
-    refused(
-        contest(X, judged(["x"]), decisions=[late]), "more judges for a final verdict; expected them before 2026-11-14"
-    )
-
-
-def test_an_appeal_of_nothing() -> None:
-    refused(contest(X, appeals=[appeal("y", "gold")]), "no image published by 2026-11-09")
-    refused(contest(X, judged(["x"]), appeals=[appeal("x", "pink")]), "by pink: unknown team")
-    refused(contest(X, appeals=[appeal("x", "gold")]), "not within the days for appeals")  # nobody has judged it
-
-
-def test_no_appeal_after_more_judges() -> None:
-    appeals, more = (
-        [appeal("x", "gold"), appeal("x", "gold", "2026-11-12")],
-        decision("x", None, "2026-11-11", judges=5),
-    )
-    files = contest(X, judged(["x"]), decisions=[more], appeals=appeals)
-    refused(files, "on 2026-11-12: not within the days for appeals")
-
-
-@pytest.mark.parametrize(
-    ("stakes", "message"),
-    [
-        ([stake("gold/moat")], "unknown defence gold/moat"),
-        ([stake("gold/wall"), stake("gold/wall", batch="second")], "gold/wall is staked a second time"),
-        ([stake("gold/wall", "gold/wall")], "gold/wall is staked a second time"),
-        ([stake("gold/wall"), stake("blue/roof")], "batch first: a second time"),
-        ([stake("gold/wall", by="blue")], "gold/wall is staked by blue; expected board, or its own team"),
-        ([stake("gold/wall", date="2026-10-31")], "unknown defence gold/wall|was submitted on 2026-11-01"),
-    ],
-)
-def test_refused_stakes(stakes: list[Any], message: str) -> None:
-    refused(contest(stakes=stakes, defences={"gold/wall": defence(), "blue/roof": defence()}), message)
-
-
-COMMAND = {"model": None, "command": ["./run"], "files": FILES}
-
-
-@pytest.mark.parametrize(
-    ("runs", "message"),
-    [
-        ([run({"x": "cat"})], "answers 'cat'; expected one of abstain, bicycle, bird"),
-        ([run({})], "no answer to 2d711642b726…; expected one to every image published by then"),
-        ([run({"x": "bird", "y": "bird"})], "answers [0-9a-f]{12}…, which nobody submitted"),
-        ([run({"x": "bird"}), run({"x": "abstain"})], "two runs on one day"),
-        ([run({"x": "bird"}, "gold/moat")], "results/runs/gold/moat/2026-11-07.json: unknown defence"),
-    ],
-)
-def test_refused_runs(runs: list[Any], message: str) -> None:
-    refused(contest(X, runs=runs), message)
-
-
 @pytest.mark.parametrize("accepted", [None, "2026-11-02", "2026-11-01"])
 def test_commands_run_only_when_the_board_has_accepted_them(accepted: str | None) -> None:
     """By the day of the first run, 2026-11-01."""
@@ -434,11 +372,6 @@ def test_commands_run_only_when_the_board_has_accepted_them(accepted: str | None
         refused(files, "a command that the board has not accepted by then; expected board/accepted.yaml")
 
 
-def test_an_unknown_team_defends() -> None:
-    defences = {"gold/wall": defence(), "pink/wall": defence()}
-    refused(contest(defences=defences), "defences/pink/wall: unknown team pink")
-
-
 def test_what_is_dated_later_is_not_there_yet() -> None:
     """Wrong files do no harm to the standing of the days before."""
     late = [*X, submission("pink", ["y"], "2026-11-20T00:00:00Z")]
@@ -446,3 +379,75 @@ def test_what_is_dated_later_is_not_there_yet() -> None:
     assert standing(files, day(SATURDAY)).images
     refused(files, "unknown team pink")
     assert first_run().date == day("2026-11-01")
+
+
+CONFIDENCE = np.array([0.9, 0.8, 0.7, 0.6, 0.5, 0.4])
+CORRECT = np.array([True, True, False, True, True, False])
+ANSWERS = np.zeros(6, np.bool_)
+
+
+def test_the_steps() -> None:
+    """A mistake in the third and in the sixth answer."""
+    assert coverage_steps(CORRECT, ANSWERS, CONFIDENCE) == [(2, 0), (3, 1), (5, 1), (6, 2)]
+
+
+def test_where_it_abstains_it_makes_no_mistake() -> None:
+    abstains = np.array([False, False, True, False, False, True])
+    assert coverage_steps(CORRECT, abstains, CONFIDENCE) == [(4, 0)]
+    assert coverage_steps(CORRECT, ~ANSWERS, CONFIDENCE) == []
+
+
+def test_without_a_confidence_there_is_one_step() -> None:
+    assert coverage_steps(CORRECT, ANSWERS) == [(6, 2)]
+
+
+def test_the_points() -> None:
+    """Every number of answers between steps without a mistake in between; the second of ten images is one."""
+    expected = [(0.1, 1), (0.2, 1), (0.3, 2 / 3), (0.4, 3 / 4), (0.5, 4 / 5), (0.6, 4 / 6)]
+    found = points([(2, 0), (3, 1), (5, 1), (6, 2)], 10)
+    assert np.array(found) == pytest.approx(np.array(expected))
+    assert np.array(points([(6, 2)], 10)) == pytest.approx(np.array([(0.6, 4 / 6)]))
+    assert points([], 10) == []
+
+
+@examples(100)
+@given(st.lists(st.tuples(st.sampled_from([0.5, 0.6, 0.7]), st.booleans(), st.booleans()), min_size=1, max_size=20))
+def test_every_confidence_is_found_again(drawn: list[tuple[float, bool, bool]]) -> None:
+    """The accuracy of all answers that are at least so confident is among the points."""
+    confidence, correct, abstains = (np.array(column) for column in zip(*drawn, strict=True))
+    found = points(coverage_steps(correct, abstains, confidence), len(drawn))
+    for lowest in (0.5, 0.6, 0.7):
+        answered = [right for sure, right, abstain in drawn if sure >= lowest and not abstain]
+        if answered:
+            point = (len(answered) / len(drawn), sum(answered) / len(answered))
+            assert any(np.allclose(point, each) for each in found)
+
+
+@pytest.mark.parametrize(
+    ("coverage", "message"),
+    [
+        ([[5, 0], [5, 1], [9, 1]], r"\[5, 1\] after \[5, 0\]; expected more images"),
+        ([[5, 2], [9, 1]], r"\[9, 1\] after \[5, 2\]"),
+        ([[1, 2], [9, 2]], r"\[1, 2\] after \[0, 0\]"),
+        ([[8, 1]], r"ends at \[8, 1\]; expected all answers and mistakes of eligibility"),
+        ([], r"ends at \[0, 0\]"),
+        ([[9]], "at least 2 items"),
+    ],
+)
+def test_steps_that_cannot_be(coverage: list[list[int]], message: str) -> None:
+    content: dict[str, Any] = {"defence": "gold/wall", "date": "2026-11-01", "digest": "0" * 64, "answers": {}}
+    content["images_per_minute"] = 1.0
+    content["eligibility"] = {"images": 10, "correct": 8, "mistakes": 1, "mistakes_at_80": 1}
+    assert DefenceRun.model_validate(content | {"coverage": [[4, 0], [9, 1]]}).coverage == [[4, 0], [9, 1]]
+    with pytest.raises(ValidationError) as caught:
+        DefenceRun.model_validate(content | {"coverage": coverage})
+    assert re.search(message, first_problem(caught.value))
+
+
+@pytest.mark.parametrize("figures", [(10, 11, 0, 0), (10, 9, 2, 0), (10, 8, 1, 2)])
+def test_figures_that_cannot_be(figures: tuple[int, int, int, int]) -> None:
+    """More answers than images, or more mistakes among the surest than in all."""
+    names = ("images", "correct", "mistakes", "mistakes_at_80")
+    with pytest.raises(ValidationError) as caught:
+        EligibilityFigures.model_validate(dict(zip(names, figures, strict=True)))
+    assert f"of {figures[0]} images; expected no more than there are" in first_problem(caught.value)

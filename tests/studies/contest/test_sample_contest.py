@@ -1,21 +1,29 @@
-"""The sample's contest comes out as its README says, and its defences answer as recorded."""
+"""The sample's contest comes out as its README says, its defences answer as recorded; a contest in a new edition."""
 
+import json
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import yaml
+from scipy.optimize import minimize
 
+from cleanset.edition.create import make_edition
 from cleanset.studies.contest.checking import run
 from cleanset.studies.contest.defending import run_defence
 from cleanset.studies.contest.judging import agreement_by_question, by_rule
-from cleanset.studies.contest.reading import read_contest
+from cleanset.studies.contest.page import write_page
+from cleanset.studies.contest.reading import read_contest, read_rules
 from cleanset.studies.contest.standing import standing
 from tests.checkouts import Checkout
 from tests.documents import block
+from tests.report.pages import soup
 from tests.studies.contest.made import day
-from tests.studies.contest.sample_copy import copy_with_data
+from tests.studies.contest.sample_copy import colors, copy_with_data
 
 DEFENCES = ("tide/standard", "reef/corruption_robust", "reef/colors", "reef/uninteresting")
 
@@ -94,3 +102,112 @@ def test_its_defences_answer_as_recorded(name: str, built: Checkout, contest: Pa
     found = run_defence(copy, files, name, day("2026-11-14"))
     assert found.model_copy(update={"images_per_minute": 0.0}) == recorded.model_copy(update={"images_per_minute": 0.0})
     assert run(copy, None, day("2026-11-30")) == "4 defences, 3 submissions with 4 images"
+
+
+CONTEST = Path("studies", "contest")
+
+
+def test_the_committed_standing_is_that_of_its_day(repository: Path) -> None:
+    folder = repository / CONTEST
+    asked = yaml.safe_load((folder / "params.yaml").read_text())["day"]
+    written = json.loads((folder / "results" / "standing.json").read_text())
+    found = standing(read_contest(folder), day(asked))
+    assert written["on"] == asked
+    assert {name: each["status"] for name, each in written["defences"].items()} == {
+        each.name: each.status for each in found.defences
+    }
+
+
+@pytest.mark.slow
+def test_dvc_runs_standing_for_another_day_and_no_model(built: Checkout, tmp_path: Path) -> None:
+    clone = built.clone_with_data(tmp_path / "clone")
+    assert clone.run("dvc", "status", cwd=str(CONTEST)).stdout == "Data and pipelines are up to date.\n"
+    answers = clone.folder / CONTEST / "answers" / "3f9c2a71" / "2026-11-13.yaml"
+    answers.write_text(answers.read_text().replace("definitely_yes", "rather_yes"))
+    printed = clone.run("dvc", "repro", cwd=str(CONTEST)).stdout
+    assert "Stage 'defend' didn't change, skipping" in printed
+    assert "Standing on 2026-11-14" in printed
+    assert clone.run("git", "status", "--porcelain", "--", str(CONTEST / "results" / "runs")).stdout == ""
+
+
+def test_a_new_edition_has_an_empty_contest_of_birds_and_bicycles(tmp_path: Path) -> None:
+    make_edition(tmp_path / "mine")
+    contest = tmp_path / "mine" / CONTEST
+    assert run(contest, None, None) == "0 defences, 0 submissions with 0 images"
+    page = soup(write_page(contest, read_contest(contest), day("2026-11-14")))
+    assert "No image is published yet." in page.get_text()
+    assert {name: len(wnids) for name, wnids in read_rules(contest).classes.items()} == {"bird": 59, "bicycle": 2}
+
+
+training = colors()
+color_histogram, fit = training["color_histogram"], training["fit"]
+log_odds, left_out_log_odds = training["log_odds"], training["left_out_log_odds"]
+
+
+def test_a_histogram_of_colors() -> None:
+    image = np.array([[[0, 0, 0], [63, 63, 63]], [[64, 0, 255], [255, 255, 255]]], np.uint8)
+    found = color_histogram(image)
+    assert found.shape == (64,)
+    assert {place: found[place] for place in np.flatnonzero(found)} == {0: 0.5, 16 + 3: 0.25, 63: 0.25}
+
+
+def test_the_fit_is_the_minimum() -> None:
+    generator = np.random.default_rng(0)
+    features, groups = generator.random((60, 4)), generator.integers(0, 2, 60)
+
+    def loss(at: np.ndarray) -> float:
+        odds = features @ at[:4] + at[4]
+        probability = np.where(groups == 1, 1 / (1 + np.exp(-odds)), 1 / (1 + np.exp(odds)))
+        return float(-np.log(probability).mean() + 0.01 / 2 * (at[:4] ** 2).sum())
+
+    expected = minimize(loss, np.zeros(5), method="BFGS", options={"gtol": 1e-9}).x
+    found = fit(features, groups, 0.01)
+    assert found == pytest.approx(expected, abs=1e-4)
+    assert log_odds(features[:1], found) == pytest.approx(features[:1] @ expected[:4] + expected[4], abs=1e-4)
+
+
+def test_colors_that_separate_the_groups() -> None:
+    """Red against green: finite weights, and every image that was left out is told from the others."""
+    generator = np.random.default_rng(1)
+    features, groups = [], np.arange(20) % 2
+    for group in groups:
+        image = generator.integers(0, 60, (8, 8, 3), dtype=np.uint8)
+        image[:4, :, group] = 255
+        features.append(color_histogram(image))
+    found = left_out_log_odds(np.array(features), groups)
+    assert np.isfinite(found).all()
+    assert ((found > 0) == (groups == 1)).all()
+
+
+def test_an_image_is_left_out_of_its_own_regression() -> None:
+    """One of the other color than its group's: colors that were learned from it would get it."""
+    features = np.eye(2)[[0, 0, 0, 0, 1, 1, 1, 1, 1]]
+    groups = np.array([0, 0, 0, 0, 1, 1, 1, 1, 0])
+    assert left_out_log_odds(features, groups)[8] > 0
+
+
+def test_one_group_only() -> None:
+    with pytest.raises(ValueError, match="images of one group only; expected some of both"):
+        fit(np.zeros((3, 2)), np.ones(3, np.int64))
+    with pytest.raises(ValueError, match="a group of fewer than two images"):
+        left_out_log_odds(np.zeros((3, 2)), np.array([0, 0, 1]))
+
+
+def test_it_is_trained_without_cleanset(built: Checkout, repository: Path, tmp_path: Path) -> None:
+    """A submitted defence is self-contained: train.py learns the committed weights where no cleanset is installed.
+
+    And colors alone are as good as the contest's README says.
+    """
+    contest = copy_with_data(built, repository / "studies" / "contest", tmp_path)
+    weights = contest / "defences" / "reef" / "colors" / "weights.json"
+    committed = json.loads(weights.read_text())
+    weights.unlink()
+    # a name that is None in sys.modules cannot be imported
+    program = "import runpy, sys; sys.modules['cleanset'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
+    train = str(weights.with_name("train.py"))
+    done = subprocess.run(
+        [sys.executable, "-c", program, train], cwd=contest, capture_output=True, text=True, check=True
+    )
+    assert json.loads(weights.read_text()) == committed  # 0.0 and -0.0 are equal: processors round to either
+    (share,) = re.findall(r"correct on (\d+) of the 36 clean images", (contest / "README.md").read_text())
+    assert done.stdout == f"{int(share) / 36:.3f} of 36 images correct, each left out once\n"

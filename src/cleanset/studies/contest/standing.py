@@ -266,7 +266,7 @@ class _Contest:
         return [each for one, states in weeks.items() if one <= week for each in states]
 
     def _last_closed_by_week(self, staked: datetime.date) -> dict[datetime.date, list[ImageState]]:
-        """Of each week of a stake only what can come last: the open images, or the one that was closed last."""
+        """The open images of each week of a stake, or else the one that was closed last: nothing comes after these."""
         ends, weeks = after(staked, self._files.rules.limits.unbroken_days), dict[datetime.date, list[ImageState]]()
         for state, submission in self._images:
             if staked <= submission.day < ends:
