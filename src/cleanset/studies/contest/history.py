@@ -346,7 +346,7 @@ def check_rules(contest: Path, history: History, files: ContestFiles) -> None:
 
 
 def _tried(read: Callable[[bytes], _Kind], content: bytes) -> _Kind | None:
-    """What is read of an earlier file, which nobody has checked; None if it cannot be read."""
+    """The content of an earlier file, which nobody has checked; None if it cannot be read."""
     try:
         return read(content)
     except (CleansetError, ValueError, TypeError, KeyError, AttributeError):

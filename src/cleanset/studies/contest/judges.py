@@ -82,7 +82,7 @@ def left_out(files: ContestFiles, on: datetime.date) -> dict[str, str]:
 class JudgeScore:
     """One judge's number of answers to submitted images, accuracy on controls, and IoU of outlines with known masks.
 
-    `mean_overlap`: 0 to 1, a missing outline counted as 0; both shares are None where there is nothing to compare.
+    `mean_overlap`: 0 to 1, a missing outline counted as 0. Without a control or a mask, the share is None.
     """
 
     judge: str
@@ -157,7 +157,7 @@ class ImageState:
 
 Event = JudgeAnswer | Appeal | BoardDecision
 Events = list[tuple[datetime.date, int, str, Event]]
-"""What happens to an image, by day: answers first, then appeals, then decisions; within each by judge or team."""
+"""All that happens to an image, by day: answers first, then appeals, then decisions; within each by judge or team."""
 
 
 def events_by_image(files: ContestFiles) -> dict[str, Events]:

@@ -88,7 +88,7 @@ def _point(point: Any) -> Point:
 
 
 def points_outside(outline: Outline, width: int, height: int) -> list[str]:
-    """What is wrong with each point of an outline that is neither inside an image nor on its border."""
+    """The problem of each point of an outline that is neither inside an image nor on its border."""
     return [
         f"an outline with the point [{x}, {y}], outside the image of {width} x {height} pixels; "
         "expected all points inside"

@@ -140,7 +140,7 @@ def run_and_line(files: ContestFiles, name: str) -> tuple[DefenceRun | None, dic
 
 
 def image_cards(files: ContestFiles, current: Standing) -> list[dict[str, Any]]:
-    """What is known of each published image, in the order of submission; `given`: by defence, in its last run."""
+    """All that is known of each published image, in the order of submission; `given`: by defence, in its last run."""
     submitted = {image.sha256: (image, each) for each, image in submitted_images(files.submissions)}
     given: dict[str, dict[str, str]] = {}
     for run in sorted(files.runs, key=lambda each: (each.defence, each.date)):
