@@ -162,36 +162,135 @@ def test_refused_images(data: bytes, message: str, made: OnDisk) -> None:
     refused(made, message, FIRST)
 
 
-def test_a_clean_image(made: OnDisk) -> None:
+DECISION = {"date": "2026-11-10", "reason": "no bird", "members": ["ada"], "verdict": "invalid"}
+
+
+def answered(made: OnDisk, content: dict[str, object], judge: str = JUDGES[0], week: str = "2026-11-06") -> None:
+    made.judge(judge, week, {made.sha256: {"date": "2026-11-07", **content}})
+
+
+def answered_control(made: OnDisk, week: str, date: str) -> None:
+    made.yaml("judges/controls.yaml", {"controls": {"0" * 64: {"contains": {"bird": True, "bicycle": False}}}})
+    made.judge(JUDGES[3], week, {"0" * 64: BIRD | {"date": date}})
+
+
+def answered_twice(made: OnDisk) -> None:
+    path = made.path(f"answers/{JUDGES[0]}/2026-11-06.yaml")
+    body = path.read_text().removeprefix("answers:\n")
+    path.write_text(f"answers:\n{body}{body}")
+
+
+def clean_image(made: OnDisk) -> None:
     """By its pixels: the file is another one."""
     data = png(CLEAN, (30, 30), optimize=True)
     replace(made, data, **named("x.png", data))
-    refused(made, "x.png: an image of the clean set; expected another")
 
 
-def test_without_the_clean_set_nothing_is_checked(made: OnDisk) -> None:
-    (made.edition / "data" / "export" / "standard" / "manifest.csv").unlink()
-    refused(made, "no finished set to compare submitted images with; run dvc pull")
+def linked(made: OnDisk, name: str) -> None:
+    path = made.path(name)
+    path.rename(made.edition / "elsewhere")
+    path.symlink_to(made.edition / "elsewhere")
 
 
-def test_an_image_that_has_changed(made: OnDisk) -> None:
-    made.path(IMAGE).write_bytes(png((200, 0, 1)))
-    refused(made, r"x.png: SHA-256 [0-9a-f]{64}; expected [0-9a-f]{64} of the manifest")
-    made.path(IMAGE).unlink()
-    refused(made, "x.png: missing; expected every image that the manifest names")
+def linked_file(made: OnDisk) -> None:
+    with_files(made, {"run.py": "print()"})
+    linked(made, "defences/gold/wall/run.py")
 
 
-def test_what_the_manifest_does_not_name(made: OnDisk) -> None:
-    made.path(f"{FIRST}/images/y.png").write_bytes(png((0, 0, 0)))
-    refused(made, "y.png: not in the manifest; expected the images that it names only")
-    made.path(f"{FIRST}/images/y.png").rename(made.path(f"{FIRST}/y.png"))
-    refused(made, "y.png: not in the manifest; expected manifest.yaml and images/ only")
+def created(made: OnDisk, name: str) -> None:
+    path = made.path(name)
+    made.text(path, "{}") if path.suffix else path.mkdir(parents=True)
 
 
-def test_the_same_file_twice(made: OnDisk) -> None:
-    data = made.path(IMAGE).read_bytes()
-    made.changed(f"{FIRST}/manifest.yaml", images=[named("x.png", data), named("x.png", data)])
-    refused(made, "the same image as submissions/red/2026-11-02-1/x.png")
+def moved(made: OnDisk, name: str, to: str) -> None:
+    made.path(name).rename(made.path(to))
+
+
+MANIFEST, RUN = f"{FIRST}/manifest.yaml", "results/runs/gold/wall/2026-11-07"
+X = named("x.png", png((1, 0, 0)))
+LATE_ROSTER = {each: {"joined": "2026-11-08"} for each in JUDGES}
+SETS = "../../data/export/standard/manifest.csv"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (clean_image, "x.png: an image of the clean set; expected another"),
+        (lambda made: made.path(SETS).unlink(), "no finished set to compare submitted images with; run dvc pull"),
+        (lambda made: made.path(IMAGE).write_bytes(png((200, 0, 1))), r"x.png: SHA-256 [0-9a-f]{64}; expected"),
+        (lambda made: made.path(IMAGE).unlink(), "x.png: missing; expected every image that the manifest names"),
+        (
+            lambda made: made.path(f"{FIRST}/images/y.png").write_bytes(b""),
+            "y.png: not in the manifest; expected the images that it names only",
+        ),
+        (
+            lambda made: made.path(f"{FIRST}/y.png").write_bytes(b""),
+            "y.png: not in the manifest; expected manifest.yaml and images/ only",
+        ),
+        (
+            lambda made: made.changed(MANIFEST, images=[dict(X), dict(X)]),
+            "the same image as submissions/red/2026-11-02-1/x.png",
+        ),
+        (lambda made: made.changed(MANIFEST, images=[X | {"file": "../../x.png"}]), "yaml: images.0.file: expected a"),
+        (
+            lambda made: made.changed(MANIFEST, submitted="2026-11-03T00:00:00Z"),
+            "manifest.yaml: submitted on 2026-11-03; expected 2026-11-02, as its",
+        ),
+        *(
+            (lambda made, name=name: linked(made, name), "a link; expected a file or folder: put a copy")
+            for name in (IMAGE, f"{FIRST}/images", FIRST, "submissions/red", MANIFEST)
+        ),
+        (linked_file, "run.py: a link; expected a file or folder"),
+        *(
+            (lambda made, name=name: created(made, name), message)
+            for name, message in (
+                ("submissions/red/first", "red/first: not a submission; expected a name <date>-<n>"),
+                ("submissions/red/2026-11-02-0", "expected a name <date>-<n>"),
+                ("submissions/red/2026-13-02-1", "manifest.yaml: missing"),
+                ("submissions/Red/2026-11-02-1", "submissions/Red: unexpected; expected a folder with a name of small"),
+                ("answers/aaaaaaaa/friday.yaml", "friday.yaml: unexpected; expected a file <date>.yaml, such as 2026-"),
+                ("answers/aaaaaaaa/2026-02-30.yaml", "unexpected; expected a file <date>.yaml"),
+                ("board/opinions.yaml", "opinions.yaml: unexpected; expected decisions.yaml, appeals.yaml, stakes.ya"),
+                (f"{RUN}.csv", "unexpected; expected a file <date>.json"),
+                ("defences/gold/notes.txt", "notes.txt: unexpected; expected a folder"),
+            )
+        ),
+        (
+            lambda made: moved(made, f"{RUN}.json", "results/runs/gold/wall/2026-11-08.json"),
+            "gold/wall on 2026-11-07; expected gold/wall on 2026-11-08, as its name",
+        ),
+        (answered_twice, "the key '[0-9a-f]{64}' a second time, first in line [0-9]+; a key comes once"),
+        (
+            lambda made: made.changed("judges/roster.yaml", judges=LATE_ROSTER),
+            "answers/aaaaaaaa/2026-11-06.yaml: an answer of 2026-11-07; expected none before 2026-11-08, when",
+        ),
+        (lambda made: answered(made, BIRD, "Ada"), "answers/Ada: unexpected; expected a folder with a name"),
+        (lambda made: answered_control(made, "2026-11-20", "2026-11-21"), "2026-11-20.yaml: .* never shown to this"),
+        (lambda made: answered_control(made, "2026-11-06", "2026-11-06"), "2026-11-06.yaml: .* never shown to this"),
+        (lambda made: answered(made, BIRD | {"outline": [[0, 0], [9, 9]]}), "06.yaml: answers.*an outline with 2 p"),
+        (lambda made: made.path(f"answers/{JUDGES[0]}/2026-11-06.yaml").unlink(), "2 judges; expected at least 3: ask"),
+        (lambda made: made.changed("contest.yaml", judges={"minimum": 4}), "3 judges; expected at least 4: ask"),
+        (lambda made: made.changed("contest.yaml", judges={"minimum": 2}), "contest.yaml: judges.minimum: expected"),
+        (lambda made: made.yaml("board/decisions.yaml", {"a": 1}), "decisions.yaml: .*; expected a list of entries"),
+        (
+            lambda made: made.yaml("board/decisions.yaml", [DECISION | {"image": made.sha256, "reason": None}]),
+            "decisions.yaml: decisions.0.reason: expected a string",
+        ),
+        (
+            lambda made: made.yaml("board/decisions.yaml", [DECISION | {"image": made.sha256, "members": ["eve"]}]),
+            "counts eve, who has a conflict with gold, red",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_refused(change: Callable[[OnDisk], object], message: str, made: OnDisk) -> None:
+    change(made)
+    refused(made, message)
+
+
+def test_what_is_refused_of_one_path(made: OnDisk) -> None:
+    refused(made, "neither a submission nor a defence of this contest, nor an unpublished list; expected", "board")
+    made.stake(date="2026-11-03")
+    refused(made, "gold/wall is staked on 2026-11-03; expected a target that is staked by 2026-11-02", FIRST)
 
 
 @pytest.mark.parametrize("name", ["contest.yaml", f"{FIRST}/manifest.yaml", "board/stakes.yaml"])
@@ -200,32 +299,6 @@ def test_a_named_pipe_is_refused_without_waiting(name: str, made: OnDisk) -> Non
     os.mkfifo(made.path(name))
     with at_most(5), pytest.raises(CleansetError, match="a named pipe; expected a regular file"):
         read_contest(made.folder)
-
-
-@pytest.mark.parametrize("link", [IMAGE, f"{FIRST}/images", FIRST, "submissions/red", f"{FIRST}/manifest.yaml"])
-def test_links(link: str, made: OnDisk) -> None:
-    path = made.path(link)
-    path.rename(made.edition / "elsewhere")
-    path.symlink_to(made.edition / "elsewhere")
-    refused(made, "a link; expected a file or folder: put a copy")
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"images": [named("x.png", png((1, 0, 0))) | {"file": "../../x.png"}]}, "yaml: images.0.file: expected a"),
-        ({"submitted": "2026-11-03T00:00:00Z"}, "manifest.yaml: submitted on 2026-11-03; expected 2026-11-02, as its"),
-        ({"target": "gold/moat"}, "unknown target gold/moat"),
-    ],
-)  # fmt: skip
-def test_refused_manifests(changed: dict[str, object], message: str, made: OnDisk) -> None:
-    made.changed(f"{FIRST}/manifest.yaml", **changed)
-    refused(made, message)
-
-
-def test_a_submission_before_the_target_was_staked(made: OnDisk) -> None:
-    made.stake(date="2026-11-03")
-    refused(made, "gold/wall is staked on 2026-11-03; expected a target that is staked by 2026-11-02", FIRST)
 
 
 def test_a_date_in_the_future(made: OnDisk) -> None:
@@ -270,98 +343,11 @@ def test_unknown_teams_and_eleven_images(made: OnDisk) -> None:
     refused(made, "submissions/red/2026-11-02-2: 11 images of red on that day", "submissions/red/2026-11-02-2")
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("submissions/red/first", "red/first: not a submission; expected a name <date>-<n>"),
-        ("submissions/red/2026-11-02-0", "expected a name <date>-<n>"),
-        ("submissions/red/2026-13-02-1", "manifest.yaml: missing"),
-        ("submissions/Red/2026-11-02-1", "submissions/Red: unexpected; expected a folder with a name of small letters"),
-        ("answers/aaaaaaaa/friday.yaml", "friday.yaml: unexpected; expected a file <date>.yaml, such as 2026-11-27"),
-        ("answers/aaaaaaaa/2026-02-30.yaml", "unexpected; expected a file <date>.yaml"),
-        ("board/opinions.yaml", "opinions.yaml: unexpected; expected decisions.yaml, appeals.yaml, stakes.yaml, acc"),
-        ("results/runs/gold/wall/2026-11-07.csv", "unexpected; expected a file <date>.json"),
-        ("defences/gold/notes.txt", "notes.txt: unexpected; expected a folder"),
-    ],
-)
-def test_what_does_not_belong_there(name: str, message: str, made: OnDisk) -> None:
-    path = made.path(name)
-    if path.suffix:
-        made.text(path, "{}")
-    else:
-        path.mkdir(parents=True)
-    refused(made, message)
-
-
 def test_notes_and_hidden_files_may_lie_anywhere(made: OnDisk) -> None:
     for folder in ("", "submissions", FIRST, "defences/gold/wall", "board", "answers"):
         made.text(made.path(f"{folder}/README.md"), "what this is")
         made.text(made.path(f"{folder}/.gitignore"), "/images")
     assert run(made.folder, None, None)
-
-
-def answered(made: OnDisk, content: dict[str, object], judge: str = JUDGES[0], week: str = "2026-11-06") -> None:
-    made.judge(judge, week, {made.sha256: {"date": "2026-11-07", **content}})
-
-
-def answered_control(made: OnDisk, week: str, date: str) -> None:
-    made.yaml("judges/controls.yaml", {"controls": {"0" * 64: {"contains": {"bird": True, "bicycle": False}}}})
-    made.judge(JUDGES[3], week, {"0" * 64: BIRD | {"date": date}})
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda made: answered(made, BIRD, "f" * 8), "judge ffffffff is not in the roster"),
-        (
-            lambda made: made.changed("judges/roster.yaml", judges={each: {"joined": "2026-11-08"} for each in JUDGES}),
-            "answers/aaaaaaaa/2026-11-06.yaml: an answer of 2026-11-07; expected none before 2026-11-08, when",
-        ),
-        (lambda made: answered(made, BIRD, "Ada"), "answers/Ada: unexpected; expected a folder with a name"),
-        (lambda made: answered(made, BIRD, week="2026-11-13"), "never shown to this judge|answered twice"),
-        (lambda made: made.judge(JUDGES[0], "2026-11-06", {"0" * 64: {"date": "2026-11-07", **BIRD}}), "never shown"),
-        (lambda made: answered_control(made, "2026-11-20", "2026-11-21"), "2026-11-20.yaml: .* never shown to this"),
-        (lambda made: answered_control(made, "2026-11-06", "2026-11-06"), "2026-11-06.yaml: .* never shown to this"),
-        (lambda made: answered(made, BIRD | {"outline": [[0, 0], [9, 9]]}), "an outline with 2 points"),
-        (lambda made: answered(made, BIRD | {"outline": [[0, 0], [9, 9], [9, 0], [0, 9]]}), "crosses or"),
-        (lambda made: answered(made, BIRD | {"outline": [[0, 0], [9, 0], [999, 9]]}), "outside the image"),
-        (lambda made: answered(made, BIRD | {"outline": [[0, 0], [3, 3], [9, 9]]}), "an outline of no area"),
-        (lambda made: answered(made, UNSURE | {"real": True}), "real: answered, though not asked"),
-        (lambda made: made.path(f"answers/{JUDGES[0]}/2026-11-06.yaml").unlink(), "2 judges; expected at least 3: ask"),
-        (lambda made: made.changed("contest.yaml", judges={"minimum": 4}), "3 judges; expected at least 4: ask"),
-        (lambda made: made.changed("contest.yaml", judges={"minimum": 2}), "contest.yaml: judges.minimum: expected"),
-    ],
-)  # fmt: skip
-def test_refused_answers(change: Callable[[OnDisk], None], message: str, made: OnDisk) -> None:
-    change(made)
-    refused(made, message)
-
-
-def test_a_judge_who_answers_twice_in_one_file(made: OnDisk) -> None:
-    path = made.path(f"answers/{JUDGES[0]}/2026-11-06.yaml")
-    body = path.read_text().removeprefix("answers:\n")
-    path.write_text(f"answers:\n{body}{body}")
-    refused(made, "the key '[0-9a-f]{64}' a second time, first in line [0-9]+; a key comes once")
-
-
-DECISION = {"date": "2026-11-10", "reason": "no bird", "members": ["ada"], "verdict": "invalid"}
-
-
-@pytest.mark.parametrize(
-    ("lists", "message"),
-    [
-        ({"decisions": [DECISION | {"reason": None}]}, "decisions.yaml: decisions.0.reason: expected a string"),
-        ({"decisions": [DECISION | {"members": ["eve"]}]}, "counts eve, who has a conflict with gold, red"),
-        ({"decisions": DECISION}, "decisions.yaml: {'date'.*; expected a list of entries"),
-        ({"appeals": [{"team": "blue", "date": "2026-11-09", "statement": "no"}]}, "a team that may not appeal"),
-        ({"stakes": []}, "gold/wall is not staked"),
-    ],
-)
-def test_refused_entries_of_the_board(lists: dict[str, object], message: str, made: OnDisk) -> None:
-    for name, content in lists.items():
-        whole = [{"image": made.sha256} | each for each in content] if isinstance(content, list) else content
-        made.yaml(f"board/{name}.yaml", whole)
-    refused(made, message)
 
 
 def with_files(made: OnDisk, files: dict[str, str]) -> None:
@@ -384,44 +370,12 @@ def test_the_files_of_a_defence(made: OnDisk) -> None:
     refused(made, "more.py: not among the files of defence.yaml")
 
 
-def test_a_link_among_the_files_of_a_defence(made: OnDisk) -> None:
-    with_files(made, {"run.py": "print()"})
-    made.path("defences/gold/wall/run.py").rename(made.edition / "run.py")
-    made.path("defences/gold/wall/run.py").symlink_to(made.edition / "run.py")
-    refused(made, "run.py: a link; expected a file or folder")
-
-
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        ("cat", "answers 'cat'; expected one of abstain, bicycle, bird"),
-        (None, "no answer to [0-9a-f]{12}…; expected one to every image published by then"),
-    ],
-)
-def test_refused_runs(answer: str | None, message: str, made: OnDisk) -> None:
-    made.run("2026-11-07", {made.sha256: answer} if answer else {})
-    refused(made, message)
-
-
-def test_a_run_of_another_name(made: OnDisk) -> None:
-    made.path("results/runs/gold/wall/2026-11-07.json").rename(made.path("results/runs/gold/wall/2026-11-08.json"))
-    refused(made, "gold/wall on 2026-11-07; expected gold/wall on 2026-11-08, as its name")
-
-
 @pytest.mark.parametrize("name", [f"answers/{JUDGES[0]}/2026-11-06.yaml", "board/stakes.yaml"])
 def test_a_week_of_answers_and_all_decisions_are_long_files(name: str, made: OnDisk) -> None:
     """Each of 1,750 images, ten a day of 25 teams, has some 700 characters."""
     path = made.path(name)
     path.write_text(path.read_text() + 20_000 * (99 * "#" + "\n"))
     assert run(made.folder, None, None)
-
-
-def test_no_path_of_the_contest(made: OnDisk) -> None:
-    refused(
-        made,
-        "neither a submission nor a defence of this contest, nor an unpublished list; expected a folder",
-        "board",
-    )
 
 
 def cleanset(made: OnDisk, *arguments: str) -> subprocess.CompletedProcess[str]:
