@@ -1,15 +1,13 @@
 """The commands `cleanset contest …`. Each imports what it needs only when it runs."""
 
+import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from cleanset.edition.paths import HERE, LOOPBACK, Browser, Host, Port, PublicUrl, use_classes_of
 from cleanset.vocabulary import require_imagenet
-
-if TYPE_CHECKING:
-    import datetime
 
 app = typer.Typer(no_args_is_help=True, help="Run a contest of models that abstain, judged by people.")
 
@@ -27,7 +25,7 @@ Folder = Annotated[
 DAY = "A day such as 2026-11-27, in UTC."
 
 
-def _day(text: str) -> "datetime.date":
+def _day(text: str) -> datetime.date:
     from cleanset.errors import CleansetError
     from cleanset.studies.contest.rules import parse_day
     from cleanset.validation import shown
@@ -38,12 +36,20 @@ def _day(text: str) -> "datetime.date":
         raise CleansetError(f"--on {shown(text)}; expected a day such as 2026-11-27") from None
 
 
+def _on(more: str = "", **options: Any) -> Any:
+    """The option --on."""
+    return typer.Option("--on", help=DAY + more, parser=_day, metavar="<str>", **options)
+
+
+On = Annotated[datetime.date, _on()]
+
+
 @app.command()
 def check(
     path: Annotated[
         Path | None, typer.Argument(help="A submission, a defence, or an unpublished list.", show_default="everything")
     ] = None,
-    on: Annotated[str | None, typer.Option("--on", help=DAY + " Later dates are errors.")] = None,
+    on: Annotated[datetime.date | None, _on(" Later dates are errors.")] = None,
     contest: Folder = HERE,
 ) -> None:
     """Check a submission, a defence, an unpublished list, or the whole contest.
@@ -55,7 +61,7 @@ def check(
     """
     from cleanset.studies.contest import checking
 
-    typer.echo(checking.run(contest, path, None if on is None else _day(on)))
+    typer.echo(checking.run(contest, path, on))
 
 
 @app.command()
@@ -78,7 +84,7 @@ def manifest(
 def stake(
     defences: Annotated[list[str], typer.Argument(help="team/name of each.")],
     batch: Annotated[str, typer.Option("--batch", help="A name that no other stake has.")],
-    on: Annotated[str, typer.Option("--on", help=DAY + " The date of the stake.")],
+    on: Annotated[datetime.date, _on(" The date of the stake.")],
     by: Annotated[str, typer.Option("--by", help="board, or the defences' own team.")] = "board",
     contest: Folder = HERE,
 ) -> None:
@@ -89,7 +95,7 @@ def stake(
     """
     from cleanset.studies.contest.defending import stake_yaml
 
-    typer.echo(stake_yaml(contest, batch, _day(on), by, defences), nl=False)
+    typer.echo(stake_yaml(contest, batch, on, by, defences), nl=False)
 
 
 @app.command("unpublished", hidden=True, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
@@ -101,7 +107,7 @@ def moved() -> None:
 
 
 @app.command()
-def log(on: Annotated[str, typer.Option("--on", help=DAY)], contest: Folder = HERE) -> None:
+def log(on: On, contest: Folder = HERE) -> None:
     """Add a line to board/log: a digest of all that is dated up to a day.
 
     Each line has the digest of the one before, so that whoever keeps one can
@@ -110,12 +116,12 @@ def log(on: Annotated[str, typer.Option("--on", help=DAY)], contest: Folder = HE
     from cleanset.studies.contest.history import append_log
     from cleanset.studies.contest.reading import read_contest
 
-    typer.echo(append_log(contest, read_contest(contest), _day(on)))
+    typer.echo(append_log(contest, read_contest(contest), on))
 
 
 @app.command()
 def defend(
-    on: Annotated[str, typer.Option("--on", help=DAY + " The date of the runs.")],
+    on: Annotated[datetime.date, _on(" The date of the runs.")],
     defence: Annotated[
         list[str] | None, typer.Option("--defence", help="team/name; may be repeated.", show_default="all")
     ] = None,
@@ -139,8 +145,8 @@ def defend(
     from cleanset.studies.contest.files import until
     from cleanset.studies.contest.reading import read_contest
 
-    files = until(read_contest(contest), _day(on))
-    for path in defending.defend(contest, files, defence or sorted(files.defences), _day(on), unpublished, unconfined):
+    files = until(read_contest(contest), on)
+    for path in defending.defend(contest, files, defence or sorted(files.defences), on, unpublished, unconfined):
         typer.echo(str(path))
 
 
@@ -164,7 +170,7 @@ def threshold(
 
 @app.command()
 def standing(
-    on: Annotated[str, typer.Option("--on", help=DAY)],
+    on: On,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     write: Annotated[bool, typer.Option("--write", help="Write results/standing.json and results/notices/.")] = False,
     contest: Folder = HERE,
@@ -177,7 +183,7 @@ def standing(
     from cleanset.studies.contest.standing import standing as standing_on
 
     files = read_contest(contest)
-    found = standing_on(files, _day(on))
+    found = standing_on(files, on)
     if write:
         from cleanset.studies.contest.report import write_standing
 
@@ -189,7 +195,7 @@ def standing(
 
 
 @app.command()
-def page(on: Annotated[str, typer.Option("--on", help=DAY)], contest: Folder = HERE) -> None:
+def page(on: On, contest: Folder = HERE) -> None:
     """Make the page of the contest at the end of a day.
 
     Writes results/page.html, which opens without a server or a network,
@@ -198,15 +204,13 @@ def page(on: Annotated[str, typer.Option("--on", help=DAY)], contest: Folder = H
     from cleanset.studies.contest.page import write_page
     from cleanset.studies.contest.reading import read_contest
 
-    typer.echo(str(write_page(contest, read_contest(contest), _day(on))))
+    typer.echo(str(write_page(contest, read_contest(contest), on)))
 
 
 @app.command()
 def judge(
     judge: Annotated[str, typer.Option("--judge", help="Your id in judges/roster.yaml.")],
-    on: Annotated[
-        str | None, typer.Option("--on", help=DAY + " The date of the answers.", show_default="today")
-    ] = None,
+    on: Annotated[datetime.date | None, _on(" The date of the answers.", show_default="today")] = None,
     host: Host = LOOPBACK,
     port: Port = None,
     browser: Browser = True,
@@ -218,12 +222,9 @@ def judge(
     Asks about the images of the weeks that have ended, and saves each answer
     at once in answers/<id>/<week>.yaml.
     """
-    import datetime
-
     from cleanset.studies.contest.judge_page import server
 
-    day = datetime.datetime.now(datetime.UTC).date() if on is None else _day(on)
-    server.run(contest, judge, day, host, port, browser, public_url)
+    server.run(contest, judge, on or datetime.datetime.now(datetime.UTC).date(), host, port, browser, public_url)
 
 
 @app.command()

@@ -442,10 +442,14 @@ def dated(files: ContestFiles) -> list[tuple[str, datetime.date]]:
     return found + [(f"board/{name}.yaml", each.date) for name in _LISTS for each in getattr(files.board, name)]
 
 
+def days_of(files: ContestFiles) -> set[datetime.date]:
+    """The days of everything in the files, and the ends of the weeks of submissions."""
+    return {date for _, date in dated(files)} | {day for each in files.submissions for day in (each.day, each.week)}
+
+
 def last_day(files: ContestFiles) -> datetime.date:
     """The latest day in the files. Raises CleansetError for files without a date."""
-    dates = [date for _, date in dated(files)]
-    dates += [day for each in files.submissions for day in (each.day, each.week)]
-    if not dates:
+    days = days_of(files)
+    if not days:
         raise CleansetError("contest: no date; expected at least one defence")
-    return max(dates)
+    return max(days)

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, model_validator
 
 from cleanset.errors import CleansetError
-from cleanset.images.boxes import Box
 from cleanset.review.agreement import Agreement, Counts, overall
 from cleanset.studies.contest.rules import MIN_JUDGES, SIZE_RULES, Day, SizeRule
 from cleanset.validation import Section
@@ -102,16 +101,10 @@ def doubled_area(outline: Outline) -> int:
     return abs(sum(x * below - right * y for (x, y), (right, below) in _edges(outline)))
 
 
-def box(outline: Outline) -> Box:
-    """The smallest box around an outline."""
-    xs, ys = [x for x, _ in outline], [y for _, y in outline]
-    return min(xs), min(ys), max(xs), max(ys)
-
-
 def box_area(outline: Outline) -> int:
     """The area of the smallest box around an outline, in square pixels."""
-    left, top, right, bottom = box(outline)
-    return (right - left) * (bottom - top)
+    xs, ys = [x for x, _ in outline], [y for _, y in outline]
+    return (max(xs) - min(xs)) * (max(ys) - min(ys))
 
 
 def filled_pixels(outline: Outline, width: int, height: int) -> NDArray[np.bool_]:

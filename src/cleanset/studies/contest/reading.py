@@ -58,8 +58,7 @@ _Kind = TypeVar("_Kind", bound=Section)
 def read_contest(folder: Path) -> ContestFiles:
     """All files of a contest, each checked by itself. Raises CleansetError naming the file, and for a link."""
     roster = _optional(Roster(judges={}), folder / "judges" / "roster.yaml").judges
-    answers = list(_answers(folder / "answers"))
-    _check_joined(roster, answers)
+    answers = list(_answers(folder / "answers", roster))
     folders = {f"{team}/{path.name}": path for team, path in _of_teams(folder / "defences")}
     defences = {name: read_defence(path) for name, path in folders.items()}
     controls = _optional(ControlsFile(controls={}), folder / "judges" / "controls.yaml").controls
@@ -169,15 +168,6 @@ def _optional(empty: _Kind, path: Path) -> _Kind:
     return read_section(type(empty), path) if path.exists() or path.is_symlink() else empty
 
 
-def _check_joined(roster: Mapping[str, JudgeEntry], answers: Iterable[WeekOfAnswers]) -> None:
-    for each in answers:
-        first = min((one.date for one in each.answers.values()), default=None)
-        if each.judge in roster and first is not None and first < roster[each.judge].joined:
-            raise CleansetError(
-                f"{each}: an answer of {first}; expected none before {roster[each.judge].joined}, when the judge joined"
-            )
-
-
 def _of_teams(folder: Path) -> Iterator[tuple[str, Path]]:
     """The folders in the folders of teams, with the name of the team."""
     for team in visible(folder):
@@ -202,10 +192,17 @@ def _dated(path: Path, suffix: str) -> datetime.date:
     raise CleansetError(f"{path}: unexpected; expected a file <date>{suffix}, such as 2026-11-27{suffix}: rename it")
 
 
-def _answers(folder: Path) -> Iterator[WeekOfAnswers]:
+def _answers(folder: Path, roster: Mapping[str, JudgeEntry]) -> Iterator[WeekOfAnswers]:
     for judge in visible(folder):
         for path in visible(_folder(judge)):
-            yield WeekOfAnswers(judge.name, _dated(path, ".yaml"), read_section(AnswerFile, path).answers)
+            found = WeekOfAnswers(judge.name, _dated(path, ".yaml"), read_section(AnswerFile, path).answers)
+            first = min((each.date for each in found.answers.values()), default=datetime.date.max)
+            joined = roster[judge.name].joined if judge.name in roster else datetime.date.min
+            if first < joined:
+                raise CleansetError(
+                    f"{found}: an answer of {first}; expected none before {joined}, when the judge joined"
+                )
+            yield found
 
 
 def _board(folder: Path) -> Board:

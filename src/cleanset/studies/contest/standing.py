@@ -16,7 +16,7 @@ from cleanset.studies.contest.files import (
     Submission,
     SubmittedImage,
     counted,
-    dated,
+    days_of,
     in_order,
     repeats,
     submitted_images,
@@ -385,9 +385,7 @@ def days_of_change(files: ContestFiles, on: datetime.date) -> list[datetime.date
     """The days up to `on` on which anything is dated or due, sorted; the standing changes on no other day."""
     limits = files.rules.limits
     answered = {one.date for each in files.answers for one in each.answers.values()}
-    found = answered | {after(day, limits.appeal_days) for day in answered}
-    found |= {date for _, date in dated(files)}
-    found |= {day for each in files.submissions for day in (each.day, each.week)}
+    found = days_of(files) | {after(day, limits.appeal_days) for day in answered}
     found |= {after(each.date, limits.unbroken_days) for each in files.board.stakes}
     return sorted(day for day in found if day <= on)
 
