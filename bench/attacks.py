@@ -14,10 +14,10 @@ from cleanset.images.preprocessing import base_image
 from cleanset.scoring.differentiable import PixelNetwork, searching
 from cleanset.scoring.models import Normalise
 from cleanset.scoring.scorer import CPU_BATCH_SIZE, Precision
-from cleanset.studies.attacks.base import Other, Search, Subject, globally_seeded, group_seed, to_unit
-from cleanset.studies.attacks.changes import SpatialGrid
-from cleanset.studies.attacks.gradient_attacks import Spsa
-from cleanset.studies.attacks.library_attacks import Boundary, chosen_start
+from cleanset.studies.attacks.base import Known, Other, Parameters, Subject, globally_seeded, to_unit
+from cleanset.studies.attacks.changes import SpatialGridAttack
+from cleanset.studies.attacks.gradient_attacks import SpsaAttack
+from cleanset.studies.attacks.library_attacks import BoundaryAttack, chosen_start, group_seed
 from export import photographs_or_drawings
 from measuring import print_machine, print_table, share
 
@@ -46,7 +46,7 @@ def main() -> None:
         for number, image in enumerate(images)
     ]
     with searching(network.precision):
-        rows = [measured(network, attack, subjects) for attack in attacks(subjects, device.type)]
+        rows = [measured(network, attack, subjects) for attack in attacks(len(subjects), device.type)]
     print_machine("torch", "foolbox", "timm")
     print_table(
         f"{name} in {precision} on {device.type}, {count} images ({source}), median of {ROUNDS}",
@@ -75,24 +75,29 @@ def classify(network: PixelNetwork, image: np.ndarray) -> int:
         return int(network(to_unit([image], network)).argmax())
 
 
-def attacks(subjects: Sequence[Subject], device: str) -> list[Search]:
+def attacks(count: int, device: str) -> list[Parameters]:
     """The three attacks with few steps; SPSA's margin is so large that it never stops at a success."""
-    others = {f"negative {one.name}": Other(-1, lambda one=one: 255 - one.pixels) for one in subjects}  # type: ignore[misc]
     return [
-        SpatialGrid(0.7, (-18, -9, 0, 9, 18), tuple(np.linspace(30, -30, ANGLES[device]).tolist())),
-        Spsa(16 / 255, STEPS[device], 64, 0.01, 0.01, 1e9, 0),
-        Boundary(10, BOUNDARY_STEPS[device], 0, len(subjects), others),
+        SpatialGridAttack(angles=np.linspace(30, -30, ANGLES[device]).tolist()),
+        SpsaAttack(steps=STEPS[device], stop_margin=1e9, after=None),
+        BoundaryAttack(steps=BOUNDARY_STEPS[device], group=count, after=None),
     ]
 
 
-def measured(network: PixelNetwork, attack: Search, subjects: Sequence[Subject]) -> tuple[str, ...]:
+def known_of(subjects: Sequence[Subject]) -> Known:
+    """The seed, and the negatives of the images to start from."""
+    others = {f"negative {one.name}": Other(-1, lambda one=one: 255 - one.pixels) for one in subjects}  # type: ignore[misc]
+    return Known(0, lambda: others)
+
+
+def measured(network: PixelNetwork, attack: Parameters, subjects: Sequence[Subject]) -> tuple[str, ...]:
     """Time an attack and its counterpart in turn, so that both meet the same load of the machine."""
     before = network.queries
     searched(network, attack, subjects)
     queries = network.queries - before
 
     def compare() -> None:
-        if isinstance(attack, Boundary):
+        if isinstance(attack, BoundaryAttack):
             foolbox_alone(network, attack, subjects)
         else:
             forward(network, queries, subjects[0].pixels.shape)
@@ -102,14 +107,14 @@ def measured(network: PixelNetwork, attack: Search, subjects: Sequence[Subject])
         for _ in range(ROUNDS)
     ]
     own, other = (float(np.median(each)) for each in zip(*pairs, strict=True))
-    compared = "foolbox alone" if isinstance(attack, Boundary) else "as many forward"
+    compared = "foolbox alone" if isinstance(attack, BoundaryAttack) else "as many forward"
     each = f"{queries / len(subjects):,.0f}"
-    return attack.name, each, f"{own:.1f}", f"{compared} {other:.1f}", share(own, other), f"{LIMITS[attack.name]:.2f}"
+    return attack.kind, each, f"{own:.1f}", f"{compared} {other:.1f}", share(own, other), f"{LIMITS[attack.kind]:.2f}"
 
 
-def searched(network: PixelNetwork, attack: Search, subjects: Sequence[Subject]) -> None:
+def searched(network: PixelNetwork, attack: Parameters, subjects: Sequence[Subject]) -> None:
     for start in range(0, len(subjects), attack.group_size):
-        attack(network, subjects[start : start + attack.group_size])
+        attack.results(network, subjects[start : start + attack.group_size], known_of(subjects))
 
 
 def forward(network: PixelNetwork, count: int, shape: tuple[int, ...]) -> None:
@@ -122,17 +127,18 @@ def forward(network: PixelNetwork, count: int, shape: tuple[int, ...]) -> None:
             network(pixels[:rest])
 
 
-def foolbox_alone(network: PixelNetwork, attack: Boundary, subjects: Sequence[Subject]) -> None:
+def foolbox_alone(network: PixelNetwork, attack: BoundaryAttack, subjects: Sequence[Subject]) -> None:
     """The library on the same groups, with the same starts and random numbers."""
-    from foolbox.attacks.boundary_attack import BoundaryAttack
+    from foolbox.attacks.boundary_attack import BoundaryAttack as FoolboxAttack
     from foolbox.models.pytorch import PyTorchModel
 
     images = to_unit([subject.pixels for subject in subjects], network)
-    starts = to_unit([chosen_start(attack.seed, subject, attack.others) for subject in subjects], network)
+    known = known_of(subjects)
+    starts = to_unit([chosen_start(known.seed, subject, known.others()) for subject in subjects], network)
     labels = torch.tensor([subject.class_index for subject in subjects], device=network.device)
-    with torch.no_grad(), globally_seeded(group_seed(attack.seed, "boundary", subjects), network.device):
+    with torch.no_grad(), globally_seeded(group_seed(attack, subjects, known), network.device):
         model = PyTorchModel(network, bounds=(0, 1), device=network.device)
-        BoundaryAttack(steps=attack.steps).run(model, images, labels, starting_points=starts)
+        FoolboxAttack(steps=attack.steps).run(model, images, labels, starting_points=starts)
 
 
 def seconds(network: PixelNetwork, work: Callable[[], object]) -> float:

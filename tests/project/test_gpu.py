@@ -3,7 +3,6 @@
 See tests/gpu.py for what such a GPU refuses.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,11 +20,11 @@ from cleanset.measure.sets import EvaluationSet, Item
 from cleanset.scoring.differentiable import PixelNetwork, Uninteresting, searching
 from cleanset.scoring.engine import score_few, score_shards, settings_for
 from cleanset.scoring.shards import Shards
-from cleanset.studies.attacks.base import Ball, Other, Search, globally_seeded
-from cleanset.studies.attacks.changes import CommonCorruptions, SpatialGrid
-from cleanset.studies.attacks.gradient_attacks import Pgd, Spsa, Transfer
+from cleanset.studies.attacks.base import Known, Other, Parameters, globally_seeded
+from cleanset.studies.attacks.changes import CommonCorruptionsAttack, SpatialGridAttack
+from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack, TransferAttack
 from cleanset.studies.attacks.judged import Judge
-from cleanset.studies.attacks.library_attacks import AutoAttack, Boundary, Square
+from cleanset.studies.attacks.library_attacks import AutoAttackAttack, BoundaryAttack, SquareAttack
 from cleanset.studies.attacks.targets import ResizedPixels
 from cleanset.studies.attacks.warnings import probe
 from cleanset.studies.training import data, train
@@ -33,13 +32,13 @@ from cleanset.studies.training.study import TrainingStudy
 from tests.checkouts import Checkout
 from tests.gpu import GPU, Gpu, gpu
 from tests.scoring.networks import linear, many
-from tests.studies.attacks.networks import CPU, correct_subjects, drawn, loaded, random_network
+from tests.studies.attacks.networks import CPU, KNOWN, correct_subjects, drawn, loaded, random_network
 from tests.studies.training.coloured_study import coloured_study, write_params
 
 __all__ = ["gpu"]  # a fixture
 pytestmark = pytest.mark.slow
 EPS = 16 / 255
-PGD = Pgd(Ball("Linf", EPS), 4, EPS / 4, True, 3, 4, draws=2)
+PGD = PgdAttack(eps=EPS, steps=4, group=4, draws=2)
 
 
 def network() -> nn.Module:
@@ -95,16 +94,16 @@ def test_shards(gpu: Gpu, tmp_path: Path) -> None:
 
 
 SOURCE = random_network(4, seed=8).double().eval()
-ATTACKS: dict[str, Callable[[torch.device], Search]] = {
-    "pgd": lambda _: PGD,
-    "pgd_l2": lambda _: Pgd(Ball("L2", 1.0), 4, 0.3, True, 3, 4),
-    "transfer": lambda device: Transfer(PGD, {"other": asked(nn.Sequential(ResizedPixels(40), SOURCE), device)}),
-    "spsa": lambda _: Spsa(EPS, 4, 8, 0.01, 0.01, 5, 3),
-    "square": lambda _: Square(Ball("Linf", EPS), 20, 3, 4),
-    "autoattack": lambda _: AutoAttack(Ball("Linf", EPS), ("apgd-ce", "apgd-t", "fab-t", "square"), 3, 10, 3, 4),
-    "boundary": lambda _: Boundary(3.0, 10, 3, 4, {"other": Other(9, lambda: drawn(70, 32))}),
-    "spatial_grid": lambda _: SpatialGrid(0.9, (-20, 0), (0, 10)),
-    "common_corruptions": lambda _: CommonCorruptions(("brightness", "contrast"), 3),
+ATTACKS: dict[str, Parameters] = {
+    "pgd": PGD,
+    "pgd_l2": PgdAttack(norm="L2", eps=1.0, steps=4, step=0.3, group=4),
+    "transfer": TransferAttack(eps=EPS, steps=4, group=4),
+    "spsa": SpsaAttack(steps=4, samples=8, stop_margin=5, after=None),
+    "square": SquareAttack(eps=EPS, queries=20, group=4),
+    "autoattack": AutoAttackAttack(eps=EPS, steps=3, square_queries=10, group=4),
+    "boundary": BoundaryAttack(eps=3, steps=10, group=4, after=None),
+    "spatial_grid": SpatialGridAttack(scale=0.9, translations=[-20, 0], angles=[0, 10]),
+    "common_corruptions": CommonCorruptionsAttack(),
 }
 
 
@@ -117,8 +116,10 @@ def test_attacks(gpu: Gpu, name: str) -> None:
     """SPSA draws on the GPU, where a real one draws other numbers."""
     group, results = correct_subjects(network(), 4, side=32, least=60, most=200), []
     for device in (CPU, GPU):
+        source = asked(nn.Sequential(ResizedPixels(40), SOURCE), device)
+        known = Known(3, lambda: {"other": Other(9, lambda: drawn(70, 32))}, lambda source=source: {"other": source})  # type: ignore[misc]
         with searching("float64"), globally_seeded(1, device):
-            results.append(ATTACKS[name](device)(asked(network(), device), group))
+            results.append(ATTACKS[name].results(asked(network(), device), group, known))
     assert gpu.transfers
     assert not gpu.slow
     for one, other in zip(*results, strict=True):
@@ -131,8 +132,10 @@ def test_verdicts_and_signs(gpu: Gpu) -> None:
     wrapped = Uninteresting(network())
     judged = [Judge(loaded(wrapped), device).logits([one.pixels for one in group], range(6)) for device in (CPU, GPU)]
     assert np.array_equal(judged[0], judged[1])
-    spsa = Spsa(EPS, 2, 8, 0.01, 0.01, 5, 3)
-    found = [probe(asked(network(), each), group, PGD, [spsa], {"a": asked(SOURCE, each)}) for each in (CPU, GPU)]
+    spsa, found = SpsaAttack(steps=2, samples=8, stop_margin=5, after=None), []
+    for each in (CPU, GPU):
+        known = replace(KNOWN, sources=lambda each=each: {"a": asked(SOURCE, each)})
+        found.append(probe(asked(network(), each), group, known, PGD, [spsa]))
     assert found[0] == found[1]
 
 

@@ -7,9 +7,10 @@ from torch import Tensor, nn
 from cleanset.images.preprocessing import ResizeAndCrop
 from cleanset.scoring.differentiable import PixelNetwork
 from cleanset.scoring.models import LoadedModel
-from cleanset.studies.attacks.base import Pixels, Subject
+from cleanset.studies.attacks.base import Known, Pixels, Subject
 
 CPU = torch.device("cpu")
+KNOWN = Known(3)
 SIDE = 12
 SMALL = ResizeAndCrop("small", SIDE, SIDE, "bilinear")
 

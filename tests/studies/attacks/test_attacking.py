@@ -7,7 +7,6 @@ import multiprocessing
 import os
 import shutil
 import signal
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,11 @@ from torchvision.models import alexnet
 
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
-from cleanset.scoring.differentiable import PixelNetwork
 from cleanset.scoring.models import load_model
 from cleanset.scoring.scorer import choose_devices
-from cleanset.studies.attacks import changes
 from cleanset.studies.attacks.attacking import run_attack, run_warnings
 from cleanset.studies.attacks.base import Pixels, Result, Subject
-from cleanset.studies.attacks.changes import RandomSpatial
+from cleanset.studies.attacks.changes import RandomSpatialAttack
 from cleanset.studies.attacks.judged import Judge, pixels_of_png
 from cleanset.studies.attacks.page import attacks_data, write_measures
 from cleanset.studies.attacks.results import ATTACKED
@@ -208,20 +205,17 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-class Fatal(RandomSpatial):
-    """Kills its process at the third image."""
-
-    asked = 0
-
-    def __call__(self, network: PixelNetwork, group: Sequence[Subject]) -> list[Result]:
-        Fatal.asked += 1
-        if Fatal.asked == 3:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().__call__(network, group)
-
-
 def run_fatally(folder: Path) -> None:
-    vars(changes)["RandomSpatial"] = Fatal
+    """Kill this process at the third image."""
+    asked, result = [], RandomSpatialAttack.result
+
+    def fatal(attack: RandomSpatialAttack, *given: Any) -> Result:
+        asked.append(given)
+        if len(asked) == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result(attack, *given)
+
+    RandomSpatialAttack.result = fatal  # type: ignore[method-assign]
     run_attack(AttackStudy(folder), ROLE, "random_spatial", SETTINGS)
 
 
@@ -231,18 +225,18 @@ def test_a_kill_loses_one_group(study: AttackStudy, attacked: AttackStudy, monke
     process.join()
     assert process.exitcode == -signal.SIGKILL
     assert not folder_of(study, "random_spatial").exists()
-    assert len(list(study.partial_results("random_spatial", ROLE).rglob("0*.parquet"))) == 2
-    asked, changed = [], RandomSpatial.changed
+    assert len(list(study.results("random_spatial", ROLE).partial.rglob("0*.parquet"))) == 2
+    asked, changed = [], RandomSpatialAttack.changed
 
-    def watched(attack: RandomSpatial, one: Subject) -> Pixels:
+    def watched(attack: RandomSpatialAttack, one: Subject, seed: int) -> Pixels:
         asked.append(one.name)
-        return changed(attack, one)
+        return changed(attack, one, seed)
 
-    monkeypatch.setattr(RandomSpatial, "changed", watched)
+    monkeypatch.setattr(RandomSpatialAttack, "changed", watched)
     run_attack(study, ROLE, "random_spatial", SETTINGS)
     assert len(asked) == 2
     assert contents(folder_of(study, "random_spatial")) == contents(folder_of(attacked, "random_spatial"))
-    assert not study.partial_results("random_spatial", ROLE).exists()
+    assert not study.results("random_spatial", ROLE).partial.exists()
 
 
 def with_budget(**budget: Any) -> AttackParams:

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from cleanset.studies.attacks.base import Ball, group_seed, margins, seed_for, to_pixels
-from tests.studies.attacks.networks import subject
+from cleanset.studies.attacks.base import Ball, margins, seed_of, to_pixels
 
 pytestmark = pytest.mark.slow
 
@@ -75,11 +74,12 @@ def test_margins() -> None:
 
 
 def test_seeds_follow_from_names() -> None:
-    one, other = subject(1, 0), subject(2, 0)
-    assert seed_for(7, "spsa", one) == seed_for(7, "spsa", subject(1, 5))
     seeds = {
-        seed_for(7, "spsa", one), seed_for(8, "spsa", one), seed_for(7, "pgd", one), seed_for(7, "spsa", other),
-        group_seed(7, "spsa", [one, other]), group_seed(7, "spsa", [other, one]), group_seed(7, "spsa", [one]),
+        seed_of(seed, kind, what, *names)  # type: ignore[arg-type]
+        for seed, kind, what, names in (
+            (7, "attack", "spsa", "a"), (8, "attack", "spsa", "a"), (7, "attack", "pgd", "a"),
+            (7, "judged", "spsa", "a"), (7, "attack", "spsa", "b"), (7, "attack", "spsa", "ab"), (7, "attack", "spsa", "ba"),
+        )
     }  # fmt: skip
     assert len(seeds) == 7
     assert all(0 <= seed < 2**32 for seed in seeds)

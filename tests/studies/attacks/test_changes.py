@@ -10,20 +10,22 @@ import pytest
 import torch
 
 from cleanset.statistics.seeds import image_seed
-from cleanset.studies.attacks.base import Pixels
+from cleanset.studies.attacks import changes
+from cleanset.studies.attacks.base import Known, Pixels
 from cleanset.studies.attacks.changes import (
     PUBLISHED,
-    CommonCorruptions,
-    Guess,
-    Null,
-    RandomSpatial,
-    SpatialGrid,
+    CommonCorruptionsAttack,
+    GuessAttack,
+    NoAttack,
+    RandomSpatialAttack,
+    SpatialGridAttack,
     most_confident_mistakes,
     rotated_and_moved,
     scaled_on_black,
 )
 from cleanset.studies.robustness.corruptions.changes import corrupted_images
 from tests.studies.attacks.networks import (
+    KNOWN,
     Linear,
     correct_subjects,
     drawn,
@@ -36,7 +38,7 @@ from tests.studies.attacks.networks import (
 pytestmark = pytest.mark.slow
 
 OFFSETS, ANGLES = (-18.0, 0.0, 9.0), (-30.0, 0.0, 14.0, 30.0)
-GRID = SpatialGrid(0.7, OFFSETS, ANGLES)
+GRID = SpatialGridAttack(translations=list(OFFSETS), angles=list(ANGLES))
 
 
 def plain_moved(image: np.ndarray, dx: float, dy: float, angle: float) -> np.ndarray:
@@ -92,15 +94,14 @@ def test_directions() -> None:
 def test_the_grid_is_the_plain_one() -> None:
     network = random_network(seed=3)
     for each in correct_subjects(network, 2):
-        (result,) = GRID(on_cpu(network, batch_size=7), [each])
+        (result,) = GRID.results(on_cpu(network, batch_size=7), [each], KNOWN)
         best, _ = plain_worst(network, each.pixels, each.class_index)
         assert np.array_equal(result.candidate, best.astype(np.uint8))
         assert result.queries == 36
 
 
 def test_the_default_grid_has_775_changes() -> None:
-    grid = SpatialGrid(0.7, (-18, -9, 0, 9, 18), tuple(range(-30, 31, 2)))
-    (result,) = grid(on_cpu(random_network()), [subject(1, 0)])
+    (result,) = SpatialGridAttack().results(on_cpu(random_network()), [subject(1, 0)], KNOWN)
     assert result.queries == 775
 
 
@@ -111,8 +112,8 @@ def test_the_best_change_is_known() -> None:
     image[:, 14, 14] = 255
     weight = torch.zeros(2, 3, size, size, dtype=torch.float64)
     weight[1, :, 14, 17] = 1
-    grid = SpatialGrid(1.0, (-24, -8, 0, 8, 24), (0,))
-    (result,) = grid(on_cpu(Linear(weight.flatten(1))), [subject(1, 0, image)])
+    grid = SpatialGridAttack(scale=1.0, translations=[-24, -8, 0, 8, 24], angles=[0])
+    (result,) = grid.results(on_cpu(Linear(weight.flatten(1))), [subject(1, 0, image)], KNOWN)
     assert result.candidate[:, 14, 17].tolist() == [255, 255, 255]
     assert result.candidate.sum() == 3 * 255
 
@@ -127,23 +128,23 @@ def test_the_scaled_image_is_in_the_middle_of_black() -> None:
 class TestRandomSpatial:
     """One draw for each image."""
 
-    attack = RandomSpatial(204 / 224, 18, 30, seed=4)
+    attack = RandomSpatialAttack()
 
     def test_it_is_the_plain_one(self) -> None:
         one = subject(3, 0)
-        dx, dy, angle = self.attack.change(one)
+        dx, dy, angle = self.attack.change(one, 4)
         plain = plain_moved(scaled_on_black(one.pixels, 204 / 224), dx * 12 / 224, dy * 12 / 224, angle)
-        assert np.array_equal(self.attack.changed(one), np.rint(plain).astype(np.uint8))
+        assert np.array_equal(self.attack.changed(one, 4), np.rint(plain).astype(np.uint8))
 
     def test_draws_fill_the_limits(self) -> None:
-        changes = np.array([self.attack.change(subject(number, 0)) for number in range(400)])
+        changes = np.array([self.attack.change(subject(number, 0), 4) for number in range(400)])
         assert np.abs(changes).max(axis=0) == pytest.approx([18, 18, 30], rel=0.03)
         assert np.abs(changes).max() <= 30
         assert np.abs(changes.mean(axis=0)).max() < 3
 
     def test_it_asks_nothing(self) -> None:
         network = on_cpu(random_network())
-        (result,) = self.attack(network, [subject(3, 0)])
+        (result,) = self.attack.results(network, [subject(3, 0)], KNOWN)
         assert (result.queries, network.queries) == (0, 0)
 
 
@@ -155,21 +156,22 @@ def test_the_published_kit_has_17() -> None:
     assert set(imagecorruptions.get_corruption_names("all")) - set(PUBLISHED) == {"snow", "frost"}
 
 
-def test_the_brightest_is_worst_for_who_takes_bright_for_another_class() -> None:
+def test_the_brightest_is_worst_for_who_takes_bright_for_another_class(monkeypatch: pytest.MonkeyPatch) -> None:
     """Class 1 is the mean of all pixels."""
     weight = torch.zeros(2, 3 * SIDE * SIDE, dtype=torch.float64)
     weight[1] = 1
     one = subject(1, 0, drawn(1, SIDE, 60, 120))
-    names = ("contrast", "brightness", "pixelate")
-    (result,) = CommonCorruptions(names, seed=6)(on_cpu(Linear(weight)), [one])
+    monkeypatch.setattr(changes, "PUBLISHED", ("contrast", "brightness", "pixelate"))
+    (result,) = CommonCorruptionsAttack().results(on_cpu(Linear(weight)), [one], KNOWN)
     expected = imagecorruptions.corrupt(one.pixels.transpose(1, 2, 0), 1, "brightness").transpose(2, 0, 1)
     assert np.array_equal(result.candidate, expected)
     assert result.queries == 3
 
 
-def test_noise_is_that_of_the_study() -> None:
+def test_noise_is_that_of_the_study(monkeypatch: pytest.MonkeyPatch) -> None:
     one = subject(1, 0, drawn(1, SIDE))
-    (result,) = CommonCorruptions(("gaussian_noise",), seed=6)(on_cpu(random_linear(2, side=SIDE)), [one])
+    monkeypatch.setattr(changes, "PUBLISHED", ("gaussian_noise",))
+    (result,) = CommonCorruptionsAttack().results(on_cpu(random_linear(2, side=SIDE)), [one], Known(6))
     image = np.ascontiguousarray(one.pixels.transpose(1, 2, 0))
     (noisy,) = corrupted_images(image, "gaussian_noise", [1], image_seed(6, one.image_id))
     assert np.array_equal(result.candidate.transpose(1, 2, 0), noisy)
@@ -177,7 +179,7 @@ def test_noise_is_that_of_the_study() -> None:
 
 def test_null_changes_nothing() -> None:
     network = on_cpu(random_linear())
-    (result,) = Null()(network, [subject(4, 1)])
+    (result,) = NoAttack().results(network, [subject(4, 1)], KNOWN)
     assert np.array_equal(result.candidate, drawn(4))
     assert (result.queries, network.queries) == (0, 0)
 
@@ -202,9 +204,8 @@ def test_the_most_confident_mistake_of_each_class() -> None:
     assert found == {5: ("a/2", "snow", 4), 6: ("b/1", "clean", 0)}
 
 
-def test_it_is_the_candidate_of_every_image_of_the_class() -> None:
-    guess = Guess(most_confident_mistakes(IMAGES, PREDICTIONS), lambda file, change, severity: drawn(severity))
-    results = guess(on_cpu(random_linear()), [subject(1, 5), subject(2, 5), subject(3, 7)])
-    assert [np.array_equal(each.candidate, drawn(4)) for each in results] == [True, True, False]
-    assert np.array_equal(results[2].candidate, drawn(3))
-    assert [each.queries for each in results] == [0, 0, 0]
+def test_a_guess_is_the_candidate_and_asks_nothing() -> None:
+    known, network = Known(3, guess=lambda one: drawn(one.class_index)), on_cpu(random_linear())
+    (result,) = GuessAttack().results(network, [subject(1, 5)], known)
+    assert np.array_equal(result.candidate, drawn(5))
+    assert (result.queries, network.queries) == (0, 0)

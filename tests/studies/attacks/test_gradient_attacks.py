@@ -13,13 +13,14 @@ from torch import Tensor, nn
 from cleanset.errors import CleansetError
 from cleanset.measure.user_model import CheckedNetwork
 from cleanset.scoring.differentiable import PixelNetwork, Uninteresting
-from cleanset.studies.attacks.base import Ball, Known, Norm, Search, Subject, seed_for, to_pixels
-from cleanset.studies.attacks.changes import RandomSpatial
-from cleanset.studies.attacks.gradient_attacks import Pgd, Spsa, Transfer, TransferAttack, random_signs
-from cleanset.studies.attacks.library_attacks import Square
+from cleanset.studies.attacks.base import Known, Norm, Parameters, Subject, seed_of, to_pixels
+from cleanset.studies.attacks.changes import RandomSpatialAttack
+from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack, TransferAttack, random_signs
+from cleanset.studies.attacks.library_attacks import SquareAttack
 from cleanset.studies.attacks.targets import ResizedPixels, Searching, source_networks, with_straight_through
 from tests.studies.attacks.networks import (
     CPU,
+    KNOWN,
     Linear,
     classified,
     correct_subjects,
@@ -35,8 +36,8 @@ pytestmark = pytest.mark.slow
 EPS = 16 / 255
 
 
-def pgd(norm: Norm = "Linf", eps: float = 4 / 255, steps: int = 10, group: int = 4, random_start: bool = True) -> Pgd:
-    return Pgd(Ball(norm, eps), steps, eps / 4, random_start, 5, group)
+def pgd(norm: Norm = "Linf", eps: float = 4 / 255, steps: int = 10, random_start: bool = True) -> PgdAttack:
+    return PgdAttack(norm=norm, eps=eps, steps=steps, random_start=random_start, group=4)
 
 
 def best_direction(network: torch.nn.Module, one: Subject) -> np.ndarray:
@@ -48,7 +49,7 @@ def best_direction(network: torch.nn.Module, one: Subject) -> np.ndarray:
 def test_linf_goes_to_the_corner() -> None:
     network = random_linear(2)
     group = correct_subjects(network, 3, least=10, most=240)
-    for one, result in zip(group, pgd()(on_cpu(network), group), strict=True):
+    for one, result in zip(group, pgd().results(on_cpu(network), group, KNOWN), strict=True):
         expected = one.pixels + 4 * np.sign(best_direction(network, one))
         assert np.array_equal(result.candidate, expected.astype(np.uint8))
         assert result.queries == 11
@@ -57,7 +58,7 @@ def test_linf_goes_to_the_corner() -> None:
 def test_linf_stays_in_0_to_255() -> None:
     network = random_linear(2)
     one = subject(1, 0, np.full((3, 12, 12), 254, np.uint8))
-    (result,) = pgd()(on_cpu(network), [one])
+    (result,) = pgd().results(on_cpu(network), [one], KNOWN)
     assert set(np.unique(result.candidate)) == {250, 255}
 
 
@@ -66,7 +67,7 @@ def test_l2_goes_along_the_weights(random_start: bool) -> None:
     network = random_linear(2)
     group = correct_subjects(network, 2, least=60, most=200)
     attack = pgd("L2", 0.5, 40, random_start=random_start)
-    for one, result in zip(group, attack(on_cpu(network), group), strict=True):
+    for one, result in zip(group, attack.results(on_cpu(network), group, KNOWN), strict=True):
         change = (result.candidate.astype(float) - one.pixels).ravel()
         best = best_direction(network, one).ravel()
         cosine = change @ best / np.linalg.norm(change) / np.linalg.norm(best)
@@ -80,36 +81,37 @@ def test_a_result_does_not_depend_on_the_others() -> None:
     network = on_cpu(random_network().double())
     group = [subject(number, number % 3) for number in range(4)]
     attack = pgd(steps=2)
-    together = attack(network, group)
+    together = attack.results(network, group, KNOWN)
     for one, result in zip(group, together, strict=True):
-        alone = attack(network, [one])[0]
+        alone = attack.results(network, [one], KNOWN)[0]
         assert np.array_equal(alone.candidate, result.candidate)
         assert alone.seed == result.seed
-    assert not np.array_equal(together[0].candidate, attack(network, [subject(9, 0, group[0].pixels)])[0].candidate)
+    renamed = attack.results(network, [subject(9, 0, group[0].pixels)], KNOWN)[0]
+    assert not np.array_equal(together[0].candidate, renamed.candidate)
 
 
 def test_the_place_with_the_largest_margin_is_kept() -> None:
     """A step of the whole ball from the corner to the corner: later places are no better than the first."""
     network = random_linear(2)
     (one,) = correct_subjects(network, 1, least=10, most=240)
-    overshooting = Pgd(Ball("Linf", 4 / 255), 3, 8 / 255, False, 0, 1)
-    (result,) = overshooting(on_cpu(network), [one])
+    overshooting = PgdAttack(steps=3, step=8 / 255, random_start=False, group=1)
+    (result,) = overshooting.results(on_cpu(network), [one], KNOWN)
     assert np.array_equal(result.candidate, (one.pixels + 4 * np.sign(best_direction(network, one))).astype(np.uint8))
 
 
 def test_without_a_gradient_it_stays_at_its_start() -> None:
     network = on_cpu(Uninteresting(random_linear(2)))
-    (result,) = pgd()(network, [subject(1, 0)])
+    (result,) = pgd().results(network, [subject(1, 0)], KNOWN)
     assert np.abs(result.candidate.astype(int) - subject(1, 0).pixels).max() <= 4
 
 
-def spsa(steps: int = 10, samples: int = 8, stop: float = 1e9, **options: object) -> Spsa:
-    return Spsa(EPS, steps, samples, 0.01, 0.01, stop, seed=3, **options)  # type: ignore[arg-type]
+def spsa(steps: int = 10, samples: int = 8, stop: float = 1e9, after: RandomSpatialAttack | None = None) -> SpsaAttack:
+    return SpsaAttack(steps=steps, samples=samples, stop_margin=stop, after=after)
 
 
 def plain(network: torch.nn.Module, one: Subject, steps: int, pairs: int) -> np.ndarray:
     """The search with the same random numbers, but every sum written out."""
-    generator = torch.Generator().manual_seed(seed_for(3, "spsa", one))
+    generator = torch.Generator().manual_seed(seed_of(3, "attack", "spsa", one.image_id))
     image = torch.from_numpy(one.pixels).double() / 255
     offset = torch.rand(image.shape, generator=generator, dtype=torch.float64)
     x = np.clip((image + (2 * offset - 1) * EPS).numpy(), 0, 1)
@@ -136,7 +138,7 @@ def plain(network: torch.nn.Module, one: Subject, steps: int, pairs: int) -> np.
 def test_it_is_the_plain_one() -> None:
     network = random_network(seed=1).double().requires_grad_(False)
     for one in correct_subjects(network, 2, least=60, most=200):
-        (result,) = spsa()(on_cpu(network), [one])
+        (result,) = spsa().results(on_cpu(network), [one], KNOWN)
         levels = plain(network, one, 10, 4)
         assert np.abs(result.candidate - levels).max() <= 0.5 + 1e-6
         assert result.queries == 80
@@ -147,7 +149,7 @@ def test_the_best_change_of_a_linear_network() -> None:
     weight = torch.zeros(2, 3, 8, 8, dtype=torch.float64)
     weight[1, 1, 2:6, 2:6] = torch.tensor([1.0, -1.0] * 8).view(4, 4)
     one = subject(1, 0, np.full((3, 8, 8), 100, np.uint8))
-    (result,) = spsa(steps=60, samples=64)(on_cpu(Linear(weight.flatten(1)), 64), [one])
+    (result,) = spsa(steps=60, samples=64).results(on_cpu(Linear(weight.flatten(1)), 64), [one], KNOWN)
     change = result.candidate[1, 2:6, 2:6].astype(int) - 100
     assert change.tolist() == [[16, -16, 16, -16]] * 4
 
@@ -155,24 +157,24 @@ def test_the_best_change_of_a_linear_network() -> None:
 def test_it_stops_at_the_margin() -> None:
     """Class 1 leads by 2 from the start: one step of 64 samples is asked for."""
     network = Linear(torch.zeros(2, 432, dtype=torch.float64), torch.tensor([0.0, 2.0], dtype=torch.float64))
-    assert [each.queries for each in spsa(200, 64, stop=1)(on_cpu(network), [subject(1, 0)])] == [64]
-    assert [each.queries for each in spsa(5, 64, stop=3)(on_cpu(network), [subject(1, 0)])] == [320]
+    for attack, queries in ((spsa(200, 64, stop=1), 64), (spsa(5, 64, stop=3), 320)):
+        assert [each.queries for each in attack.results(on_cpu(network), [subject(1, 0)], KNOWN)] == [queries]
 
 
 def test_a_result_of_spsa_does_not_depend_on_the_others() -> None:
     network = on_cpu(random_linear())
     first, second = subject(1, 0), subject(2, 1)
-    alone = spsa()(network, [first])[0].candidate
-    assert np.array_equal(alone, spsa()(network, [second, first])[1].candidate)
-    renamed = spsa()(network, [subject(9, 0, first.pixels)])[0].candidate
+    alone = spsa().results(network, [first], KNOWN)[0].candidate
+    assert np.array_equal(alone, spsa().results(network, [second, first], KNOWN)[1].candidate)
+    renamed = spsa().results(network, [subject(9, 0, first.pixels)], KNOWN)[0].candidate
     assert not np.array_equal(alone, renamed)
 
 
 def test_it_begins_with_another_image() -> None:
-    start = RandomSpatial(0.8, 18, 30, 3)
+    start = RandomSpatialAttack(scale=0.8)
     one = subject(1, 0)
-    (result,) = spsa(start=start.changed)(on_cpu(random_linear()), [one])
-    center = start.changed(one)
+    (result,) = spsa(after=start).results(on_cpu(random_linear()), [one], KNOWN)
+    center = start.changed(one, 3)
     assert result.center is not None
     assert np.array_equal(result.center, center)
     assert 0 < np.abs(result.candidate.astype(int) - center).max() <= 16
@@ -191,12 +193,13 @@ def test_candidates_are_in_the_ball(seed: int) -> None:
     network = random_linear(seed=seed)
     attack = spsa(steps=30)
     for one in correct_subjects(network, 2):
-        (result,) = attack(on_cpu(network), [one])
+        (result,) = attack.results(on_cpu(network), [one], KNOWN)
         assert attack.ball.contains(one.pixels, result.candidate)
         assert np.array_equal(to_pixels(result.candidate.astype(float), one.pixels, attack.ball), result.candidate)
 
 
-PGD = Pgd(Ball("Linf", EPS), 5, EPS / 4, True, 3, 4)
+PGD = PgdAttack(eps=EPS, steps=5, group=4)
+TRANSFER = TransferAttack(eps=EPS, steps=5, group=4)
 HONEST = random_linear(3, seed=1)
 
 
@@ -227,20 +230,26 @@ class Noise(nn.Module):
         return pixels + 0.5 * torch.randn_like(pixels)
 
 
-def broken(network: nn.Module, attack: Search, group: list[Subject], searched: nn.Module | None = None) -> list[bool]:
+def known_sources(**networks: nn.Module) -> Known:
+    return Known(3, sources=lambda: {name: on_cpu(each) for name, each in networks.items()})
+
+
+def broken(
+    network: nn.Module,
+    attack: Parameters,
+    group: list[Subject],
+    searched: nn.Module | None = None,
+    known: Known = KNOWN,
+) -> list[bool]:
     asked = on_cpu(network if searched is None else searched, 64)
     found = []
     for start in range(0, len(group), attack.group_size):
         part = group[start : start + attack.group_size]
         found += [
             classified(copy.deepcopy(network), result.candidate) != one.class_index
-            for one, result in zip(part, attack(asked, part), strict=True)
+            for one, result in zip(part, attack.results(asked, part, known), strict=True)
         ]
     return found
-
-
-def no_guess() -> Search:
-    pytest.fail("asked for a guess")
 
 
 def subjects(count: int = 8) -> list[Subject]:
@@ -251,28 +260,27 @@ class TestTransfer:
     def test_it_breaks_what_hides_its_gradient(self) -> None:
         group = [one for one in subjects(12) if classified(Defended(Step()), one.pixels) == one.class_index]
         assert not any(broken(Defended(Step()), PGD, group))
-        attack = Transfer(PGD, {"honest": on_cpu(HONEST)})
-        assert broken(Defended(Step()), attack, group) == broken(HONEST, PGD, group)
+        known = known_sources(honest=HONEST)
+        assert broken(Defended(Step()), TRANSFER, group, known=known) == broken(HONEST, PGD, group)
         assert sum(broken(HONEST, PGD, group)) >= 5
 
     def test_the_best_of_all_sources_with_a_query_each(self) -> None:
         group, other = subjects(4), random_linear(3, seed=9)
-        sources = {"other": on_cpu(other), "honest": on_cpu(HONEST)}
         network = on_cpu(HONEST)
-        results = Transfer(PGD, sources)(network, group)
+        results = TRANSFER.results(network, group, known_sources(other=other, honest=HONEST))
         assert [each.queries for each in results] == [2] * 4
         assert network.queries == 8
-        best = Transfer(PGD, {"honest": on_cpu(HONEST)})(on_cpu(HONEST), group)
+        best = TRANSFER.results(on_cpu(HONEST), group, known_sources(honest=HONEST))
         assert all(np.array_equal(one.candidate, two.candidate) for one, two in zip(results, best, strict=True))
 
     def test_the_names_of_sources(self) -> None:
-        known = Known(3, dict, no_guess, lambda: {"a": on_cpu(HONEST), "b": on_cpu(HONEST)})
-        assert list(TransferAttack(sources=["b"]).search(known).sources) == ["b"]
-        assert list(TransferAttack().search(known).sources) == ["a", "b"]
+        known = known_sources(a=HONEST, b=HONEST)
+        assert list(TransferAttack(sources=["b"]).chosen_sources(known)) == ["b"]
+        assert list(TransferAttack().chosen_sources(known)) == ["a", "b"]
         with pytest.raises(CleansetError, match="transfer: no other model 'c'; expected some of a, b"):
-            TransferAttack(sources=["c"]).search(known)
+            TransferAttack(sources=["c"]).prepare(known)
         with pytest.raises(CleansetError, match="transfer: no other model to make images on"):
-            TransferAttack().search(Known(3, dict, no_guess))
+            TransferAttack().prepare(KNOWN)
 
     def test_a_source_of_another_size_and_with_groups(self) -> None:
         """Twice the side: every pixel of an even image stays; two logits, the log-sum-exp of the groups'."""
@@ -291,12 +299,12 @@ class TestTransfer:
 
 
 def test_square_succeeds_in_its_ball_without_a_gradient() -> None:
-    group, attack = subjects(), Square(Ball("Linf", EPS), 200, 3, 8)
+    group, attack = subjects(), SquareAttack(eps=EPS, queries=200, group=8)
     found = broken(Defended(Step()), attack, group)
     assert sum(found) >= 4
-    results = attack(on_cpu(Defended(Step())), group)
+    results = attack.results(on_cpu(Defended(Step())), group, KNOWN)
     assert all(attack.ball.contains(one.pixels, each.candidate) for one, each in zip(group, results, strict=True))
-    again = attack(on_cpu(Defended(Step())), group)
+    again = attack.results(on_cpu(Defended(Step())), group, KNOWN)
     assert all(np.array_equal(one.candidate, two.candidate) for one, two in zip(results, again, strict=True))
     assert 1 < results[0].queries <= 203
 
@@ -306,15 +314,15 @@ class TestDraws:
 
     def test_one_draw_is_plain_pgd(self) -> None:
         group = subjects(4)
-        several = Pgd(Ball("Linf", EPS), 5, EPS / 4, True, 3, 4, draws=3)
-        for one, two in zip(PGD(on_cpu(HONEST), group), several(on_cpu(HONEST), group), strict=True):
+        several = PgdAttack(eps=EPS, steps=5, group=4, draws=3)
+        for one, two in zip(*(each.results(on_cpu(HONEST), group, KNOWN) for each in (PGD, several)), strict=True):
             assert np.array_equal(one.candidate, two.candidate)
             assert (one.queries, two.queries) == (6, 18)
 
     def test_queries_for_the_padding_count(self) -> None:
         """Ten images in a group of 16: 6 places, 8 answers to each of the 16."""
         network = on_cpu(HONEST)
-        results = Pgd(Ball("Linf", EPS), 5, EPS / 4, True, 3, 16, draws=8)(network, subjects(10))
+        results = PgdAttack(eps=EPS, steps=5, draws=8).results(network, subjects(10), KNOWN)
         assert network.queries == 768
         assert [each.queries for each in results] == [77] * 8 + [76] * 2
 
@@ -326,9 +334,9 @@ class TestDraws:
         group = [subject(number, classified(clear, one.pixels), one.pixels) for number, one in enumerate(subjects(16))]
         margins = {}
         for draws in (1, 32):
-            attack = Pgd(Ball("Linf", EPS), 3, EPS / 2, False, 3, 16, draws=draws)
+            attack = PgdAttack(eps=EPS, steps=3, step=EPS / 2, random_start=False, draws=draws)
             torch.manual_seed(5)
-            results = attack(on_cpu(network, 64), group)
+            results = attack.results(on_cpu(network, 64), group, KNOWN)
             pixels = torch.from_numpy(np.stack([each.candidate for each in results]) / 255)
             logits = clear(pixels).detach().numpy()
             margins[draws] = np.mean(

@@ -26,12 +26,12 @@ def test_the_png_read_again_gives_the_logits_bit_for_bit(tmp_path: Path) -> None
     before = judge.logits([subject(2, 0).pixels, one.pixels])[1]
     verdict = judge.verdict(one, Result(drawn(8), 1), None, before)
     path = tmp_path / "a.png"
-    path.write_bytes(verdict.png)
+    path.write_bytes(verdict["content"])
     with Image.open(path) as image:  # by another way than the package's
         pixels = torch.from_numpy(np.array(image)).permute(2, 0, 1)[None].contiguous().double() / 255
     with torch.inference_mode():
         logits = network.double()(pixels)[0].numpy()
-    assert np.array_equal(verdict.after, logits)
+    assert np.array_equal(verdict["logits_after"], logits)
     assert np.array_equal(judge.logits([one.pixels])[0], before)
 
 
@@ -51,7 +51,7 @@ def test_success_is_a_change_for_the_worse(label: int, before: int, after: int, 
     dark, bright = np.zeros((3, 12, 12), np.uint8), np.full((3, 12, 12), 255, np.uint8)
     one = subject(1, label, (dark, bright)[before])
     verdict = judge.verdict(one, Result((dark, bright)[after], 1), None, judge.logits([one.pixels])[0])
-    assert (verdict.was_correct and verdict.is_error, verdict.is_error) == (success, error)
+    assert (verdict["was_correct"] and verdict["is_error"], verdict["is_error"]) == (success, error)
 
 
 def test_distances() -> None:
@@ -76,11 +76,11 @@ def test_ssim_of_flat_images() -> None:
 def test_outside_the_ball() -> None:
     judge, one = Judge(loaded(random_linear()), CPU), subject(1, 0, np.full((3, 12, 12), 100, np.uint8))
     before, ball = judge.logits([one.pixels])[0], Ball("Linf", 4 / 255)
-    assert judge.verdict(one, Result(one.pixels + 4, 1), ball, before).from_center == 4 / 255
+    assert judge.verdict(one, Result(one.pixels + 4, 1), ball, before)["from_center"] == 4 / 255
     with pytest.raises(CleansetError, match=r"n0/1\.JPEG: a candidate at Linf 0\.0196078; expected at most 0\.0156863"):
         judge.verdict(one, Result(one.pixels + 5, 1), ball, before)
     around = judge.verdict(one, Result(one.pixels + 5, 1, center=one.pixels + 3), ball, before)
-    assert (around.from_center, around.distances.linf) == (2 / 255, 5 / 255)
+    assert (around["from_center"], around["linf"]) == (2 / 255, 5 / 255)
 
 
 def test_logits_that_are_none() -> None:

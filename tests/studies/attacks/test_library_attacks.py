@@ -9,18 +9,32 @@ import torch
 from torch import nn
 
 from cleanset.errors import CleansetError
-from cleanset.studies.attacks.base import Ball, Other, Pixels, Subject, group_seed
-from cleanset.studies.attacks.changes import RandomSpatial
-from cleanset.studies.attacks.library_attacks import STANDARD, AutoAttack, Boundary, chosen_start
-from tests.studies.attacks.networks import Linear, classified, correct_subjects, drawn, on_cpu, random_linear, subject
+from cleanset.studies.attacks.base import Known, Other, Pixels, Subject
+from cleanset.studies.attacks.changes import RandomSpatialAttack
+from cleanset.studies.attacks.library_attacks import (
+    STANDARD,
+    AutoAttackAttack,
+    BoundaryAttack,
+    Part,
+    chosen_start,
+    group_seed,
+)
+from tests.studies.attacks.networks import (
+    KNOWN,
+    Linear,
+    classified,
+    correct_subjects,
+    drawn,
+    on_cpu,
+    random_linear,
+    subject,
+)
 
 pytestmark = pytest.mark.slow
 
-PARTS = ("apgd-ce", "apgd-t", "fab-t", "square")
 
-
-def autoattack(eps: float = 4 / 255, attacks: tuple[str, ...] = PARTS, group: int = 3) -> AutoAttack:
-    return AutoAttack(Ball("Linf", eps), attacks, 6, 40, 3, group)
+def autoattack(eps: float = 4 / 255, attacks: tuple[Part, ...] = STANDARD, group: int = 3) -> AutoAttackAttack:
+    return AutoAttackAttack(eps=eps, attacks=list(attacks), steps=6, square_queries=40, group=group)
 
 
 def smallest_eps(network: Linear, one: Subject) -> float:
@@ -41,7 +55,7 @@ def test_it_succeeds_where_a_success_exists() -> None:
     eps = round(float(np.median(radii)) * 255) / 255
     attack = autoattack(eps, group=6)
     expected = [radius < eps - 0.5 / 255 for radius in radii]
-    results = attack(on_cpu(network), group)
+    results = attack.results(on_cpu(network), group, KNOWN)
     found = [not np.array_equal(one.pixels, result.candidate) for one, result in zip(group, results, strict=True)]
     clear = [abs(radius - eps) > 1 / 255 for radius in radii]
     assert [each for each, is_clear in zip(found, clear, strict=True) if is_clear] == [
@@ -55,7 +69,7 @@ def test_it_succeeds_where_a_success_exists() -> None:
 def test_two_classes() -> None:
     network = random_linear(2, seed=2)
     group = correct_subjects(network, 3, least=30, most=220)
-    results = autoattack(40 / 255)(on_cpu(network), group)
+    results = autoattack(40 / 255).results(on_cpu(network), group, KNOWN)
     assert all(not np.array_equal(one.pixels, each.candidate) for one, each in zip(group, results, strict=True))
 
 
@@ -65,20 +79,19 @@ def test_a_group_is_repeated_and_the_generators_are_left_alone() -> None:
     torch.manual_seed(1)
     expected = torch.rand(1)
     torch.manual_seed(1)
-    first, second = (autoattack(attacks=("square",))(on_cpu(network), group) for _ in range(2))
+    first, second = (autoattack(attacks=("square",)).results(on_cpu(network), group, KNOWN) for _ in range(2))
     assert torch.rand(1) == expected
     assert all(np.array_equal(one.candidate, other.candidate) for one, other in zip(first, second, strict=True))
 
 
 def test_its_remarks_are_kept(capfd: pytest.CaptureFixture[str]) -> None:
     network = nn.Sequential(random_linear(5), nn.Softmax(dim=1))
-    results = autoattack(attacks=("apgd-ce",))(on_cpu(network), correct_subjects(network, 2))
+    results = autoattack(attacks=("apgd-ce",)).results(on_cpu(network), correct_subjects(network, 2), KNOWN)
     assert any("probability distribution" in notice for notice in results[0].notices)
     assert capfd.readouterr() == ("", "")
-    assert (
-        autoattack(attacks=("square",))(on_cpu(random_linear(5)), correct_subjects(random_linear(5), 1))[0].notices
-        == ()
-    )
+    network = random_linear(5)
+    (result,) = autoattack(attacks=("square",)).results(on_cpu(network), correct_subjects(network, 1), KNOWN)
+    assert result.notices == ()
 
 
 @pytest.mark.long
@@ -91,14 +104,14 @@ def test_the_original_program_breaks_the_same_images() -> None:
     group = correct_subjects(network, 20, least=30, most=220)
     radii = np.array([smallest_eps(network, one) for one in group])
     eps = round(float(np.median(radii)) * 255) / 255
-    attack = AutoAttack(Ball("Linf", eps), STANDARD, 100, 5000, 3, 20)
+    attack = AutoAttackAttack(eps=eps, group=20)
     found = [
         classified(network, result.candidate) != one.class_index
-        for one, result in zip(group, attack(on_cpu(network, 20), group), strict=True)
+        for one, result in zip(group, attack.results(on_cpu(network, 20), group, KNOWN), strict=True)
     ]
     label = torch.tensor([one.class_index for one in group])
     program = pyautoattack.AutoAttack(
-        network.float(), norm="Linf", eps=eps, version="standard", seed=group_seed(3, "autoattack", group)
+        network.float(), norm="Linf", eps=eps, version="standard", seed=group_seed(attack, group, KNOWN)
     )
     program.verbose = False
     images = torch.from_numpy(np.stack([one.pixels for one in group])).float() / 255
@@ -123,8 +136,11 @@ NETWORK = random_linear(2, seed=1)
 GROUP = [subject(number, classified(NETWORK, drawn(number))) for number in range(3)]
 
 
-def boundary(eps: float = 10, steps: int = 300, **options: object) -> Boundary:
-    return Boundary(eps, steps, 3, 3, others_of(NETWORK), **options)  # type: ignore[arg-type]
+OTHERS = Known(3, lambda: others_of(NETWORK))
+
+
+def boundary(eps: float = 10, steps: int = 300, after: RandomSpatialAttack | None = None) -> BoundaryAttack:
+    return BoundaryAttack(eps=eps, steps=steps, group=3, after=after)
 
 
 def shortest(one: Subject) -> float:
@@ -136,7 +152,7 @@ def shortest(one: Subject) -> float:
 
 
 def test_it_comes_near_the_hyperplane() -> None:
-    results = boundary(steps=2000)(on_cpu(NETWORK), GROUP)
+    results = boundary(steps=2000).results(on_cpu(NETWORK), GROUP, OTHERS)
     for one, result in zip(GROUP, results, strict=True):
         found = np.linalg.norm((result.candidate.astype(float) - one.pixels).ravel()) / 255
         assert classified(NETWORK, result.candidate) != one.class_index
@@ -146,12 +162,13 @@ def test_it_comes_near_the_hyperplane() -> None:
 
 def test_queries_are_those_of_each_image() -> None:
     """Two to see where it begins; then one for the start, one a step, one more at every tenth step."""
-    assert [each.queries for each in boundary(steps=50)(on_cpu(NETWORK), GROUP)] == [2 + 1 + 50 + 5] * 3
+    results = boundary(steps=50).results(on_cpu(NETWORK), GROUP, OTHERS)
+    assert [each.queries for each in results] == [2 + 1 + 50 + 5] * 3
 
 
 def test_what_stays_outside_is_projected() -> None:
     attack = boundary(eps=0.05, steps=5)
-    for one, result in zip(GROUP, attack(on_cpu(NETWORK), GROUP), strict=True):
+    for one, result in zip(GROUP, attack.results(on_cpu(NETWORK), GROUP, OTHERS), strict=True):
         found = np.linalg.norm((result.candidate.astype(float) - one.pixels).ravel()) / 255
         assert 0.03 < found <= 0.05
         assert attack.ball.contains(one.pixels, result.candidate)
@@ -159,14 +176,14 @@ def test_what_stays_outside_is_projected() -> None:
 
 def test_an_image_that_is_misclassified_stays() -> None:
     one = subject(1, 1 - GROUP[1].class_index)
-    (result,) = boundary()(on_cpu(NETWORK), [one])
+    (result,) = boundary().results(on_cpu(NETWORK), [one], OTHERS)
     assert np.array_equal(result.candidate, one.pixels)
     assert result.queries == 2
 
 
 def test_a_start_that_the_network_takes_for_the_class() -> None:
     wrong = {"n0/7.JPEG": Other(1 - GROUP[0].class_index, constant(GROUP[0].pixels))}
-    (result,) = Boundary(10, 100, 3, 3, wrong)(on_cpu(NETWORK), GROUP[:1])
+    (result,) = boundary().results(on_cpu(NETWORK), GROUP[:1], Known(3, lambda: wrong))
     assert np.array_equal(result.candidate, GROUP[0].pixels)
 
 
@@ -176,17 +193,17 @@ def test_a_group_of_boundary_is_repeated_and_the_generators_are_left_alone() -> 
     expected = torch.rand(1), np.random.rand()
     torch.manual_seed(1)
     np.random.seed(1)
-    first, second = (boundary(steps=20)(on_cpu(NETWORK), GROUP) for _ in range(2))
+    first, second = (boundary(steps=20).results(on_cpu(NETWORK), GROUP, OTHERS) for _ in range(2))
     assert (torch.rand(1), np.random.rand()) == expected
     assert all(np.array_equal(one.candidate, other.candidate) for one, other in zip(first, second, strict=True))
-    assert first[0].seed == second[0].seed != boundary(steps=20)(on_cpu(NETWORK), GROUP[:2])[0].seed
+    assert first[0].seed == second[0].seed != boundary(steps=20).results(on_cpu(NETWORK), GROUP[:2], OTHERS)[0].seed
 
 
 def test_it_begins_with_another_image() -> None:
-    start = RandomSpatial(0.9, 18, 30, 3)
-    (result,) = boundary(steps=20, start=start.changed)(on_cpu(NETWORK), GROUP[:1])
+    start = RandomSpatialAttack(scale=0.9)
+    (result,) = boundary(steps=20, after=start).results(on_cpu(NETWORK), GROUP[:1], OTHERS)
     assert result.center is not None
-    assert np.array_equal(result.center, start.changed(GROUP[0]))
+    assert np.array_equal(result.center, start.changed(GROUP[0], 3))
 
 
 def test_the_start_does_not_depend_on_those_that_are_not_chosen() -> None:
@@ -201,7 +218,7 @@ def test_the_start_does_not_depend_on_those_that_are_not_chosen() -> None:
 def test_no_other_class() -> None:
     same = {name: other for name, other in others_of(NETWORK).items() if other.class_index == GROUP[0].class_index}
     with pytest.raises(CleansetError, match=r"n0/0\.JPEG: no image of another class that the model classifies correct"):
-        Boundary(10, 5, 3, 3, same)(on_cpu(NETWORK), GROUP[:1])
+        boundary().results(on_cpu(NETWORK), GROUP[:1], Known(3, lambda: same))
 
 
 def test_random_answers_are_no_error() -> None:
@@ -209,5 +226,5 @@ def test_random_answers_are_no_error() -> None:
         def forward(self, pixels: torch.Tensor) -> torch.Tensor:
             return torch.rand(len(pixels), 2, dtype=pixels.dtype)
 
-    results = boundary(steps=5)(on_cpu(Coin(NETWORK.weight.detach())), GROUP * 4)
+    results = boundary(steps=5).results(on_cpu(Coin(NETWORK.weight.detach())), GROUP * 4, OTHERS)
     assert len(results) == 12

@@ -14,10 +14,10 @@ from cleanset.errors import CleansetError
 from cleanset.studies.attacks import page
 from cleanset.studies.attacks import study as attack_study
 from cleanset.studies.attacks.attacking import run_attack, run_warnings
-from cleanset.studies.attacks.base import Known, Other
-from cleanset.studies.attacks.changes import CommonCorruptions, Guess, RandomSpatial, SpatialGrid
-from cleanset.studies.attacks.gradient_attacks import Pgd, Spsa
-from cleanset.studies.attacks.library_attacks import Boundary
+from cleanset.studies.attacks.base import Ball, Known, Other
+from cleanset.studies.attacks.changes import RandomSpatialAttack, center_of
+from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
+from cleanset.studies.attacks.library_attacks import BoundaryAttack
 from cleanset.studies.attacks.page import parameters
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.study import AttackParams, read_attack_params
@@ -30,7 +30,7 @@ from tests.studies.attacks.study import ROLE, made_study
 pytestmark = pytest.mark.slow
 
 OTHERS = {"a/1": Other(0, lambda: drawn(1)), "a/2": Other(1, lambda: drawn(2))}
-KNOWN = Known(3, lambda: OTHERS, lambda: Guess({}, lambda *_: drawn(0)))
+KNOWN = Known(3, lambda: OTHERS)
 
 
 def settings(tmp_path: Path, text: str) -> AttackParams:
@@ -45,16 +45,7 @@ def test_the_defaults_are_those_of_the_warm_up(tmp_path: Path) -> None:
         "none", "spatial_grid", "random_spatial", "spsa", "boundary", "common_corruptions", "pgd",
         "square", "transfer", "autoattack", "guess",
     ]  # fmt: skip
-    grid, spsa, boundary = (found.attack(name).search(KNOWN) for name in ("spatial_grid", "spsa", "boundary"))
-    assert isinstance(grid, SpatialGrid)
-    assert (grid.scale, len(grid.translations) ** 2 * len(grid.angles)) == (0.7, 775)
-    assert isinstance(spsa, Spsa)
-    assert (spsa.eps, spsa.steps * spsa.samples, spsa.stop_margin) == (16 / 255, 12_800, 1)
-    assert spsa.start is not None
-    assert isinstance(boundary, Boundary)
-    assert boundary.eps == 10
     assert [found.images_of(name, "standard") for name in ("boundary", "spsa")] == [100, None]
-    assert isinstance(found.attack("guess").search(KNOWN), Guess)
 
 
 def test_every_default_is_that_of_the_table() -> None:
@@ -107,17 +98,16 @@ attacks:
 wrapped: {noisy: {model: standard, wrapper: uninteresting, images: 7}}
 """
     found = settings(tmp_path, text)
-    linf, l2, worst, spsa = (found.attack(name).search(KNOWN) for name in list(found.attacks)[1:])
-    assert isinstance(linf, Pgd)
-    assert (linf.ball.norm, linf.ball.eps, linf.step, linf.steps) == ("Linf", 8 / 255, 2 / 255, 7)
-    assert isinstance(l2, Pgd)
-    assert (l2.ball.norm, l2.ball.eps, l2.step) == ("L2", 0.5, 0.125)
+    linf, l2, worst, spsa = (found.attack(name) for name in list(found.attacks)[1:])
+    assert isinstance(linf, PgdAttack)
+    assert (linf.ball, linf.length, linf.steps) == (Ball("Linf", 8 / 255), 2 / 255, 7)
+    assert isinstance(l2, PgdAttack)
+    assert (l2.ball, l2.length) == (Ball("L2", 0.5), 0.125)
     assert [found.images_of(name, "standard") for name in ("pgd", "pgd_l2")] == [20, 5]
     assert [found.images_of(name, "noisy") for name in ("pgd", "pgd_l2")] == [7, 5]
-    assert isinstance(worst, CommonCorruptions)
-    assert len(worst.corruptions) == 19
-    assert isinstance(spsa, Spsa)
-    assert spsa.start is None
+    assert worst.model_dump() == {"images": None, "kind": "common_corruptions", "corruptions": 19, "severity": 1}
+    assert isinstance(spsa, SpsaAttack)
+    assert spsa.after is None
 
 
 @pytest.mark.parametrize(
@@ -154,25 +144,23 @@ def test_no_such_attack(tmp_path: Path) -> None:
 
 def test_starts_are_images_that_the_model_gets_right(tmp_path: Path) -> None:
     found = settings(tmp_path, "attacks: {boundary: {starts: [a/2], after: null}}\n")
-    attack = found.attack("boundary").search(KNOWN)
-    assert isinstance(attack, Boundary)
-    assert list(attack.others) == ["a/2"]
-    assert attack.start is None
+    attack = found.attack("boundary")
+    assert isinstance(attack, BoundaryAttack)
+    assert list(attack.chosen_starts(KNOWN)) == ["a/2"]
+    assert attack.after is None
     found = settings(tmp_path, "attacks: {boundary: {starts: [a/3]}}\n")
     with pytest.raises(CleansetError, match="a/3 is not among the images that the model classifies correctly"):
-        found.attack("boundary").search(KNOWN)
+        found.attack("boundary").prepare(KNOWN)
 
 
 def test_a_start_is_the_random_change_of_the_study(tmp_path: Path) -> None:
     found = settings(tmp_path, "attacks: {spsa: {after: {max_angle: 5}}, random_spatial: {max_angle: 5}}\n")
-    spsa, spatial = (found.attack(name).search(KNOWN) for name in ("spsa", "random_spatial"))
-    assert isinstance(spsa, Spsa)
-    assert isinstance(spatial, RandomSpatial)
-    assert spsa.start is not None
-    assert np.array_equal(spsa.start(subject(1, 0)), spatial.changed(subject(1, 0)))
-    assert not np.array_equal(
-        RandomSpatial(204 / 224, 18, 30, 3).changed(subject(1, 0)), spatial.changed(subject(1, 0))
-    )
+    spsa, spatial = (found.attack(name) for name in ("spsa", "random_spatial"))
+    assert isinstance(spsa, SpsaAttack)
+    assert isinstance(spatial, RandomSpatialAttack)
+    changed = spatial.changed(subject(1, 0), 3)
+    assert np.array_equal(center_of(subject(1, 0), spsa.after, KNOWN), changed)
+    assert not np.array_equal(RandomSpatialAttack().changed(subject(1, 0), 3), changed)
 
 
 def test_the_documented_params(repository: Path, tmp_path: Path) -> None:

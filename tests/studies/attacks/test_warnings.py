@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from cleanset.scoring.differentiable import Uninteresting
-from cleanset.studies.attacks.base import Ball, Other, Pixels, Subject, to_unit
-from cleanset.studies.attacks.changes import SpatialGrid
-from cleanset.studies.attacks.gradient_attacks import Pgd, Spsa
+from cleanset.studies.attacks.base import Known, Other, Parameters, Pixels, Subject, to_unit
+from cleanset.studies.attacks.changes import SpatialGridAttack
+from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
 from cleanset.studies.attacks.judged import Judge
-from cleanset.studies.attacks.library_attacks import Boundary
+from cleanset.studies.attacks.library_attacks import BoundaryAttack
 from cleanset.studies.attacks.warnings import (
     MIN_COMPARED,
     black_box_better,
@@ -34,6 +34,7 @@ from cleanset.studies.attacks.warnings import (
 )
 from tests.studies.attacks.networks import (
     CPU,
+    KNOWN,
     Linear,
     classified,
     correct_subjects,
@@ -48,8 +49,8 @@ from tests.studies.attacks.networks import (
 pytestmark = pytest.mark.slow
 
 EPS = 16 / 255
-PGD = Pgd(Ball("Linf", EPS), 10, EPS / 4, True, 3, 8)
-SPSA = Spsa(EPS, 20, 64, EPS / 4, 0.01, 0.2, 3)
+PGD = PgdAttack(eps=EPS, steps=10, group=8)
+SPSA = SpsaAttack(steps=20, learning_rate=EPS / 4, stop_margin=0.2, after=None)
 
 
 class Backwards(torch.autograd.Function):
@@ -97,7 +98,7 @@ def subjects(network: nn.Module) -> list[Subject]:
 
 
 def signs(network: nn.Module, among: Sequence[Subject]) -> set[str]:
-    return {warned.sign for warned in probe(on_cpu(network, 64), among, PGD, [SPSA]).seen}
+    return {warned.sign for warned in probe(on_cpu(network, 64), among, KNOWN, PGD, [SPSA]).seen}
 
 
 HONEST = random_linear(3, seed=1)
@@ -116,7 +117,7 @@ def test_saturated_logits() -> None:
 
 
 def test_probabilities_in_place_of_logits() -> None:
-    found = probe(on_cpu(nn.Sequential(HONEST, nn.Softmax(dim=1))), subjects(HONEST), PGD, []).seen
+    found = probe(on_cpu(nn.Sequential(HONEST, nn.Softmax(dim=1))), subjects(HONEST), KNOWN, PGD, []).seen
     assert [(warned.sign, warned.text) for warned in found] == [
         ("saturated_answers", "all 12 answers are probabilities; expected logits")
     ]
@@ -130,7 +131,7 @@ def test_more_success_with_fewer_steps() -> None:
 
     among = [subject(number, one.class_index, one.pixels // 8 * 8) for number, one in enumerate(subjects(HONEST))]
     among = [one for one in among if classes(HONEST, [one]) == {one.class_index}]
-    (warned,) = probe(on_cpu(Misled(), 64), among, PGD, []).seen
+    (warned,) = probe(on_cpu(Misled(), 64), among, KNOWN, PGD, []).seen
     assert warned.sign == "fewer_steps_better"
     assert "with 1 step, on" in warned.text
 
@@ -159,11 +160,12 @@ class HashedNoise(nn.Module):
 def test_what_images_of_another_model_break(network: nn.Module) -> None:
     """All else looks well: there is a gradient, and the same image gets the same answer."""
     among = [one for one in subjects(HONEST) if classes(network, [one]) == {one.class_index}]
-    found = probe(on_cpu(network, 64), among, PGD, [], {"honest": on_cpu(HONEST, 64)})
+    known = replace(KNOWN, sources=lambda: {"honest": on_cpu(HONEST, 64)})
+    found = probe(on_cpu(network, 64), among, known, PGD, [])
     assert {each.sign for each in found.seen} == {"transfer_beats_gradient"}
     (seen,) = found.seen
     assert seen.text.startswith("images made on honest succeed on")
-    alone = probe(on_cpu(network, 64), among, PGD, [])
+    alone = probe(on_cpu(network, 64), among, KNOWN, PGD, [])
     assert (alone.seen, [each.sign for each in alone.not_told]) == ([], ["transfer_beats_gradient"])
 
 
@@ -200,8 +202,9 @@ def test_winners_take_all() -> None:
     network = Winners()
     among = [one for one in subjects(HONEST) if classes(network, [one]) == {one.class_index}]
     assert signs(network, among) == {"black_box_better"}
-    counts = [successes(on_cpu(network, 64), among, replace(PGD, steps=steps)).sum() for steps in (10, 100)]
-    assert max(counts) <= 3 < successes(on_cpu(network, 64), among, SPSA).sum() - 3
+    attacks = PGD, PGD.model_copy(update={"steps": 100}), SPSA
+    *counts, best = (successes(on_cpu(network, 64), among, KNOWN, attack).sum() for attack in attacks)
+    assert max(counts) <= 3 < best - 3
     assert "black_box_better" not in signs(Winners(shortcut=0), among)
 
 
@@ -216,14 +219,16 @@ def certain_network(seed: int, images: Sequence[Pixels]) -> nn.Module:
 @pytest.mark.parametrize("draws", [10, pytest.param(1000, marks=pytest.mark.exhaustive)])
 def test_honest_models_have_none_in_many_draws(draws: int) -> None:
     """Of networks and images; half of the networks have confidences of which most round to 1 in float32."""
-    pgd, spsa = Pgd(Ball("Linf", 4 / 255), 6, 1 / 255, True, 3, 12), Spsa(4 / 255, 3, 16, 1 / 255, 0.01, 1, 3)
+    pgd = PgdAttack(steps=6, group=12)
+    spsa = SpsaAttack(eps=4 / 255, steps=3, samples=16, learning_rate=1 / 255, after=None)
     certain = 0
     for seed in range(draws):
         images = [drawn(100 * seed + number) for number in range(12)]
         network = random_network(5, seed).double() if seed % 2 else certain_network(seed, images)
         group = [subject(number, classified(network, image), image) for number, image in enumerate(images)]
         others = {"linear": on_cpu(random_linear(5, seed + 5000), 64), "same": on_cpu(network, 64)}
-        assert probe(on_cpu(network, 64), group, pgd, [spsa], others) == ([], []), seed
+        known = Known(3, sources=lambda others=others: others)  # type: ignore[misc]
+        assert probe(on_cpu(network, 64), group, known, pgd, [spsa]) == ([], []), seed
         logits = on_cpu(network)(to_unit(images, on_cpu(network))).detach()
         certain += seed % 2 == 0 and float(logits.softmax(dim=1).max(dim=1).values.float().median()) == 1
     assert certain >= draws / 2 - 1
@@ -235,14 +240,15 @@ def test_fewer_steps_reach_every_corner(steps: int) -> None:
     network = random_linear(2)
     group = correct_subjects(network, 8, least=60, most=200)
     weight = network.weight.detach().numpy().reshape(2, 3, 12, 12)
-    for one, result in zip(group, fewer(PGD, steps)(on_cpu(network, 64), group), strict=True):
+    for one, result in zip(group, fewer(PGD, steps).results(on_cpu(network, 64), group, KNOWN), strict=True):
         direction = np.sign(weight[1 - one.class_index] - weight[one.class_index])
         assert np.array_equal(result.candidate, one.pixels + 16 * direction)
 
 
 def test_four_images_tell_nothing() -> None:
     """Not that there is no sign: of a model that hides its gradient, what is compared stays open."""
-    found = probe(on_cpu(Stepwise(HONEST)), subjects(HONEST)[:4], PGD, [SPSA], {"honest": on_cpu(HONEST)})
+    known = replace(KNOWN, sources=lambda: {"honest": on_cpu(HONEST)})
+    found = probe(on_cpu(Stepwise(HONEST)), subjects(HONEST)[:4], known, PGD, [SPSA])
     assert [each.sign for each in found.seen] == ["no_gradient"]
     assert {each.sign for each in found.not_told} == {
         "fewer_steps_better",
@@ -301,8 +307,9 @@ class TestUninteresting:
     a change of 6 levels everywhere reaches, or moving the pattern.
     """
 
-    spsa = Spsa(EPS, 40, 64, 0.01, 0.01, 1, 3)
-    grid = SpatialGrid(0.9, (-72, 0, 72), (0,))
+    spsa = SpsaAttack(steps=40, after=None)
+    grid = SpatialGridAttack(scale=0.9, translations=[-72, 0, 72], angles=[0])
+    boundary = BoundaryAttack(steps=1500, group=8, after=None)
 
     def network(self) -> Linear:
         weight = torch.stack((PATTERN.flatten(), torch.zeros(432, dtype=torch.float64)))
@@ -314,18 +321,15 @@ class TestUninteresting:
         pixels = (128 + 20 * PATTERN).numpy().astype(np.uint8)
         return [subject(number, 0, pixels) for number in range(8)]
 
-    def boundary(self) -> Boundary:
-        gray = {"n0/50.JPEG": Other(1, lambda: np.full((3, 12, 12), 128, np.uint8))}
-        return Boundary(10, 1500, 3, 8, gray)
-
-    def errors(self, network: nn.Module, attack: Spsa | Boundary | SpatialGrid | None) -> int:
+    def errors(self, network: nn.Module, attack: Parameters | None) -> int:
         """Of the judged candidates, without an attack of the images themselves."""
         group, judge, asked = self.images(), Judge(loaded(network), CPU), on_cpu(network, 64)
         if attack is None:
             candidates = [one.pixels for one in group]
         else:
             size = attack.group_size
-            parts = [attack(asked, group[start : start + size]) for start in range(0, len(group), size)]
+            known = Known(3, lambda: {"n0/50.JPEG": Other(1, lambda: np.full((3, 12, 12), 128, np.uint8))})
+            parts = [attack.results(asked, group[start : start + size], known) for start in range(0, len(group), size)]
             candidates = [result.candidate for part in parts for result in part]
         return sum(int(logits.argmax()) != 0 for logits in judge.logits(candidates))
 
@@ -337,8 +341,8 @@ class TestUninteresting:
         assert self.errors(Uninteresting(self.network(), seed=5), self.spsa) == 0
 
     def test_boundary_fails_on_it_alone(self) -> None:
-        assert self.errors(self.network(), self.boundary()) == 8
-        assert self.errors(Uninteresting(self.network(), seed=5), self.boundary()) <= 1
+        assert self.errors(self.network(), self.boundary) == 8
+        assert self.errors(Uninteresting(self.network(), seed=5), self.boundary) <= 1
 
     def test_the_spatial_grid_does_not(self) -> None:
         assert self.errors(self.network(), self.grid) == 8
@@ -356,7 +360,7 @@ class TestUninteresting:
     def test_it_is_warned_of(self) -> None:
         near = Uninteresting(random_linear(3, seed=1))
         assert signs(near, subjects(HONEST)) >= {"random_answers", "saturated_answers", "no_gradient"}
-        found = probe(on_cpu(near), subjects(HONEST), PGD, []).seen
+        found = probe(on_cpu(near), subjects(HONEST), KNOWN, PGD, []).seen
         assert "all 12 answers are one-hot; expected logits" in {warned.text for warned in found}
 
 

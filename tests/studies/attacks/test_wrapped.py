@@ -3,8 +3,8 @@
 import copy
 import hashlib
 import json
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,22 +14,22 @@ from torch import nn
 
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
-from cleanset.scoring.differentiable import PixelNetwork, Uninteresting
+from cleanset.scoring.differentiable import Uninteresting
 from cleanset.scoring.models import load_model
 from cleanset.scoring.shards import Shards
-from cleanset.studies.attacks import attacking, gradient_attacks, targets
+from cleanset.studies.attacks import attacking, targets
 from cleanset.studies.attacks.attacking import run_attack, run_warnings
-from cleanset.studies.attacks.base import Ball, Result, Subject, judged_seed, searched_seed
-from cleanset.studies.attacks.gradient_attacks import Spsa
+from cleanset.studies.attacks.base import Result, seed_of
+from cleanset.studies.attacks.gradient_attacks import SpsaAttack
 from cleanset.studies.attacks.judged import Judge, pixels_of_png
-from cleanset.studies.attacks.library_attacks import AutoAttack
+from cleanset.studies.attacks.library_attacks import AutoAttackAttack
 from cleanset.studies.attacks.page import attacks_data, write_measures
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, WrappedModel, read_attack_params
 from cleanset.studies.robustness.images import STUDY_IMAGES
 from cleanset.tables import read_table
 from cleanset.vocabulary import class_keys
-from tests.studies.attacks.networks import CPU, correct_subjects, loaded, on_cpu, random_linear, subject
+from tests.studies.attacks.networks import CPU, KNOWN, correct_subjects, loaded, on_cpu, random_linear, subject
 from tests.studies.attacks.study import ROLE, made_study
 
 pytestmark = pytest.mark.slow
@@ -94,16 +94,15 @@ def test_what_it_is_in_words() -> None:
     assert both.text() == "standard; two groups: fish, fruit; wrapper uninteresting"
 
 
-def seed_of(kind: str, words: str, seed: int, names: str) -> int:
+def plain_seed(kind: str, words: str, seed: int, names: str) -> int:
     """By SHA-256 of names, as the documentation has it."""
     image = int.from_bytes(hashlib.sha256(json.dumps([seed, names]).encode()).digest())
     return int.from_bytes(hashlib.sha256(json.dumps([image, kind, words, 0]).encode()).digest()[:4])
 
 
 def test_seeds_are_made_of_names() -> None:
-    group = [subject(1, 0), subject(2, 0)]
-    assert judged_seed(7, "random", "spsa", "n0/1.JPEG") == seed_of("judged", "random spsa", 7, "n0/1.JPEG")
-    assert searched_seed(7, "random", "spsa", group) == seed_of("searched", "random spsa", 7, "n0/1.JPEG\nn0/2.JPEG")
+    assert seed_of(7, "judged", "random spsa", "a") == plain_seed("judged", "random spsa", 7, "a")
+    assert seed_of(7, "searched", "random spsa", "a", "b") == plain_seed("searched", "random spsa", 7, "a\nb")
 
 
 class TestRandomModels:
@@ -138,7 +137,7 @@ class TestRandomModels:
         assert forward == backward[::-1]
         assert {0, 1} == set(forward)
         verdict = judge.verdict(subject(1, 0, self.gray), Result(self.gray, 1), None, np.zeros(2), 5)
-        assert int(verdict.after.argmax()) == forward[5]
+        assert int(verdict["logits_after"].argmax()) == forward[5]
 
 
 @pytest.mark.parametrize("classes", [5, 2])
@@ -146,8 +145,8 @@ def test_autoattack_on_a_model_without_gradient(classes: int) -> None:
     """It ends with candidates in the ball; APGD, where it is run on all classes, remarks that there is no gradient."""
     network = random_linear(classes, seed=2)
     group = correct_subjects(network, 3, least=30, most=220)
-    attack = AutoAttack(Ball("Linf", 4 / 255), ("apgd-ce", "apgd-t", "fab-t", "square"), 3, 10, 3, 3)
-    results = attack(on_cpu(Uninteresting(network)), group)
+    attack = AutoAttackAttack(steps=3, square_queries=10, group=3)
+    results = attack.results(on_cpu(Uninteresting(network)), group, KNOWN)
     assert all(attack.ball.contains(one.pixels, each.candidate) for one, each in zip(group, results, strict=True))
     assert any("zero gradient" in notice for notice in results[0].notices) == (classes == 5)
 
@@ -250,7 +249,7 @@ def test_a_stored_file_gives_its_logits_again(study: AttackStudy, noisy: AttackP
         found = {}
         for column, attack, name in (("logits_before", "", "none"), ("logits_after", "pgd", "pgd")):
             pixels = torch.from_numpy(pixels_of_png((folders[name] / row["png"]).read_bytes())[None] / 255)
-            generator = torch.Generator().manual_seed(seed_of("judged", f"noisy {attack}", 0, row["file"]))
+            generator = torch.Generator().manual_seed(plain_seed("judged", f"noisy {attack}", 0, row["file"]))
             noise = torch.randn(pixels.shape, generator=generator).double()
             with torch.inference_mode():
                 found[column] = network(pixels + 0.05 * noise)[0].numpy()
@@ -258,18 +257,6 @@ def test_a_stored_file_gives_its_logits_again(study: AttackStudy, noisy: AttackP
         assert row["is_error"] == (int(found["logits_after"].argmax()) != row["class_index"])
     none = results(study, "none", "noisy")
     assert not any(np.array_equal(*pair) for pair in zip(none["logits_before"], none["logits_after"], strict=True))
-
-
-class Interrupted(Spsa):
-    """Ends at the third image."""
-
-    asked = 0
-
-    def __call__(self, network: PixelNetwork, group: Sequence[Subject]) -> list[Result]:
-        Interrupted.asked += 1
-        if Interrupted.asked == 3:
-            raise KeyboardInterrupt
-        return super().__call__(network, group)
 
 
 class Backwards(Shards):
@@ -290,11 +277,19 @@ def test_neither_order_nor_resumption_changes_what_a_random_model_answers(
         context.setattr(attacking, "Shards", Backwards)
         run_attack(study, "noisy", "spsa", noisy)
     assert contents(folder) == expected
+    asked, result = [], SpsaAttack.result
+
+    def interrupted(attack: SpsaAttack, *given: Any) -> Result:
+        asked.append(given)
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return result(attack, *given)
+
     with monkeypatch.context() as context:
-        context.setattr(gradient_attacks, "Spsa", Interrupted)
+        context.setattr(SpsaAttack, "result", interrupted)
         with pytest.raises(KeyboardInterrupt):
             run_attack(study, "noisy", "spsa", noisy)
-    assert len(list(study.partial_results("spsa", "noisy").rglob("0*.parquet"))) == 2
+    assert len(list(study.results("spsa", "noisy").partial.rglob("0*.parquet"))) == 2
     run_attack(study, "noisy", "spsa", noisy)
     assert contents(folder) == expected
 

@@ -1,7 +1,6 @@
 """An attack as a stranger would write it: one module."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -23,18 +22,11 @@ class ToyAttack(Parameters):
     def ball(self) -> Ball:
         return Ball("Linf", self.levels / 255)
 
-    def search(self, known: Known) -> "Darker":
-        return Darker(self.levels, self.ball)
+    @property
+    def group_size(self) -> int:
+        return 2
 
-
-@dataclass(frozen=True, slots=True)
-class Darker:
-    levels: int
-    ball: Ball
-    name: str = "toy"
-    group_size: int = 2
-
-    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
+    def results(self, network: "PixelNetwork", group: Sequence[Subject], known: Known) -> list[Result]:
         import torch
 
         found = [subject.pixels - subject.pixels.clip(max=self.levels) for subject in group]

@@ -6,8 +6,8 @@ attack_warnings, further_warnings, wrapped_warnings: the signs are probed on som
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -19,18 +19,18 @@ import torch
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, sha256, write_text
 from cleanset.measure.run import load
-from cleanset.measure.specs import CommandModel, Spec
+from cleanset.measure.specs import CommandModel, Spec, file_stems
 from cleanset.progress import print_notice, tracked
 from cleanset.scoring.differentiable import PixelNetwork, searching
 from cleanset.scoring.engine import Settings, settings_for
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions, read_finished
-from cleanset.studies.attacks.base import Ball, Known, Search, globally_seeded, judged_seed, searched_seed
+from cleanset.studies.attacks.base import Known, Parameters, globally_seeded, seed_of
 from cleanset.studies.attacks.changes import GUESSED
-from cleanset.studies.attacks.gradient_attacks import Pgd, Spsa
+from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
 from cleanset.studies.attacks.judged import Judge, Lpips
 from cleanset.studies.attacks.results import ATTACKED, NAMED_ATTACKED, SHARD, attacked_rows, png_name
-from cleanset.studies.attacks.study import GUESS, AttackedFolder, AttackParams, AttackStudy
+from cleanset.studies.attacks.study import AttackedFolder, AttackParams, AttackStudy
 from cleanset.studies.attacks.targets import (
     AllParams,
     AttackedModel,
@@ -67,40 +67,35 @@ def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackP
     lpips = lpips_of(study.folder, settings, scoring.devices[0])
     judge, target = open_target(study, params, model, scoring, lpips)
     how = Searching(scoring.devices[0], settings.search_precision, scoring.batch_size)
-    guess = partial(guess_of, study.robustness, params.robustness, target)
-    known = Known(settings.seed, target.others, guess, lambda: target.sources(other_models(study, params, model), how))
     images = first_images(target.images, settings.images_of(name, target.name))
     check_scores(study, params.edition, target, images)
-    stored_facts = ""
+    known, further = Known(settings.seed, target.others, cache(partial(_sources, study, params, target, how))), ""
     if settings.attack(name).reads_predictions:
+        known = replace(known, guess=guess_of(study.robustness, params.robustness, target))
         predictions = [study.robustness.predictions(family, target.name) for family in GUESSED]
-        stored_facts = " ".join(sha256(path.read_bytes()) for path in predictions)
-    places = Places(study.partial_results(name, model), study.results(name, model), stored_facts)
-    Attacking(settings, name, target, judge, how).run(known, images, places)
+        further = " ".join(sha256(path.read_bytes()) for path in predictions)
+    Attacking(settings, name, target, judge, how, study.results(name, model), further).run(known, images)
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Where finished groups and results are written; `facts`: what they depend on beside code and record.
-
-    `table`: that of the results.
-    """
-
-    partial: Path
-    results: AttackedFolder
-    facts: str = ""
-    table: Table = ATTACKED
+def _sources(study: AttackStudy, params: AllParams, target: AttackedModel, how: Searching) -> dict[str, PixelNetwork]:
+    return target.sources(other_models(study, params, target.name), how)
 
 
 @dataclass(frozen=True, slots=True)
 class Attacking:
-    """An attack, by its name in the params, on a model, and how it is judged."""
+    """An attack, by its name in the params, on a model, how it is judged, and where its results are written.
+
+    `further`: what the results depend on beside code and record. `table`: that of the results.
+    """
 
     params: AttackParams
     name: str
     target: AttackedModel
     judge: Judge
     how: Searching
+    folder: AttackedFolder
+    further: str = ""
+    table: Table = ATTACKED
 
     def record(self, images: pd.DataFrame) -> dict[str, Any]:
         """The record of what the results of some rows of STUDY_IMAGES depend on.
@@ -127,33 +122,44 @@ class Attacking:
             **({} if lpips is None else {"lpips_weights_sha256": lpips.weights_sha256}),
         }
 
-    def made_from(self, images: pd.DataFrame, places: Places) -> MadeFrom:
-        """The record, and what else the results depend on: the code, and facts of the place."""
+    def made_from(self, images: pd.DataFrame) -> MadeFrom:
+        """The record, and what else the results depend on: the code, and the further facts."""
         code = code_of("scoring", "studies/robustness", "studies/attacks")
-        return MadeFrom(self.record(images) | {"code": code, "further": places.facts})
+        return MadeFrom(self.record(images) | {"code": code, "further": self.further})
 
-    def run(self, known: Known, images: pd.DataFrame, places: Places, *, keep_facts: bool = False) -> None:
+    def run(self, known: Known, images: pd.DataFrame, *, keep_facts: bool = False) -> None:
         """Attack some rows of STUDY_IMAGES, and write the results; finished groups are kept until the end.
 
         `keep_facts`: write all that the results depend on into the record, by which they are known without DVC.
         """
-        search, made_from = self.params.attack(self.name).search(known), self.made_from(images, places)
-        size, files = search.group_size, images["file"].tolist()
-        shards = Shards(places.partial, made_from.fingerprint, files, size, size, SHARD)
-        count = self._search_missing(search, shards)
+        attack, made_from = self.params.attack(self.name), self.made_from(images)
+        # before any generator is seeded: loading other models draws from them
+        attack.prepare(known)
+        size, files = attack.group_size, images["file"].tolist()
+        shards = Shards(self.folder.partial, made_from.fingerprint, files, size, size, SHARD)
+        count = self._search_missing(attack, known, shards)
         if count < len(images):
             print_notice(f"{self.name} {self.target.name}: the budget is spent after {count} of {len(images)} images")
         # anew: after a spent budget there are fewer images, and so fewer groups
-        finished = Shards(places.partial, made_from.fingerprint, files[:count], size, size, SHARD)
-        facts = made_from.facts if keep_facts else {}
-        record = self.record(images) | {"attacked": count, **facts}
-        write_results(places, self.target, record, finished.table())
+        finished = Shards(self.folder.partial, made_from.fingerprint, files[:count], size, size, SHARD)
+        self._write({**self.record(images), "attacked": count, **(made_from.facts if keep_facts else {})}, finished)
         shards.remove()
 
-    def _search_missing(self, search: Search, shards: Shards) -> int:
+    def _write(self, record: dict[str, Any], finished: Shards) -> None:
+        """Write the table, the PNGs and the record: all or nothing."""
+        shards, ids = finished.table(), {file: each.image_id for file, each in self.target.files.items()}
+        with replacing(self.folder.folder) as unfinished:
+            for file, content in zip(shards["image_id"], shards["content"], strict=True):
+                path = unfinished / png_name(file)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+            write_table(unfinished / self.folder.table.name, attacked_rows(shards, ids), self.table)
+            write_text(unfinished / self.folder.record.name, json.dumps(record, indent=2) + "\n")
+
+    def _search_missing(self, attack: Parameters, known: Known, shards: Shards) -> int:
         """Attack the missing groups one after the other; return how many images from the first are finished."""
         network, budget = self.target.network(self.how), self.params.budget
-        begin, spent, size = monotonic(), 0, search.group_size
+        begin, spent, size = monotonic(), 0, attack.group_size
         # the bar shows what is left to do, not what an earlier run did
         left = sum(len(shards.image_ids(number)) for number in shards.missing)
         # what was spent before an interruption counts
@@ -164,60 +170,33 @@ class Attacking:
             late = budget.seconds is not None and number > 0 and monotonic() - begin >= budget.seconds
             if late or (budget.queries is not None and spent >= budget.queries):
                 return number * size
-            found = self._rows(search, network, shards.image_ids(number))
+            found = self._rows(attack, known, network, shards.image_ids(number))
             shards.keep(number, found)
             spent += int(found["queries"].sum())
         return shards.total_images()
 
-    def _rows(self, search: Search, network: PixelNetwork, files: Sequence[str]) -> pd.DataFrame:
+    def _rows(self, attack: Parameters, known: Known, network: PixelNetwork, files: Sequence[str]) -> pd.DataFrame:
         """The rows of SHARD for a group of images; a random model draws the same for it whenever it is asked."""
-        target, seed = self.target, self.params.seed
+        target, seed, words = self.target, self.params.seed, f"{self.target.name} {self.name}"
         group = [target.subject(file) for file in files]
-        group_seed = searched_seed(seed, target.name, self.name, group)
+        group_seed = seed_of(seed, "searched", words, *files)
         network.reseed(group_seed)
         # a custom random model draws from the global generators
         with searching(network.precision), globally_seeded(group_seed, network.device):
-            results = search(network, group)
+            results = attack.results(network, group, known)
         found = []
-        for subject, result in zip(group, results, strict=True):
-            own_seed = judged_seed(seed, target.name, self.name, subject.name)
-            verdict = self.judge.verdict(subject, result, search.ball, target.before(subject.name), own_seed)
-            row = {
-                "image_id": subject.name,
-                "content": verdict.png,
-                **target.stored(subject.name),
-                "png_sha256": sha256(verdict.png),
-                "seed": result.seed,
-                "queries": result.queries,
-                # float32 halves the table; verdicts were taken in float64
-                "logits_before": verdict.before.astype(np.float32).tolist(),
-                "logits_after": verdict.after.astype(np.float32).tolist(),
-                "was_correct": verdict.was_correct,
-                "is_error": verdict.is_error,
-                **asdict(verdict.distances),
-                "from_center": verdict.from_center,
-                "notices": list(result.notices),
-            }
-            found.append(row)
+        for file, subject, result in zip(files, group, results, strict=True):
+            own_seed = seed_of(seed, "judged", words, file)
+            row = self.judge.verdict(subject, result, attack.ball, target.before(file), own_seed)
+            # float32 halves the table; verdicts were taken in float64
+            row |= {name: row[name].astype(np.float32).tolist() for name in ("logits_before", "logits_after")}
+            found.append({"image_id": file, **target.stored(file), **row})
         return pd.DataFrame(found, columns=SHARD.names)
 
 
 def lpips_of(folder: Path, settings: AttackParams, device: torch.device) -> Lpips | None:
     """LPIPS with the weights that the params name, relative to a folder; None where they name none."""
     return None if settings.lpips is None else Lpips(folder / settings.lpips, device)
-
-
-def write_results(places: Places, target: AttackedModel, record: dict[str, Any], shards: pd.DataFrame) -> None:
-    """Write the table, the PNGs and the record: all or nothing."""
-    ids = {file: each.image_id for file, each in target.files.items()}
-    folder = places.results
-    with replacing(folder.folder) as unfinished:
-        for file, content in zip(shards["image_id"], shards["content"], strict=True):
-            path = unfinished / png_name(file)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-        write_table(unfinished / folder.table.name, attacked_rows(shards, ids), places.table)
-        write_text(unfinished / folder.record.name, json.dumps(record, indent=2) + "\n")
 
 
 def run_warnings(study: AttackStudy, model: str, attack_params: AttackParams | None = None) -> None:
@@ -250,81 +229,67 @@ def probed(
     images = first_images(target.images, asked.images)
     subjects = [target.subject(file) for file in images["file"]]
     network = target.network(how)
-    pgd = Pgd(Ball("Linf", asked.eps), asked.steps, asked.eps / 4, True, settings.seed, asked.group)
-    spsa = Spsa(asked.eps, asked.spsa_steps, asked.spsa_samples, asked.eps / 4, 0.01, 1, settings.seed)
-    seed = searched_seed(settings.seed, target.name, "warnings", subjects)
+    pgd = PgdAttack(eps=asked.eps, steps=asked.steps, group=asked.group)
+    spsa = SpsaAttack(
+        eps=asked.eps, steps=asked.spsa_steps, samples=asked.spsa_samples, learning_rate=asked.eps / 4, after=None
+    )
+    seed = seed_of(settings.seed, "searched", f"{target.name} warnings", *images["file"])
     network.reseed(seed)
+    known = Known(settings.seed, sources=lambda: others)
     with searching(how.precision), globally_seeded(seed, how.device):
-        found = of_command(network, subjects) if is_command else probe(network, subjects, pgd, [spsa], others)
+        found = of_command(network, subjects) if is_command else probe(network, subjects, known, pgd, [spsa])
     return WarningRecord.of(target.name, len(subjects), asked.model_dump(), found)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EvaluatedAttacks:
-    """Attacks on any models outside DVC, whose results are kept below the folder `out`.
+def evaluate(
+    specs: Sequence[Spec],
+    others: Sequence[Spec],
+    images: OpenedImages,
+    params: AttackParams,
+    settings: Settings,
+    out: Path,
+    *,
+    straight_through: Sequence[str],
+    lpips_folder: Path,
+    warnings: bool,
+) -> tuple[dict[tuple[str, str], pd.DataFrame], dict[str, WarningRecord]]:
+    """Attack any models outside DVC: by attack and model the rows of NAMED_ATTACKED, by model its warnings.
 
-    `others`: the models that images are made on. `straight_through`: steps of the networks that gradients pass straight
-    through. `lpips_folder`: the folder that the params name LPIPS's weights from.
+    Results are kept below the folder `out`, and those of an earlier run there are not computed again. `others`: the
+    models that images are made on. `straight_through`: steps of the networks that gradients pass straight through.
+    `lpips_folder`: the folder that the params name LPIPS's weights from. Raises CleansetError for a model that cannot
+    be loaded.
     """
-
-    images: OpenedImages
-    params: AttackParams
-    settings: Settings
-    out: Path
-    others: Sequence[Spec]
-    straight_through: Sequence[str]
-    lpips_folder: Path
-
-    def model(self, spec: Spec) -> "EvaluatedModel":
-        """A model, loaded. Raises CleansetError if that fails."""
-        settings, params, files = self.settings, self.params, self.images.files
-        named, device = load(spec, settings), settings.devices[0]
-        loaded = named.loaded
-        judge = Judge(loaded, device, lpips_of(self.lpips_folder, params, device), settings.precision)
-        before = logits_before(judge, named.name, loaded, files, params.seed)
-        searched = with_straight_through(loaded.network, self.straight_through)
-        target = AttackedModel(named.name, loaded, self.images.images, files, before, searched=searched)
-        how = Searching(device, params.search_precision, settings.batch_size)
-        return EvaluatedModel(self, spec, named.identity, judge, target, how)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EvaluatedModel:
-    """A model of EvaluatedAttacks; `identity`: a digest of all that its answers depend on."""
-
-    request: EvaluatedAttacks
-    spec: Spec
-    identity: str
-    judge: Judge
-    target: AttackedModel
-    how: Searching
-
-    def results(self, name: str, stem: str) -> pd.DataFrame:
-        """The rows of NAMED_ATTACKED of an attack, computed unless the folder `stem` has them."""
-        request, params, target = self.request, self.request.params, self.target
-        facts = [self.identity, request.settings.precision, *request.straight_through]
-        if params.attacks[name].kind == "transfer":  # type: ignore[attr-defined]
-            facts += [other.text for other in request.others]
-        of_attack = request.out / "attacks" / name
-        folder = AttackedFolder(of_attack / stem)
-        places = Places(of_attack / f"{stem}.partial-shards", folder, json.dumps(facts), NAMED_ATTACKED)
-        images = first_images(target.images, params.images_of(name, target.name))
-        attacking = Attacking(params, name, target, self.judge, self.how)
-        if read_finished(folder.record, attacking.made_from(images, places)) is None:
-            known = Known(params.seed, target.others, _no_guess, self._sources)
-            attacking.run(known, images, places, keep_facts=True)
-        return read_table(folder.table, NAMED_ATTACKED)
-
-    def warnings(self) -> WarningRecord:
-        """The signs that the model only looks strong."""
-        is_command = isinstance(self.spec, CommandModel)
-        return probed(self.target, self.request.params, self._sources(), self.how, is_command=is_command)
-
-    def _sources(self) -> dict[str, PixelNetwork]:
-        request = self.request
-        others = [other for other in request.others if other.text != self.spec.text]
-        return self.target.sources({other.text: load(other, request.settings).loaded for other in others}, self.how)
+    device = settings.devices[0]
+    how = Searching(device, params.search_precision, settings.batch_size)
+    results, records = {}, {}
+    for spec, stem in zip(specs, file_stems([spec.text for spec in specs]), strict=True):
+        named = load(spec, settings)
+        judge = Judge(named.loaded, device, lpips_of(lpips_folder, params, device), settings.precision)
+        before = logits_before(judge, named.name, named.loaded, images.files, params.seed)
+        searched = with_straight_through(named.loaded.network, straight_through)
+        target = AttackedModel(named.name, named.loaded, images.images, images.files, before, searched=searched)
+        sources = partial(_loaded, spec, others, settings, target, how)
+        for name, attack in params.attacks.items():
+            facts = [named.identity, settings.precision, *straight_through]
+            if attack.kind == "transfer":
+                facts += [other.text for other in others]
+            folder = AttackedFolder(out / "attacks" / name / stem)
+            attacking = Attacking(params, name, target, judge, how, folder, json.dumps(facts), NAMED_ATTACKED)
+            attacked = first_images(images.images, params.images_of(name, target.name))
+            if read_finished(folder.record, attacking.made_from(attacked)) is None:
+                # loaded anew for each attack: what a random source has drawn before must not count
+                attacking.run(Known(params.seed, target.others, cache(sources)), attacked, keep_facts=True)
+            results[name, spec.text] = read_table(folder.table, NAMED_ATTACKED)
+        if warnings:
+            is_command = isinstance(spec, CommandModel)
+            records[spec.text] = probed(target, params, sources(), how, is_command=is_command)
+    return results, records
 
 
-def _no_guess() -> Search:
-    raise CleansetError(f"{GUESS}: reads the stored predictions of a study; expected another attack")
+def _loaded(
+    spec: Spec, others: Sequence[Spec], settings: Settings, target: AttackedModel, how: Searching
+) -> dict[str, PixelNetwork]:
+    """The other models as networks on the pixels that a model sees."""
+    models = {other.text: load(other, settings).loaded for other in others if other.text != spec.text}
+    return target.sources(models, how)

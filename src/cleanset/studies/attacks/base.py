@@ -1,21 +1,23 @@
-"""The parts of every attack: its parameters, the search, the ball that a candidate has to lie in, and seeds.
+"""The parts of every attack: its parameters and its search, the ball that a candidate has to lie in, and seeds.
 
-An attack is one module: a class of parameters, whose `search` makes the search, and a line in `study.ATTACKS`. Such
-modules do not import torch on import, so that params.yaml can be read without it.
+An attack is a class: its fields are its parameters, `results` its search; and a line in `study.ATTACKS`. Modules with
+attacks do not import torch on import, so that params.yaml can be read without it.
 """
 
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import floor
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol
+from operator import attrgetter
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from cleanset.errors import CleansetError
 from cleanset.statistics.seeds import change_seed, image_seed, numpy_seeded
 from cleanset.validation import Section, shown
 
@@ -34,10 +36,7 @@ Pixels = NDArray[np.uint8]
 Norm = Literal["Linf", "L2"]
 Uses = Literal["classes", "logits", "gradients"]
 """The most that an attack asks of a model; a command answers with classes alone."""
-SEED_KIND = "attack"
-"""The kind of change that the seeds of attacks are made with."""
-UNCHANGED = ""
-"""Stands for the image before any attack, where the name of an attack is expected."""
+T = TypeVar("T")
 LEVELS = 255
 _TOLERANCE = 1e-9
 """Levels added to a radius: eps times 255 may fall short, as 4/255 is not exact in binary."""
@@ -121,25 +120,6 @@ class Result:
     notices: tuple[str, ...] = ()
 
 
-class Search(Protocol):
-    """A search for an image that the network misclassifies."""
-
-    @property
-    def name(self) -> str:
-        """The name, from which seeds are derived."""
-
-    @property
-    def group_size(self) -> int:
-        """Number of images that are searched for together; their results may share random numbers."""
-
-    @property
-    def ball(self) -> Ball | None:
-        """The ball that every candidate lies in; None if its distance is not bounded."""
-
-    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
-        """The results, in the order of the group."""
-
-
 @dataclass(frozen=True, slots=True)
 class Other:
     """An image that the model classifies correctly, from which an attack may start."""
@@ -150,42 +130,22 @@ class Other:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Everything that a search may use beside the network: the seed of params.yaml, other images, known mistakes, and
-    other models as networks on the same pixels, by name.
+    """Everything that a search may use beside the network: the seed of params.yaml, other images, other models as
+    networks on the same pixels, by name, and a known mistake of an image's class, the image itself where there is none.
 
-    `others`, `guess` and `sources` are called by the attacks that need them only, as they take time.
+    `others` and `sources` are called by the attacks that need them only, as they take time.
     """
 
     seed: int
-    others: Callable[[], Mapping[str, Other]]
-    guess: Callable[[], Search]
+    others: Callable[[], Mapping[str, Other]] = dict
     sources: Callable[[], Mapping[str, "PixelNetwork"]] = dict
-
-
-class OneByOne(ABC):
-    """A search on one image after the other, in no ball unless it names one."""
-
-    name: str
-    group_size = 1
-
-    @property
-    def ball(self) -> Ball | None:
-        """The ball that every candidate lies in; None if its distance is not bounded."""
-        return None
-
-    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
-        """The results, in the order of the group."""
-        return [self.result(network, subject) for subject in group]
-
-    @abstractmethod
-    def result(self, network: "PixelNetwork", subject: Subject) -> Result:
-        """The result of one image."""
+    guess: Callable[[Subject], Pixels] = attrgetter("pixels")
 
 
 class Parameters(Section):
-    """The parameters of an attack, a section of `attacks` in params.yaml.
+    """An attack and its parameters, a section of `attacks` in params.yaml.
 
-    `images`: the largest number of images that it is run on; null: all.
+    `images`: the largest number of images that it is run on; null: all. `kind`: the name, from which seeds are derived.
     """
 
     libraries: ClassVar[tuple[str, ...]] = ()
@@ -197,21 +157,41 @@ class Parameters(Section):
     """Whether a candidate is made of the image itself: only such an attack can break the image."""
     uses: ClassVar[Uses] = "logits"
     images: Images | None = None
+    kind: str
+
+    @property
+    def group_size(self) -> int:
+        """Number of images that are searched for together; their results may share random numbers."""
+        return int(getattr(self, "group", 1))
 
     @property
     def ball(self) -> Ball | None:
         """The ball that every candidate lies in; None if its distance is not bounded."""
         return None
 
+    def prepare(self, known: Known) -> None:
+        """Load what the search needs beside the network. Raises CleansetError for a start that does not exist."""
+
     @abstractmethod
-    def search(self, known: Known) -> Search:
-        """The search with these parameters. Raises CleansetError for a start that does not exist."""
+    def results(self, network: "PixelNetwork", group: Sequence[Subject], known: Known) -> list[Result]:
+        """Search for images that the network misclassifies; the results, in the order of the group."""
+
+
+class OneByOne(Parameters):
+    """An attack that searches on one image after the other."""
+
+    def results(self, network: "PixelNetwork", group: Sequence[Subject], known: Known) -> list[Result]:
+        """The results, in the order of the group."""
+        return [self.result(network, subject, known) for subject in group]
+
+    @abstractmethod
+    def result(self, network: "PixelNetwork", subject: Subject, known: Known) -> Result:
+        """The result of one image."""
 
 
 class InBall(Parameters):
     """An attack in a ball of `norm` and `eps` around the image."""
 
-    kind: str
     norm: Norm = "Linf"
     eps: Fraction = 4 / 255
 
@@ -221,31 +201,21 @@ class InBall(Parameters):
         return Ball(self.norm, self.eps)
 
 
-def seed_for(seed: int, name: str, subject: Subject, step: int = 0) -> int:
-    """The seed of what an attack draws for one image, 0 to 2**32 - 1; `seed` is the study's."""
-    return change_seed(image_seed(seed, subject.image_id), SEED_KIND, name, step)
+def seed_of(seed: int, kind: Literal["attack", "judged", "searched"], what: str, *names: str) -> int:
+    """The seed of what is drawn for an image or a group, 0 to 2**32 - 1, from names in their order.
 
-
-def group_seed(seed: int, name: str, group: Sequence[Subject]) -> int:
-    """The seed of what an attack draws for a group of images, from their names in their order."""
-    return change_seed(_names_seed(seed, group), SEED_KIND, name, 0)
-
-
-def judged_seed(seed: int, model: str, attack: str, name: str) -> int:
-    """The seed of what a random model itself draws when it is asked about one file of an attack, 0 to 2**32 - 1.
-
-    `name` is the image's; `attack` is UNCHANGED for the image before any attack.
+    attack: by the search of the name `what`. searched, judged: by a random model itself, while an attack searches and
+    when it is asked about a file; `what` has the model and the attack. `seed` is the study's.
     """
-    return change_seed(image_seed(seed, name), "judged", f"{model} {attack}", 0)
+    return change_seed(image_seed(seed, "\n".join(names)), kind, what, 0)
 
 
-def searched_seed(seed: int, model: str, attack: str, group: Sequence[Subject]) -> int:
-    """The seed of what a random model itself draws while an attack searches on a group, 0 to 2**32 - 1."""
-    return change_seed(_names_seed(seed, group), "searched", f"{model} {attack}", 0)
-
-
-def _names_seed(seed: int, group: Sequence[Subject]) -> int:
-    return image_seed(seed, "\n".join(subject.name for subject in group))
+def chosen(wanted: list[str] | None, known: Mapping[str, T], unknown: Callable[[str], str]) -> Mapping[str, T]:
+    """Those of `known` that are named; all without names. Raises CleansetError, with the message for another name."""
+    for name in wanted or ():
+        if name not in known:
+            raise CleansetError(unknown(name))
+    return known if wanted is None else {name: known[name] for name in wanted}
 
 
 def to_unit(images: Sequence[Pixels], network: "PixelNetwork") -> "Tensor":

@@ -12,11 +12,8 @@ Guess and check asks the network nothing. It takes the most confident mistake th
 image of the class: the answers to the images and their changes are stored already.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
 from itertools import product
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -30,15 +27,13 @@ from cleanset.studies.attacks.base import (
     Ball,
     Known,
     OneByOne,
-    Parameters,
     Pixels,
     Result,
     Scale,
-    Search,
     Subject,
     Uses,
     margins,
-    seed_for,
+    seed_of,
     to_pixels,
     to_unit,
 )
@@ -51,42 +46,6 @@ if TYPE_CHECKING:
     from cleanset.scoring.differentiable import PixelNetwork
 
 Offsets = Annotated[list[Annotated[float, Field(ge=-360, le=360)]], Field(min_length=1)]
-
-
-class SpatialGridAttack(Parameters):
-    """All combinations of translations (along both axes) and angles."""
-
-    uses: ClassVar[Uses] = "classes"
-    kind: Literal["spatial_grid"] = "spatial_grid"
-    scale: Scale = 0.7
-    translations: Offsets = Field(default_factory=lambda: [-18.0, -9.0, 0.0, 9.0, 18.0])
-    angles: Offsets = Field(default_factory=lambda: [float(angle) for angle in range(-30, 31, 2)])
-
-    def search(self, known: Known) -> "SpatialGrid":
-        """The search."""
-        return SpatialGrid(self.scale, tuple(self.translations), tuple(self.angles))
-
-
-class RandomSpatialAttack(Parameters):
-    """One rotation and translation; pixels are those of an image of 224 x 224."""
-
-    uses: ClassVar[Uses] = "classes"
-    kind: Literal["random_spatial"] = "random_spatial"
-    scale: Scale = 204 / 224
-    max_translation: Annotated[float, Field(ge=0, le=224)] = 18
-    max_angle: Annotated[float, Field(ge=0, le=180)] = 30
-
-    def search(self, known: Known) -> "RandomSpatial":
-        """The search."""
-        return RandomSpatial(self.scale, self.max_translation, self.max_angle, known.seed)
-
-
-class Change(NamedTuple):
-    """A translation to the right and downwards, in pixels of 224, and a rotation counterclockwise, in degrees."""
-
-    dx: float
-    dy: float
-    angle: float
 
 
 def scaled_on_black(pixels: Pixels, scale: float) -> Pixels:
@@ -120,16 +79,16 @@ def rotated_and_moved(image: "Tensor", changes: "Tensor") -> "Tensor":
     return torch.nn.functional.grid_sample(repeated, grid, "bilinear", "zeros", align_corners=False)
 
 
-@dataclass(frozen=True)
-class SpatialGrid(OneByOne):
-    """Every combination of translations and angles; the one with the largest margin of another class is kept."""
+class SpatialGridAttack(OneByOne):
+    """All combinations of translations (along both axes) and angles; the one with the largest margin is kept."""
 
-    scale: float
-    translations: tuple[float, ...]
-    angles: tuple[float, ...]
-    name = "spatial_grid"
+    uses: ClassVar[Uses] = "classes"
+    kind: Literal["spatial_grid"] = "spatial_grid"
+    scale: Scale = 0.7
+    translations: Offsets = Field(default_factory=lambda: [-18.0, -9.0, 0.0, 9.0, 18.0])
+    angles: Offsets = Field(default_factory=lambda: [float(angle) for angle in range(-30, 31, 2)])
 
-    def result(self, network: "PixelNetwork", subject: Subject) -> Result:
+    def result(self, network: "PixelNetwork", subject: Subject, known: Known) -> Result:
         """The worst change of an image."""
         import torch
 
@@ -137,8 +96,9 @@ class SpatialGrid(OneByOne):
 
         start = scaled_on_black(subject.pixels, self.scale)
         image = to_device(torch.from_numpy(start), network.device).to(network.dtype)
-        factor = subject.pixels.shape[-1] / BASE_SIZE
-        changes = _grid(self.translations, self.angles, factor).to(network.device)
+        rows = product(self.translations, self.translations, self.angles)
+        factor = torch.tensor([subject.pixels.shape[-1] / BASE_SIZE] * 2 + [1], dtype=torch.float64)
+        changes = (torch.tensor(list(rows), dtype=torch.float64) * factor).to(network.device)
         queries, best, found = network.queries, -np.inf, image
         with torch.inference_mode():
             for part in torch.split(changes, network.batch_size):
@@ -151,43 +111,46 @@ class SpatialGrid(OneByOne):
         return Result(to_pixels(found.to("cpu", torch.float64).numpy()), network.queries - queries)
 
 
-@lru_cache(maxsize=2)
-def _grid(translations: tuple[float, ...], angles: tuple[float, ...], factor: float) -> "Tensor":
-    import torch
+class RandomSpatialAttack(OneByOne):
+    """One rotation and translation of each image, drawn uniformly within limits; asks the network nothing.
 
-    rows = [(dx * factor, dy * factor, angle) for dx, dy, angle in product(translations, translations, angles)]
-    return torch.tensor(rows, dtype=torch.float64)
+    Pixels are those of an image of 224 x 224.
+    """
 
+    uses: ClassVar[Uses] = "classes"
+    kind: Literal["random_spatial"] = "random_spatial"
+    scale: Scale = 204 / 224
+    max_translation: Annotated[float, Field(ge=0, le=224)] = 18
+    max_angle: Annotated[float, Field(ge=0, le=180)] = 30
 
-@dataclass(frozen=True)
-class RandomSpatial(OneByOne):
-    """One change of each image, drawn uniformly within limits; asks the network nothing."""
-
-    scale: float
-    max_translation: float
-    max_angle: float
-    seed: int
-    name = "random_spatial"
-
-    def result(self, network: "PixelNetwork", subject: Subject) -> Result:
+    def result(self, network: "PixelNetwork", subject: Subject, known: Known) -> Result:
         """The changed image."""
-        return Result(self.changed(subject), 0, seed=seed_for(self.seed, self.name, subject))
+        seed = seed_of(known.seed, "attack", self.kind, subject.image_id)
+        return Result(self.changed(subject, known.seed), 0, seed=seed)
 
-    def change(self, subject: Subject) -> Change:
-        """The change that is drawn for an image."""
-        generator = np.random.default_rng(seed_for(self.seed, self.name, subject))
+    def change(self, subject: Subject, seed: int) -> tuple[float, float, float]:
+        """The change that is drawn for an image, by the study's seed.
+
+        A translation to the right and downwards, in pixels of 224, and a rotation counterclockwise, in degrees.
+        """
+        generator = np.random.default_rng(seed_of(seed, "attack", self.kind, subject.image_id))
         dx, dy = generator.uniform(-self.max_translation, self.max_translation, size=2)
-        return Change(float(dx), float(dy), float(generator.uniform(-self.max_angle, self.max_angle)))
+        return float(dx), float(dy), float(generator.uniform(-self.max_angle, self.max_angle))
 
-    def changed(self, subject: Subject) -> Pixels:
+    def changed(self, subject: Subject, seed: int) -> Pixels:
         """The changed image in 8 bits, computed in float64 on the CPU: the same on any machine."""
         import torch
 
         start = scaled_on_black(subject.pixels, self.scale)
         factor = subject.pixels.shape[-1] / BASE_SIZE
-        dx, dy, angle = self.change(subject)
+        dx, dy, angle = self.change(subject, seed)
         change = torch.tensor([[dx * factor, dy * factor, angle]], dtype=torch.float64)
         return to_pixels(rotated_and_moved(torch.from_numpy(start).double(), change)[0].numpy())
+
+
+def center_of(subject: Subject, after: RandomSpatialAttack | None, known: Known) -> Pixels:
+    """The middle of the ball around which is searched: the image, or what a change that comes before makes of it."""
+    return subject.pixels if after is None else after.changed(subject, known.seed)
 
 
 NOT_PUBLISHED = ("snow", "frost")
@@ -195,17 +158,11 @@ NOT_PUBLISHED = ("snow", "frost")
 PUBLISHED = tuple(name for name in ALL_CORRUPTIONS if name not in NOT_PUBLISHED)
 
 
-Start = Callable[[Subject], Pixels]
-"""Changes an image before an attack begins; what is then searched is the ball around the result."""
+class CommonCorruptionsAttack(OneByOne):
+    """One corruption of what the model sees; which one, the network decides.
 
-
-def start_after(change: RandomSpatialAttack | None, known: Known) -> Start | None:
-    """The start of a search that begins with a change; None for the image itself."""
-    return None if change is None else change.search(known).changed
-
-
-class CommonCorruptionsAttack(Parameters):
-    """`corruptions`: 17, those of the published kit, without snow and frost; or all 19."""
+    `corruptions`: 17, those of the published kit, without snow and frost; or all 19.
+    """
 
     libraries: ClassVar[tuple[str, ...]] = ("imagecorruptions-imaug",)
     uses: ClassVar[Uses] = "classes"
@@ -213,38 +170,21 @@ class CommonCorruptionsAttack(Parameters):
     corruptions: Literal[17, 19] = 17
     severity: Annotated[int, Field(ge=1, le=5)] = 1
 
-    def search(self, known: Known) -> "CommonCorruptions":
-        """The search."""
-        names = PUBLISHED if self.corruptions == len(PUBLISHED) else ALL_CORRUPTIONS
-        return CommonCorruptions(names, known.seed, self.severity)
-
-
-@dataclass(frozen=True)
-class CommonCorruptions(OneByOne):
-    """One corruption of what the model sees; which one, the network decides."""
-
-    corruptions: tuple[str, ...]
-    seed: int
-    severity: int = 1
-    name = "common_corruptions"
-
-    def result(self, network: "PixelNetwork", subject: Subject) -> Result:
+    def result(self, network: "PixelNetwork", subject: Subject, known: Known) -> Result:
         """The worst corruption of an image; of equally bad ones the first."""
         import torch
 
-        corrupted = [self._corrupted(subject, name) for name in self.corruptions]
+        from cleanset.studies.robustness.corruptions.changes import corrupted_images
+
+        image, seed = np.ascontiguousarray(subject.pixels.transpose(1, 2, 0)), image_seed(known.seed, subject.image_id)
+        names = PUBLISHED if self.corruptions == 17 else ALL_CORRUPTIONS
+        changed = [corrupted_images(image, name, [self.severity], seed) for name in names]
+        corrupted = [np.ascontiguousarray(each.transpose(2, 0, 1)) for (each,) in changed]
         with torch.inference_mode():
             logits = network(to_unit(corrupted, network))
             logits[:, subject.class_index] = -torch.inf
             worst = int(logits.max(dim=1).values.argmax())
         return Result(corrupted[worst], len(corrupted))
-
-    def _corrupted(self, subject: Subject, name: str) -> Pixels:
-        from cleanset.studies.robustness.corruptions.changes import corrupted_images
-
-        image = np.ascontiguousarray(subject.pixels.transpose(1, 2, 0))
-        (changed,) = corrupted_images(image, name, [self.severity], image_seed(self.seed, subject.image_id))
-        return np.ascontiguousarray(changed.transpose(2, 0, 1))
 
 
 GUESSED = ("corruptions", "scenarios")
@@ -253,12 +193,9 @@ GUESSED = ("corruptions", "scenarios")
 NAME = ["file", "change", "severity"]
 """The columns that name a changed image."""
 
-ChangedPixels = Callable[[str, str, int], Pixels]
-"""Function from file, change and severity to the pixels that the network sees of the changed image."""
 
-
-class GuessAttack(Parameters):
-    """The known mistakes of the stored predictions; it has no parameters and is always there."""
+class GuessAttack(OneByOne):
+    """The known mistake of each image's class, from the stored predictions; no parameters, and always there."""
 
     libraries: ClassVar[tuple[str, ...]] = ("imagecorruptions-imaug",)
     reads_predictions: ClassVar[bool] = True
@@ -266,9 +203,9 @@ class GuessAttack(Parameters):
     uses: ClassVar[Uses] = "classes"
     kind: Literal["guess"] = "guess"
 
-    def search(self, known: Known) -> Search:
-        """The search."""
-        return known.guess()
+    def result(self, network: "PixelNetwork", subject: Subject, known: Known) -> Result:
+        """The candidate, for which nothing is asked."""
+        return Result(known.guess(subject), 0)
 
 
 def most_confident_mistakes(images: pd.DataFrame, predictions: pd.DataFrame) -> dict[int, tuple[str, str, int]]:
@@ -288,38 +225,18 @@ def most_confident_mistakes(images: pd.DataFrame, predictions: pd.DataFrame) -> 
     }
 
 
-@dataclass(frozen=True, eq=False)
-class Guess(OneByOne):
-    """The known mistake of each image's class; the image itself where there is none."""
-
-    mistakes: dict[int, tuple[str, str, int]]
-    changed: ChangedPixels
-    name = "guess"
-
-    def result(self, network: "PixelNetwork", subject: Subject) -> Result:
-        """The candidate, for which nothing is asked."""
-        mistake = self.mistakes.get(subject.class_index)
-        return Result(subject.pixels if mistake is None else self.changed(*mistake), 0)
-
-
-class NoAttack(Parameters):
+class NoAttack(OneByOne):
     """The null attack, which changes nothing."""
 
     changes_images: ClassVar[bool] = False
     uses: ClassVar[Uses] = "classes"
     kind: Literal["none"] = "none"
 
-    def search(self, known: Known) -> "Null":
-        """The search."""
-        return Null()
+    @property
+    def ball(self) -> Ball:
+        """The image alone."""
+        return Ball("Linf", 0.0)
 
-
-class Null(OneByOne):
-    """A search that changes nothing and makes no query."""
-
-    name = "none"
-    ball = Ball("Linf", 0.0)
-
-    def result(self, network: "PixelNetwork", subject: Subject) -> Result:
+    def result(self, network: "PixelNetwork", subject: Subject, known: Known) -> Result:
         """The image."""
         return Result(subject.pixels, 0)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -16,7 +15,7 @@ from cleanset.edition.paths import HERE, Edition
 from cleanset.errors import CleansetError
 from cleanset.files import remove_abandoned, write_text
 from cleanset.measure.command import Wanted
-from cleanset.measure.specs import CommandModel, Spec, file_stems, parse_specs
+from cleanset.measure.specs import CommandModel, Spec, parse_specs
 from cleanset.parsing import read_yaml
 from cleanset.progress import cache_folder
 from cleanset.studies.attacks.results import WORST_CASE, AttackMeasure, by_name, measure_lines
@@ -82,7 +81,7 @@ def attack_params(attacks: str, eps: str | None = None, images: int | None = Non
 def _in_ball(name: str, eps: str) -> dict[str, Any]:
     """Parameters with which an attack that has an Linf ball searches in the one of `eps` around the image itself."""
     kind = KINDS[name]
-    ball = kind().ball
+    ball = kind.model_validate({}).ball
     if "eps" not in kind.model_fields or ball is None or ball.norm != "Linf":
         return {}
     return {"eps": eps} | ({"after": None} if "after" in kind.model_fields else {})
@@ -111,27 +110,29 @@ def run(
     others = _sources(edition, models.roles, models.specs, transfer_from, weights)
     for spec in models.specs:
         check_attacks(spec, params)
-    if "transfer" in {attack.kind for attack in params.attacks.values()}:  # type: ignore[attr-defined]
+    if "transfer" in {attack.kind for attack in params.attacks.values()}:
         _check_sources(models.specs, others)
     remove_abandoned(out)
     images = open_images(str(wanted.name), edition, models.roles)
 
     from cleanset.measure.run import check
     from cleanset.scoring.engine import settings_for
-    from cleanset.studies.attacks.attacking import EvaluatedAttacks
+    from cleanset.studies.attacks.attacking import evaluate
 
     for spec in [*models.specs, *others]:
         check(spec)
-    settings = settings_for(models.score)
-    evaluation = EvaluatedAttacks(images, params, settings, out, others, straight_through, lpips_folder)
+    results, records = evaluate(
+        models.specs,
+        others,
+        images,
+        params,
+        settings_for(models.score),
+        out,
+        straight_through=straight_through,
+        lpips_folder=lpips_folder,
+        warnings=warnings,
+    )
     names = [spec.text for spec in models.specs]
-    results: dict[tuple[str, str], pd.DataFrame] = {}
-    records = {}
-    for spec, stem in zip(models.specs, file_stems(names), strict=True):
-        model = evaluation.model(spec)
-        results |= {(name, spec.text): model.results(name, stem) for name in params.attacks}
-        if warnings:
-            records[spec.text] = model.warnings()
     lines = measure_lines(names, results, params.of_image, params.resampling)
     evaluated = AttackedModels(images, params, names, lines, records)
     write_csv(out / "attack_measures.csv", AttackMeasure._fields, lines)

@@ -12,7 +12,6 @@ Linf ball and 0..1, from a random start.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
@@ -29,20 +28,20 @@ from cleanset.studies.attacks.base import (
     Known,
     Norm,
     OneByOne,
-    Parameters,
     Positive,
     Result,
     Samples,
     Steps,
     Subject,
     Uses,
+    chosen,
     margins,
-    seed_for,
+    seed_of,
     to_levels,
     to_pixels,
     to_unit,
 )
-from cleanset.studies.attacks.changes import RandomSpatialAttack, Start, start_after
+from cleanset.studies.attacks.changes import RandomSpatialAttack, center_of
 from cleanset.validation import Role, shown
 
 # torch is imported when an attack searches, not when its parameters are read
@@ -53,9 +52,13 @@ if TYPE_CHECKING:
 
 
 class PgdAttack(InBall):
-    """`step`: null for eps / 4. `group`: images at a time, which changes no result.
+    """Steps of length `step` along the gradient of the cross-entropy, in a ball, from a random place in it.
 
-    `draws`: the answers of a random model that each step takes the mean gradient of.
+    `step`: null for eps / 4. The candidate is the place with the largest margin of another class, in 8 bits. The
+    network always gets `group` images, so that an image's result does not depend on the others; each has a generator of
+    its own. With `draws` above 1, margin and gradient are the means over that number of answers of a random model:
+    expectation over transformation (A. Athalye, L. Engstrom, A. Ilyas, K. Kwok, "Synthesizing Robust Adversarial
+    Examples", ICML 2018).
     """
 
     uses: ClassVar[Uses] = "gradients"
@@ -66,46 +69,26 @@ class PgdAttack(InBall):
     draws: Draws = 1
     group: Group = 16
 
-    def search(self, known: Known) -> "Pgd":
-        """The search."""
-        step = self.eps / 4 if self.step is None else self.step
-        return Pgd(self.ball, self.steps, step, self.random_start, known.seed, self.group, draws=self.draws)
+    @property
+    def length(self) -> float:
+        """The length of a step."""
+        return self.eps / 4 if self.step is None else self.step
 
-
-@dataclass(frozen=True, slots=True)
-class Pgd:
-    """Steps of length `step` along the gradient of the cross-entropy, in a ball, from a random place in it.
-
-    The candidate is the place with the largest margin of another class, in 8 bits. The network always gets `group_size`
-    images, so that an image's result does not depend on the others; each has a generator of its own. With `draws` above
-    1, margin and gradient are the means over that number of answers: expectation over transformation (A. Athalye, L.
-    Engstrom, A. Ilyas, K. Kwok, "Synthesizing Robust Adversarial Examples", ICML 2018).
-    """
-
-    ball: Ball
-    steps: int
-    step: float
-    random_start: bool
-    seed: int
-    group_size: int
-    name: str = "pgd"
-    draws: int = 1
-
-    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
+    def results(self, network: "PixelNetwork", group: Sequence[Subject], known: Known) -> list[Result]:
         """A candidate for each image; `steps` + 1 queries each, with `draws` above 1 its share of all answers."""
         import torch
 
         from cleanset.scoring.differentiable import EightBit
         from cleanset.scoring.scorer import to_device
 
-        norm, eps = self.ball.norm, self.ball.eps
-        padded = [*group, *[group[-1]] * (self.group_size - len(group))]
+        norm, eps = self.norm, self.eps
+        padded = [*group, *[group[-1]] * (self.group - len(group))]
         images = to_unit([subject.pixels for subject in padded], network)
         label = torch.tensor([subject.class_index for subject in padded], device=network.device)
         rounding = EightBit(network)
         found = images
         if self.random_start:
-            drawn = np.stack([self._start(subject) for subject in padded])
+            drawn = np.stack([self._start(subject, known.seed) for subject in padded])
             found = projected(
                 images + to_device(torch.from_numpy(drawn), network.device).to(images.dtype), images, norm, eps
             )
@@ -118,13 +101,13 @@ class Pgd:
             largest = torch.where(better, margin, largest)
             best = torch.where(better[:, None, None, None], found.detach(), best)
             if step < self.steps:
-                ahead = found.detach() + self.step * steepest(ascent, norm)
+                ahead = found.detach() + self.length * steepest(ascent, norm)
                 found = projected(ahead, images, norm, eps)
         return [
             Result(
                 to_pixels(levels, subject.pixels, self.ball),
                 queries,
-                seed=seed_for(self.seed, "pgd", subject) if self.random_start else None,
+                seed=self._seed(subject, known.seed) if self.random_start else None,
             )
             for subject, levels, queries in zip(group, to_levels(best), self._queries(len(group)), strict=False)
         ]
@@ -135,7 +118,7 @@ class Pgd:
         if self.draws == 1:
             return [asked] * images
         # a random model draws for the padding, too: without it, it would answer otherwise
-        share, rest = divmod(asked * self.draws * self.group_size, images)
+        share, rest = divmod(asked * self.draws * self.group, images)
         return [share + (place < rest) for place in range(images)]
 
     def _means(self, network: "EightBit", found: "Tensor", label: "Tensor") -> tuple["Tensor", "Tensor"]:
@@ -151,14 +134,17 @@ class Pgd:
                 ascent = ascent + gradient(loss, found) / self.draws
         return margin, ascent
 
-    def _start(self, subject: Subject) -> np.ndarray:
+    def _seed(self, subject: Subject, seed: int) -> int:
+        return seed_of(seed, "attack", self.kind, subject.image_id)
+
+    def _start(self, subject: Subject, seed: int) -> np.ndarray:
         """A place in the ball around 0: uniform in Linf; in L2 of uniform direction and uniform volume."""
-        generator = np.random.default_rng(seed_for(self.seed, "pgd", subject))
-        if self.ball.norm == "Linf":
-            return generator.uniform(-self.ball.eps, self.ball.eps, subject.pixels.shape)
+        generator = np.random.default_rng(self._seed(subject, seed))
+        if self.norm == "Linf":
+            return generator.uniform(-self.eps, self.eps, subject.pixels.shape)
         direction = generator.standard_normal(subject.pixels.shape)
         # the volume of a ball grows with its radius to the power of the dimension
-        radius = self.ball.eps * generator.uniform() ** (1 / direction.size)
+        radius = self.eps * generator.uniform() ** (1 / direction.size)
         return np.asarray(direction * (radius / np.linalg.norm(direction)))
 
 
@@ -201,7 +187,10 @@ def gradient(loss: "Tensor", pixels: "Tensor") -> "Tensor":
 
 
 class TransferAttack(InBall):
-    """`sources`: the models that images are made on; null: all others. `steps` of PGD, each of eps / 4."""
+    """PGD on each source; of an image's candidates the one with the largest margin of another class is kept.
+
+    `sources`: the models that images are made on; null: all others. `steps` of PGD, each of eps / 4.
+    """
 
     uses: ClassVar[Uses] = "classes"
     kind: Literal["transfer"] = "transfer"
@@ -209,52 +198,31 @@ class TransferAttack(InBall):
     sources: Annotated[list[Role], EachOnce, Field(min_length=1)] | None = None
     group: Group = 16
 
-    def search(self, known: Known) -> "Transfer":
-        """The search. Raises CleansetError where there is no other model, or none of a name."""
-        found = chosen_sources(self.sources, known.sources())
-        return Transfer(Pgd(self.ball, self.steps, self.eps / 4, True, known.seed, self.group), found)
+    def prepare(self, known: Known) -> None:
+        """Load the sources. Raises CleansetError where there is no other model, or none of a name."""
+        self.chosen_sources(known)
 
-
-def chosen_sources(wanted: list[str] | None, known: "Mapping[str, PixelNetwork]") -> "Mapping[str, PixelNetwork]":
-    """The models that are named; all without names. Raises CleansetError for another name, and if there is none."""
-    if not known:
-        raise CleansetError(
-            "transfer: no other model to make images on; expected at least one beside the model that is attacked"
+    def chosen_sources(self, known: Known) -> "Mapping[str, PixelNetwork]":
+        """The models that are named; all without names. Raises CleansetError for another name, and if there is none."""
+        others = known.sources()
+        if not others:
+            raise CleansetError(
+                "transfer: no other model to make images on; expected at least one beside the model that is attacked"
+            )
+        listed = ", ".join(others)
+        return chosen(
+            self.sources, others, lambda name: f"transfer: no other model {shown(name)}; expected some of {listed}"
         )
-    if wanted is None:
-        return known
-    for name in wanted:
-        if name not in known:
-            raise CleansetError(f"transfer: no other model {shown(name)}; expected some of {', '.join(known)}")
-    return {name: known[name] for name in wanted}
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Transfer:
-    """PGD on each source; of an image's candidates the one with the largest margin of another class is kept."""
-
-    pgd: Pgd
-    sources: "Mapping[str, PixelNetwork]"
-    name: str = "transfer"
-
-    @property
-    def group_size(self) -> int:
-        """Number of images that are searched for together."""
-        return self.pgd.group_size
-
-    @property
-    def ball(self) -> Ball:
-        """The ball around the image."""
-        return self.pgd.ball
-
-    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
+    def results(self, network: "PixelNetwork", group: Sequence[Subject], known: Known) -> list[Result]:
         """A candidate for each image; a query for each source."""
         import torch
 
+        pgd = PgdAttack(norm=self.norm, eps=self.eps, steps=self.steps, group=self.group)
         label = torch.tensor([subject.class_index for subject in group], device=network.device)
         found, reached = [], []
-        for source in self.sources.values():
-            results = self.pgd(source, group)
+        for source in self.chosen_sources(known).values():
+            results = pgd.results(source, group, known)
             with torch.inference_mode():
                 logits = network(to_unit([result.candidate for result in results], network))
             found.append(results)
@@ -273,8 +241,12 @@ BITS = 62
 """Number of random signs taken from one random number, an int64."""
 
 
-class SpsaAttack(Parameters):
-    """`after`: the change that it begins with, or null for the image itself."""
+class SpsaAttack(OneByOne):
+    """SPSA in an Linf ball, around the image or around what `after` makes of it; null: the image itself.
+
+    `samples` an even number of queries a step, half of them mirrored; `delta` the distance of the samples; the search
+    ends when the mean margin of a step's samples reaches `stop_margin`. A generator of its own for each image.
+    """
 
     kind: Literal["spsa"] = "spsa"
     eps: Fraction = 16 / 255
@@ -290,44 +262,12 @@ class SpsaAttack(Parameters):
         """The ball around the image, or the one that it begins with."""
         return Ball("Linf", self.eps)
 
-    def search(self, known: Known) -> "Spsa":
-        """The search."""
-        return Spsa(
-            self.eps, self.steps, self.samples, self.learning_rate, self.delta, self.stop_margin, known.seed,
-            start_after(self.after, known),
-        )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Spsa(OneByOne):
-    """SPSA in an Linf ball.
-
-    `samples` an even number of queries a step, half of them mirrored; `delta` the distance of the samples; the search
-    ends when the mean margin of a step's samples reaches `stop_margin`. A generator of its own for each image.
-    """
-
-    eps: float
-    steps: int
-    samples: int
-    learning_rate: float
-    delta: float
-    stop_margin: float
-    seed: int
-    start: Start | None = None
-    name = "spsa"
-
-    @property
-    def ball(self) -> Ball:
-        """The ball around the image, or the one that it begins with."""
-        return Ball("Linf", self.eps)
-
-    def result(self, network: "PixelNetwork", subject: Subject) -> Result:
+    def result(self, network: "PixelNetwork", subject: Subject, known: Known) -> Result:
         """The candidate for an image."""
         import torch
 
-        center = subject.pixels if self.start is None else self.start(subject)
-        queries = network.queries
-        seed = seed_for(self.seed, "spsa", subject)
+        center = center_of(subject, self.after, known)
+        queries, seed = network.queries, seed_of(known.seed, "attack", self.kind, subject.image_id)
         generator = torch.Generator(network.device).manual_seed(seed)
         image = to_unit([center], network)[0]
         lowest, highest = (image - self.eps).clamp(min=0), (image + self.eps).clamp(max=1)

@@ -8,8 +8,9 @@ version 0.1; AlexNet's weights, which it would download, are read from a file.
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -46,19 +47,6 @@ class Distances:
     linf: float
     ssim: float
     lpips: float | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Verdict:
-    """The verdict on a candidate: a success where `was_correct` and `is_error`."""
-
-    png: bytes
-    before: Logits
-    after: Logits
-    was_correct: bool
-    is_error: bool
-    distances: Distances
-    from_center: float | None
 
 
 class Judge:
@@ -103,12 +91,11 @@ class Judge:
 
     def verdict(
         self, subject: Subject, result: Result, ball: Ball | None, before: Logits, seed: int | None = None
-    ) -> Verdict:
-        """The verdict on a candidate, by the file that holds it; `before` are the logits of the image.
+    ) -> dict[str, Any]:
+        """The verdict on a candidate, by the PNG that holds it, as columns of SHARD; logits are in float64.
 
-        `seed` is for a random model.
-
-        Raises CleansetError if the candidate is not in the ball that the attack promised.
+        `before` are the logits of the image; `seed` is for a random model. Raises CleansetError if the candidate is not
+        in the ball that the attack promised.
         """
         center = subject.pixels if result.center is None else result.center
         from_center = None if ball is None else ball.distance(center, result.candidate)
@@ -120,15 +107,19 @@ class Judge:
         # the file is judged, not the array: whoever has the file gets the same verdict
         png = png_of(result.candidate)
         (after,) = self.logits([pixels_of_png(png)], None if seed is None else [seed])
-        return Verdict(
-            png,
-            before,
-            after,
-            int(before.argmax()) == subject.class_index,
-            int(after.argmax()) != subject.class_index,
-            distances(subject.pixels, result.candidate, self.lpips),
-            from_center,
-        )
+        return {
+            "content": png,
+            "png_sha256": sha256(png),
+            "seed": result.seed,
+            "queries": result.queries,
+            "logits_before": before,
+            "logits_after": after,
+            "was_correct": int(before.argmax()) == subject.class_index,
+            "is_error": int(after.argmax()) != subject.class_index,
+            **asdict(distances(subject.pixels, result.candidate, self.lpips)),
+            "from_center": from_center,
+            "notices": list(result.notices),
+        }
 
 
 def png_of(pixels: Pixels) -> bytes:

@@ -12,7 +12,6 @@ Attacks" (ICLR 2018).
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
 from hashlib import sha256
 from io import StringIO
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -38,13 +37,14 @@ from cleanset.studies.attacks.base import (
     Steps,
     Subject,
     Uses,
+    chosen,
     globally_seeded,
-    group_seed,
+    seed_of,
     to_levels,
     to_pixels,
     to_unit,
 )
-from cleanset.studies.attacks.changes import RandomSpatialAttack, Start, start_after
+from cleanset.studies.attacks.changes import RandomSpatialAttack, center_of
 
 # torch is imported when an attack searches, not when its parameters are read
 if TYPE_CHECKING:
@@ -57,29 +57,17 @@ FIRST_SHARE = 0.8
 
 
 class SquareAttack(InBall):
-    """`queries`: the largest number for an image, over which the size of the squares falls."""
+    """The library's random search, on those images of a group that the network classifies correctly.
+
+    `queries`: the largest number for an image, over which the size of the squares falls.
+    """
 
     libraries: ClassVar[tuple[str, ...]] = ("pyautoattack",)
     kind: Literal["square"] = "square"
     queries: Steps = 5000
     group: Group = 16
 
-    def search(self, known: Known) -> "Square":
-        """The search."""
-        return Square(self.ball, self.queries, known.seed, self.group)
-
-
-@dataclass(frozen=True, slots=True)
-class Square:
-    """The library's random search, on those images of a group that the network classifies correctly."""
-
-    ball: Ball
-    queries: int
-    seed: int
-    group_size: int
-    name: str = "square"
-
-    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
+    def results(self, network: "PixelNetwork", group: Sequence[Subject], known: Known) -> list[Result]:
         """A candidate for each image, the image itself where it failed; each with its share of the queries."""
         import torch
         from pyautoattack.square import SquareAttack as LibrarySquare
@@ -88,10 +76,10 @@ class Square:
 
         images = to_unit([subject.pixels for subject in group], network).float()
         label = torch.tensor([subject.class_index for subject in group], device=network.device)
-        before, seed = network.queries, group_seed(self.seed, "square", group)
+        before, seed = network.queries, group_seed(self, group, known)
         # rescaled: the library's sizes of squares are those of 10,000 queries
         attack = LibrarySquare(
-            EightBit(network), norm=self.ball.norm, n_queries=self.queries, eps=self.ball.eps, p_init=FIRST_SHARE,
+            EightBit(network), norm=self.norm, n_queries=self.queries, eps=self.eps, p_init=FIRST_SHARE,
             seed=seed, resc_schedule=True, device=network.device,
         )  # fmt: skip
         with torch.no_grad(), globally_seeded(seed, network.device):
@@ -111,10 +99,11 @@ TARGETS = 9
 
 
 class AutoAttackAttack(InBall):
-    """The library's standard version; with fewer steps and queries it is a weaker attack.
+    """The library's attacks one after the other, each on what withstood the ones before.
 
-    `draws`: the answers of a random model that each step of APGD takes the mean gradient of; the library's version for
-    random models has 20.
+    With fewer steps (of APGD and FAB) and queries than the standard version it is a weaker attack. With fewer than four
+    classes TWO_CLASSES replace `attacks`. `draws`: the answers of a random model that each step of APGD takes the mean
+    gradient of; the library's version for random models has 20.
     """
 
     uses: ClassVar[Uses] = "gradients"
@@ -126,32 +115,7 @@ class AutoAttackAttack(InBall):
     draws: Draws = 1
     group: Group = 16
 
-    def search(self, known: Known) -> "AutoAttack":
-        """The search."""
-        return AutoAttack(
-            self.ball, tuple(self.attacks), self.steps, self.square_queries, known.seed, self.group,
-            draws=self.draws,
-        )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class AutoAttack:
-    """The library's attacks one after the other, each on what withstood the ones before.
-
-    `steps` of APGD and FAB, `square_queries` of Square; the standard version has 100 and 5,000. With fewer than four
-    classes TWO_CLASSES replace `attacks`.
-    """
-
-    ball: Ball
-    attacks: tuple[str, ...]
-    steps: int
-    square_queries: int
-    seed: int
-    group_size: int
-    name: str = "autoattack"
-    draws: int = 1
-
-    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
+    def results(self, network: "PixelNetwork", group: Sequence[Subject], known: Known) -> list[Result]:
         """A candidate for each image, the image itself where all attacks failed; each with its share of the queries."""
         import torch
 
@@ -159,7 +123,7 @@ class AutoAttack:
         label = torch.tensor([subject.class_index for subject in group], device=network.device)
         with torch.no_grad():
             classes = network(images[:1]).shape[1]
-        before, seed = network.queries, group_seed(self.seed, "autoattack", group)
+        before, seed = network.queries, group_seed(self, group, known)
         with (
             globally_seeded(seed, network.device),
             collect_warnings("auto-attack") as notices,
@@ -179,7 +143,7 @@ class AutoAttack:
         # custom: the library's own versions would replace attacks, steps and restarts
         adversary = pyautoattack.AutoAttack(
             with_gradient(EightBit(network)), attacks=list(attacks), version="custom", device=network.device,
-            eps=self.ball.eps, norm=self.ball.norm, seed=seed,
+            eps=self.eps, norm=self.norm, seed=seed,
         )  # fmt: skip
         adversary.verbose = False
         for each in (adversary.apgd, adversary.apgd_targeted, adversary.fab):
@@ -192,7 +156,11 @@ class AutoAttack:
 
 
 class BoundaryAttack(Parameters):
-    """`starts`: the files of the study among which the start is chosen; null: all."""
+    """Foolbox's boundary attack in fixed groups; what stays outside the L2 ball is projected onto it.
+
+    `starts`: the files of the study among which the start is chosen; null: all. `after`: the change that the image
+    begins with; null: the image itself.
+    """
 
     libraries: ClassVar[tuple[str, ...]] = ("foolbox",)
     uses: ClassVar[Uses] = "classes"
@@ -209,67 +177,31 @@ class BoundaryAttack(Parameters):
         """The ball around the image, or the one that it begins with."""
         return Ball("L2", self.eps)
 
-    def search(self, known: Known) -> "Boundary":
-        """The search. Raises CleansetError for a start that is not among the others."""
-        others = chosen_others(self.starts, known.others())
-        return Boundary(self.eps, self.steps, known.seed, self.group, others, start_after(self.after, known))
+    def prepare(self, known: Known) -> None:
+        """Classify the images to start from. Raises CleansetError for a start that is not among them."""
+        self.chosen_starts(known)
 
-
-def chosen_others(starts: list[str] | None, others: Mapping[str, Other]) -> Mapping[str, Other]:
-    """The others that are named; all without names. Raises CleansetError for another name."""
-    if starts is None:
-        return others
-    for name in starts:
-        if name not in others:
-            raise CleansetError(
+    def chosen_starts(self, known: Known) -> Mapping[str, Other]:
+        """The images to start from that are named; all without names."""
+        others = known.others()
+        return chosen(
+            self.starts,
+            others,
+            lambda name: (
                 f"attack starts: {name} is not among the images that the model classifies correctly; "
                 f"expected one of these {len(others)}: correct the name"
-            )
-    return {name: others[name] for name in starts}
-
-
-def chosen_start(seed: int, subject: Subject, others: Mapping[str, Other]) -> Pixels:
-    """The pixels of one of the others of another class: the one with the smallest SHA-256 of seed and both names.
-
-    Raises CleansetError if there is none.
-    """
-    names = [name for name, other in others.items() if other.class_index != subject.class_index]
-    if not names:
-        raise CleansetError(
-            f"{subject.name}: no image of another class that the model classifies correctly; expected one to start "
-            "boundary from: name other images"
+            ),
         )
-    # by digest, so that the choice does not depend on the order of the images
-    first = min(names, key=lambda name: sha256(f"{seed} {subject.name} {name}".encode()).digest())
-    return others[first].pixels()
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Boundary:
-    """Foolbox's boundary attack in fixed groups; what stays outside the L2 ball is projected onto it."""
-
-    eps: float
-    steps: int
-    seed: int
-    group_size: int
-    others: Mapping[str, Other]
-    start: Start | None = None
-    name: str = "boundary"
-
-    @property
-    def ball(self) -> Ball:
-        """The ball around the image, or the one that it begins with."""
-        return Ball("L2", self.eps)
-
-    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
+    def results(self, network: "PixelNetwork", group: Sequence[Subject], known: Known) -> list[Result]:
         """A candidate for each image.
 
         One that is misclassified at once stays as it is, and so does one whose start the network takes for its class.
         """
         import torch
 
-        centers = [subject.pixels if self.start is None else self.start(subject) for subject in group]
-        starts = [chosen_start(self.seed, subject, self.others) for subject in group]
+        centers, others = [center_of(subject, self.after, known) for subject in group], self.chosen_starts(known)
+        starts = [chosen_start(known.seed, subject, others) for subject in group]
         label = torch.tensor([subject.class_index for subject in group], device=network.device)
         with torch.inference_mode():
             correct, other = (network(to_unit(each, network)).argmax(dim=1) == label for each in (centers, starts))
@@ -277,7 +209,7 @@ class Boundary:
         results = [Result(center, 2, center) for center in centers]
         places = [place for place in range(len(group)) if correct[place] and not other[place]]
         if places:
-            before, seed = network.queries, group_seed(self.seed, "boundary", group)
+            before, seed = network.queries, group_seed(self, group, known)
             found = self._searched(network, [(group[place], centers[place], starts[place]) for place in places], seed)
             queries = 2 + (network.queries - before) // len(places)
             for place, candidate in zip(places, found, strict=True):
@@ -310,6 +242,27 @@ class Boundary:
                 # a random model may classify a start correctly that it misclassified before
                 return list(centers)
         return [to_pixels(levels, center, self.ball) for levels, center in zip(to_levels(found), centers, strict=True)]
+
+
+def chosen_start(seed: int, subject: Subject, others: Mapping[str, Other]) -> Pixels:
+    """The pixels of one of the others of another class: the one with the smallest SHA-256 of seed and both names.
+
+    Raises CleansetError if there is none.
+    """
+    names = [name for name, other in others.items() if other.class_index != subject.class_index]
+    if not names:
+        raise CleansetError(
+            f"{subject.name}: no image of another class that the model classifies correctly; expected one to start "
+            "boundary from: name other images"
+        )
+    # by digest, so that the choice does not depend on the order of the images
+    first = min(names, key=lambda name: sha256(f"{seed} {subject.name} {name}".encode()).digest())
+    return others[first].pixels()
+
+
+def group_seed(attack: Parameters, group: Sequence[Subject], known: Known) -> int:
+    """The seed of what an attack draws for a group of images, from their names in their order."""
+    return seed_of(known.seed, "attack", attack.kind, *(subject.name for subject in group))
 
 
 @contextmanager

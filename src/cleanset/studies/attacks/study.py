@@ -48,6 +48,11 @@ class AttackedFolder:
     record = PathBelow("record.json")
     """Attack, parameters, seed, precision, device, weights, versions; what is around a wrapped model."""
 
+    @property
+    def partial(self) -> Path:
+        """The folder of finished groups until all are finished."""
+        return self.folder.with_name(f"{self.folder.name}.partial-shards")
+
 
 @dataclass(frozen=True, slots=True)
 class AttackStudy:
@@ -77,10 +82,6 @@ class AttackStudy:
     def results(self, attack: str, model: str) -> AttackedFolder:
         """The results of an attack on a model."""
         return AttackedFolder(self.folder / "data" / "attacks" / attack / model)
-
-    def partial_results(self, attack: str, model: str) -> Path:
-        """The folder of finished groups until all are finished."""
-        return self.folder / "data" / "attacks" / attack / f"{model}.partial-shards"
 
     warnings = PathOfName("data/attack_warnings/{}.json")
     """The signs that a model only looks strong, as JSON."""

@@ -28,8 +28,8 @@ from cleanset.scoring.engine import Settings
 from cleanset.scoring.logits import Groups
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import Precision
-from cleanset.studies.attacks.base import UNCHANGED, Other, Pixels, Subject, judged_seed
-from cleanset.studies.attacks.changes import GUESSED, Guess, most_confident_mistakes
+from cleanset.studies.attacks.base import Other, Pixels, Subject, seed_of
+from cleanset.studies.attacks.changes import GUESSED, most_confident_mistakes
 from cleanset.studies.attacks.judged import Judge, Logits, Lpips
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, WrappedModel, images_of, label, read_attack_params
 from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, check_clean
@@ -260,7 +260,7 @@ def logits_before(
     @cache
     def before(file: str) -> Logits:
         pixels = pixels_of(file, SetImages(files), model.preprocessing)
-        return judge.logits([pixels], [judged_seed(seed, name, UNCHANGED, file)])[0]
+        return judge.logits([pixels], [seed_of(seed, "judged", f"{name} ", file)])[0]
 
     return before
 
@@ -289,8 +289,8 @@ def check_scores(study: AttackStudy, params: Params, target: AttackedModel, imag
     check_clean(target.name, images, frame, *stored)
 
 
-def guess_of(study: Study, params: StudyParams, target: AttackedModel) -> Guess:
-    """The search that knows the stored predictions of a study for a model, and makes their images again."""
+def guess_of(study: Study, params: StudyParams, target: AttackedModel) -> Callable[[Subject], Pixels]:
+    """The most confident known mistake of an image's class, by the stored predictions of a study, made again."""
     corruptions, scenarios = (
         read_table(study.predictions(family, target.name), PREDICTIONS[family]) for family in GUESSED
     )
@@ -312,4 +312,8 @@ def guess_of(study: Study, params: StudyParams, target: AttackedModel) -> Guess:
         family = "corruptions" if severity or name == UNCHANGED_IMAGE else "scenarios"
         return whole(changed(family)(str(ChangeName(file, name, severity))))
 
-    return Guess(mistakes, pixels)
+    def guess(subject: Subject) -> Pixels:
+        mistake = mistakes.get(subject.class_index)
+        return subject.pixels if mistake is None else pixels(*mistake)
+
+    return guess

@@ -8,10 +8,8 @@ Probing a model for the signs that it only looks strong, and the record of them.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import comb
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
@@ -19,8 +17,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from cleanset.files import read_text, write_text
-from cleanset.studies.attacks.base import Result, Search, Subject, to_unit
-from cleanset.studies.attacks.gradient_attacks import Pgd, gradient
+from cleanset.studies.attacks.base import Known, Parameters, Result, Subject, to_unit
+from cleanset.studies.attacks.gradient_attacks import PgdAttack, gradient
 from cleanset.validation import parse_record
 
 if TYPE_CHECKING:
@@ -227,29 +225,29 @@ class Probed(NamedTuple):
 def probe(
     network: "PixelNetwork",
     subjects: Sequence[Subject],
-    pgd: Pgd,
-    black_box: Sequence[Search],
-    others: "Mapping[str, PixelNetwork]" = MappingProxyType({}),
-    repeats: int = 3,
+    known: Known,
+    pgd: PgdAttack,
+    black_box: Sequence[Parameters],
 ) -> Probed:
     """The signs that a network shows on these images.
 
-    `pgd` is the strongest, which is repeated with fewer steps of the length that fits, and on each of `others`, other
-    models on the same pixels; attacks of `black_box` search in the same ball. Compute within `searching`.
+    `pgd` is the strongest, which is repeated with fewer steps of the length that fits, and on each of the other models;
+    attacks of `black_box` search in the same ball. Compute within `searching`.
     """
-    asked = of_answers(network, subjects, pgd.group_size, repeats)
+    asked, others = of_answers(network, subjects, pgd.group), known.sources()
     unchanged = [Result(subject.pixels, 0) for subject in subjects]
-    groups = range(0, len(subjects), pgd.group_size)
-    wrong = [_errors(network, subjects[at : at + pgd.group_size], unchanged[at : at + pgd.group_size]) for at in groups]
+    groups = range(0, len(subjects), pgd.group)
+    wrong = [_errors(network, subjects[at : at + pgd.group], unchanged[at : at + pgd.group]) for at in groups]
     unclear = not_told(int((~np.concatenate(wrong)).sum()), bool(others))
     left_out = {each.sign for each in unclear}
     if {"fewer_steps_better", "black_box_better"} <= left_out:
         return Probed(asked, unclear)
-    by_steps = {steps: successes(network, subjects, fewer(pgd, steps)) for steps in FEW_STEPS if steps < pgd.steps} | {
-        pgd.steps: successes(network, subjects, pgd)
+    by_steps = {
+        steps: successes(network, subjects, known, fewer(pgd, steps)) for steps in FEW_STEPS if steps < pgd.steps
     }
-    black = {attack.name: successes(network, subjects, attack) for attack in black_box}
-    transferred = {name: successes(network, subjects, pgd, other) for name, other in others.items()}
+    by_steps[pgd.steps] = successes(network, subjects, known, pgd)
+    black = {attack.kind: successes(network, subjects, known, attack) for attack in black_box}
+    transferred = {name: successes(network, subjects, known, pgd, other) for name, other in others.items()}
     white = by_steps[pgd.steps]
     found = fewer_steps_better(by_steps), black_box_better(white, black), transfer_beats_gradient(white, transferred)
     return Probed(asked + [each for each in found if each is not None], unclear)
@@ -280,16 +278,21 @@ def of_answers(network: "PixelNetwork", subjects: Sequence[Subject], group_size:
     return [each for each in found if each is not None]
 
 
-def fewer(pgd: Pgd, steps: int) -> Pgd:
+def fewer(pgd: PgdAttack, steps: int) -> PgdAttack:
     """The attack with fewer steps, which are long enough to reach every edge of the ball; one step from the image."""
     random_start = pgd.random_start and steps > 1
     # from a random place an edge is up to two radii away; an attack that cannot get there loses on honest models, too
-    reach = (2 if random_start else 1) * pgd.ball.eps
-    return replace(pgd, steps=steps, step=max(pgd.step, reach / steps), random_start=random_start)
+    reach = (2 if random_start else 1) * pgd.eps
+    step = max(pgd.length, reach / steps)
+    return pgd.model_copy(update={"steps": steps, "step": step, "random_start": random_start})
 
 
 def successes(
-    network: "PixelNetwork", subjects: Sequence[Subject], attack: Search, searched: "PixelNetwork | None" = None
+    network: "PixelNetwork",
+    subjects: Sequence[Subject],
+    known: Known,
+    attack: Parameters,
+    searched: "PixelNetwork | None" = None,
 ) -> Flags:
     """Whether the network misclassifies the candidate of an image that it classifies correctly, for each image.
 
@@ -299,7 +302,7 @@ def successes(
     for start in range(0, len(subjects), attack.group_size):
         group = subjects[start : start + attack.group_size]
         unchanged = [Result(subject.pixels, 0) for subject in group]
-        candidates = attack(searched or network, group)
+        candidates = attack.results(searched or network, group, known)
         found.append(_errors(network, group, candidates) & ~_errors(network, group, unchanged))
     return np.concatenate(found)
 
