@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
 from cleanset.studies.realness.plan import (
-    ListSizes,
+    PlanRequest,
     StudyImage,
     attention_places,
     balanced_lists,
@@ -30,6 +30,10 @@ def images(real: int, modified: int, sources: bool = True) -> list[StudyImage]:
     return found + [
         StudyImage("modified", f"a/{number}.png", f"id{number % real}" if sources else "") for number in range(modified)
     ]
+
+
+def wish(seed: int, people: int, *sizes: int) -> PlanRequest:
+    return PlanRequest(people, *sizes, seed=seed)
 
 
 def test_an_order_is_that_of_digests() -> None:
@@ -64,7 +68,7 @@ def test_balance(names: int, people: int, seed: int, data: st.DataObject) -> Non
 @given(st.integers(4, 25), st.integers(4, 25), st.integers(2, 20), st.integers(1, 4), st.integers(0, 3))
 def test_swaps_keep_the_balance(real: int, modified: int, people: int, each: int, seed: int) -> None:
     some = images(real, modified)
-    lists = rated_lists(some, ListSizes(people, each, min(each, modified)), seed)
+    lists = rated_lists(some, wish(seed, people, each, min(each, modified)))
     for kind in ("real", "modified"):
         chosen = [[image.name for image in found if image.kind == kind] for found in lists]
         assert all(len(set(found)) == len(found) == each for found in chosen)
@@ -75,9 +79,9 @@ def test_swaps_keep_the_balance(real: int, modified: int, people: int, each: int
 def test_nobody_sees_an_image_and_what_was_made_of_it() -> None:
     """100 people, 50 and 50 of 300 images and their attacked versions: without swaps nearly everybody would."""
     some = images(300, 300)
-    lists = rated_lists(some, ListSizes(100), 0)
+    lists = rated_lists(some, wish(0, 100))
     assert sources_twice(lists) == 0
-    unaware = rated_lists(images(300, 300, sources=False), ListSizes(100), 0)
+    unaware = rated_lists(images(300, 300, sources=False), wish(0, 100))
     by_name = {(each.kind, each.name): each for each in some}
     assert sources_twice([[by_name[each.kind, each.name] for each in found] for found in unaware]) > 90
 
@@ -87,18 +91,18 @@ def test_images_of_no_known_source_are_swapped_too() -> None:
     some = [StudyImage("real", f"n/{number}.JPEG", f"id{number}") for number in range(30)]
     some += [StudyImage("modified", f"a/{number}.png", f"id{number}" if number % 3 else "") for number in range(30)]
     for seed in range(5):
-        lists = rated_lists(some, ListSizes(20, 20, 20), seed)
+        lists = rated_lists(some, wish(seed, 20, 20, 20))
         for found in lists:
             assert len({(each.kind, each.name) for each in found}) == 40
 
 
 def test_where_it_cannot_be_helped_it_is_counted() -> None:
-    assert sources_twice(rated_lists(images(5, 5), ListSizes(4, 5, 5), 0)) == 4
+    assert sources_twice(rated_lists(images(5, 5), wish(0, 4, 5, 5))) == 4
 
 
 def test_too_few_images() -> None:
     with pytest.raises(CleansetError, match="49 real images; expected at least the 50 of a person"):
-        rated_lists(images(49, 60), ListSizes(3), 0)
+        rated_lists(images(49, 60), wish(0, 3))
 
 
 @examples(60)
@@ -114,7 +118,7 @@ def test_attention_checks_are_spread(count: int, checks: int, person: int) -> No
 
 def test_a_plan_tells_people_nothing() -> None:
     """Neither name nor kind nor source is in what the page and the survey tool get."""
-    plan = make_plan(images(40, 40), ListSizes(6, 10, 10, 2, 3), 7)
+    plan = make_plan(images(40, 40), wish(7, 6, 10, 10, 2, 3))
     for text in (str(page_data(plan)), trials_csv(plan)):
         for word in ("JPEG", "n/", "a/", "id1", "'real'", ",real", "'modified'", ",modified"):
             assert word not in text
@@ -123,7 +127,7 @@ def test_a_plan_tells_people_nothing() -> None:
 
 
 def test_pairs_are_of_images_that_a_person_does_not_rate() -> None:
-    plan = make_plan(images(200, 200), ListSizes(12, 10, 10, 0, 3), 7)
+    plan = make_plan(images(200, 200), wish(7, 12, 10, 10, 0, 3))
     source = {plan.stimulus(each): each.source for each in plan.images}
     of_pair = {pair.stimulus: pair.image.source for pair in plan.pairs}
     for trials in plan.lists:
@@ -139,7 +143,7 @@ def test_the_sides_of_pairs_are_balanced(count: int) -> None:
     Whoever always answers left fails half of the pairs, so that 4 pairs tell everyone who does from who looks.
     """
     for seed in range(5):
-        plan = make_plan(images(200, 200), ListSizes(20, 10, 10, 0, count), seed)
+        plan = make_plan(images(200, 200), wish(seed, 20, 10, 10, 0, count))
         side = {pair.stimulus: pair.modified for pair in plan.pairs}
         assert abs(Counter(side.values())["left"] - len(side) / 2) <= 0.5
         lefts = [
@@ -153,7 +157,7 @@ def test_the_sides_of_pairs_are_balanced(count: int) -> None:
 def test_an_unknown_pair_comes_before_a_balanced_one() -> None:
     """All but two of the images are rated: these two come first, whatever their sides."""
     some = images(12, 12)
-    plan = make_plan(some, ListSizes(6, 10, 1, 0, 2), 3)
+    plan = make_plan(some, wish(3, 6, 10, 1, 0, 2))
     in_pairs = {pair.stimulus: pair.image for pair in plan.pairs}
     for trials in plan.lists:
         rated = {trial.stimulus for trial in trials if trial.kind == "image"}
@@ -165,6 +169,6 @@ def test_an_unknown_pair_comes_before_a_balanced_one() -> None:
 
 
 def test_another_seed_gives_other_lists_and_names() -> None:
-    one, same, other = (make_plan(images(20, 20), ListSizes(4, 5, 5), seed) for seed in (0, 0, 1))
+    one, same, other = (make_plan(images(20, 20), wish(seed, 4, 5, 5)) for seed in (0, 0, 1))
     assert trials_csv(one) == trials_csv(same)
     assert {each.stimulus for each in one.lists[0]}.isdisjoint(each.stimulus for each in other.lists[0])

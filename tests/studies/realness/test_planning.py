@@ -154,6 +154,8 @@ def test_a_published_study_and_json(repository: Path) -> None:
     assert found["ratings"]["real"] == {"ratings": 2500, "mean": 0.5872, "deviation": 1.3819}
     assert found["model"]["modified"]["estimate"] == pytest.approx(-1.1119, abs=1e-3)
     assert found["equivalence"]["p"] == 1.0
+    # of 1,688 real images six have five ratings, and 364 a majority of fewer
+    assert found["taken_for_modified"] == {"min_ratings": 5, "images": 6, "negative_majority": 0}
     wide = json.loads(
         command("analyse", path_of(repository, "advpp"), "--settings", "bound=2,degrees=normal", "--json")
     )

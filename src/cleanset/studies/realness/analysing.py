@@ -15,7 +15,14 @@ from rich.text import Text
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, read_text, write_text
 from cleanset.parsing import parse_csv
-from cleanset.studies.realness.analysis import Analysis, AnalysisSettings, analyse, images_csv, interval
+from cleanset.studies.realness.analysis import (
+    Analysis,
+    AnalysisSettings,
+    analyse,
+    images_csv,
+    interval,
+    taken_for_modified,
+)
 from cleanset.studies.realness.mixed import Effect
 from cleanset.studies.realness.plan import TRIAL_COLUMNS
 from cleanset.studies.realness.ratings import CHECK_RULES, KINDS, Stimulus, class_column_of, parse_key, read_ratings
@@ -69,7 +76,7 @@ def write_results(folder: Path, analysis: Analysis, key: Iterable[Stimulus], cla
     stimuli = tuple(key)
     write_text(folder / RESULT, as_json(analysis) + "\n")
     write_text(folder / IMAGES, images_csv(analysis.images, stimuli, class_column))
-    write_text(folder / LOOK_AGAIN, images_csv(analysis.taken_for_modified, stimuli, class_column))
+    write_text(folder / LOOK_AGAIN, images_csv(taken_for_modified(analysis.enough), stimuli, class_column))
 
 
 def as_json(analysis: Analysis) -> str:
@@ -79,14 +86,15 @@ def as_json(analysis: Analysis) -> str:
 
 def content(analysis: Analysis) -> dict[str, Any]:
     """The results as nested tables, in full precision."""
-    tests, settings = analysis.equivalence, analysis.settings
+    settings, taken = analysis.settings, taken_for_modified(analysis.enough)
+    optional = {"ordinal": analysis.ordinal, "published_formula": analysis.published}
     return {
         "people": analysis.people,
         "invalid_rows": {"left_out": len(analysis.invalid), "first": list(analysis.invalid[:MAX_TOLD])},
-        "excluded": {rule: list(people) for rule, people in analysis.exclusions.by_rule.items()},
+        "excluded": analysis.exclusions.by_rule,
         "people_with_checks": analysis.exclusions.checked,
-        "people_without_attention_checks": list(analysis.exclusions.without_attention),
-        "lists_of_several_people": {name: list(people) for name, people in analysis.exclusions.repeated.items()},
+        "people_without_attention_checks": analysis.exclusions.without_attention,
+        "lists_of_several_people": analysis.exclusions.repeated,
         "ratings": {kind: asdict(analysis.summaries[kind]) for kind in KINDS},
         "agreement": {kind: asdict(analysis.agreements[kind]) for kind in KINDS},
         "model": {
@@ -98,40 +106,18 @@ def content(analysis: Analysis) -> dict[str, Any]:
             "reml_criterion": analysis.fit.criterion,
             "images": analysis.fit.images,
         },
-        "equivalence": {
-            "bound": tests.bound,
-            "alpha": tests.alpha,
-            "p_above_lower_bound": tests.above,
-            "p_below_upper_bound": tests.below,
-            "p": tests.p,
-            "interval": list(tests.interval),
-            "equivalent": tests.is_equivalent,
-        },
+        "equivalence": asdict(analysis.equivalence),
         "taken_for_modified": {
             "min_ratings": settings.min_ratings,
-            "images": analysis.enough,
-            "negative_majority": len(analysis.taken_for_modified),
+            "images": len(analysis.enough),
+            "negative_majority": len(taken),
         },
-        **_ordinal(analysis),
-        **_published(analysis),
+        **{name: asdict(found) for name, found in optional.items() if found is not None},
     }
 
 
-def _ordinal(analysis: Analysis) -> dict[str, Any]:
-    found = analysis.ordinal
-    if found is None:
-        return {}
-    details = asdict(found) | {"odds_ratio": found.odds_ratio, "interval": list(found.interval)}
-    return {"ordinal": details | {"thresholds": list(found.thresholds)}}
-
-
-def _published(analysis: Analysis) -> dict[str, Any]:
-    found = analysis.published
-    return {} if found is None else {"published_formula": asdict(found) | {"stops": found.stops}}
-
-
 def _effect(effect: Effect) -> dict[str, Any]:
-    return asdict(effect) | {"t": effect.estimate / effect.standard_error, "interval": list(interval(effect, 0.95))}
+    return asdict(effect) | {"t": effect.estimate / effect.standard_error, "interval": interval(effect, 0.95)}
 
 
 def _rounded(value: Any) -> Any:
@@ -140,14 +126,14 @@ def _rounded(value: Any) -> Any:
         return round(value, DIGITS) + 0.0 if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {key: _rounded(each) for key, each in value.items()}
-    return [_rounded(each) for each in value] if isinstance(value, list) else value
+    return [_rounded(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def as_text(analysis: Analysis) -> Group:
     """The results as text of at most 80 columns."""
     tests = analysis.equivalence
     low, high = tests.interval
-    verdict = "equivalent" if tests.is_equivalent else "not shown to be equivalent"
+    verdict = "equivalent" if tests.equivalent else "not shown to be equivalent"
     return Group(
         *(Text(line) for line in _people(analysis)),
         Text(),
@@ -159,7 +145,7 @@ def as_text(analysis: Analysis) -> Group:
         Text(f"p {tests.p:.4f}, {100 * (1 - 2 * tests.alpha):g} % interval {low:.3f} to {high:.3f}"),
         *(Text(line) for line in (*_ordinal_lines(analysis), *_published_lines(analysis))),
         Text(
-            f"{len(analysis.taken_for_modified):,} of {analysis.enough:,} real images with "
+            f"{len(taken_for_modified(analysis.enough)):,} of {len(analysis.enough):,} real images with "
             f"{analysis.settings.min_ratings} ratings or more have a negative majority"
         ),
     )
@@ -178,12 +164,13 @@ def _ordinal_lines(analysis: Analysis) -> list[str]:
 
 def _published_lines(analysis: Analysis) -> list[str]:
     found = analysis.published
-    if found is None or not found.differs or analysis.settings.random != "slopes":
+    if found is None or analysis.settings.random != "slopes":
         return []
     if found.stops:
         effects = f"{found.random_effects:,} effects of images, {found.ratings:,} ratings"
         return [f"the published formula stops in R: {effects}"]
-    return [f"the published formula takes real and modified images of {found.shared_numbers:,} numbers for one"]
+    shared = f"the published formula takes real and modified images of {found.shared_numbers:,} numbers for one"
+    return [shared] if found.shared_numbers else []
 
 
 def _people(analysis: Analysis) -> list[str]:

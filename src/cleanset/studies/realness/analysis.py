@@ -29,7 +29,7 @@ from typing import Annotated
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
-from scipy.stats import norm, t
+from scipy.stats import t
 
 from cleanset.errors import CleansetError, install_command
 from cleanset.parsing import csv_text
@@ -61,80 +61,56 @@ Alpha = Annotated[float, Field(ge=0.0001, le=0.4999)]
 class Equivalence:
     """The two one-sided tests of an effect against -bound and +bound.
 
-    `above`: p-value of the null hypothesis that the effect is at most -bound; `below`: that it is at least +bound. The
-    interval has the level 1 - 2 alpha: it lies within the bounds exactly if the tests find equivalence.
+    `p_above_lower_bound`: p-value of the null hypothesis that the effect is at most -bound; `p_below_upper_bound`: that
+    it is at least +bound; `p`: the larger of the two. The interval has the level 1 - 2 alpha: it lies within the bounds
+    exactly if the tests find equivalence.
     """
 
     bound: float
     alpha: float
-    above: float
-    below: float
+    p_above_lower_bound: float
+    p_below_upper_bound: float
+    p: float
     interval: tuple[float, float]
-
-    @property
-    def p(self) -> float:
-        """The larger of the two p-values."""
-        return max(self.above, self.below)
-
-    @property
-    def is_equivalent(self) -> bool:
-        """Whether both null hypotheses are rejected."""
-        return self.p < self.alpha
+    equivalent: bool
 
 
 def equivalence(effect: Effect, bound: float = BOUND, alpha: float = ALPHA) -> Equivalence:
     """The two one-sided tests of an effect, with its degrees of freedom. Raises ValueError for a bound of 0 or less."""
     if bound <= 0 or not 0 < alpha < 0.5:
         raise ValueError(f"bound {bound}, alpha {alpha}; expected a bound above 0 and an alpha between 0 and 0.5")
-    above = upper_tail((effect.estimate + bound) / effect.standard_error, effect.degrees)
-    below = upper_tail((bound - effect.estimate) / effect.standard_error, effect.degrees)
-    return Equivalence(bound, alpha, above, below, interval(effect, 1 - 2 * alpha))
+    above = float(t.sf((effect.estimate + bound) / effect.standard_error, effect.degrees))
+    below = float(t.sf((bound - effect.estimate) / effect.standard_error, effect.degrees))
+    p = max(above, below)
+    return Equivalence(bound, alpha, above, below, p, interval(effect, 1 - 2 * alpha), p < alpha)
 
 
 def interval(effect: Effect, level: float) -> tuple[float, float]:
     """The confidence interval of an effect."""
-    half = quantile((1 + level) / 2, effect.degrees) * effect.standard_error
+    # with infinite degrees of freedom, scipy's t is the normal distribution
+    half = float(t.ppf((1 + level) / 2, effect.degrees)) * effect.standard_error
     return effect.estimate - half, effect.estimate + half
-
-
-def upper_tail(value: float, degrees: float) -> float:
-    """The probability of more than `value` under Student's t, or under the normal for infinite degrees."""
-    return float(norm.sf(value) if math.isinf(degrees) else t.sf(value, degrees))
-
-
-def quantile(share: float, degrees: float) -> float:
-    """The quantile of Student's t, or of the normal for infinite degrees."""
-    return float(norm.ppf(share) if math.isinf(degrees) else t.ppf(share, degrees))
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedFormula:
-    """Random effects of images in the published formula, and numbers of both a real and a modified image."""
+    """Random effects of images in the published formula, and numbers of both a real and a modified image.
+
+    `stops`: whether lme4 refuses the model, "number of observations <= number of random effects".
+    """
 
     ratings: int
     random_effects: int
     shared_numbers: int
-
-    @property
-    def stops(self) -> bool:
-        """Whether lme4 refuses the model, "number of observations <= number of random effects"."""
-        return self.ratings <= self.random_effects
-
-    @property
-    def differs(self) -> bool:
-        """Whether the formula cannot be fitted, or is of another model than the one with distinct images."""
-        return self.stops or self.shared_numbers > 0
+    stops: bool
 
 
 def published_formula(ratings: Iterable[Rating]) -> PublishedFormula:
     """Random effects and shared numbers in one study's ratings."""
     rows = list(ratings)
     real, modified = ({each.image for each in rows if each.kind == kind} for kind in KINDS)
-    return PublishedFormula(len(rows), 2 * len(real | modified), len(real & modified))
-
-
-Z_95 = 1.959963984540054
-"""97.5 % quantile of the normal distribution."""
+    effects = 2 * len(real | modified)
+    return PublishedFormula(len(rows), effects, len(real & modified), len(rows) <= effects)
 
 
 _NOT_FITTED = (
@@ -148,22 +124,16 @@ class OrdinalFit:
     """The effect of modified images in log-odds of a higher rating, its standard error, and the thresholds.
 
     `difference`: mean rating of modified minus real images that the model implies, in steps of the scale.
+    `odds_ratio`: odds of a rating above any threshold, modified images to real ones. `interval`: the normal one of the
+    effect, 95 %.
     """
 
     effect: float
     standard_error: float
     thresholds: tuple[float, ...]
     difference: float
-
-    @property
-    def odds_ratio(self) -> float:
-        """Odds of a rating above any threshold, modified images to real ones."""
-        return math.exp(self.effect)
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The 95 % interval of the effect, normal."""
-        return self.effect - Z_95 * self.standard_error, self.effect + Z_95 * self.standard_error
+    odds_ratio: float
+    interval: tuple[float, float]
 
 
 def fit_ordinal(ratings: Sequence[int], people: Sequence[str], modified: Sequence[bool]) -> OrdinalFit:
@@ -199,7 +169,8 @@ def fit_ordinal(ratings: Sequence[int], people: Sequence[str], modified: Sequenc
     if not found.mle_retvals["converged"] or not np.isfinite([effect, deviation, *thresholds]).all():
         raise CleansetError(_NOT_FITTED)
     difference = _mean(steps, thresholds - effect) - _mean(steps, thresholds)
-    return OrdinalFit(effect, deviation, tuple(map(float, thresholds)), difference)
+    ends = interval(Effect(effect, deviation, math.inf), 0.95)
+    return OrdinalFit(effect, deviation, tuple(map(float, thresholds)), difference, math.exp(effect), ends)
 
 
 def _mean(steps: npt.NDArray[np.int64], logits: npt.NDArray[np.float64]) -> float:
@@ -241,11 +212,6 @@ class ImageRatings:
         """The 95 % interval of the share, Wilson's."""
         return wilson(self.negative, self.ratings)
 
-    @property
-    def is_taken_for_modified(self) -> bool:
-        """Whether more than half of the ratings are negative."""
-        return 2 * self.negative > self.ratings
-
 
 @dataclass(frozen=True, slots=True)
 class RatingAgreements:
@@ -271,21 +237,17 @@ def by_image(ratings: Sequence[Rating]) -> list[ImageRatings]:
     found: dict[tuple[ImageKind, str], list[int]] = defaultdict(list)
     for each in ratings:
         found[each.kind, each.image].append(each.rating)
-    order = sorted(found, key=lambda key: (key[0] != "real", key[1]))
     return [
         ImageRatings(*key, len(values), sum(value < 0 for value in values), sum(values) / len(values))
-        for key in order
-        for values in [found[key]]
+        for key, values in sorted(found.items(), key=lambda each: (each[0][0] != "real", each[0][1]))
     ]
 
 
-def taken_for_modified(images: Iterable[ImageRatings], min_ratings: int = MIN_RATINGS) -> list[ImageRatings]:
-    """The real images with a negative majority, of those with enough ratings; the largest share first, then by name."""
-    found = [each for each in images if each.kind == "real" and each.ratings >= min_ratings]
-    return sorted(
-        (each for each in found if each.is_taken_for_modified),
-        key=lambda each: (-each.share, -each.ratings, each.image),
-    )
+def taken_for_modified(images: Iterable[ImageRatings]) -> list[ImageRatings]:
+    """The images with a negative majority, the largest share first, then by name."""
+    # half is no majority
+    found = (each for each in images if 2 * each.negative > each.ratings)
+    return sorted(found, key=lambda each: (-each.share, -each.ratings, each.image))
 
 
 def agreements(ratings: Sequence[Rating]) -> RatingAgreements:
@@ -333,14 +295,9 @@ class Analysis:
     invalid: tuple[str, ...] = ()
 
     @property
-    def enough(self) -> int:
-        """Number of real images with enough ratings."""
-        return sum(each.kind == "real" and each.ratings >= self.settings.min_ratings for each in self.images)
-
-    @property
-    def taken_for_modified(self) -> list[ImageRatings]:
-        """The real images with enough ratings that most people take for modified."""
-        return taken_for_modified(self.images, self.settings.min_ratings)
+    def enough(self) -> list[ImageRatings]:
+        """The real images with enough ratings for their majority to count."""
+        return [each for each in self.images if each.kind == "real" and each.ratings >= self.settings.min_ratings]
 
 
 def analyse(answers: StudyAnswers, settings: AnalysisSettings, list_sizes: Mapping[str, int] | None = None) -> Analysis:

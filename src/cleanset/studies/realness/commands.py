@@ -97,8 +97,9 @@ def plan(
     alone.
     """
     from cleanset.studies.realness import planning
+    from cleanset.studies.realness.plan import PlanRequest
 
-    wish = settings_of(planning.PlanRequest, settings, "--settings", people=people, side=side, seed=seed)
+    wish = settings_of(PlanRequest, settings, "--settings", people=people, side=side, seed=seed)
     typer.echo(planning.plan_summary(planning.run(set_folder, attacked, out, wish, pilot), wish, out))
 
 

@@ -8,12 +8,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.parsing import csv_text
 from cleanset.statistics.seeds import change_seed, image_seed
+from cleanset.studies.realness.analysis import ALPHA, BOUND, Alpha, Bound
 from cleanset.studies.realness.ratings import KINDS, LABELS, SCALE, SIDES, ImageKind, key_columns
 from cleanset.vocabulary import class_column
 
@@ -31,14 +34,24 @@ class StudyImage:
 
 
 @dataclass(frozen=True, slots=True)
-class ListSizes:
-    """The number of people, and the numbers of images, checks and pairs that each is shown."""
+class PlanRequest:
+    """The organiser's settings: the sizes of a list, and the test whose power is wanted.
 
-    people: int
-    real: int = 50
-    modified: int = 50
-    attention: int = 3
-    pairs: int = 4
+    `people` None: as many as the bound needs. `effect`: the difference, modified minus real, that is assumed to be
+    true.
+    """
+
+    people: int | None = None
+    real: Annotated[int, Field(ge=1)] = 50
+    modified: Annotated[int, Field(ge=1)] = 50
+    attention: Annotated[int, Field(ge=0)] = 3
+    pairs: Annotated[int, Field(ge=0)] = 4
+    bound: Bound = BOUND
+    alpha: Alpha = ALPHA
+    power: Annotated[float, Field(ge=0.01, le=0.999)] = 0.8
+    effect: Annotated[float, Field(allow_inf_nan=False)] = 0.0
+    side: int | None = None
+    seed: int = 0
 
 
 def seeded_order(names: Sequence[str], seed: int, purpose: str, step: int = 0) -> list[str]:
@@ -141,13 +154,14 @@ def sources_twice(lists: Sequence[Sequence[StudyImage]]) -> int:
     return sum(max(count.values(), default=0) > 1 for count in counts)
 
 
-def rated_lists(images: Sequence[StudyImage], sizes: ListSizes, seed: int) -> list[list[StudyImage]]:
+def rated_lists(images: Sequence[StudyImage], wish: PlanRequest) -> list[list[StudyImage]]:
     """The images that each person rates, in the order in which they are shown: real and modified ones mixed."""
     of_kind = {kind: [each.name for each in images if each.kind == kind] for kind in KINDS}
     by_name = {(each.kind, each.name): each for each in images}
     source_of = {key: each.source for key, each in by_name.items()}
-    real = balanced_lists(of_kind["real"], sizes.people, sizes.real, seed, "real")
-    modified = balanced_lists(of_kind["modified"], sizes.people, sizes.modified, seed, "modified")
+    people, seed = wish.people or 0, wish.seed
+    real = balanced_lists(of_kind["real"], people, wish.real, seed, "real")
+    modified = balanced_lists(of_kind["modified"], people, wish.modified, seed, "modified")
     modified = separate_sources(real, modified, source_of)
     lists = []
     for person, (some, others) in enumerate(zip(real, modified, strict=True)):
@@ -227,12 +241,12 @@ def stimulus_name(seed: int, *parts: str) -> str:
     return sha256("\n".join((str(seed), *parts)).encode())[:NAME_DIGITS]
 
 
-def make_plan(images: Sequence[StudyImage], sizes: ListSizes, seed: int) -> StudyPlan:
+def make_plan(images: Sequence[StudyImage], wish: PlanRequest) -> StudyPlan:
     """The plan for these images. Raises CleansetError for fewer images of a kind than a person is shown."""
-    lists = rated_lists(images, sizes, seed)
-    pairs = _pairs([each for each in images if each.kind == "real"], sizes.pairs * PAIRS_FOR_EACH, seed)
+    lists, seed = rated_lists(images, wish), wish.seed
+    pairs = _pairs([each for each in images if each.kind == "real"], wish.pairs * PAIRS_FOR_EACH, seed)
     trials = tuple(
-        (*_pair_trials(pairs, chosen, sizes.pairs, seed, person), *_mixed(chosen, sizes.attention, seed, person))
+        (*_pair_trials(pairs, chosen, wish.pairs, seed, person), *_mixed(chosen, wish.attention, seed, person))
         for person, chosen in enumerate(lists)
     )
     return StudyPlan(tuple(images), tuple(pairs), trials, show_counts(lists, images), sources_twice(lists), seed)

@@ -18,15 +18,15 @@ import io
 import json
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
-from typing import Annotated
 
 import numpy as np
 from PIL import Image, ImageOps
-from pydantic import Field
+from scipy.stats import t
 
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, sha256, write_text
@@ -35,10 +35,10 @@ from cleanset.progress import tracked
 from cleanset.sets.folder import read_entries, read_image, read_regular_file
 from cleanset.sets.manifest import Entry
 from cleanset.studies.realness.analysing import texts_of
-from cleanset.studies.realness.analysis import ALPHA, BOUND, Alpha, Bound, quantile, upper_tail
+from cleanset.studies.realness.analysis import ALPHA, BOUND
 from cleanset.studies.realness.mixed import Variances, fit
 from cleanset.studies.realness.plan import (
-    ListSizes,
+    PlanRequest,
     StudyImage,
     StudyPlan,
     key_csv,
@@ -57,70 +57,55 @@ TILES = 4
 
 PUBLISHED = Variances(person=0.198, slope=0.376, covariance=-0.191, real=0.501, modified=0.143, residual=0.928)
 """The medians over the six published studies of different people (without cadv_4_6), each by `mixed.fit`."""
-POWER = 0.8
 MAX_PEOPLE = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class StudyDesign:
-    """Numbers of real and modified images, and how many of each one person rates."""
+    """A planned study: the numbers of real and of modified images, how many of each one person rates, and its test.
+
+    `effect`: the difference, modified minus real, that is assumed to be true.
+    """
 
     real_images: int
     modified_images: int
     real_each: int
     modified_each: int
-
-
-@dataclass(frozen=True, slots=True)
-class EquivalenceQuestion:
-    """A planned test: its bound and level, and the effect that is assumed to be true."""
-
-    bound: float
-    alpha: float
+    variances: Variances = PUBLISHED
+    bound: float = BOUND
+    alpha: float = ALPHA
     effect: float = 0.0
 
+    def standard_error(self, people: int) -> float:
+        """The standard error of the effect with a number of people."""
+        found, real, modified = self.variances, people * self.real_each, people * self.modified_each
+        ratings = found.slope / people + found.residual * (1 / real + 1 / modified)
+        # an image counts once, however many people rate it
+        images = found.real / min(real, self.real_images) + found.modified / min(modified, self.modified_images)
+        return math.sqrt(ratings + images)
 
-def standard_error(people: int, design: StudyDesign, variances: Variances) -> float:
-    """The standard error of the effect with a number of people."""
-    real, modified = people * design.real_each, people * design.modified_each
-    ratings = variances.slope / people + variances.residual * (1 / real + 1 / modified)
-    images = variances.real / min(real, design.real_images) + variances.modified / min(modified, design.modified_images)
-    return math.sqrt(ratings + images)
+    def power(self, people: int) -> float:
+        """The probability, 0 to 1, that the tests find equivalence; `people` is at least 2."""
+        error, degrees = self.standard_error(people), people - 1
+        critical = t.ppf(1 - self.alpha, degrees)
+        misses = (t.sf((self.bound + side * self.effect) / error - critical, degrees) for side in (1, -1))
+        # in a study that is much too small both misses are likely, and their sum is above 1
+        return max(0.0, 1 - float(sum(misses)))
 
+    def people_needed(self, power: float) -> int:
+        """The smallest number of people with at least this power.
 
-def power(people: int, design: StudyDesign, variances: Variances, question: EquivalenceQuestion) -> float:
-    """The probability, 0 to 1, that the tests find equivalence; `people` is at least 2."""
-    error = standard_error(people, design, variances)
-    critical, degrees = quantile(1 - question.alpha, people - 1), people - 1
-    misses = (upper_tail((question.bound + side * question.effect) / error - critical, degrees) for side in (1, -1))
-    # in a study that is much too small both misses are likely, and their sum is above 1
-    return max(0.0, 1 - sum(misses))
-
-
-def people_needed(
-    design: StudyDesign, variances: Variances, question: EquivalenceQuestion, wished: float = POWER
-) -> int:
-    """The smallest number of people with at least the wanted power.
-
-    Raises CleansetError if no number of people is enough, because there are too few images or the effect is not
-    smaller than the bound.
-    """
-
-    def enough(people: int) -> bool:
-        return power(people, design, variances, question) >= wished
-
-    if not enough(MAX_PEOPLE):
-        raise CleansetError(
-            f"the plan: even {MAX_PEOPLE:,} people who rate {design.real_images} real and {design.modified_images} "
-            f"modified images have less than {100 * wished:g} % power for a bound of {question.bound:g}; "
-            f"take more images or a wider bound"
-        )
-    # the power grows with the number of people
-    low, high = 1, MAX_PEOPLE
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+        Raises CleansetError if no number of people is enough, because there are too few images or the effect is not
+        smaller than the bound.
+        """
+        if self.power(MAX_PEOPLE) < power:
+            raise CleansetError(
+                f"the plan: even {MAX_PEOPLE:,} people who rate {self.real_images} real and {self.modified_images} "
+                f"modified images have less than {100 * power:g} % power for a bound of {self.bound:g}; "
+                f"take more images or a wider bound"
+            )
+        # the power grows with the number of people
+        return 2 + bisect_left(range(2, MAX_PEOPLE), True, key=lambda people: self.power(people) >= power)
 
 
 Size = tuple[int, int]
@@ -264,32 +249,6 @@ def static_file(name: str) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanRequest:
-    """The organiser's settings: the sizes of a list, and the test whose power is wanted.
-
-    `people` None: as many as the bound needs. `effect`: the difference, modified minus real, that is assumed to be
-    true.
-    """
-
-    people: int | None = None
-    real: Annotated[int, Field(ge=1)] = 50
-    modified: Annotated[int, Field(ge=1)] = 50
-    attention: Annotated[int, Field(ge=0)] = 3
-    pairs: Annotated[int, Field(ge=0)] = 4
-    bound: Bound = BOUND
-    alpha: Alpha = ALPHA
-    power: Annotated[float, Field(ge=0.01, le=0.999)] = POWER
-    effect: Annotated[float, Field(allow_inf_nan=False)] = 0.0
-    side: int | None = None
-    seed: int = 0
-
-    @property
-    def question(self) -> EquivalenceQuestion:
-        """The planned test."""
-        return EquivalenceQuestion(self.bound, self.alpha, self.effect)
-
-
-@dataclass(frozen=True, slots=True)
 class PlanOutcome:
     """A plan, its size in pixels, and its power; `needed`: people for the bound (None: no number is enough)."""
 
@@ -307,15 +266,17 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
     images = [StudyImage("real", name, entry.image_id) for name, entry in entries.items()]
     images += [StudyImage("modified", name, source_of(name, entries.values())) for name in made]
     variances = PUBLISHED if pilot is None else variances_of(pilot)
-    design = StudyDesign(len(entries), len(made), wish.real, wish.modified)
+    design = StudyDesign(
+        len(entries), len(made), wish.real, wish.modified, variances, wish.bound, wish.alpha, wish.effect
+    )
     try:
-        needed = people_needed(design, variances, wish.question, wish.power)
+        needed = design.people_needed(wish.power)
     except CleansetError:
         if wish.people is None:
             raise
         needed = None
     people = wish.people or needed or 0
-    plan = make_plan(images, ListSizes(people, wish.real, wish.modified, wish.attention, wish.pairs), wish.seed)
+    plan = make_plan(images, replace(wish, people=people))
     if max(most for _, most in plan.shown.values()) < 2:
         raise CleansetError(
             f"the plan: no image is rated twice by {people} people with {wish.real} real and {wish.modified} modified "
@@ -323,9 +284,7 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
         )
     # the size of the attacked images by default, so that these are not resampled
     size = (wish.side, wish.side) if wish.side else common_size({name: attacked / name for name in made})
-    outcome = PlanOutcome(
-        plan, size, needed, power(people, design, variances, wish.question), standard_error(people, design, variances)
-    )
+    outcome = PlanOutcome(plan, size, needed, design.power(people), design.standard_error(people))
     with new_folder(out) as folder:
         digests = write_stimuli(folder / PAGE / "images", plan, size, set_folder, entries, attacked)
         wnids: dict[tuple[ImageKind, str], str] = {("real", name): entry.wnid for name, entry in entries.items()}
@@ -361,7 +320,7 @@ def record(outcome: PlanOutcome, wish: PlanRequest, variances: Variances) -> dic
         "list": {"real": wish.real, "modified": wish.modified, "attention": wish.attention, "pairs": wish.pairs},
         "people_of_an_image": {kind: list(ends) for kind, ends in plan.shown.items()},
         "people_who_see_two_of_one_source": plan.sources_twice,
-        "test": asdict(wish.question),
+        "test": {"bound": wish.bound, "alpha": wish.alpha, "effect": wish.effect},
         "variances": {name: round(value, 4) for name, value in asdict(variances).items()},
         "standard_error": round(outcome.standard_error, 4),
         "power": round(outcome.power, 4),
@@ -371,7 +330,7 @@ def record(outcome: PlanOutcome, wish: PlanRequest, variances: Variances) -> dic
 
 def plan_summary(outcome: PlanOutcome, wish: PlanRequest, out: Path) -> str:
     """The plan in a few lines of text."""
-    plan, test = outcome.plan, wish.question
+    plan = outcome.plan
     shown = "; ".join(
         f"each {kind} image to {low if low == high else f'{low} or {high}'}" for kind, (low, high) in plan.shown.items()
     )
@@ -380,7 +339,7 @@ def plan_summary(outcome: PlanOutcome, wish: PlanRequest, out: Path) -> str:
         f"{out}: {len(plan.lists):,} lists of {wish.real} real and {wish.modified} modified images, "
         f"{wish.attention} attention checks and {wish.pairs} pairs",
         f"people who see it: {shown}",
-        f"power for a bound of ±{test.bound:g} at alpha {test.alpha:g}: {outcome.power:.2f} (standard error "
+        f"power for a bound of ±{wish.bound:g} at alpha {wish.alpha:g}: {outcome.power:.2f} (standard error "
         f"{outcome.standard_error:.3f}); {wish.power:g} needs {needed}",
     ]
     if plan.sources_twice:

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Annotated, Literal
 
@@ -331,12 +331,11 @@ def exclusions(
 def leave_out(answers: StudyAnswers, people: Iterable[str]) -> StudyAnswers:
     """The answers of everyone else."""
     left_out = frozenset(people)
-    return StudyAnswers(
-        tuple(each for each in answers.ratings if each.person not in left_out),
-        tuple(each for each in answers.checks if each.person not in left_out),
-        tuple(each for each in answers.trials if each.person not in left_out),
-        answers.published,
-        answers.invalid,
+    return replace(
+        answers,
+        ratings=tuple(each for each in answers.ratings if each.person not in left_out),
+        checks=tuple(each for each in answers.checks if each.person not in left_out),
+        trials=tuple(each for each in answers.trials if each.person not in left_out),
     )
 
 
