@@ -78,7 +78,8 @@ def test_seeds_follow_from_names() -> None:
         seed_of(seed, kind, what, *names)  # type: ignore[arg-type]
         for seed, kind, what, names in (
             (7, "attack", "spsa", "a"), (8, "attack", "spsa", "a"), (7, "attack", "pgd", "a"),
-            (7, "judged", "spsa", "a"), (7, "attack", "spsa", "b"), (7, "attack", "spsa", "ab"), (7, "attack", "spsa", "ba"),
+            (7, "judged", "spsa", "a"), (7, "attack", "spsa", "b"), (7, "attack", "spsa", "ab"),
+            (7, "attack", "spsa", "ba"),
         )
     }  # fmt: skip
     assert len(seeds) == 7

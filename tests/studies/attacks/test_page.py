@@ -11,7 +11,6 @@ from bs4 import BeautifulSoup
 from cleanset.scoring.logits import Groups
 from cleanset.studies.attacks.page import (
     AttacksData,
-    SheetRow,
     attacks_page,
     names_of,
     parameters,
@@ -45,9 +44,10 @@ def answers(before: Sequence[tuple[float, bool]], after: Sequence[tuple[float, b
 
 CLEAN = [(9, True), (8, True), (7, True), (6, True), (5, False)]
 ATTACKED = [(9, False), (8, True), (7, True), (6, False), (5, False)]
-ROW = SheetRow(
-    "ILSVRC2012_val_00000007", "goldfish", "goldfish 0.99", "banana 0.51", True, 4.5, 0.03, ("a", "b", "c"), 8.0
-)
+ROW = {
+    "image_id": "ILSVRC2012_val_00000007", "name": "goldfish", "before": "goldfish 0.99", "after": "banana 0.51",
+    "success": True, "l2": 4.5, "linf": 0.03, "files": ("a", "b", "c"), "factor": 8.0,
+}  # fmt: skip
 
 
 def data(**changed: Any) -> AttacksData:

@@ -18,6 +18,7 @@ from cleanset.studies.attacks.judged import Judge
 from cleanset.studies.attacks.library_attacks import BoundaryAttack
 from cleanset.studies.attacks.warnings import (
     MIN_COMPARED,
+    Seen,
     black_box_better,
     fewer,
     fewer_steps_better,
@@ -400,7 +401,7 @@ class TestRules:
         gradients[0] = 0
         assert no_gradient(gradients) is None
         gradients[1:3] = np.nan
-        assert no_gradient(gradients) == ("no_gradient", "3 of 20 images have no gradient")
+        assert no_gradient(gradients) == Seen("no_gradient", "3 of 20 images have no gradient")
 
     def test_steps_and_black_boxes(self) -> None:
         few, many = np.arange(20) < 12, np.arange(20) < 5

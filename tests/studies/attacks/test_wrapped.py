@@ -329,7 +329,7 @@ def test_the_page_and_the_table(attacked: AttackStudy, settings: AttackParams, t
     assert signs["random"] >= {"saturated_answers", "no_gradient"}
     assert "no_gradient" not in signs["grouped"]
     row = found.sheets["pgd", "both"][0]
-    assert {row.before.split()[0], row.after.split()[0]} <= {"left", "right"}
+    assert {row["before"].split()[0], row["after"].split()[0]} <= {"left", "right"}
     assert ("guess", "grouped") not in found.answers
     answers = found.answers["none", "both"]
     assert answers["log_sum_exp"].tolist() == pytest.approx([np.log(1 + np.e)] * 3)

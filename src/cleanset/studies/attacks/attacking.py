@@ -238,7 +238,13 @@ def probed(
     known = Known(settings.seed, sources=lambda: others)
     with searching(how.precision), globally_seeded(seed, how.device):
         found = of_command(network, subjects) if is_command else probe(network, subjects, known, pgd, [spsa])
-    return WarningRecord.of(target.name, len(subjects), asked.model_dump(), found)
+    return WarningRecord(
+        role=target.name,
+        images=len(subjects),
+        parameters=asked.model_dump(),
+        warnings=tuple(found.seen),
+        not_told=tuple(found.not_told),
+    )
 
 
 def evaluate(

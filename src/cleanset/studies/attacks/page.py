@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
-from cleanset.edition.params import Model, Params, read_params
+from cleanset.edition.params import read_params
 from cleanset.files import replacing, write_metrics, write_text
 from cleanset.images import codec
 from cleanset.images.preprocessing import Pixels, Preprocessing, enlarged_difference, jpeg
@@ -35,7 +35,7 @@ from cleanset.statistics.coverage import (
 from cleanset.studies.attacks.base import LEVELS
 from cleanset.studies.attacks.results import ATTACKED, WORST_CASE, AttackMeasure, by_name, measure_lines, metrics_of
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, read_attack_params
-from cleanset.studies.attacks.warnings import WarningRecord, read_warnings
+from cleanset.studies.attacks.warnings import SIGNS, WarningRecord, read_warnings
 from cleanset.studies.robustness.answers import ReadAnswers
 from cleanset.studies.robustness.families import read_study_params
 from cleanset.studies.robustness.family import further_roles
@@ -94,40 +94,12 @@ def corner_points(points: Sequence[tuple[float, float]]) -> list[tuple[float, fl
 
 DISTANCES = {"l0": "L0", "l2": "L2", "linf": "Linf", "ssim": "SSIM", "lpips": "LPIPS", "from_center": "from center"}
 """The titles of the mean distances, by their names."""
-SIGNS = {
-    "random_answers": "another answer when asked again",
-    "gradient_changes_answers": "another answer when a gradient is wanted",
-    "saturated_answers": "answers too large for logits, or not logits at all",
-    "no_gradient": "no gradient",
-    "fewer_steps_better": "more success with fewer steps",
-    "black_box_better": "more success without a gradient than with it",
-    "transfer_beats_gradient": "more success with images made on another model than on the model itself",
-}
-"""The signs that are looked for, by name."""
 COLORS = 256
 """Number of values that a color can take."""
 OF_SOURCE = "ImageNet's test images, as in appendix D", 229, 32, 40_152
 """The example of source 004: size, values of a color, images."""
 NOT_SHOWN = ("kind", "images", "group")
 """Parameters that do not say how strong an attack is."""
-
-
-@dataclass(frozen=True, slots=True)
-class SheetRow:
-    """An attacked image: its class, what the model predicts before and after, and three files below the report.
-
-    `factor`: the difference is multiplied by it and added to a medium gray.
-    """
-
-    image_id: str
-    name: str
-    before: str
-    after: str
-    success: bool
-    l2: float
-    linf: float
-    files: tuple[str, str, str]
-    factor: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,7 +117,7 @@ class AttacksData:
     lines: Sequence[AttackMeasure]
     answers: Mapping[tuple[str, str], pd.DataFrame]
     warnings: Sequence[WarningRecord]
-    sheets: Mapping[tuple[str, str], Sequence[SheetRow]]
+    sheets: Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]
     sizes: Mapping[str, int]
 
     def models_of(self, attack: str) -> list[str]:
@@ -260,8 +232,8 @@ def covered_fractions(data: AttacksData) -> list[CoveredFraction]:
     found: dict[CoveredFraction, None] = {}
     for name in data.settings.names:
         ball = data.settings.attack(name).ball
-        # the bound counts the values of each color, which only an Linf ball limits one by one
-        if ball is None or ball.norm != "Linf":
+        # the bound counts the values of each color, which only an Linf ball limits one by one; none's holds one image
+        if ball is None or ball.norm != "Linf" or not ball.eps:
             continue
         for model in data.models_of(name):
             side, images, values = data.sizes[model], len(data.answers[name, model]), linf_values(ball.eps)
@@ -327,7 +299,9 @@ def write_report(study: AttackStudy) -> None:
 
 def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
     """The contents of the page, with small copies of some images written below `report`."""
+    from cleanset.scoring.engine import settings_for
     from cleanset.scoring.models import preprocessing_of
+    from cleanset.studies.robustness.trained_models import further_preprocessing
 
     params = read_params(study.edition.folder)
     roles = list(params.models)
@@ -336,7 +310,9 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
     files = files_of(study.edition, read_table(study.robustness.images, STUDY_IMAGES))
     models = settings.models(roles, further)
     seen_by: dict[str, Preprocessing] = {role: preprocessing_of(params.network(role)) for role in roles}
-    seen_by |= {role: _preprocessing(study, params, role, entry) for role, entry in further.items()}
+    folders, score = (study.robustness.folder, study.edition.folder), settings_for(params.score)
+    # the callable of a module is called for its preprocessing
+    seen_by |= {role: further_preprocessing(entry, *folders, role, score) for role, entry in further.items()}
     seen_by |= {name: seen_by[each.model] for name, each in settings.wrapped.items()}
     groups = {name: each.two_groups for name, each in settings.wrapped.items()}
     answers, sheets = {}, {}
@@ -344,7 +320,8 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
     for name, model in settings.runs(roles, further):
         folder = study.results(name, model)
         results, grouped = read_table(folder.table, ATTACKED), groups.get(model)
-        answers[name, model] = with_columns(results, read_off(params, grouped))
+        read = ReadAnswers(params.dataset.class_list()) if grouped is None else stored_columns
+        answers[name, model] = with_columns(results, read)
         if settings.attack(name).changes_images:
             prefix = f"{IMAGES}/{name}_{model}"
             sheets[name, model] = [
@@ -355,20 +332,6 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
     lines = [AttackMeasure(*row) for row in pd.read_csv(study.measures).itertuples(index=False)]
     warnings = [read_warnings(study.warnings(model)) for model in models]
     return AttacksData(models, settings, lines, answers, warnings, sheets, sizes)
-
-
-def _preprocessing(study: AttackStudy, params: Params, role: str, entry: Model | str) -> Preprocessing:
-    """The preprocessing of a further model; a module's callable is called for it."""
-    from cleanset.scoring.engine import settings_for
-    from cleanset.studies.robustness.trained_models import further_preprocessing
-
-    folders = study.robustness.folder, study.edition.folder
-    return further_preprocessing(entry, *folders, role, settings_for(params.score))
-
-
-def read_off(params: Params, groups: Groups | None) -> ReadOff:
-    """The function that reads from logits the columns that confidences are computed from."""
-    return ReadAnswers(params.dataset.class_list()) if groups is None else stored_columns
 
 
 def names_of(groups: Groups | None) -> Sequence[str]:
@@ -392,8 +355,8 @@ def some_results(results: pd.DataFrame) -> list[dict[str, Any]]:
     success = results[results["was_correct"] & results["is_error"]]
     first = (success if len(success) else results).drop_duplicates("class_index").sort_values("class_index")
     count = min(SHEET_IMAGES, len(first))
-    places = [place * len(first) // count for place in range(count)]
-    return [{str(key): value for key, value in row.items()} for row in first.iloc[places].to_dict("records")]
+    found: list[dict[str, Any]] = first.iloc[[place * len(first) // count for place in range(count)]].to_dict("records")
+    return found
 
 
 def sheet_row(
@@ -404,29 +367,27 @@ def sheet_row(
     report: Path,
     prefix: str,
     groups: Groups | None,
-) -> SheetRow:
-    """A row of ATTACKED, from the folder `attacked`, as it is shown.
+) -> dict[str, Any]:
+    """A row of ATTACKED, from the folder `attacked`, as it is shown: its class, and the predictions before and after.
 
-    Its three small copies are written below `report`, under names that begin with `prefix`.
+    Its three small copies are written below `report`, under names that begin with `prefix`. `factor`: the difference is
+    multiplied by it and added to a medium gray.
     """
-    before = pixels_of(str(row["file"]), SetImages(files), preprocessing).transpose(1, 2, 0)
-    after = np.asarray(codec.decode((attacked / str(row["png"])).read_bytes(), ("PNG",)).convert("RGB"))
+    before = pixels_of(row["file"], SetImages(files), preprocessing).transpose(1, 2, 0)
+    after = np.asarray(codec.decode((attacked / row["png"]).read_bytes(), ("PNG",)).convert("RGB"))
     image, factor = enlarged_difference(before, after, (SHOWN_PIXELS, SHOWN_PIXELS))
     copies = f"{prefix}_clean.jpg", f"{prefix}_attacked.jpg", f"{prefix}_difference.png"
     for name, content in zip(copies, (small(before), small(after), codec.png(image)), strict=True):
         (report / name).write_bytes(content)
     names = names_of(groups)
-    return SheetRow(
-        str(row["image_id"]),
-        class_names()[row["class_index"]].name,
-        prediction_text(row["logits_before"], names),
-        prediction_text(row["logits_after"], names),
-        bool(row["was_correct"] and row["is_error"]),
-        float(row["l2"]),
-        float(row["linf"]),
-        copies,
-        factor,
-    )
+    return row | {
+        "name": class_names()[row["class_index"]].name,
+        "before": prediction_text(row["logits_before"], names),
+        "after": prediction_text(row["logits_after"], names),
+        "success": row["was_correct"] and row["is_error"],
+        "files": copies,
+        "factor": factor,
+    }
 
 
 def prediction_text(logits: NDArray[np.float32], names: Sequence[str]) -> str:

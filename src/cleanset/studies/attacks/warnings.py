@@ -10,11 +10,12 @@ import json
 from collections.abc import Mapping, Sequence
 from math import comb
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.dataclasses import dataclass
 
 from cleanset.files import read_text, write_text
 from cleanset.studies.attacks.base import Known, Parameters, Result, Subject, to_unit
@@ -25,10 +26,16 @@ if TYPE_CHECKING:
     from cleanset.scoring.differentiable import PixelNetwork
 
 
-Sign = Literal[
-    "random_answers", "gradient_changes_answers", "saturated_answers", "no_gradient", "fewer_steps_better",
-    "black_box_better", "transfer_beats_gradient",
-]  # fmt: skip
+SIGNS = {
+    "random_answers": "another answer when asked again",
+    "gradient_changes_answers": "another answer when a gradient is wanted",
+    "saturated_answers": "answers too large for logits, or not logits at all",
+    "no_gradient": "no gradient",
+    "fewer_steps_better": "more success with fewer steps",
+    "black_box_better": "more success without a gradient than with it",
+    "transfer_beats_gradient": "more success with images made on another model than on the model itself",
+}
+"""The signs that are looked for, by name."""
 Flags = NDArray[np.bool_]
 
 MAX_DIFFERENCE = 1e-4
@@ -49,27 +56,28 @@ MIN_COMPARED = 5
 """Images that are classified correctly, without which no sign test reaches LEVEL: 2**-5 is below it, 2**-4 above."""
 
 
-class Warned(NamedTuple):
-    """A sign that was seen, or that cannot be told, and on what that is based, as a sentence."""
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class Seen:
+    """A sign that was seen, or that cannot be told, by its name, and on what that is based, as a sentence."""
 
-    sign: Sign
+    sign: str
     text: str
 
 
-def random_answers(answers: Sequence[NDArray[np.float64]], what: str = "images") -> Warned | None:
+def random_answers(answers: Sequence[NDArray[np.float64]], what: str = "images") -> Seen | None:
     """The sign that a model's answers, each of shape (n, classes), to the same images differ; `what` names them."""
     if not (changed := changed_answers(answers)):
         return None
-    return Warned(
+    return Seen(
         "random_answers", f"{changed} of {len(answers[0])} {what} get another answer when asked {len(answers)} times"
     )
 
 
-def gradient_changes_answers(answers: Sequence[NDArray[np.float64]]) -> Warned | None:
+def gradient_changes_answers(answers: Sequence[NDArray[np.float64]]) -> Seen | None:
     """The sign that a model's answers to the same images depend on whether a gradient is wanted."""
     if not (changed := changed_answers(answers)):
         return None
-    return Warned(
+    return Seen(
         "gradient_changes_answers",
         f"{changed} of {len(answers[0])} images get another answer when a gradient is wanted",
     )
@@ -84,18 +92,18 @@ def changed_answers(answers: Sequence[NDArray[np.float64]]) -> int:
     return int((~(np.stack(differences) <= MAX_DIFFERENCE)).any(axis=0).sum())
 
 
-def saturated_answers(logits: NDArray[np.float64]) -> Warned | None:
+def saturated_answers(logits: NDArray[np.float64]) -> Seen | None:
     """The sign that logits, of shape (n, classes), are too large for a gradient, or of probabilities."""
     count = len(logits)
     sums = np.abs(logits.sum(axis=1) - 1)
     if ((logits >= -1e-6) & (logits <= 1 + 1e-6)).all() and (sums < 1e-4).all():
         one_hot = (np.isclose(logits, 0) | np.isclose(logits, 1)).all()
-        return Warned(
+        return Seen(
             "saturated_answers",
             f"all {count} answers are {'one-hot' if one_hot else 'probabilities'}; expected logits",
         )
     if (tied := tied_answers(logits)) > MAX_WITHOUT_GRADIENT * count:
-        return Warned(
+        return Seen(
             "saturated_answers",
             f"{tied} of {count} images have the same lowest logit for most classes, as the logarithm of clamped "
             "probabilities has: those classes have no gradient",
@@ -108,7 +116,7 @@ def saturated_answers(logits: NDArray[np.float64]) -> Warned | None:
         saturated = -np.log(others.sum(axis=1)) > MAX_LOG_ODDS
     if saturated.mean() <= MAX_SATURATED:
         return None
-    return Warned(
+    return Seen(
         "saturated_answers",
         f"{saturated.sum()} of {count} images have log-odds above {MAX_LOG_ODDS:g}, where the cross-entropy has no "
         "gradient in float32",
@@ -131,21 +139,21 @@ def tied_answers(logits: NDArray[np.float64]) -> int:
     return int(((ties >= 2) & (2 * ties > logits.shape[1] - 1)).sum())
 
 
-def no_gradient(gradients: NDArray[np.float64]) -> Warned | None:
+def no_gradient(gradients: NDArray[np.float64]) -> Seen | None:
     """The sign that gradients of the cross-entropy by the pixels, of shape (n, …), are 0 or not finite."""
     flat = gradients.reshape(len(gradients), -1)
     useless = ~np.isfinite(flat).all(axis=1) | (flat == 0).all(axis=1)
     if useless.mean() <= MAX_WITHOUT_GRADIENT:
         return None
-    return Warned("no_gradient", f"{useless.sum()} of {len(flat)} images have no gradient")
+    return Seen("no_gradient", f"{useless.sum()} of {len(flat)} images have no gradient")
 
 
-def fewer_steps_better(success: Mapping[int, Flags]) -> Warned | None:
+def fewer_steps_better(success: Mapping[int, Flags]) -> Seen | None:
     """The sign that an attack succeeds more often with fewer steps; `success` by steps, on the same images and ball."""
     steps = sorted(success)
     for few, many in ((few, many) for many in reversed(steps) for few in steps if few < many):
         if is_better(success[few], success[many]):
-            return Warned(
+            return Seen(
                 "fewer_steps_better",
                 f"PGD succeeds on {success[few].sum()} of {len(success[few])} images with {few} "
                 f"step{'s' if few > 1 else ''}, on {success[many].sum()} with {many}",
@@ -159,18 +167,18 @@ def _best(white: Flags, others: Mapping[str, Flags]) -> str | None:
     return max(better, key=lambda name: int(better[name].sum()), default=None)
 
 
-def black_box_better(white: Flags, black: Mapping[str, Flags]) -> Warned | None:
+def black_box_better(white: Flags, black: Mapping[str, Flags]) -> Seen | None:
     """The sign that an attack without gradients, by name, beats PGD on the same images in the same ball."""
     name = _best(white, black)
     if name is None:
         return None
-    return Warned(
+    return Seen(
         "black_box_better",
         f"{name} succeeds on {black[name].sum()} of {len(white)} images without a gradient, PGD on {white.sum()}",
     )
 
 
-def transfer_beats_gradient(white: Flags, transferred: Mapping[str, Flags]) -> Warned | None:
+def transfer_beats_gradient(white: Flags, transferred: Mapping[str, Flags]) -> Seen | None:
     """The sign that images made by PGD on another model, by its name, beat those made on the model itself.
 
     Each other model is compared alone: the best of several would win by the number of tries.
@@ -178,20 +186,20 @@ def transfer_beats_gradient(white: Flags, transferred: Mapping[str, Flags]) -> W
     name = _best(white, transferred)
     if name is None:
         return None
-    return Warned(
+    return Seen(
         "transfer_beats_gradient",
         f"images made on {name} succeed on {transferred[name].sum()} of {len(white)} images, those made on the model "
         f"itself on {white.sum()}",
     )
 
 
-def not_told(correct: int, has_others: bool) -> list[Warned]:
+def not_told(correct: int, has_others: bool) -> list[Seen]:
     """The signs that cannot be told: with too few correctly classified images, or without another model."""
     few = f"{correct} images are classified correctly; two attacks are compared on {MIN_COMPARED} or more"
-    compared: tuple[Sign, ...] = ("fewer_steps_better", "black_box_better", "transfer_beats_gradient")
+    compared = ("fewer_steps_better", "black_box_better", "transfer_beats_gradient")
     if correct < MIN_COMPARED:
-        return [Warned(sign, few) for sign in compared]
-    return [] if has_others else [Warned("transfer_beats_gradient", "there is no other model to make images on")]
+        return [Seen(sign, few) for sign in compared]
+    return [] if has_others else [Seen("transfer_beats_gradient", "there is no other model to make images on")]
 
 
 def is_better(one: Flags, other: Flags) -> bool:
@@ -216,10 +224,10 @@ _REMEDY = "run dvc repro in studies/attacks, or dvc pull to fetch it"
 
 
 class Probed(NamedTuple):
-    """The signs that were seen, and those that cannot be told, each in the order of `Sign`."""
+    """The signs that were seen, and those that cannot be told, each in the order of SIGNS."""
 
-    seen: list[Warned]
-    not_told: list[Warned]
+    seen: list[Seen]
+    not_told: list[Seen]
 
 
 def probe(
@@ -257,12 +265,12 @@ def of_command(network: "PixelNetwork", subjects: Sequence[Subject], repeats: in
     """The one sign that shows in classes alone: other answers to the same images. All others cannot be told."""
     answers = [_answers(network, subjects) for _ in range(repeats)]
     text = "a command answers with classes alone"
-    unclear = [Warned(sign, text) for sign in get_args(Sign) if sign != "random_answers"]
+    unclear = [Seen(sign, text) for sign in SIGNS if sign != "random_answers"]
     found = random_answers(answers)
     return Probed([] if found is None else [found], unclear)
 
 
-def of_answers(network: "PixelNetwork", subjects: Sequence[Subject], group_size: int, repeats: int = 3) -> list[Warned]:
+def of_answers(network: "PixelNetwork", subjects: Sequence[Subject], group_size: int, repeats: int = 3) -> list[Seen]:
     """The signs that need no attack: the answers to the same images in turn, and their gradients."""
     groups = [subjects[start : start + group_size] for start in range(0, len(subjects), group_size)]
     answers = [np.concatenate([_answers(network, group) for group in groups]) for _ in range(repeats)]
@@ -342,15 +350,6 @@ def _with_gradients(
     return found[0].double().cpu().numpy(), found[1].double().cpu().numpy()
 
 
-class Seen(BaseModel):
-    """A sign that was seen, by its name, and what it is based on."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    sign: str
-    text: str
-
-
 class WarningRecord(BaseModel):
     """The signs that a model showed on a number of images; `parameters`: those of the probe.
 
@@ -364,14 +363,6 @@ class WarningRecord(BaseModel):
     parameters: dict[str, Any]
     warnings: tuple[Seen, ...]
     not_told: tuple[Seen, ...] = ()
-
-    @classmethod
-    def of(cls, role: str, images: int, parameters: dict[str, Any], probed: Probed) -> Self:
-        """The record of what a probe found."""
-        seen, not_told = (
-            tuple(Seen(sign=each.sign, text=each.text) for each in found) for found in (probed.seen, probed.not_told)
-        )
-        return cls(role=role, images=images, parameters=parameters, warnings=seen, not_told=not_told)
 
 
 def read_warnings(path: Path) -> WarningRecord:
