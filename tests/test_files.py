@@ -31,7 +31,7 @@ from cleanset.measure.sets import open_list
 from cleanset.sets.archive import signer
 from cleanset.sets.folder import read_regular_file
 from cleanset.studies.contest.reading import read_rules
-from cleanset.studies.realness.analysing import texts_of
+from cleanset.studies.realness.ratings import texts_of
 from tests.small_disks import small_disk_at
 from tests.time_limits import at_most
 

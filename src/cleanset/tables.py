@@ -69,7 +69,7 @@ def _one_of(*choices: str) -> Callable[[pa.Array], Valid]:
     return lambda values: _numpy(pc.is_in(values, value_set=pa.array(choices)))
 
 
-def _between(least: float, most: float) -> Callable[[pa.Array], Valid]:
+def between(least: float, most: float) -> Callable[[pa.Array], Valid]:
     """A check of a closed range, of every value in lists of one length; NaN lies outside every range."""
 
     def is_valid(values: pa.Array) -> Valid:
@@ -118,7 +118,8 @@ def _not_empty(values: pa.Array) -> Valid:
     return _numpy(pc.fill_null(pc.greater(pc.list_value_length(values), 0), False))
 
 
-def _any(values: pa.Array) -> Valid:
+def any_value(values: pa.Array) -> Valid:
+    """A check that every value passes."""
     return np.ones(len(values), dtype=np.bool)
 
 
@@ -128,7 +129,7 @@ def last_class() -> int:
 
 
 def _is_class(values: pa.Array) -> Valid:
-    return _between(0, last_class())(values)
+    return between(0, last_class())(values)
 
 
 def _is_image_id(values: pa.Array) -> Valid:
@@ -146,28 +147,28 @@ TIER = Column(pa.string(), f"one of {', '.join(TIERS)}", _one_of(*TIERS))
 REASON = Column(pa.string(), "a reason of the closed list (cleanset/vocabulary.py)", _one_of(*EXCLUSION_REASONS))
 REVIEWER = Column(pa.string(), "the name of a reviewer's folder", _matches("[a-z0-9][a-z0-9_-]*"))
 VERDICT = Column(pa.string(), f"one of {', '.join(VERDICTS)}", _one_of(*VERDICTS))
-FLAG = Column(pa.bool_(), "true or false", _any)
-BYTES = Column(pa.int64(), "a number of bytes", _between(0, MAX_INT64))
-SIDE = Column(pa.int32(), "a number of pixels from 1", _between(1, MAX_INT32))
-RANK = Column(pa.int32(), "a number from 1", _between(1, MAX_INT32))
+FLAG = Column(pa.bool_(), "true or false", any_value)
+BYTES = Column(pa.int64(), "a number of bytes", between(0, MAX_INT64))
+SIDE = Column(pa.int32(), "a number of pixels from 1", between(1, MAX_INT32))
+RANK = Column(pa.int32(), "a number from 1", between(1, MAX_INT32))
 CLASS = Column(pa.int16(), "a class index from 0 to {last_class}", _is_class)
 CLASSES = Column(pa.list_(pa.int16()), "distinct class indices from 0 to {last_class}", _distinct_classes)
-PROBABILITY = Column(pa.float32(), "a probability from 0 to 1", _between(0, 1))
-DIFFERENCE = Column(pa.float64(), "a difference of probabilities from 0 to 1", _between(0, 1))
-LOG_ODDS = Column(pa.float32(), "log-odds, a finite number", _between(-MAX_FLOAT32, MAX_FLOAT32))
+PROBABILITY = Column(pa.float32(), "a probability from 0 to 1", between(0, 1))
+DIFFERENCE = Column(pa.float64(), "a difference of probabilities from 0 to 1", between(0, 1))
+LOG_ODDS = Column(pa.float32(), "log-odds, a finite number", between(-MAX_FLOAT32, MAX_FLOAT32))
 LOG_ODDS_DIFFERENCE = Column(
     # two float32 may be twice the largest one apart
     pa.float64(),
     "a difference of log-odds, a finite number",
-    _between(-2 * MAX_FLOAT32, 2 * MAX_FLOAT32),
+    between(-2 * MAX_FLOAT32, 2 * MAX_FLOAT32),
 )
 TOP5_CLASSES = Column(pa.list_(pa.int16(), 5), "five distinct class indices from 0 to {last_class}", _five_classes)
-TOP5_PROBABILITIES = Column(pa.list_(pa.float32(), 5), "five probabilities from 0 to 1", _between(0, 1))
-LOGIT = Column(pa.float32(), "a logit, a finite number", _between(-MAX_FLOAT32, MAX_FLOAT32))
+TOP5_PROBABILITIES = Column(pa.list_(pa.float32(), 5), "five probabilities from 0 to 1", between(0, 1))
+LOGIT = Column(pa.float32(), "a logit, a finite number", between(-MAX_FLOAT32, MAX_FLOAT32))
 NAME = Column(pa.string(), "a name of small letters, digits and _", _matches("[a-z][a-z0-9_]*"))
 NAMES = Column(pa.list_(pa.string()), "a list of one or more names", _not_empty)
-SEVERITY = Column(pa.int8(), "a severity from 1 to 5, 0 for an unchanged image", _between(0, 5))
-FRAME = Column(pa.int8(), "a frame from 0 to 40", _between(0, 40))
+SEVERITY = Column(pa.int8(), "a severity from 1 to 5, 0 for an unchanged image", between(0, 5))
+FRAME = Column(pa.int8(), "a frame from 0 to 40", between(0, 40))
 BOX = Column(pa.list_(pa.int32(), 4), "left, top, right, bottom of a box with an area", _box)
 """Edges in pixels of the whole image; right and bottom excluded."""
 

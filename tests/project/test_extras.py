@@ -66,7 +66,7 @@ def project(repository: Path) -> dict[str, list[str]]:
         ),
         ("evaluate", "cli measure.run measure.page measure.function"),
         ("torch", "loading sets.torch_dataset"),
-        ("study", "cli studies.realness.analysing studies.realness.mixed"),
+        ("study", "cli studies.realness.analysis studies.realness.mixed"),
         (
             "review",
             "cli studies.contest.judge_page.server review.page.server review.status "
@@ -77,7 +77,7 @@ def project(repository: Path) -> dict[str, list[str]]:
             "cli edition.create edition.doctor scoring.ensemble report.pages sets.arrays "
             "measure.compare.report stages.preprocess stages.score stages.intersect stages.select stages.crops "
             "stages.score_crops stages.review_apply stages.export stages.count stages.report "
-            "studies.realness.analysing studies.realness.planning",
+            "studies.realness.analysis studies.realness.planning",
         ),
     ],
 )

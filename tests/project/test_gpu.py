@@ -23,9 +23,8 @@ from cleanset.scoring.shards import Shards
 from cleanset.studies.attacks.base import Known, Other, Parameters, globally_seeded
 from cleanset.studies.attacks.changes import CommonCorruptionsAttack, SpatialGridAttack
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack, TransferAttack
-from cleanset.studies.attacks.judged import Judge
 from cleanset.studies.attacks.library_attacks import AutoAttackAttack, BoundaryAttack, SquareAttack
-from cleanset.studies.attacks.targets import ResizedPixels
+from cleanset.studies.attacks.targets import Judge, ResizedPixels
 from cleanset.studies.attacks.warnings import probe
 from cleanset.studies.training import data, train
 from cleanset.studies.training.study import TrainingStudy

@@ -25,10 +25,10 @@ from cleanset.scoring.scorer import choose_devices
 from cleanset.studies.attacks.attacking import run_attack, run_warnings
 from cleanset.studies.attacks.base import Pixels, Result, Subject
 from cleanset.studies.attacks.changes import RandomSpatialAttack
-from cleanset.studies.attacks.judged import Judge, pixels_of_png
 from cleanset.studies.attacks.page import attacks_data, write_measures
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.study import AttackParams, AttackStudy
+from cleanset.studies.attacks.targets import Judge, pixels_of_png
 from cleanset.tables import SCORES, read_table, write_table
 from tests.studies.attacks.study import ROLE, made_study
 

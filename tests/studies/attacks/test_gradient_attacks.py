@@ -17,7 +17,7 @@ from cleanset.studies.attacks.base import Known, Norm, Parameters, Subject, seed
 from cleanset.studies.attacks.changes import RandomSpatialAttack
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack, TransferAttack, random_signs
 from cleanset.studies.attacks.library_attacks import SquareAttack
-from cleanset.studies.attacks.targets import ResizedPixels, Searching, source_networks, with_straight_through
+from cleanset.studies.attacks.targets import ResizedPixels, Searching, source_network, with_straight_through
 from tests.studies.attacks.networks import (
     CPU,
     KNOWN,
@@ -292,7 +292,7 @@ class TestTransfer:
         assert float(even.grad.sum()) == pytest.approx(3 * 24 * 24)
         assert ResizedPixels(12)(even) is even
         how = Searching(CPU, "float64", 4)
-        (source,) = source_networks({"one": loaded(HONEST)}, [[0, 2], [1]], how).values()
+        source = source_network(loaded(HONEST), [[0, 2], [1]], how)
         logits = HONEST.double()(even.detach())[0].detach()
         expected = [float(torch.logsumexp(logits[[0, 2]], 0)), float(logits[1])]
         assert source(even)[0].tolist() == pytest.approx(expected)

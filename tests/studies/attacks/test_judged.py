@@ -14,7 +14,7 @@ from torchvision.models import alexnet
 
 from cleanset.errors import CleansetError
 from cleanset.studies.attacks.base import Ball, Result
-from cleanset.studies.attacks.judged import Judge, Lpips, distances, pixels_of_png, png_of
+from cleanset.studies.attacks.targets import Judge, Lpips, distances, pixels_of_png, png_of
 from tests.studies.attacks.networks import CPU, Linear, drawn, loaded, random_linear, random_network, subject
 
 pytestmark = pytest.mark.slow

@@ -14,8 +14,8 @@ from cleanset.scoring.differentiable import Uninteresting
 from cleanset.studies.attacks.base import Known, Other, Parameters, Pixels, Subject, to_unit
 from cleanset.studies.attacks.changes import SpatialGridAttack
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
-from cleanset.studies.attacks.judged import Judge
 from cleanset.studies.attacks.library_attacks import BoundaryAttack
+from cleanset.studies.attacks.targets import Judge
 from cleanset.studies.attacks.warnings import (
     MIN_COMPARED,
     Seen,

@@ -21,11 +21,11 @@ from cleanset.studies.attacks import attacking, targets
 from cleanset.studies.attacks.attacking import run_attack, run_warnings
 from cleanset.studies.attacks.base import Result, seed_of
 from cleanset.studies.attacks.gradient_attacks import SpsaAttack
-from cleanset.studies.attacks.judged import Judge, pixels_of_png
 from cleanset.studies.attacks.library_attacks import AutoAttackAttack
 from cleanset.studies.attacks.page import attacks_data, write_measures
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, WrappedModel, read_attack_params
+from cleanset.studies.attacks.targets import Judge, pixels_of_png
 from cleanset.studies.robustness.images import STUDY_IMAGES
 from cleanset.tables import read_table
 from cleanset.vocabulary import class_keys

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from cleanset.studies.realness.analysing import texts_of
 from cleanset.studies.realness.commands import app
-from cleanset.studies.realness.ratings import Rating, read_ratings
+from cleanset.studies.realness.ratings import Rating, read_ratings, texts_of
 from tests.sets.conftest import make_edition
 
 STUDIES = ("aca", "advpp", "cadv", "cadv_4_6", "diffattack", "ncf", "semanticadv")

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from cleanset.studies.realness.analysing import texts_of
-from cleanset.studies.realness.ratings import parse_key, read_ratings
+from cleanset.studies.realness.ratings import parse_key, read_ratings, texts_of
 from tests.report.pages import outside, violations
 from tests.studies.realness.conftest import rows
 

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.studies.realness.analysing import texts_of
 from cleanset.studies.realness.analysis import agreements, by_image, summary, taken_for_modified
-from cleanset.studies.realness.ratings import AnsweredTrial, CheckAnswer, Rating, parse_key, read_ratings
+from cleanset.studies.realness.ratings import AnsweredTrial, CheckAnswer, Rating, parse_key, read_ratings, texts_of
 from tests.studies.realness.conftest import DIFFERENT_PEOPLE, path_of, published
 from tests.time_limits import at_most
 

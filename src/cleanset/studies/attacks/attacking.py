@@ -28,12 +28,13 @@ from cleanset.scoring.validity import MadeFrom, code_of, library_versions, read_
 from cleanset.studies.attacks.base import Known, Parameters, globally_seeded, seed_of
 from cleanset.studies.attacks.changes import GUESSED
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
-from cleanset.studies.attacks.judged import Judge, Lpips
 from cleanset.studies.attacks.results import ATTACKED, NAMED_ATTACKED, SHARD, attacked_rows, png_name
 from cleanset.studies.attacks.study import AttackedFolder, AttackParams, AttackStudy
 from cleanset.studies.attacks.targets import (
     AllParams,
     AttackedModel,
+    Judge,
+    Lpips,
     Searching,
     check_scores,
     guess_of,

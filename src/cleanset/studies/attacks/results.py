@@ -17,17 +17,7 @@ from numpy.typing import NDArray
 
 from cleanset.statistics.bootstrap import Bootstrap, Resamples, percentile_interval
 from cleanset.statistics.paired import wilson
-from cleanset.tables import CLASS, FILE, FLAG, IMAGE_ID, MAX_INT64, SHA256, Column, Table, nullable
-
-_MAX_UINT32 = 2**32 - 1
-
-
-def _between(least: float, most: float) -> Any:
-    def is_valid(values: pa.Array) -> NDArray[np.bool_]:
-        numbers = values.to_numpy(zero_copy_only=False)
-        return np.asarray((numbers >= least) & (numbers <= most))
-
-    return is_valid
+from cleanset.tables import CLASS, FILE, FLAG, IMAGE_ID, MAX_INT64, SHA256, Column, Table, any_value, between, nullable
 
 
 def _finite_lists(values: pa.Array) -> NDArray[np.bool_]:
@@ -39,19 +29,15 @@ def _finite_lists(values: pa.Array) -> NDArray[np.bool_]:
     return valid
 
 
-def _any(values: pa.Array) -> NDArray[np.bool_]:
-    return np.ones(len(values), np.bool_)
-
-
-SEED = Column(pa.int64(), "a seed from 0 to 2**32 - 1", _between(0, _MAX_UINT32))
-QUERIES = Column(pa.int64(), "a number of queries", _between(0, MAX_INT64))
+SEED = Column(pa.int64(), "a seed from 0 to 2**32 - 1", between(0, 2**32 - 1))
+QUERIES = Column(pa.int64(), "a number of queries", between(0, MAX_INT64))
 LOGITS = Column(pa.list_(pa.float32()), "two or more finite logits", _finite_lists)
-PLACES = Column(pa.int32(), "a number of places", _between(0, 2**31 - 1))
-DISTANCE = Column(pa.float64(), "a distance from 0", _between(0, 1e9))
-LEARNED = Column(pa.float32(), "a distance from 0", _between(0, 1e9))
-SIMILARITY = Column(pa.float32(), "a similarity from -1 to 1", _between(-1, 1))
-TEXTS = Column(pa.list_(pa.string()), "a list of texts", _any)
-PNG = Column(pa.binary(), "a PNG", _any)
+PLACES = Column(pa.int32(), "a number of places", between(0, 2**31 - 1))
+DISTANCE = Column(pa.float64(), "a distance from 0", between(0, 1e9))
+LEARNED = Column(pa.float32(), "a distance from 0", between(0, 1e9))
+SIMILARITY = Column(pa.float32(), "a similarity from -1 to 1", between(-1, 1))
+TEXTS = Column(pa.list_(pa.string()), "a list of texts", any_value)
+PNG = Column(pa.binary(), "a PNG", any_value)
 
 _COLUMNS: dict[str, Any] = {
     "class_index": CLASS,  # of the image, also where the model has two groups of classes

@@ -5,12 +5,11 @@ something around them.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
-import pandas as pd
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from cleanset.edition.params import Precision
@@ -132,42 +131,6 @@ class WrappedModel(Section):
         """The model and its surroundings, as the page names them."""
         groups = [] if self.groups is None else [f"two groups: {', '.join(self.groups)}"]
         return "; ".join((self.model, *groups, *([] if self.wrapper is None else [f"wrapper {self.wrapper}"])))
-
-
-def check_wrapped(wrapped: Mapping[str, WrappedModel], roles: Sequence[str], others: Sequence[str], where: str) -> None:
-    """Raise CleansetError unless each is a model of the edition, under a name that no other model has.
-
-    `roles` are those of the edition, `others` those of further models; `where` names the section.
-    """
-    for name, each in wrapped.items():
-        if name in (*roles, *others):
-            raise CleansetError(
-                f"{where}.{name}: a model has this name; expected another than {', '.join((*roles, *others))}"
-            )
-        if each.model not in roles:
-            raise CleansetError(
-                f"{where}.{name}.model: unknown model {shown(each.model)}; expected a role of the edition: "
-                f"{', '.join(roles)}"
-            )
-
-
-def label(groups: Groups | None, class_index: int) -> int | None:
-    """The correct answer of a model to an image of a class: the class, or its group; None for a class of no group."""
-    return class_index if groups is None else groups.group_of(class_index)
-
-
-def images_of(groups: Groups | None, images: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The images of the groups' classes; all without groups. Raises CleansetError, naming the model, if there is none.
-
-    `images` are rows of STUDY_IMAGES.
-    """
-    found = [label(groups, index) is not None for index in images["class_index"].tolist()]
-    if not any(found):
-        raise CleansetError(
-            f"wrapped.{name}.groups: none of the study's {len(images)} images is of one of their classes; "
-            "expected at least one: name classes of the edition"
-        )
-    return images[found].reset_index(drop=True)
 
 
 ATTACKS: tuple[type[Parameters], ...] = (
@@ -305,5 +268,14 @@ def read_attack_params(path: Path, roles: Sequence[str], others: Sequence[str] =
     except ValidationError as error:
         problem = _KIND_IN_KEY.sub(r"\1", first_problem(error))
         raise CleansetError(f"{path}: {problem}") from None
-    check_wrapped(params.wrapped, roles, others, f"{path}: wrapped")
+    for name, each in params.wrapped.items():
+        if name in (*roles, *others):
+            raise CleansetError(
+                f"{path}: wrapped.{name}: a model has this name; expected another than {', '.join((*roles, *others))}"
+            )
+        if each.model not in roles:
+            raise CleansetError(
+                f"{path}: wrapped.{name}.model: unknown model {shown(each.model)}; expected a role of the edition: "
+                f"{', '.join(roles)}"
+            )
     return params

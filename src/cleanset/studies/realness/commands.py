@@ -163,14 +163,13 @@ def analyse(
     """
     from rich.console import Console
 
-    from cleanset.studies.realness import analysing
-    from cleanset.studies.realness.analysis import AnalysisSettings
+    from cleanset.studies.realness import analysis
     from cleanset.studies.realness.ratings import ExclusionLimits
 
     limits = settings_of(ExclusionLimits, exclude, "--exclude")
-    wanted = settings_of(AnalysisSettings, settings, "--settings", limits=limits, ordinal=ordinal)
-    analysis = analysing.run(ratings, wanted, plan, out)
+    wanted = settings_of(analysis.AnalysisSettings, settings, "--settings", limits=limits, ordinal=ordinal)
+    found = analysis.run(ratings, wanted, plan, out)
     if as_json:
-        print(analysing.as_json(analysis))
+        print(analysis.as_json(found))
     else:
-        Console().print(analysing.as_text(analysis), highlight=False)
+        Console().print(analysis.as_text(found), highlight=False)

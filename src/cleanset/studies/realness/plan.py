@@ -17,7 +17,7 @@ from cleanset.files import sha256
 from cleanset.parsing import csv_text
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.realness.analysis import ALPHA, BOUND, Alpha, Bound
-from cleanset.studies.realness.ratings import KINDS, LABELS, SCALE, SIDES, ImageKind, key_columns
+from cleanset.studies.realness.ratings import KINDS, LABELS, SCALE, SIDES, TRIAL_COLUMNS, ImageKind, key_columns
 from cleanset.vocabulary import class_column
 
 MAX_FAILED = 100
@@ -69,8 +69,7 @@ def balanced_lists(names: Sequence[str], people: int, each: int, seed: int, purp
     if len(names) < each:
         raise CleansetError(f"the plan: {len(names)} {purpose} images; expected at least the {each} of a person")
     deck: list[str] = []
-    decks = 0
-    lists = []
+    decks, lists = 0, []
     for _ in range(people):
         chosen = deck[:each]
         deck = deck[each:]
@@ -83,25 +82,6 @@ def balanced_lists(names: Sequence[str], people: int, each: int, seed: int, purp
             deck = [name for name in following if name not in set(chosen) - taken]
         lists.append(chosen)
     return lists
-
-
-def separate_sources(
-    real: Sequence[Sequence[str]], modified: Sequence[Sequence[str]], source_of: Mapping[tuple[ImageKind, str], str]
-) -> list[list[str]]:
-    """The lists of modified images, swapped between people so that nobody sees two images of one source.
-
-    Only swaps of two images are tried; with few images some people still see both. The count of an image does not
-    change.
-    """
-    swaps = _Swaps(real, modified, source_of)
-    failed = 0
-    for person in range(len(modified)):
-        for place in range(len(modified[person])):
-            failed += swaps.is_conflict(person, place) and not swaps.swap(person, place)
-            # each failed search goes through all lists: with too few images they would take for ever
-            if failed == MAX_FAILED:
-                return swaps.lists
-    return swaps.lists
 
 
 class _Swaps:
@@ -119,6 +99,21 @@ class _Swaps:
             Counter([source_of["real", name] for name in some] + [self.source[name] for name in others])
             for some, others in zip(real, modified, strict=True)
         ]
+
+    def separated(self) -> list[list[str]]:
+        """The lists, images swapped between people so that nobody sees two images of one source.
+
+        Only swaps of two images are tried; with few images some people still see both. The count of an image does not
+        change.
+        """
+        failed = 0
+        for person, names in enumerate(self.lists):
+            for place in range(len(names)):
+                failed += self.is_conflict(person, place) and not self.swap(person, place)
+                # each failed search goes through all lists: with too few images they would take for ever
+                if failed == MAX_FAILED:
+                    return self.lists
+        return self.lists
 
     def is_conflict(self, person: int, place: int) -> bool:
         """Whether the person sees another image of the same source."""
@@ -162,7 +157,7 @@ def rated_lists(images: Sequence[StudyImage], wish: PlanRequest) -> list[list[St
     people, seed = wish.people or 0, wish.seed
     real = balanced_lists(of_kind["real"], people, wish.real, seed, "real")
     modified = balanced_lists(of_kind["modified"], people, wish.modified, seed, "modified")
-    modified = separate_sources(real, modified, source_of)
+    modified = _Swaps(real, modified, source_of).separated()
     lists = []
     for person, (some, others) in enumerate(zip(real, modified, strict=True)):
         names = [f"real {name}" for name in some] + [f"modified {name}" for name in others]
@@ -190,7 +185,6 @@ def attention_places(images: int, checks: int, seed: int, person: int) -> list[i
 
 
 NAME_DIGITS = 16
-TRIAL_COLUMNS = ("list", "position", "kind", "stimulus", "file", "file_right", "choose")
 PAIRS_FOR_EACH = 3
 """Comprehension pairs made for each one in a list, so that most people get pairs of images that they do not rate."""
 
@@ -218,6 +212,13 @@ class Trial:
     file: str = ""
     file_right: str = ""
     choose: str = ""
+
+    def data(self) -> dict[str, str]:
+        """The trial, for the page."""
+        content = {"kind": self.kind, "stimulus": self.stimulus}
+        if self.kind == "pair":
+            return content | {"left": self.file, "right": self.file_right}
+        return content | ({"choose": self.choose} if self.kind == "attention" else {"file": self.file})
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,17 +335,9 @@ def trials_csv(plan: StudyPlan) -> str:
 
 def page_data(plan: StudyPlan) -> dict[str, Any]:
     """The data of the page: the scale, and the trials of each list."""
-    return {"scale": scale(), "lists": [[trial_data(each) for each in trials] for trials in plan.lists]}
+    return {"scale": scale(), "lists": [[each.data() for each in trials] for trials in plan.lists]}
 
 
 def scale() -> list[dict[str, Any]]:
     """The ratings and their labels, for the page."""
     return [{"rating": rating, "label": label} for rating, label in zip(SCALE, LABELS, strict=True)]
-
-
-def trial_data(trial: Trial) -> dict[str, str]:
-    """A trial, for the page."""
-    content = {"kind": trial.kind, "stimulus": trial.stimulus}
-    if trial.kind == "pair":
-        return content | {"left": trial.file, "right": trial.file_right}
-    return content | ({"choose": trial.choose} if trial.kind == "attention" else {"file": trial.file})

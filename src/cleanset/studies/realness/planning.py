@@ -34,7 +34,6 @@ from cleanset.images.codec import decode
 from cleanset.progress import tracked
 from cleanset.sets.folder import read_entries, read_image, read_regular_file
 from cleanset.sets.manifest import Entry
-from cleanset.studies.realness.analysing import texts_of
 from cleanset.studies.realness.analysis import ALPHA, BOUND
 from cleanset.studies.realness.mixed import Variances, fit
 from cleanset.studies.realness.plan import (
@@ -47,7 +46,7 @@ from cleanset.studies.realness.plan import (
     seeded_order,
     trials_csv,
 )
-from cleanset.studies.realness.ratings import ImageKind, read_ratings
+from cleanset.studies.realness.ratings import ImageKind, read_ratings, texts_of
 from cleanset.vocabulary import classes_in_use
 
 ENDINGS = (".jpeg", ".jpg", ".png")
@@ -182,7 +181,7 @@ def _without_suffixes(name: str) -> str:
 
 def common_size(paths: Mapping[str, Path]) -> Size:
     """The width and height of all images. Raises CleansetError if they differ."""
-    sizes = {name: _decoded(path).size for name, path in paths.items()}
+    sizes = {name: _readable(path, read_regular_file(path)).size for name, path in paths.items()}
     first = next(iter(sizes))
     for name, size in sizes.items():
         if size != sizes[first]:
@@ -195,9 +194,10 @@ def common_size(paths: Mapping[str, Path]) -> Size:
     return sizes[first]
 
 
-def _decoded(path: Path) -> Image.Image:
+def _readable(path: Path, data: bytes, size: Size | None = None) -> Image.Image:
+    """An image, as it is shown where a size is given."""
     try:
-        return decode(read_regular_file(path))
+        return decode(data) if size is None else shown_image(data, size)
     except ValueError as error:
         raise CleansetError(f"{path}: cannot be read ({error}); expected a whole JPEG or PNG") from None
 
@@ -215,11 +215,7 @@ def write_stimuli(
         return read_regular_file(attacked / image.name)
 
     def shown(image: StudyImage, data: bytes) -> Image.Image:
-        try:
-            return shown_image(data, size)
-        except ValueError as error:
-            name = (set_folder if image.kind == "real" else attacked) / image.name
-            raise CleansetError(f"{name}: cannot be read ({error}); expected a whole JPEG or PNG") from None
+        return _readable((set_folder if image.kind == "real" else attacked) / image.name, data, size)
 
     # else the times of the files would show which images are real
     order = sorted(plan.images, key=plan.stimulus)
@@ -229,8 +225,7 @@ def write_stimuli(
         (folder / f"{plan.stimulus(image)}.png").write_bytes(plain_png(shown(image, data)))
     for pair in plan.pairs:
         plain = shown(pair.image, read(pair.image))
-        sides = {"left": pair.left, "right": pair.right}
-        for side, file in sides.items():
+        for side, file in (("left", pair.left), ("right", pair.right)):
             content = scramble(plain, plan.seed) if side == pair.modified else plain
             (folder / file).write_bytes(plain_png(content))
     return digests

@@ -12,12 +12,14 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from statistics import median
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from cleanset.errors import CleansetError
+from cleanset.files import read_text
 from cleanset.parsing import parse_csv
 from cleanset.validation import check_known, shown
 
@@ -28,6 +30,8 @@ LABELS = ("surely modified", "rather modified", "cannot tell", "rather real", "s
 """The ratings of SCALE in words."""
 RATING_COLUMNS = ("rating", "pid", "image_type", "image_id")
 ANSWER_COLUMNS = ("person", "list", "position", "stimulus", "answer", "milliseconds")
+TRIAL_COLUMNS = ("list", "position", "kind", "stimulus", "file", "file_right", "choose")
+"""The columns of a plan's lists."""
 TRIALS = (*KINDS, "attention", "pair")
 """The kinds of a key's rows: images to be rated, attention checks, comprehension pairs."""
 SIDES = ("left", "right")
@@ -88,6 +92,16 @@ class StudyAnswers:
     trials: tuple[AnsweredTrial, ...] = ()
     published: int = 0
     invalid: tuple[str, ...] = ()
+
+
+def texts_of(paths: Iterable[Path]) -> dict[str, str]:
+    """The texts of files of ratings, by name without suffix. Raises CleansetError for two files of one name."""
+    texts: dict[str, str] = {}
+    for path in paths:
+        if path.stem in texts:
+            raise CleansetError(f"{path}: a second file of the name {path.stem}; expected each study's file once")
+        texts[path.stem] = read_text(path, "expected a CSV file of ratings").replace("\r\n", "\n")
+    return texts
 
 
 def read_ratings(texts: Mapping[str, str], key: Mapping[str, Stimulus] | None = None) -> StudyAnswers:

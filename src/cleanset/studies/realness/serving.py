@@ -29,9 +29,9 @@ from starlette.staticfiles import StaticFiles
 from cleanset.errors import CleansetError, system_error
 from cleanset.files import append_line, cut_torn_line, read_text, sha256
 from cleanset.parsing import csv_text, parse_csv
-from cleanset.studies.realness.plan import TRIAL_COLUMNS, Trial, scale, trial_data
+from cleanset.studies.realness.plan import Trial, scale
 from cleanset.studies.realness.planning import PAGE, PLAN, STATIC, TRIALS, static_file
-from cleanset.studies.realness.ratings import ANSWER_COLUMNS, SCALE, SIDES
+from cleanset.studies.realness.ratings import ANSWER_COLUMNS, SCALE, SIDES, TRIAL_COLUMNS
 from cleanset.validation import first_problem
 from cleanset.web.pages import FRESH, new_application, run_page, usual_port
 
@@ -244,7 +244,7 @@ class StudyServer:
         return {
             "state": "open",
             "key": one.key,
-            "trials": [trial_data(each) for each in self.trials[one.number]],
+            "trials": [each.data() for each in self.trials[one.number]],
             "answered": len(one.answers),
             "instructions": self.texts["instructions"],
         }
