@@ -31,7 +31,7 @@ from cleanset.studies.training.study import TrainingStudy
 from tests.checkouts import Checkout
 from tests.gpu import GPU, Gpu, gpu
 from tests.scoring.networks import linear, many
-from tests.studies.attacks.networks import CPU, KNOWN, correct_subjects, drawn, loaded, random_network
+from tests.studies.attacks.networks import CPU, correct_subjects, drawn, loaded, random_network
 from tests.studies.training.coloured_study import coloured_study, write_params
 
 __all__ = ["gpu"]  # a fixture
@@ -133,7 +133,7 @@ def test_verdicts_and_signs(gpu: Gpu) -> None:
     assert np.array_equal(judged[0], judged[1])
     spsa, found = SpsaAttack(steps=2, samples=8, stop_margin=5, after=None), []
     for each in (CPU, GPU):
-        known = replace(KNOWN, sources=lambda each=each: {"a": asked(SOURCE, each)})
+        known = Known(3, sources=lambda each=each: {"a": asked(SOURCE, each)})  # type: ignore[misc]
         found.append(probe(asked(network(), each), group, known, PGD, [spsa]))
     assert found[0] == found[1]
 

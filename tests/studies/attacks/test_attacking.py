@@ -213,7 +213,7 @@ def run_fatally(folder: Path) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return result(attack, *given)
 
-    RandomSpatialAttack.result = fatal  # type: ignore[method-assign]
+    RandomSpatialAttack.result = fatal  # type: ignore[method-assign, assignment]
     run_attack(AttackStudy(folder), ROLE, "random_spatial", SETTINGS)
 
 

@@ -89,8 +89,8 @@ def test_its_remarks_are_kept(capfd: pytest.CaptureFixture[str]) -> None:
     results = autoattack(attacks=("apgd-ce",)).results(on_cpu(network), correct_subjects(network, 2), KNOWN)
     assert any("probability distribution" in notice for notice in results[0].notices)
     assert capfd.readouterr() == ("", "")
-    network = random_linear(5)
-    (result,) = autoattack(attacks=("square",)).results(on_cpu(network), correct_subjects(network, 1), KNOWN)
+    linear = random_linear(5)
+    (result,) = autoattack(attacks=("square",)).results(on_cpu(linear), correct_subjects(linear, 1), KNOWN)
     assert result.notices == ()
 
 

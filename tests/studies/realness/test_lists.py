@@ -32,8 +32,8 @@ def images(real: int, modified: int, sources: bool = True) -> list[StudyImage]:
     ]
 
 
-def wish(seed: int, people: int, *sizes: int) -> PlanRequest:
-    return PlanRequest(people, *sizes, seed=seed)
+def wish(seed: int, people: int, real: int = 50, modified: int = 50, attention: int = 3, pairs: int = 4) -> PlanRequest:
+    return PlanRequest(people, real, modified, attention, pairs, seed=seed)
 
 
 def test_an_order_is_that_of_digests() -> None:

@@ -109,7 +109,7 @@ class AutoAttackAttack(InBall):
     uses: ClassVar[Uses] = "gradients"
     libraries: ClassVar[tuple[str, ...]] = ("pyautoattack",)
     kind: Literal["autoattack"] = "autoattack"
-    attacks: Annotated[list[Part], EachOnce, Field(min_length=1, default_factory=lambda: list(STANDARD))]
+    attacks: Annotated[list[Part], EachOnce, Field(min_length=1)] = Field(default_factory=lambda: list(STANDARD))
     steps: Steps = 100
     square_queries: Steps = 5000
     draws: Draws = 1

@@ -355,8 +355,8 @@ def some_results(results: pd.DataFrame) -> list[dict[str, Any]]:
     success = results[results["was_correct"] & results["is_error"]]
     first = (success if len(success) else results).drop_duplicates("class_index").sort_values("class_index")
     count = min(SHEET_IMAGES, len(first))
-    found: list[dict[str, Any]] = first.iloc[[place * len(first) // count for place in range(count)]].to_dict("records")
-    return found
+    places = [place * len(first) // count for place in range(count)]
+    return [{str(key): value for key, value in row.items()} for row in first.iloc[places].to_dict("records")]
 
 
 def sheet_row(
