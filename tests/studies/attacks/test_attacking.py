@@ -5,7 +5,6 @@ import hashlib
 import json
 import multiprocessing
 import os
-import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,8 @@ from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.study import AttackParams, AttackStudy
 from cleanset.studies.attacks.targets import Judge, pixels_of_png
 from cleanset.tables import SCORES, read_table, write_table
-from tests.studies.attacks.study import ROLE, made_study
+from tests.studies.attacks.conftest import contents, copied
+from tests.studies.attacks.study import ROLE
 
 pytestmark = pytest.mark.slow
 
@@ -47,23 +47,9 @@ SETTINGS = AttackParams.model_validate(
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> AttackStudy:
-    """A study on which nothing has run; not to be changed."""
-    return made_study(tmp_path_factory.mktemp("made"))
-
-
-@pytest.fixture
-def study(made: AttackStudy, tmp_path: Path) -> AttackStudy:
-    shutil.copytree(made.folder.parents[1], tmp_path / "edition")
-    return AttackStudy(tmp_path / "edition" / "studies" / "attacks")
-
-
-@pytest.fixture(scope="module")
 def attacked(made: AttackStudy, tmp_path_factory: pytest.TempPathFactory) -> AttackStudy:
     """A study on which all of SETTINGS have run; not to be changed."""
-    folder = tmp_path_factory.mktemp("attacked") / "edition"
-    shutil.copytree(made.folder.parents[1], folder)
-    study = AttackStudy(folder / "studies" / "attacks")
+    study = copied(made, tmp_path_factory.mktemp("attacked") / "edition")
     for name in SETTINGS.names:
         run_attack(study, ROLE, name, SETTINGS)
     write_measures(study, SETTINGS)
@@ -169,8 +155,7 @@ def test_the_table_of_all(attacked: AttackStudy) -> None:
 
 def test_what_the_page_shows_of_it(attacked: AttackStudy, tmp_path: Path) -> None:
     """Warnings, sizes, what confidences are read from, and small copies: all but those of the attack none."""
-    shutil.copytree(attacked.folder.parents[1], tmp_path / "edition")
-    study = AttackStudy(tmp_path / "edition" / "studies" / "attacks")
+    study = copied(attacked, tmp_path / "edition")
     run_warnings(study, ROLE, SETTINGS)
     study.params_yaml.write_text(json.dumps(SETTINGS.model_dump(exclude_none=True)))
     found = attacks_data(study, tmp_path)
@@ -197,10 +182,6 @@ def test_a_second_run_writes_the_same_bytes(attacked: AttackStudy, study: Attack
         one, other = (contents(folder_of(each, name)) for each in (attacked, study))
         assert one == other
         assert len(one) == 6
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def run_fatally(folder: Path) -> None:

@@ -152,6 +152,8 @@ def test_what_is_finished_is_not_computed_again(
     assert after == {path: before[path] for path in after}
     with pytest.raises(pytest.fail.Exception, match="computed again"):
         evaluated(folder, "both", ["mine:honest"], "pgd", warnings=False, straight_through=["step"])
+    with pytest.raises(pytest.fail.Exception, match="computed again"):
+        evaluated(folder, "both", ["mine:honest"], "transfer", warnings=False, transfer_from=["mine:rounded"])
 
 
 def test_steps_that_gradients_pass_straight_through(folder: Path) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from cleanset.errors import CleansetError
-from cleanset.studies.attacks.base import Known, Other, Pixels, Subject
+from cleanset.studies.attacks.base import Known, Other, Parameters, Pixels, Subject
 from cleanset.studies.attacks.changes import RandomSpatialAttack
 from cleanset.studies.attacks.library_attacks import (
     STANDARD,
@@ -64,24 +64,6 @@ def test_it_succeeds_where_a_success_exists() -> None:
     assert {True, False} <= set(found)
     assert all(attack.ball.contains(one.pixels, each.candidate) for one, each in zip(group, results, strict=True))
     assert all(each.queries > 40 for each in results)
-
-
-def test_two_classes() -> None:
-    network = random_linear(2, seed=2)
-    group = correct_subjects(network, 3, least=30, most=220)
-    results = autoattack(40 / 255).results(on_cpu(network), group, KNOWN)
-    assert all(not np.array_equal(one.pixels, each.candidate) for one, each in zip(group, results, strict=True))
-
-
-def test_a_group_is_repeated_and_the_generators_are_left_alone() -> None:
-    network = random_linear(5)
-    group = correct_subjects(network, 3)
-    torch.manual_seed(1)
-    expected = torch.rand(1)
-    torch.manual_seed(1)
-    first, second = (autoattack(attacks=("square",)).results(on_cpu(network), group, KNOWN) for _ in range(2))
-    assert torch.rand(1) == expected
-    assert all(np.array_equal(one.candidate, other.candidate) for one, other in zip(first, second, strict=True))
 
 
 def test_its_remarks_are_kept(capfd: pytest.CaptureFixture[str]) -> None:
@@ -187,16 +169,18 @@ def test_a_start_that_the_network_takes_for_the_class() -> None:
     assert np.array_equal(result.candidate, GROUP[0].pixels)
 
 
-def test_a_group_of_boundary_is_repeated_and_the_generators_are_left_alone() -> None:
-    torch.manual_seed(1)
-    np.random.seed(1)
-    expected = torch.rand(1), np.random.rand()
-    torch.manual_seed(1)
-    np.random.seed(1)
-    first, second = (boundary(steps=20).results(on_cpu(NETWORK), GROUP, OTHERS) for _ in range(2))
-    assert (torch.rand(1), np.random.rand()) == expected
+@pytest.mark.parametrize("attack", [boundary(steps=20), autoattack(attacks=("square",))])
+def test_a_group_is_repeated_and_the_generators_are_left_alone(attack: Parameters) -> None:
+    drawn_numbers = []
+    for asked in (False, True):
+        torch.manual_seed(1)
+        np.random.seed(1)
+        if asked:
+            first, second = (attack.results(on_cpu(NETWORK), GROUP, OTHERS) for _ in range(2))
+        drawn_numbers.append((float(torch.rand(1)), np.random.rand()))
+    assert drawn_numbers[0] == drawn_numbers[1]
     assert all(np.array_equal(one.candidate, other.candidate) for one, other in zip(first, second, strict=True))
-    assert first[0].seed == second[0].seed != boundary(steps=20).results(on_cpu(NETWORK), GROUP[:2], OTHERS)[0].seed
+    assert first[0].seed == second[0].seed != attack.results(on_cpu(NETWORK), GROUP[:2], OTHERS)[0].seed
 
 
 def test_it_begins_with_another_image() -> None:

@@ -1,17 +1,26 @@
 """The page on attacks: what it shows of literal results, and the small images on it."""
 
 from collections.abc import Sequence
+from fractions import Fraction
+from math import log10
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cleanset.scoring.logits import Groups
 from cleanset.studies.attacks.page import (
     AttacksData,
     attacks_page,
+    corner_points,
+    coverage_line,
+    limited_points,
+    linf_values,
+    log10_covered,
     names_of,
     parameters,
     prediction_text,
@@ -20,6 +29,7 @@ from cleanset.studies.attacks.page import (
 from cleanset.studies.attacks.results import AttackMeasure
 from cleanset.studies.attacks.study import AttackParams, WrappedModel
 from cleanset.studies.attacks.warnings import Seen, WarningRecord
+from tests.properties import examples
 from tests.report.pages import cells
 
 pytestmark = pytest.mark.slow
@@ -35,8 +45,8 @@ def answers(before: Sequence[tuple[float, bool]], after: Sequence[tuple[float, b
     frame = pd.DataFrame({"file": [f"n0/{place}.png" for place in range(len(before))]})
     frame["was_correct"] = [correct for _, correct in before]
     frame["is_error"] = [not correct for _, correct in after]
-    for suffix, given in (("", before), ("_after", after)):
-        largest = np.array([value for value, _ in given])
+    for suffix, pairs in (("", before), ("_after", after)):
+        largest = np.array([value for value, _ in pairs])
         frame[f"largest_logit{suffix}"], frame[f"second_logit{suffix}"] = largest, 0.0
         frame[f"log_sum_exp{suffix}"], frame[f"log_odds{suffix}"] = largest, largest
     return frame
@@ -59,7 +69,7 @@ def data(**changed: Any) -> AttacksData:
             ("l2", 2, 1.5, 1.25, 1.75), ("ssim", 0, NAN, NAN, NAN),
         )
     ]  # fmt: skip
-    given: dict[str, Any] = {
+    shown: dict[str, Any] = {
         "models": ["mine"],
         "settings": SETTINGS,
         "lines": lines,
@@ -68,7 +78,7 @@ def data(**changed: Any) -> AttacksData:
         "sheets": {("pgd", "mine"): [ROW]},
         "sizes": {"mine": 160},
     }
-    return AttacksData(**(given | changed))
+    return AttacksData(**(shown | changed))
 
 
 def page(found: AttacksData) -> BeautifulSoup:
@@ -230,3 +240,102 @@ def test_which_images_are_shown() -> None:
     table["was_correct"], table["is_error"] = [True] * 6 + [False], [True] * 5 + [False, True]
     assert [row["file"] for row in some_results(table)] == ["b", "a", "e"]
     assert [row["file"] for row in some_results(table.assign(is_error=False))] == ["f", "g", "e"]
+
+
+def test_the_example_of_the_source() -> None:
+    """32 values, 40,152 images of 229 x 229 x 3: 10^-142072.2."""
+    assert f"{log10_covered(229, 229, 32, 40_152):.1f}" == "-142072.2"
+
+
+@pytest.mark.parametrize(("eps", "values"), [(0.5 / 255, 1), (16 / 255, 33), (0.3, 153), (10, 256)])
+def test_the_values_within_eps(eps: float, values: int) -> None:
+    assert linf_values(eps) == values
+
+
+@given(st.integers(0, 255))
+def test_as_many_values_as_are_counted(steps: int) -> None:
+    """Around the value that has the most neighbors."""
+    counted = max(sum(abs(value - center) <= steps for value in range(256)) for center in range(256))
+    assert linf_values(steps / 255) == counted
+
+
+@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 256), st.integers(1, 10**6), st.integers(1, 3))
+def test_as_many_images_as_are_counted(width: int, height: int, values: int, images: int, channels: int) -> None:
+    """In whole numbers, which a small image allows."""
+    sides = width * height * channels
+    fraction = min(Fraction(1), Fraction(images * values**sides, 256**sides))
+    expected = log10(fraction.numerator) - log10(fraction.denominator)
+    assert log10_covered(width, height, values, images, channels) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        ((0, 8, 9, 1, 3), "1 images of 0 x 8 x 3; expected 1 or more"),
+        ((8, 8, 9, 0, 3), "0 images of 8 x 8 x 3"),
+        ((8, 8, 0, 1, 3), "0 values of a color; expected 1 to 256"),
+        ((8, 8, 257, 1, 3), "257 values of a color"),
+    ],
+)
+def test_what_it_refuses(size: tuple[int, int, int, int, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        log10_covered(*size)
+
+
+@pytest.mark.parametrize("eps", [-0.1, float("nan")])
+def test_an_eps_that_is_none(eps: float) -> None:
+    with pytest.raises(ValueError, match="expected 0 or more"):
+        linf_values(eps)
+
+
+CONFIDENCE = np.array([5.0, 4.0, 4.0, 1.0, 0.0])
+CORRECT = np.array([True, False, True, True, False])
+NAMES = ["e", "d", "c", "b", "a"]
+
+
+def test_a_line() -> None:
+    """Of the two that are equally confident c comes before d: correct, correct, wrong, correct, wrong."""
+    line = coverage_line("mine", CONFIDENCE, CORRECT, NAMES)
+    assert (line.name, line.images) == ("mine", 5)
+    assert [coverage for coverage, _ in line.points] == [0.2, 0.4, 0.6, 0.8, 1.0]
+    assert [accuracy for _, accuracy in line.points] == pytest.approx([1, 1, 2 / 3, 0.75, 0.6])
+    assert (line.plain.covered, line.plain.accuracy) == (4, 0.75)
+    assert line.full.accuracy == 0.6
+
+
+def test_a_line_where_the_published_kit_differs() -> None:
+    """All equally confident: the kit covers all five, exactly 80 % are four, without the last by name."""
+    line = coverage_line("mine", np.zeros(5), CORRECT, NAMES)
+    assert (line.as_published.covered, line.as_published.accuracy) == (5, 0.6)
+    assert (line.plain.covered, line.plain.accuracy) == (4, 0.5)
+
+
+@examples(100)
+@given(st.lists(st.tuples(st.sampled_from([0.0, 1.0, 2.0]), st.booleans()), min_size=1, max_size=30))
+def test_nothing_is_lost_by_leaving_points_out(drawn: list[tuple[float, bool]]) -> None:
+    """Interpolated at every coverage, the line goes through the accuracy of the most confident images."""
+    confidence, correct = (np.array(column) for column in zip(*drawn, strict=True))
+    names = [f"{place:02d}" for place in range(len(drawn))]
+    coverages, accuracies = zip(*coverage_line("mine", confidence, correct, names).points, strict=True)
+    order = sorted(range(len(drawn)), key=lambda place: (-drawn[place][0], names[place]))
+    for count in range(1, len(drawn) + 1):
+        expected = sum(drawn[place][1] for place in order[:count]) / count
+        assert np.interp(count / len(drawn), coverages, accuracies) == pytest.approx(expected)
+
+
+def test_a_level_part_has_two_ends() -> None:
+    assert corner_points([(0.25, 1), (0.5, 1), (0.75, 1), (1, 0.5)]) == [(0.25, 1), (0.75, 1), (1, 0.5)]
+    assert corner_points([(0.25, 0), (0.5, 1), (0.75, 1), (1, 1)]) == [(0.25, 0), (0.5, 1), (1, 1)]
+    assert corner_points([(1, 0)]) == [(1, 0)]
+
+
+def test_a_line_of_many_images_has_a_hundred_points() -> None:
+    """From the first to the last, as far from each other as whole numbers allow."""
+    points = [(place / 1000, 0.5) for place in range(1, 1001)]
+    found = limited_points(points)
+    assert (len(found), found[0], found[-1]) == (100, points[0], points[-1])
+    steps = np.diff([coverage for coverage, _ in found]) * 1000
+    assert {round(step) for step in steps} == {10, 11}
+    assert limited_points(points[:100]) == points[:100]
+    assert limited_points(points[:1]) == points[:1]
+    assert limited_points([]) == []

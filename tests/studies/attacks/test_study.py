@@ -20,12 +20,12 @@ from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
 from cleanset.studies.attacks.library_attacks import BoundaryAttack
 from cleanset.studies.attacks.page import parameters
 from cleanset.studies.attacks.results import ATTACKED
-from cleanset.studies.attacks.study import AttackParams, read_attack_params
+from cleanset.studies.attacks.study import AttackParams, AttackStudy, read_attack_params
 from cleanset.tables import read_table
 from tests.documents import blocks
 from tests.studies.attacks import toy
 from tests.studies.attacks.networks import drawn, subject
-from tests.studies.attacks.study import ROLE, made_study
+from tests.studies.attacks.study import ROLE
 
 pytestmark = pytest.mark.slow
 
@@ -208,8 +208,7 @@ def test_its_params(with_toy: ModuleType, tmp_path: Path) -> None:
         attack_study.read_attack_params(path, [ROLE])
 
 
-def test_it_is_run_and_shown(with_toy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = made_study(tmp_path / "edition")
+def test_it_is_run_and_shown(with_toy: ModuleType, study: AttackStudy, monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"attacks": {"none": {}, "toy": {"levels": 4}}, "probe": {"images": 1, "steps": 1, "spsa_steps": 1}}
     found = with_toy.AttackParams.model_validate(given)
     for name in found.names:

@@ -4,12 +4,14 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
+from cleanset.errors import CleansetError
 from cleanset.scoring.differentiable import Uninteresting
 from cleanset.studies.attacks.base import Known, Other, Parameters, Pixels, Subject, to_unit
 from cleanset.studies.attacks.changes import SpatialGridAttack
@@ -19,6 +21,7 @@ from cleanset.studies.attacks.targets import Judge
 from cleanset.studies.attacks.warnings import (
     MIN_COMPARED,
     Seen,
+    WarningRecord,
     black_box_better,
     fewer,
     fewer_steps_better,
@@ -28,10 +31,12 @@ from cleanset.studies.attacks.warnings import (
     of_answers,
     probe,
     random_answers,
+    read_warnings,
     saturated_answers,
     successes,
     tied_answers,
     transfer_beats_gradient,
+    write_warnings,
 )
 from tests.studies.attacks.networks import (
     CPU,
@@ -337,17 +342,10 @@ class TestUninteresting:
     def test_its_noise_alone_changes_nothing(self) -> None:
         assert self.errors(Uninteresting(self.network(), seed=5), None) == 0
 
-    def test_spsa_fails_on_it_alone(self) -> None:
-        assert self.errors(self.network(), self.spsa) == 8
-        assert self.errors(Uninteresting(self.network(), seed=5), self.spsa) == 0
-
-    def test_boundary_fails_on_it_alone(self) -> None:
-        assert self.errors(self.network(), self.boundary) == 8
-        assert self.errors(Uninteresting(self.network(), seed=5), self.boundary) <= 1
-
-    def test_the_spatial_grid_does_not(self) -> None:
-        assert self.errors(self.network(), self.grid) == 8
-        assert self.errors(Uninteresting(self.network(), seed=5), self.grid) == 8
+    @pytest.mark.parametrize(("attack", "least", "most"), [(spsa, 0, 0), (boundary, 0, 1), (grid, 8, 8)])
+    def test_what_breaks_the_network_and_its_defense(self, attack: Parameters, least: int, most: int) -> None:
+        assert self.errors(self.network(), attack) == 8
+        assert least <= self.errors(Uninteresting(self.network(), seed=5), attack) <= most
 
     def test_noise_that_changes_no_answer_is_seen_in_faint_copies(self) -> None:
         """The pattern at a fifth of its contrast is at the boundary, the images are 26 deviations of the noise off."""
@@ -434,3 +432,54 @@ class TestRules:
         one = np.array([True] * wins + [False] * losses + [True] * 3)
         other = np.array([False] * wins + [True] * losses + [True] * 3)
         assert is_better(one, other) == better
+
+
+TEXT = """{
+  "role": "mine",
+  "images": 4,
+  "parameters": {
+    "eps": 0.5
+  },
+  "warnings": [
+    {
+      "sign": "no_gradient",
+      "text": "4 of 4 images have no gradient"
+    }
+  ],
+  "not_told": [
+    {
+      "sign": "black_box_better",
+      "text": "4 images"
+    }
+  ]
+}
+"""
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    seen = Seen(sign="no_gradient", text="4 of 4 images have no gradient")
+    few = Seen(sign="black_box_better", text="4 images")
+    record = WarningRecord(role="mine", images=4, parameters={"eps": 0.5}, warnings=(seen,), not_told=(few,))
+    write_warnings(tmp_path / "mine.json", record)
+    assert (tmp_path / "mine.json").read_text() == TEXT
+    assert read_warnings(tmp_path / "mine.json") == record
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{", "Invalid JSON"),
+        (TEXT.replace('"images": 4,', ""), "images: field required"),
+        (TEXT.replace('"images": 4,', '"images": -1,'), "images: expected greater than or equal to 0; found -1"),
+        (TEXT.replace('"sign"', '"signs"'), r"warnings\.0"),
+    ],
+)
+def test_another_file_is_refused_in_one_line(text: str, problem: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text(text)
+    with pytest.raises(CleansetError, match=f"(?i)^.*mine.json: {problem}.*expected what stage attack_warnings writes"):
+        read_warnings(tmp_path / "mine.json")
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(CleansetError, match=r"mine\.json.*run dvc repro in studies/attacks"):
+        read_warnings(tmp_path / "mine.json")

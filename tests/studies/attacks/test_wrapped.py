@@ -29,8 +29,9 @@ from cleanset.studies.attacks.targets import Judge, pixels_of_png
 from cleanset.studies.robustness.images import STUDY_IMAGES
 from cleanset.tables import read_table
 from cleanset.vocabulary import class_keys
+from tests.studies.attacks.conftest import contents, copied
 from tests.studies.attacks.networks import CPU, KNOWN, correct_subjects, loaded, on_cpu, random_linear, subject
-from tests.studies.attacks.study import ROLE, made_study
+from tests.studies.attacks.study import ROLE
 
 pytestmark = pytest.mark.slow
 
@@ -152,8 +153,8 @@ def test_autoattack_on_a_model_without_gradient(classes: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> AttackStudy:
-    return made_study(tmp_path_factory.mktemp("made"))
+def study(made: AttackStudy, tmp_path_factory: pytest.TempPathFactory) -> AttackStudy:
+    return copied(made, tmp_path_factory.mktemp("wrapped") / "edition")
 
 
 @pytest.fixture(scope="module")
@@ -292,10 +293,6 @@ def test_neither_order_nor_resumption_changes_what_a_random_model_answers(
     assert len(list(study.results("spsa", "noisy").partial.rglob("0*.parquet"))) == 2
     run_attack(study, "noisy", "spsa", noisy)
     assert contents(folder) == expected
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_a_guess_needs_stored_predictions(study: AttackStudy, settings: AttackParams) -> None:

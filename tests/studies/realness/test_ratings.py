@@ -112,22 +112,28 @@ def test_several_studies_share_real_images_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "words"),
+    ("header", "row", "words"),
     [
-        ("3,1,real,7", "line 2: rating '3'; expected one of -2, -1, 0, 1, 2"),
-        ("+1,1,real,7", "line 2: rating '\\+1'"),
-        ("1,,real,7", "line 2: pid ''; expected 1 to 200 printable characters"),
-        ("1,1,Real,7", "line 2: image_type 'Real'; expected real or modified"),
-        ("1,1,real", "line 2: 3 cells"),
-        ('"1"x,1,real,7', "line 2: not CSV"),
+        (HEADER, "3,1,real,7", "line 2: rating '3'; expected one of -2, -1, 0, 1, 2"),
+        (HEADER, "+1,1,real,7", "line 2: rating '\\+1'"),
+        (HEADER, "1,,real,7", "line 2: pid ''; expected 1 to 200 printable characters"),
+        (HEADER, "1,1,Real,7", "line 2: image_type 'Real'; expected real or modified"),
+        (HEADER, "1,1,real", "line 2: 3 cells"),
+        (HEADER, '"1"x,1,real,7', "line 2: not CSV"),
+        (ANSWERS, "ada,1,1,zz,1,5", "line 2: stimulus 'zz' is not in the plan's key"),
+        (ANSWERS, "ada,1,1,cc,up,5", "unknown answer .* 'up'; expected one of left, right"),
+        (ANSWERS, "ada,1,1,aa,left,5", "rating 'left'"),
+        (ANSWERS, "ada,1,1,aa,1,-5", "line 2: milliseconds '-5'; expected a number from 0 on, or nothing"),
+        (ANSWERS, "ada,1,1,aa,1,nan", "milliseconds 'nan'"),
     ],
 )
-def test_bad_ratings(row: str, words: str) -> None:
+def test_bad_rows(header: str, row: str, words: str) -> None:
     """They are left out and reported; a file without a good row is refused."""
+    key, good = parse_key(KEY, "key.csv"), "1,1,real,8\n" if header == HEADER else "ada,1,2,bb,1,5\n"
     with pytest.raises(CleansetError, match=words):
-        read_ratings({"ratings": f"{HEADER}{row}\n"})
-    found = read_ratings({"ratings": f"{HEADER}{row}\n1,1,real,8\n"})
-    assert found.ratings == (Rating("1", "real", "8", 1),)
+        read_ratings({"ratings": f"{header}{row}\n"}, key)
+    found = read_ratings({"ratings": f"{header}{row}\n{good}"}, key)
+    assert (len(found.ratings), len(found.trials)) == (1, header == ANSWERS)
     (message,) = found.invalid
     assert re.search(words, message)
 
@@ -146,23 +152,6 @@ def test_a_file_of_answers_that_is_there_twice_counts_once() -> None:
     text = ANSWERS + "ada,1,1,cc,right,5\nada,1,2,aa,-1,5\n"
     found = read_ratings({"answers": text, "copy": text}, parse_key(KEY, "key.csv"))
     assert (len(found.ratings), len(found.checks), len(found.trials), len(found.invalid)) == (1, 1, 2, 2)
-
-
-@pytest.mark.parametrize(
-    ("row", "words"),
-    [
-        ("ada,1,1,zz,1,5", "line 2: stimulus 'zz' is not in the plan's key"),
-        ("ada,1,1,cc,up,5", "unknown answer .* 'up'; expected one of left, right"),
-        ("ada,1,1,aa,left,5", "rating 'left'"),
-        ("ada,1,1,aa,1,-5", "line 2: milliseconds '-5'; expected a number from 0 on, or nothing"),
-        ("ada,1,1,aa,1,nan", "milliseconds 'nan'"),
-    ],
-)
-def test_bad_answers(row: str, words: str) -> None:
-    with pytest.raises(CleansetError, match=words):
-        read_ratings({"answers": f"{ANSWERS}{row}\n"}, parse_key(KEY, "key.csv"))
-    found = read_ratings({"answers": f"{ANSWERS}{row}\nada,1,2,bb,1,5\n"}, parse_key(KEY, "key.csv"))
-    assert (len(found.ratings), len(found.trials), len(found.invalid)) == (1, 1, 1)
 
 
 def test_answers_without_a_plan() -> None:

@@ -1,0 +1,32 @@
+"""One small study for all tests of this folder."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cleanset.studies.attacks.study import AttackStudy
+from tests.studies.attacks.study import made_study
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> AttackStudy:
+    """A study on which nothing has run; not to be changed."""
+    return made_study(tmp_path_factory.mktemp("made"))
+
+
+@pytest.fixture
+def study(made: AttackStudy, tmp_path: Path) -> AttackStudy:
+    """A copy of it."""
+    return copied(made, tmp_path / "edition")
+
+
+def copied(study: AttackStudy, folder: Path) -> AttackStudy:
+    """A copy of a study with its edition."""
+    shutil.copytree(study.folder.parents[1], folder)
+    return AttackStudy(folder / "studies" / "attacks")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """The bytes of all files in a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
