@@ -14,6 +14,7 @@ from cleanset.review.save import with_review
 from cleanset.review.store import read_reviews, review_file
 from cleanset.review.verdicts import Review, parse_reviews
 from cleanset.vocabulary import class_keys, class_table, imagenet, use_classes
+from tests.properties import examples
 from tests.review.texts import save
 
 KEYS = ("null", "true", "1e5", "0", "yes", "ä b (c)", "it's", "a, b")
@@ -49,6 +50,7 @@ def is_id(text: str) -> bool:
 ids = st.one_of(st.sampled_from(IDS), st.text(min_size=1, max_size=20).map(lambda name: f"{name}.jpg").filter(is_id))
 
 
+@examples(100)
 @given(key=st.sampled_from(KEYS), images=st.lists(ids, min_size=1, max_size=6, unique=True), data=st.data())
 def test_a_review_file_holds_any_image_ids(key: str, images: list[str], data: st.DataObject) -> None:
     text = ""

@@ -136,7 +136,7 @@ def images_asked(models: Sequence[tuple[Ranked, Mapping[str, str]]], places: int
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", range(1, 6))
+@pytest.mark.parametrize("count", [*range(1, 5), pytest.param(5, marks=pytest.mark.long)])
 def test_one_model_in_every_case_of_up_to_five_candidates(count: int) -> None:
     ids = [f"p{number}" for number in range(1, count + 1)]
     for of_tiers in combinations_with_replacement(TIERS, count):

@@ -11,7 +11,7 @@ from tests.browser_tab import Server
 from tests.checkouts import Checkout
 from tests.once import once
 
-from .reviewing import Reviewing, reviews, serve
+from .reviewing import Reviewing, TabAlone, reviews, serve
 from .shared_server import SharedServer
 
 Serve = Callable[..., Server]
@@ -45,6 +45,14 @@ def reviewable(repository: Path, pristine: Checkout, tmp_path_factory: pytest.Te
 @pytest.fixture
 def edition(reviewable: Checkout, tmp_path: Path) -> Path:
     return with_empty_reviews(reviewable, tmp_path / "edition")
+
+
+@pytest.fixture
+def tab(edition: Path) -> TabAlone:
+    """A tab of ada, without a browser."""
+    tab = TabAlone(edition)
+    tab.type()
+    return tab
 
 
 @pytest.fixture(scope="session")

@@ -1,19 +1,24 @@
 """What a reviewer does at the page, and the server that they started."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from cleanset.edition.paths import Edition
+from cleanset.images.boxes import Box
 from cleanset.review.page import tab
 from cleanset.review.page.keys import Screen
 from cleanset.review.page.library import open_library
 from cleanset.review.page.server import open_session
+from cleanset.review.page.session import Session
 from cleanset.review.page.view import render
+from cleanset.review.verdicts import Review
+from cleanset.tables import INDEX, read_table
 from tests.browser_tab import PATIENCE, SOURCE, Server, Tab
+from tests.review.texts import GOLDFISH, save
 
 REASONS = {
     "watermark": "w", "text": "t", "border": "b", "collage": "o", "filter": "f", "noise": "n", "blur": "l",
@@ -43,20 +48,48 @@ def reviews(
     return found
 
 
+def write(edition: Path, reviewer: str, image_id: str, fields: Mapping[str, object], wnid: str = GOLDFISH) -> None:
+    """Save a reviewer's verdict."""
+    index = read_table(edition / "data" / "index.parquet", INDEX).set_index("image_id")
+    review = Review.model_validate({"sha256": index.loc[image_id, "sha256"], **fields})
+    save(edition / "reviews", reviewer, wnid, image_id, review)
+
+
+def change_review(edition: Path, **changes: Any) -> None:
+    """Set keys of section `review` of params.yaml."""
+    params = yaml.safe_load((edition / "params.yaml").read_text())
+    params["review"] |= changes
+    (edition / "params.yaml").write_text(yaml.safe_dump(params))
+
+
 class TabAlone(tab.Tab):
     """A tab without a browser: `type` presses keys with the whole class on the screen for long enough."""
 
-    def __init__(self, edition: Path, reviewer: str = "ada", share: str | None = None) -> None:
-        super().__init__(open_session(Edition(edition), open_library(Edition(edition)), reviewer, share=share))
-        self.start()
+    def __init__(
+        self,
+        edition: Path,
+        reviewer: str = "ada",
+        session: Session | None = None,
+        at: int | None = None,
+        **options: Any,
+    ) -> None:
+        """`session`: that of another tab; `at`: the class to start with."""
+        of = Edition(edition)
+        super().__init__(session or open_session(of, open_library(of), reviewer, **options))
+        self.library = self.session.library
+        self.start(at)
 
-    def type(self, *keys: str) -> dict[str, str]:
+    def type(
+        self, *keys: str, box: Box | None = None, card: str | None = None, shown: float = 9.0, reason: str | None = None
+    ) -> dict[str, str]:
         """Press keys, one after another; the HTML that is then shown."""
         html = render(self)
         for key in keys:
-            shown = self.cursor.images()
-            screen = Screen(class_key=self.wnid, seconds=dict.fromkeys(shown, 9.0), answered=self.pressed, shown=9.0)
-            self.press(key, shown, screen=screen)
+            ids = self.cursor.images()
+            screen = Screen(
+                class_key=self.wnid, seconds=dict.fromkeys(ids, 9.0), answered=self.pressed, shown=shown, reason=reason
+            )
+            self.press(key, ids, box, card, screen)
             html = render(self)
         return html
 
@@ -64,6 +97,11 @@ class TabAlone(tab.Tab):
     def said(self) -> str:
         """The notice."""
         return self.notice.text if self.notice else ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the notice is an error."""
+        return self.notice is not None and self.notice.is_error
 
 
 class Reviewing(Tab):

@@ -3,19 +3,15 @@
 from pathlib import Path
 
 from cleanset.edition.paths import Edition
-from cleanset.review.page.library import IndexedImage, open_library
-from cleanset.review.page.server import open_session
+from cleanset.review.page.library import IndexedImage
 from cleanset.review.page.shown_class import columns_for, verdict_options
-from cleanset.review.page.tab import Tab
-from cleanset.review.page.view import render
 from cleanset.review.verdicts import Review, Vote
-from cleanset.tables import CANDIDATES, INDEX, read_table
-from tests.review.texts import save
+from cleanset.tables import CANDIDATES, read_table
+from tests.review.texts import GOLDFISH
 
 from .conftest import Open, Serve
-from .reviewing import Reviewing, reviews
+from .reviewing import Reviewing, TabAlone, reviews, write
 
-GOLDFISH = "n01443537"
 WIDE = IndexedImage("ILSVRC2012_val_00000001", "0" * 64, 600, 200)
 TALL = IndexedImage("ILSVRC2012_val_00000002", "0" * 64, 200, 600)
 BOXES = "() => [...document.querySelectorAll('.options figure')].map((f) => ['x', 'y', 'width', 'height']" \
@@ -58,12 +54,6 @@ def test_images_are_as_large_as_can_be() -> None:
     assert [columns_for(count, TALL) for count in (1, 2, 3, 4)] == [1, 2, 3, 4]
 
 
-def write(edition: Path, reviewer: str, image_id: str, **fields: object) -> None:
-    index = read_table(edition / "data" / "index.parquet", INDEX).set_index("image_id")
-    review = Review.model_validate({"sha256": index.loc[image_id, "sha256"], **fields})
-    save(edition / "reviews", reviewer, GOLDFISH, image_id, review)
-
-
 def in_conflict(edition: Path, start: Serve, visit: Open) -> tuple[str, Reviewing]:
     """The board, in front of two crops of one image by other boxes."""
     table = read_table(Edition(edition).candidates("standard"), CANDIDATES)
@@ -71,8 +61,8 @@ def in_conflict(edition: Path, start: Serve, visit: Open) -> tuple[str, Reviewin
         table[(table["class_index"] == 1) & (table["tier"] == "top5") & (table["rank"] == 1)]["image_id"].item()
     )
     crop = {"verdict": "crop", "reason": "text", "object_fully_visible": True}
-    write(edition, "ada", image, crop=(0, 0, 300, 200), note="a date", **crop)
-    write(edition, "ben", image, crop=(20, 10, 300, 200), **crop)
+    write(edition, "ada", image, crop | {"crop": (0, 0, 300, 200), "note": "a date"})
+    write(edition, "ben", image, crop | {"crop": (20, 10, 300, 200)})
     at = visit(start("board"))
     assert (at.wnid, at.focus, at.mode) == (GOLDFISH, image, "class")
     return image, at
@@ -111,12 +101,10 @@ def test_two_crops_are_told_apart_and_one_is_taken(edition: Path, start: Serve, 
 
 
 def test_another_decision_needs_a_note_of_its_own(edition: Path) -> None:
-    library = open_library(Edition(edition))
-    image = next(iter(library.candidates(1)))
-    write(edition, "ada", image, verdict="clean")
-    write(edition, "ben", image, verdict="reject", reason="text", note="a date")
-    session = open_session(Edition(edition), library, "board")
-    tab = Tab(session)
+    image = TabAlone(edition).cursor.images()[0]
+    write(edition, "ada", image, {"verdict": "clean"})
+    write(edition, "ben", image, {"verdict": "reject", "reason": "text", "note": "a date"})
+    tab = TabAlone(edition, "board")
     clean = {"verdict": "clean", "note": "too small to see"}
     reject = {"verdict": "reject", "reason": "text", "note": "Ben is right"}
     for number, suggested, note, saved in (
@@ -125,13 +113,11 @@ def test_another_decision_needs_a_note_of_its_own(edition: Path) -> None:
         ("1", "Ben is right", None, reject),
     ):
         tab.open(1, image)
-        render(tab)
-        tab.press(number, [image])
+        tab.type(number)
         assert (tab.mode, tab.note()[1]) == ("note", suggested)
         tab.leave_note(note)
-        assert tab.notice is None or "needs a note" not in tab.notice.text
+        assert "needs a note" not in tab.said
         assert reviews(edition, "board")[GOLDFISH][image] == saved
-    session.hints.close()
 
 
 def test_its_own_crop_begins_with_the_boxes_in_conflict(edition: Path, start: Serve, visit: Open) -> None:

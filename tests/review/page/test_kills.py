@@ -9,20 +9,20 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+from hypothesis import settings
+
 from cleanset.edition.paths import Edition
 from cleanset.review.page.keys import Screen
-from cleanset.review.page.library import Library
+from cleanset.review.page.library import Library, open_library
 from cleanset.review.page.server import open_session
 from cleanset.review.page.tab import Tab
 from cleanset.review.page.view import cards
+from tests.properties import FAST
 from tests.time_limits import at_most
 
 from .reviewing import reviews
-from .test_parts import library
 
-__all__ = ["library"]
-
-KILLS = 50
+KILLS = 50 if settings.get_current_profile_name() != FAST else 10
 Flat = dict[str, str]
 """The verdict by image id."""
 
@@ -90,9 +90,9 @@ def told(reading: int, first: bytes = b"") -> list[tuple[Flat, list[str]]]:
     return [tuple(json.loads(line)) for line in lines]
 
 
-def test_no_verdict_is_lost_in_kills_at_random_moments(edition: Path, library: Library) -> None:
+def test_no_verdict_is_lost_in_kills_at_random_moments(edition: Path) -> None:
     """What a tab showed is on the disk, and at most the one key after it, with all of its images or none."""
-    rng = Random(20_11)
+    rng, library = Random(20_11), open_library(Edition(edition))
 
     def work(writing: int) -> None:
         keys = Random(rounds)
@@ -120,8 +120,9 @@ def test_no_verdict_is_lost_in_kills_at_random_moments(edition: Path, library: L
                 path.unlink()
 
 
-def test_no_verdict_is_lost_in_two_tabs(edition: Path, library: Library) -> None:
+def test_no_verdict_is_lost_in_two_tabs(edition: Path) -> None:
     """Two processes of one reviewer in the same classes: all that either showed as saved is on the disk."""
+    library = open_library(Edition(edition))
 
     def work(seed: int) -> Callable[[int], None]:
         def presses(writing: int) -> None:

@@ -160,23 +160,6 @@ def test_two_servers_of_two_reviewers(edition: Path) -> None:
     assert {entry["verdict"] for entry in reviews(edition, "ben")[GOLDFISH].values()} == {"unsure"}
 
 
-def test_an_image_that_is_not_the_indexed_one_cannot_be_judged(edition: Path, start: Serve, visit: Open) -> None:
-    data = (edition / "data").resolve()
-    (edition / "data").unlink()
-    (edition / "data").mkdir()
-    for part in data.iterdir():
-        if part.name != "raw":
-            (edition / "data" / part.name).symlink_to(part)
-    (edition / "data" / "raw").mkdir()
-    archive = (data / "raw" / "ILSVRC2012_img_val.tar").read_bytes()
-    (edition / "data" / "raw" / "ILSVRC2012_img_val.tar").write_bytes(archive.replace(b"\xff\xda", b"\xff\xdb"))
-    at = visit(start(alone=True))
-    at.press("c")
-    assert f"{at.focus} cannot be shown." in at.notice
-    assert "SHA-256" in at.notice
-    assert reviews(edition) == {}
-
-
 def test_what_cannot_start_says_why(edition: Path, start: Serve) -> None:
     def answer(*options: str) -> str:
         done = subprocess.run(

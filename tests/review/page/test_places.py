@@ -27,8 +27,16 @@ def places(at: Any, of: list[str]) -> dict[str, Any]:
     return {image_id: found[image_id] for image_id in of}
 
 
-@pytest.mark.parametrize("size", [(800, 600), (1280, 800), (1920, 940), (1920, 1080)])
-@pytest.mark.parametrize("models", [1, 3])
+SMALL, USUAL, WIDE, LARGE = (800, 600), (1280, 800), (1920, 940), (1920, 1080)
+
+
+@pytest.mark.parametrize(
+    ("size", "models"),
+    [
+        (SMALL, 1), (USUAL, 3), (WIDE, 1), (LARGE, 3),
+        *(pytest.param(*each, marks=pytest.mark.long) for each in ((SMALL, 3), (USUAL, 1), (WIDE, 3), (LARGE, 1))),
+    ],
+)  # fmt: skip
 def test_replacements_move_no_image(
     edition: Path, start: Serve, visit: Open, size: tuple[int, int], models: int
 ) -> None:

@@ -1,164 +1,130 @@
 """The box that is proposed for a crop: from measuring to the review file."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from cleanset.edition.paths import Edition
 from cleanset.review.hints.background import NO_TEXT
 from cleanset.review.hints.text import TextLine, can_read_text
-from cleanset.review.page.library import Library, open_library
-from cleanset.review.page.server import open_session
-from cleanset.review.page.tab import BOX_SEEN, Tab
-from cleanset.review.page.view import render
-from cleanset.review.verdicts import Review
-from cleanset.vocabulary import class_keys
+from cleanset.review.page.tab import BOX_SEEN
 from tests.browser_tab import PATIENCE
-from tests.review.texts import save
 
 from .conftest import Open, Serve
-from .reviewing import reviews
+from .reviewing import TabAlone, change_review, reviews, write
 
 STAMPED = ("n02165456", "ILSVRC2012_val_00000084")
 """A ladybug with “© J. Painter 2012” at the bottom."""
 
-
-@pytest.fixture
-def library(edition: Path) -> Library:
-    return open_library(Edition(edition))
+At = Callable[..., TabAlone]
 
 
-def tab_at(edition: Path, library: Library, image_id: str, *lines: TextLine) -> Tab:
-    """A tab with this image in focus, measured; these lines were read in it."""
-    class_index = next(index for index in library.classes if image_id in library.candidates(index))
-    tab = Tab(open_session(Edition(edition), library, "ada"))
-    tab.open(class_index, image_id)
-    render(tab)
-    wait(tab, image_id)
-    tab.session.hints._lines[image_id] = lines
-    return tab
-
-
-def wait(tab: Tab, image_id: str) -> None:
+def wait(tab: TabAlone) -> None:
+    """Until the image in focus is measured."""
     deadline = time.monotonic() + 60
-    while tab.session.hints.is_measuring(image_id):
+    while tab.session.hints.is_measuring(tab.cursor.focus or ""):
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
 
-def stamp(library: Library, image_id: str) -> TextLine:
-    """A line at the bottom of an image, 20 pixels high."""
-    height = library.images[image_id].height
-    return TextLine("stock.com", 0.9, (10, height - 22, 90, height - 2), 0.0)
+@pytest.fixture
+def cropping(edition: Path) -> At:
+    """A tab in which the first image, once it is measured, is cropped; in it a line of text is read, or none."""
+
+    def opened(text: str = "stock.com") -> TabAlone:
+        tab = TabAlone(edition)
+        tab.open(tab.cursor.class_index, tab.cursor.images()[0])
+        tab.type()
+        wait(tab)
+        image = tab.library.images[tab.cursor.images()[0]]
+        line = TextLine(text, 0.9, (10, image.height - 22, 90, image.height - 2), 0.0)
+        tab.session.hints._lines[image.image_id] = (line,) if text else ()
+        if tab.mode == "crop":
+            tab.type("Escape")
+        tab.press("x", [image.image_id])
+        return tab
+
+    return opened
 
 
-def first_image(library: Library) -> str:
-    return next(iter(library.candidates(next(iter(library.classes)))))
-
-
-def test_a_proposal_is_taken_with_three_presses(edition: Path, library: Library) -> None:
-    focus = first_image(library)
-    tab = tab_at(edition, library, focus, stamp(library, focus))
-    tab.press("x", [focus])
+def proposed_box(tab: TabAlone) -> tuple[int, int, int, int]:
     assert tab.draft is not None
     assert tab.draft.proposal is not None
-    box, image = tab.draft.proposal.box, library.images[focus]
+    return tab.draft.proposal.box
+
+
+def test_a_proposal_is_taken_with_three_presses(edition: Path, cropping: At) -> None:
+    tab = cropping()
+    focus = tab.cursor.focus or ""
+    box, image = proposed_box(tab), tab.library.images[focus]
     assert box == (0, 0, image.width, image.height - 27)
-    panel = render(tab)["panel"]
+    panel = tab.type()["panel"]
     assert f'data-proposal="0,0,{image.width},{image.height - 27}"' in panel
     assert "without “stock.com”" in panel
-    tab.press("v", [focus, BOX_SEEN], box)
-    tab.press("Enter", [focus, BOX_SEEN], box)
-    assert list(reviews(edition).values()) == [
-        {
-            focus: {
-                "verdict": "crop",
-                "reason": "watermark",
-                "crop": list(box),
-                "object_fully_visible": True,
-                "seen": "single",
-            }
-        }
-    ]
+    for key in ("v", "Enter"):
+        tab.press(key, [focus, BOX_SEEN], box)
+    saved = {"verdict": "crop", "reason": "watermark", "crop": list(box), "object_fully_visible": True}
+    assert list(reviews(edition).values()) == [{focus: saved | {"seen": "single"}}]
 
 
-def test_a_proposal_is_not_taken_unseen(edition: Path, library: Library) -> None:
+def test_a_proposal_is_not_taken_unseen(edition: Path, cropping: At) -> None:
     """Keys typed ahead, before the box was on the screen; a box of one's own needs no proposal."""
-    focus = first_image(library)
-    tab = tab_at(edition, library, focus, stamp(library, focus))
-    tab.press("x", [focus])
-    assert tab.draft is not None
-    assert tab.draft.proposal is not None
-    box = tab.draft.proposal.box
+    tab = cropping()
+    box, own, focus = proposed_box(tab), (0, 0, 100, 100), tab.cursor.focus or ""
     tab.press("v", [focus], box)
-    assert tab.notice is not None
-    assert "the proposed box was not shown yet when v was pressed: look, and press it again" in tab.notice.text
+    assert "the proposed box was not shown yet when v was pressed: look, and press it again" in tab.said
     tab.press("Enter", [focus, BOX_SEEN], box)
-    assert tab.notice.text == "Not saved yet: state that the object stays fully visible, by v."
-    tab.press("Enter", [focus], (0, 0, 100, 100))
-    tab.press("v", [focus], (0, 0, 100, 100))
-    tab.press("Enter", [focus], (0, 0, 100, 100))
-    assert [each["crop"] for entries in reviews(edition).values() for each in entries.values()] == [[0, 0, 100, 100]]
+    assert tab.said == "Not saved yet: state that the object stays fully visible, by v."
+    tab.type("Enter", "v", "Enter", box=own)
+    assert [each["crop"] for entries in reviews(edition).values() for each in entries.values()] == [list(own)]
 
 
-def test_an_earlier_box_and_reason_come_first(edition: Path, library: Library) -> None:
-    focus = first_image(library)
-    wnid = class_keys()[next(iter(library.classes))]
-    earlier = Review(
-        verdict="crop", reason="filter", crop=(1, 2, 90, 80), object_fully_visible=True,
-        sha256=library.images[focus].sha256,
-    )  # fmt: skip
-    save(edition / "reviews", "ada", wnid, focus, earlier)
-    tab = tab_at(edition, library, focus, stamp(library, focus))
-    tab.press("x", [focus])
-    assert tab.draft is not None
-    assert (tab.draft.box, tab.draft.reason, tab.draft.proposal) == ((1, 2, 90, 80), "filter", None)
+def test_an_earlier_box_and_reason_come_first(edition: Path, tab: TabAlone, cropping: At) -> None:
+    crop = {"verdict": "crop", "reason": "filter", "crop": (1, 2, 90, 80), "object_fully_visible": True}
+    write(edition, "ada", tab.cursor.images()[0], crop)
+    draft = cropping().draft
+    assert draft is not None
+    assert (draft.box, draft.reason, draft.proposal) == ((1, 2, 90, 80), "filter", None)
 
 
 @pytest.mark.parametrize(("known", "expected"), [("watermark", "watermark"), ("border", "border"), ("other", "text")])
-def test_a_crop_without_a_box_keeps_its_reason(edition: Path, library: Library, known: str, expected: str) -> None:
+def test_a_crop_without_a_box_keeps_its_reason(
+    edition: Path, tab: TabAlone, cropping: At, known: str, expected: str
+) -> None:
     """Somebody else's; `other` says less than the line that was read."""
-    params = (edition / "params.yaml").read_text()
-    (edition / "params.yaml").write_text(params.replace("review:\n", "review:\n  crops: in_rank\n"))
-    library = open_library(Edition(edition))
-    focus = first_image(library)
+    change_review(edition, crops="in_rank")
     fields = {"verdict": "crop", "reason": known, "crop": "unknown", "object_fully_visible": True}
-    unknown = Review.model_validate(fields | {"sha256": library.images[focus].sha256})
-    save(edition / "reviews", "scooter", class_keys()[next(iter(library.classes))], focus, unknown)
-    line = stamp(library, focus)
-    tab = tab_at(edition, library, focus, TextLine("a fine day", line.score, line.box, 0.0))
-    tab.press("Escape", [])
-    tab.press("x", [focus])
+    write(edition, "scooter", tab.cursor.images()[0], fields)
+    tab = cropping("a fine day")
+    assert proposed_box(tab)
     assert tab.draft is not None
     assert tab.draft.reason == expected
-    assert tab.draft.proposal is not None
 
 
-def test_a_proposal_that_comes_late(edition: Path, library: Library) -> None:
+def test_a_proposal_that_comes_late(edition: Path) -> None:
     """The page says that it looks, and draws the box when it is there; nothing is looked for twice."""
-    focus = first_image(library)
-    tab = Tab(open_session(Edition(edition), library, "ada"))
-    tab.start()
-    tab.session.hints._lines[focus] = (stamp(library, focus),)
+    tab = TabAlone(edition)
+    focus = tab.cursor.focus or ""
+    image = tab.library.images[focus]
+    line = TextLine("stock.com", 0.9, (10, image.height - 22, 90, image.height - 2), 0.0)
+    tab.session.hints._lines[focus] = (line,)
     tab.press("x", [focus])
     assert tab.is_proposal_awaited
-    assert "Looking for text and margins" in render(tab)["panel"]
-    wait(tab, focus)
+    assert "Looking for text and margins" in tab.type()["panel"]
+    wait(tab)
     tab.propose_box()
     assert not tab.is_proposal_awaited
-    assert 'data-proposal="0,0,' in render(tab)["panel"]
+    assert 'data-proposal="0,0,' in tab.type()["panel"]
     tab.press("Escape", [])
     assert not tab.is_proposal_awaited
 
 
-def test_without_text_and_margins_nothing_is_proposed(edition: Path, library: Library) -> None:
-    focus = first_image(library)
-    tab = tab_at(edition, library, focus)
-    tab.press("x", [focus])
+def test_without_text_and_margins_nothing_is_proposed(cropping: At) -> None:
+    tab = cropping("")
     assert tab.draft is not None
     assert (tab.draft.proposal, tab.is_proposal_awaited) == (None, False)
-    assert 'data-proposal=""' in render(tab)["panel"]
+    assert 'data-proposal=""' in tab.type()["panel"]
 
 
 @pytest.mark.skipif(not can_read_text(), reason="the extra text is not installed")
@@ -185,8 +151,7 @@ def test_in_the_browser(
     at.page.keyboard.press("p")
     assert at.box() == proposed
     assert at.page.is_visible(without)
-    at.press("w")
-    at.press("v", "Enter")
+    at.press("w", "v", "Enter")
     (entry,) = reviews(edition)[STAMPED[0]].values()
     assert (entry["crop"], entry["reason"]) == (proposed, "watermark")
     assert list((tmp_path / "cache" / "hints").glob("*/*.json"))

@@ -1,15 +1,19 @@
-"""Images of 40 pixels: drawn sharp where they are enlarged, by their names, with crops that fit them."""
+"""Own images of 40 pixels: drawn sharp where they are enlarged, by their names, with crops that fit them.
 
+A near-duplicate in another class is a hint that names image and class.
+"""
+
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from cleanset.edition.paths import use_classes_of
 from cleanset.vocabulary import imagenet, use_classes
 from tests import own_edition
-from tests.browser_tab import Server
 
-from .reviewing import Reviewing, serve
+from .reviewing import Reviewing, TabAlone, serve
 
 ALL_SHARP = """selector => {
   const images = [...document.querySelectorAll(selector)].filter((image) => image.naturalWidth && image.offsetWidth);
@@ -17,16 +21,22 @@ ALL_SHARP = """selector => {
 }"""
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An edition that nobody has reviewed, in which an image of the first class is in another, too."""
+    copies = {"ripe pears/copy.png": "001/002.png"}
+    return own_edition.make(tmp_path_factory.mktemp("small"), each=3, copies=copies).folder
+
+
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    """The page of an edition of small images that nobody has reviewed."""
-    server = serve(own_edition.make(tmp_path).folder, "ada")
-    yield server
-    server.kill()
+def own(made: Path) -> Iterator[Path]:
+    use_classes_of(made)
+    yield made
     use_classes(imagenet())
 
 
-def test_small_images(server: Server, visit: Callable[..., Reviewing]) -> None:
+def test_small_images(own: Path, visit: Callable[..., Reviewing]) -> None:
+    server = serve(own, "ada")
     tab = visit(server)
     tab.page.wait_for_function(ALL_SHARP, arg="#view .photo img")
     assert tab.page.inner_text("#view aside .details h2").startswith("Card 1: 40 × 40 · 00")
@@ -43,3 +53,16 @@ def test_small_images(server: Server, visit: Callable[..., Reviewing]) -> None:
             tab.press("Escape")
     tab.page.evaluate("document.querySelector('#view .photo img').style.width = '60px'")
     tab.page.wait_for_function("getComputedStyle(document.querySelector('#view .photo img')).imageRendering === 'auto'")
+    server.kill()
+
+
+def test_a_duplicate_in_another_class_is_on_the_card(own: Path) -> None:
+    tab, end = TabAlone(own), time.monotonic() + 60
+    wanted = "nearly the same as ripe pears/copy.png of class ripe pears"
+    while wanted not in "".join(tab.type().values()):
+        assert time.monotonic() < end, tab.session.hints.of(tab.cursor.images())
+        time.sleep(0.1)
+    found = tab.session.hints.of(["001/000.png", "001/002.png"])
+    assert [hint.others for hint in found["001/002.png"] if hint.kind == "duplicate"] == [("ripe pears/copy.png",)]
+    assert not [hint for hint in found["001/000.png"] if hint.kind == "duplicate"]
+    tab.session.hints.close()

@@ -22,7 +22,7 @@ from tests.forked_commands import forking
 
 from .reviewing import Reviewing, reviews, serve
 
-CLASSES = int(os.environ.get("CLEANSET_TEAM_CLASSES", "6"))
+CLASSES = int(os.environ.get("CLEANSET_TEAM_CLASSES", "3"))
 TEAM = ("ana", "ben", "cy")
 NAMES = [argument for name in (*TEAM, "board") for argument in ("--reviewer", name)]
 DOCUMENTED = ["cleanset", "review", *NAMES, "--host", "0.0.0.0"]
