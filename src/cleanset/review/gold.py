@@ -191,8 +191,8 @@ ACCEPTABLE_MISSES = 0.15
 MANY_MISSES = 0.30
 """Share of missed flaws with which a reviewer is to be found."""
 
+# evidence that counts: it is reached wrongly by 1 in 100 at most, however often one looks
 ALARM = 100.0
-"""Evidence from which on it counts: it is reached wrongly by 1 in 100 at most, however often one looks."""
 
 Finding = Literal["misses many", "careful", "not known yet"]
 

@@ -29,8 +29,8 @@ from cleanset.tables import CANDIDATES, INDEX, read_table
 STAMPS = ("© photostock", "SAMPLE", "www.photos.example", "© 2009 J. Miller", "PREVIEW")
 CAPTIONS = ("Holiday 2007", "Lot 214", "www.my-blog.example", "Fig. 3", "12/08/2006 14:31")
 
+# mean difference of the largest and the smallest of red, green and blue with which missing colours show
 MIN_COLOUR = 16
-"""Mean difference of the largest and the smallest of red, green and blue, from which on missing colours show."""
 
 Planter = Callable[[Image.Image, Random], Image.Image]
 
@@ -110,8 +110,8 @@ PUBLISHED = "scooter"
 ENOUGH = 3
 """Reviewers who must agree on an image that counts as settled."""
 
+# an empty comment of a JPEG file: other bytes, the same pixels
 _COMMENT = b"\xff\xfe\x00\x04\x00\x00"
-"""An empty comment of a JPEG file: other bytes, the same pixels."""
 
 
 def make(edition: Edition, folder: Path, counts: Mapping[str, int], clean: int) -> str:

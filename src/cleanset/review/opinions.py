@@ -19,8 +19,8 @@ from cleanset.vocabulary import class_column, class_indices, classes_in_use
 COLUMNS = ("image_id", "flag", "source")
 """Columns of a file of opinions: an image, a finding in a few words, and the study that found it."""
 
+# letters of a flag or a source, which stand in one line below an image
 MAX_LETTERS = 60
-"""Letters of a flag or a source, which stand in one line below an image."""
 
 _ID = re.compile(r"ILSVRC2012_val_[0-9]{8}")
 

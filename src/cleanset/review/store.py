@@ -33,8 +33,8 @@ GUIDELINES = "GUIDELINES.md"
 AUDIT = "audit"
 """The folder of the audits, in the folder of all reviews; no reviewer has this name."""
 
+# longest name of a reviewer, in characters: a file system has a limit for the path
 MAX_NAME = 64
-"""Longest name of a reviewer, in characters: a file system has a limit for the path."""
 
 MAX_NOTE = 10_000
 """Longest note on an image, in characters."""
@@ -251,8 +251,8 @@ def reviewer_counts(table: pd.DataFrame) -> dict[str, int]:
     }
 
 
+# size limit of the text, which goes into every set
 MAX_GUIDELINES_BYTES = 200_000
-"""Size limit of the text, which goes into every set."""
 
 
 def usual_guidelines() -> str:

@@ -110,19 +110,6 @@ def test_an_exception_goes_before_the_key_that_waits(edition: Path, start: Serve
     assert list(saved.values()) == [GRID] * 7
 
 
-def test_an_opened_image_is_marked(edition: Path, start: Serve, visit: Open) -> None:
-    at = visit(start())
-    first, second = at.shown[:2]
-    at.press("Enter", "Escape", "c", "c")
-    assert reviews(edition)[GOLDFISH] == {
-        first: {"verdict": "clean", "seen": "single"}, second: {"verdict": "clean"},
-    }  # fmt: skip
-    at.press("Enter", "Escape", "a")
-    assert sorted(entry.get("seen", "") for entry in reviews(edition)[GOLDFISH].values()) == [
-        "", *["grid"] * 5, "single", "single",
-    ]  # fmt: skip
-
-
 def test_sixty_keys_typed_ahead_count_or_are_told(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start())
     for _ in range(60):

@@ -153,25 +153,6 @@ def test_the_keys_fit_or_are_scrolled(unchanged: Server, visit: Open) -> None:
     assert at.mode == "class"
 
 
-def test_a_narrow_window_still_names_the_class(unchanged: Server, visit: Open) -> None:
-    at = visit(unchanged)
-    for width in (600, 330):
-        at.page.set_viewport_size({"width": width, "height": 800})
-        assert at.page.evaluate(
-            "() => document.querySelector('#view h1').getBoundingClientRect().top"
-            " >= document.querySelector('#narrow').getBoundingClientRect().bottom"
-        )
-
-
-def test_the_search_marks_the_state_of_each_class(unchanged: Server, visit: Open) -> None:
-    at = visit(unchanged)
-    at.press("/")
-    at.page.locator(".q-dialog input").fill("goldfish")
-    at.page.wait_for_selector(".hits .q-item--active:has-text('goldfish')")
-    marked = at.page.locator(".hits .q-item--active .q-item__section--side").inner_text()
-    assert marked.endswith(" to review")
-
-
 def test_the_end_leads_to_rules_verdicts_and_short_classes(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start("ada", "--share", "1/12"))
     short = at.wnid

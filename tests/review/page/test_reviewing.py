@@ -130,6 +130,8 @@ def test_a_reload_shows_the_same_class_and_verdicts(start: Serve, visit: Open) -
 def test_search_by_name_and_by_wnid(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start())
     at.press("/")
+    state = at.page.locator(".hits .q-item--active .q-item__section--side").inner_text()
+    assert state.endswith(" to review")
     at.type_into_dialog("traffic", found="n06874185")
     at.page.wait_for_selector("[data-class-key=n06874185]")
     at.page.wait_for_selector(".q-dialog__inner", state="detached")

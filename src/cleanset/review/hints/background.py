@@ -83,8 +83,8 @@ _Result = TypeVar("_Result")
 
 NO_TEXT = "CLEANSET_NO_TEXT"
 """Environment variable: if it is set, no text is read, which spares a slow machine a quarter of a second an image."""
+# images whose measures are kept, the last ones shown, some 0.1 MB each
 MAX_MEASURED = 300
-"""Images whose measures are kept, the last ones shown, some 0.1 MB each."""
 
 
 class BackgroundHints:

@@ -20,8 +20,8 @@ from cleanset.review.hints.measures import Fingerprint, Measures, reduction, siz
 from cleanset.review.hints.text import WEB_OR_COPYRIGHT, TextLine, added_line, is_added, is_legible
 from cleanset.vocabulary import Reason, classes_in_use
 
+# an image of few pixels need not have a flaw: its object may fill it
 Kind = Reason | Literal["few_pixels"]
-"""An image of few pixels need not have a flaw: its object may fill it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +169,8 @@ def _in_words(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
+# share of the image that a proposal keeps at least; with less, the object is rarely whole
 MIN_KEPT_PERCENT = 60
-"""Share of the image that a proposal keeps at least; with less, the object is rarely whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,8 +231,8 @@ def _inside_margins(measures: Measures) -> Box:
     return left * factor, top * factor, min(end, measures.size[0]), min(lower_end, measures.size[1])
 
 
+# room around a line of text at least: JPEG softens edges
 _MIN_ROOM_PIXELS = 2
-"""Room around a line of text at least: JPEG softens edges."""
 
 
 def _around(line: TextLine) -> Box:

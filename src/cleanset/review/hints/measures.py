@@ -19,21 +19,21 @@ from cleanset.images.codec import decode
 Grey = NDArray[np.int16]
 """Brightness by row and column, in grey levels; signed, so that differences do not wrap around."""
 
+# grey levels between pixels two apart that make an edge
 _MIN_STEP = 16
-"""Grey levels between pixels two apart that make an edge."""
+# largest standard deviation of a plain row; JPEG leaves some noise
 _MAX_PLAIN_DEVIATION = 6.0
-"""Largest standard deviation of a plain row; JPEG leaves some noise."""
+# share of the width or height within which margins are looked for
 _MAX_MARGIN_SHARE = 0.3
-"""Share of the width or height within which margins are looked for."""
+# share of a row's pixels that must step for a margin to end there
 _MIN_STRAIGHT_SHARE = 0.6
-"""Share of a row's pixels that must step for a margin to end there."""
+# largest standard deviation of the last rows of a margin, as far as `_MAX_UNEVEN_PIXELS` inside: lines of a frame
 _MAX_UNEVEN_DEVIATION = 12.0
-"""Largest standard deviation of the last rows of a margin, as far as `_MAX_UNEVEN_PIXELS` inside: lines of a frame."""
 _MAX_UNEVEN_PIXELS = 3
+# rows between a margin and the photograph that are a mixture of both: JPEG and scaling soften edges
 _MAX_SOFT_PIXELS = 2
-"""Rows between a margin and the photograph that are a mixture of both: JPEG and scaling soften edges."""
+# width of the wider of two opposite margins: on the photographs, lines of one pixel were as often no border
 _MIN_WIDER_PIXELS = 2
-"""Width of the wider of two opposite margins: on the photographs, lines of one pixel were as often no border."""
 
 
 def straight_shares(grey: Grey) -> NDArray[np.float64]:
@@ -174,8 +174,8 @@ def measure_jpeg(data: bytes) -> tuple[Measures, Fingerprint]:
 # Straight edges
 
 
+# levels of a colour between pixels two apart that make a seam: two images may be of nearly equal brightness
 _MIN_SEAM_STEP = 8
-"""Levels of a colour between pixels two apart that make a seam: two images may be of nearly equal brightness."""
 
 
 def _seams(inside: Image.Image) -> tuple[float, float]:
@@ -205,10 +205,8 @@ def _steps(rows: NDArray[np.int16], steps: NDArray[np.int16]) -> NDArray[np.floa
 
 
 def _lines(green: NDArray[np.int16], steps: NDArray[np.int16]) -> NDArray[np.float64]:
-    """The same for the pixels of a thin line between two images, which both differ from it in one direction.
-
-    In green alone, since such lines are white, black or grey.
-    """
+    """The same for the pixels of a thin line between two images, which both differ from it in one direction."""
+    # in green alone, since such lines are white, black or grey
     line = green[3:-3]
     found = np.zeros_like(line)
     for before, after in ((green[1:-5], green[5:-1]), (green[:-6], green[6:])):
@@ -222,8 +220,8 @@ def _lines(green: NDArray[np.int16], steps: NDArray[np.int16]) -> NDArray[np.flo
 # Colours
 
 
+# levels between the colours of a grey pixel: JPEG changes them a little
 _MAX_NEUTRAL = 3
-"""Levels between the colours of a grey pixel: JPEG changes them a little."""
 
 
 def _colours(small: Image.Image) -> tuple[tuple[float, float, float], float, float]:
@@ -249,12 +247,12 @@ def _plain_levels(luma: Image.Image) -> float:
     return float(np.sort(histogram)[-8:].sum() / histogram.sum())
 
 
+# largest difference of neighbours in a plain area, in levels of each colour; photographs have more noise
 _MAX_PLAIN_STEP = 3
-"""Largest difference of neighbours in a plain area, in levels of each colour; photographs have more noise."""
+# levels of each colour between a background and its usual colour: shadows and lights change it
 _MAX_COLOUR_DISTANCE = 16
-"""Levels of each colour between a background and its usual colour: shadows and lights change it."""
+# one pixel inside: the outermost is often a remainder of a frame
 _SIDES = (np.s_[1], np.s_[-2], np.s_[:, 1], np.s_[:, -2])
-"""One pixel inside: the outermost is often a remainder of a frame."""
 
 
 def _background(inside: Image.Image) -> float:
@@ -279,8 +277,8 @@ def _background(inside: Image.Image) -> float:
 # Detail
 
 
+# share of the steps between neighbours that count as edges. (Steps over four pixels find each edge four times.)
 _EDGE_SHARE = 0.0005
-"""Share of the steps between neighbours that count as edges. (Steps over four pixels find each edge four times.)"""
 
 
 def _sharpness(grey: Grey) -> float:
@@ -322,8 +320,8 @@ def _corners(luma: Image.Image) -> tuple[NDArray[np.float32], ...]:
     )
 
 
+# standard deviation of a corner's detail, in grey levels, below which it is taken for empty
 _MIN_CORNER_DETAIL = 4.0
-"""Standard deviation of a corner's detail, in grey levels, below which it is taken for empty."""
 
 
 def _unit(patch: NDArray[np.float32]) -> NDArray[np.float32]:

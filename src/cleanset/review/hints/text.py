@@ -35,15 +35,15 @@ def can_read_text() -> bool:
     return all(importlib.util.find_spec(name) is not None for name in ("rapidocr", "onnxruntime"))
 
 
+# size at which an image is searched for lines, whatever its own: the time grows with it
 SEARCHED_PIXELS = 500_000
-"""Size at which an image is searched for lines, whatever its own: the time grows with it."""
+# sum of the widths, at `LINE_HEIGHT`, of the lines that are read in an image: the time grows with it
 READ_PIXELS = 2_000
-"""Sum of the widths, at `LINE_HEIGHT`, of the lines that are read in an image: the time grows with it."""
 LINE_HEIGHT = 48
+# RapidOCR's confidence that a line is there. Its own limit is higher; of texture, nothing legible is read.
 MIN_BOX_SCORE = 0.35
-"""RapidOCR's confidence that a line is there. Its own limit is higher; of texture, nothing legible is read."""
+# length by height of a line and of upright text. Shorter ones have too few letters to be taken for text.
 MIN_RATIO = 1.5
-"""Length by height of a line and of upright text. Shorter ones have too few letters to be taken for text."""
 
 
 def lines_of_text(image: Image.Image) -> tuple[TextLine, ...]:
@@ -123,8 +123,8 @@ def _reader() -> Any:
 # What was added to an image, and what was photographed
 
 MIN_SCORE = 0.6
+# letters or digits of a line; shorter ones are often found in textures
 MIN_CHARACTERS = 5
-"""Letters or digits of a line; shorter ones are often found in textures."""
 MAX_SLOPE = 0.08
 MAX_EDGE_DISTANCE = 0.08
 """Share of the width or height between a line and the nearest edge of the image."""

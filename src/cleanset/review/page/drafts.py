@@ -196,8 +196,8 @@ class History:
         return self.steps.pop()
 
 
+# further reasons that a kind of hint stands for: a line near an edge is read as text, and may be a watermark
 ALSO_HINTED = {"text": ("watermark",)}
-"""Further reasons that a kind of hint stands for: a line near an edge is read as text, and may be a watermark."""
 
 
 def likeliest_reason(hinted: Collection[str], in_class: Counter[str], overall: Counter[str]) -> str:

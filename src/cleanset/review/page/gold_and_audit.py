@@ -213,10 +213,8 @@ def _added(candidates: list[Candidate], image_id: str, place: int) -> list[Candi
 
 
 def _moved(candidates: Sequence[Candidate], others: list[Candidate], image_id: str, place: int) -> list[Candidate]:
-    """The other candidates with an image at `place`, each with the tier and rank of its new place.
-
-    The image's confidence lies between its neighbours', so that the order of confidences stays.
-    """
+    """The other candidates with an image at `place`, each with the tier and rank of its new place."""
+    # a confidence between those of its neighbours: their order stays
     behind = others[place].confidence if others else 0.0
     before = others[place - 1].confidence if place else 1.0
     moved = [

@@ -53,8 +53,8 @@ class Screen(BaseModel):
 NO_SCREEN = Screen()
 
 
+# time in which somebody notices that keys did nothing
 READ_SECONDS = 1.0
-"""Time in which somebody notices that keys did nothing."""
 
 
 @dataclass

@@ -72,8 +72,8 @@ class Library:
         return [self.images[image_id] for image_id in surest[:count]]
 
 
+# images that are compared with those of other classes at most: the time grows with their square
 MAX_COMPARED = 5000
-"""Images that are compared with those of other classes at most: the time grows with their square."""
 
 
 def classes_to_compare(library: Library) -> dict[str, str]:
@@ -115,7 +115,8 @@ def _images(index: pd.DataFrame, classes: Collection[ByRole]) -> dict[str, Index
 
 
 def _seen_by(edition: Edition, roles: Sequence[str]) -> dict[str, Preprocessing]:
-    """The preprocessing with which each model was scored, from the records: importing torch would take seconds."""
+    """The preprocessing with which each model was scored."""
+    # from the records, since importing torch would take seconds
     paths = {role: edition.scored_with(role) for role in roles}
     # a model without a record yet, or without a network, has no view; the page works without it
     records = {role: read_record(path) for role, path in paths.items() if is_there(path)}

@@ -211,10 +211,8 @@ def _examples(reason: str, settled: Mapping[str, Sequence[ImageKey]], session: S
 
 
 def _settled_examples(session: Session) -> dict[str, list[ImageKey]]:
-    """Images that this reviewer has reviewed and the decision agrees, by reason or CLEAN.
-
-    Only those, so that nobody learns here what others found on an image that they may have to review themselves.
-    """
+    """Images that this reviewer has reviewed and the decision agrees, by reason or CLEAN."""
+    # only those, so that nobody learns here what others found on an image that they may have to review themselves
     found: dict[str, list[ImageKey]] = {}
     for class_index, status in session.statuses.items():
         for image_id, decision in sorted(status.decisions.items()):

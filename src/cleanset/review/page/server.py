@@ -54,11 +54,11 @@ from cleanset.web.pages import (
 )
 
 STATIC = Path(__file__).parent / "static"
+# interval at which all review files are checked for changes, for the progress over all classes
 RESCAN_SECONDS = 5.0
-"""Interval at which all review files are checked for changes, for the progress over all classes."""
 
+# number of classes checked at a time; a key pressed meanwhile waits for them
 RESCAN_CLASSES = 25
-"""Number of classes checked at a time; a key pressed meanwhile waits for them."""
 
 TILE_PIXELS = 360
 """Longest side of an image among one's own last verdicts, and in the guidelines."""
@@ -341,8 +341,8 @@ _NARROW = """
 Make it at least 640 pixels wide, or zoom out.</p>
 """
 
+# interval at which a tab checks the files of its class for changes
 REFRESH_SECONDS = 1.0
-"""Interval at which a tab checks the files of its class for changes."""
 
 _HEAD = """
 <link rel="stylesheet" href="/static/cropper.min.css">

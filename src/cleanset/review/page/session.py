@@ -211,8 +211,8 @@ class RecentVerdicts:
         return (visit.end - visit.start) / visit.verdicts if visit else None
 
 
+# longest time between two verdicts that counts; a longer one is a pause
 MAX_GAP_SECONDS = 90.0
-"""Longest time between two verdicts that counts; a longer one is a pause."""
 
 MIN_CLASSES = 3
 """Settled classes needed to estimate the time left."""
@@ -320,7 +320,8 @@ class Session:
         self._end_counting()
 
     def _end_counting(self) -> None:
-        """Stop counting the gold items once nothing else is asked; in an audit each is looked at once, like a draw."""
+        """Stop counting the gold items once nothing else is asked."""
+        # in an audit each is looked at once, like a draw
         if self.golds and self.counts_golds and not self.is_audit and not self.unsettled():
             self.counts_golds = False
             self.statuses |= {index: self._read_status(index, None) for index, _ in self.golds}
@@ -448,14 +449,12 @@ class Session:
         return ReviewerClassStatus(self._own_votes(votes), questions, "open" if asked else "settled", kept)
 
     def _review_status(self, class_index: int, votes: Votes) -> ReviewerClassStatus:
-        """The status of a class in the reviews.
-
-        The page asks even where `review.unreviewed` is clean: verdicts are worth giving there, too.
-        """
+        """The status of a class in the reviews."""
         review = self.library.params.review
         count = self.library.params.export.images_per_class
         by_role = self.candidates_asked(class_index)
         predictions = {role: self.crop_scores.predictions(role) for role in by_role}
+        # asked even where `review.unreviewed` is clean: verdicts are worth giving there, too
         decided = replace(decide_all(review, votes, predictions), unreviewed=UNREVIEWED)
         own = {image_id: of[self.reviewer].review for (_, image_id), of in votes.items() if self.reviewer in of}
         if self.share is not None and class_index in self.share.common:

@@ -20,8 +20,8 @@ from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review, Vote
 from cleanset.vocabulary import VERDICTS, class_keys
 
+# width over height of the room for the images in a usual window
 _ROOM = 1.7
-"""Width over height of the room for the images in a usual window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,8 @@ _STATE_LEFT = {
 """The notice about a class in which nothing is asked any more, by its state."""
 
 
+# time from the appearance of a class's images until a key can settle it; a key before was meant for the class left
 MIN_SHOWN_SECONDS = 0.5
-"""Time from the appearance of a class's images until a key can settle it; a key before was meant for the class left."""
 
 
 class NotShownError(CleansetError):

@@ -235,23 +235,18 @@ class Tab(ShownClass):
             self.notice = Notice(f"{said}Rejected last: {_words(reason)}; Shift and a reason's key changes it.")
 
     def _check_not_too_early(self, image_id: str | None) -> None:
-        """Raise NotShownError for a verdict as soon as the last one has brought another class, and remember the image.
-
-        It is not clean for the reviewer, so that the next key for all the rest leaves it.
-        """
+        """Raise NotShownError for a verdict as soon as the last one has brought another class; remember the image."""
         try:
             self._check_not_meant_before()
         except NotShownError:
+            # not clean for the reviewer: the next key for all the rest must leave it
             self._early.update([image_id] if image_id else [])
             raise
 
     def _reject_for_reason(
         self, last_guess: tuple[int, str] | None, was_guess_lost: bool, seen: Collection[str]
     ) -> None:
-        """Change the reason of the guess that the key before made, or else reject the image in focus for a reason.
-
-        Nothing is rejected if that guess was lost: the reason was meant for its image.
-        """
+        """Change the reason of the guess that the key before made, or else reject the image in focus for a reason."""
         reason = REASON_KEYS.get(self._screen.reason or "")
         if reason is None:
             raise CleansetError("not the key of a reason: ? shows them")
@@ -263,6 +258,7 @@ class Tab(ShownClass):
             self.history.write(class_index, {image_id: own.model_copy(update={"reason": reason})})
             self.notice = Notice(f"{self.session.library.names[class_index].name}: rejected last: {_words(reason)}.")
         elif was_guess_lost:
+            # the reason was meant for the image of that guess
             raise NotShownError
         elif not self.ended:
             self._check_not_too_early(self.cursor.focus)

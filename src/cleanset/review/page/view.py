@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 MAX_EXAMPLES = 3
 MAX_SHORT_NAMED = 20
 _OVERLAYS = ("crop", "zoom", "help", "back", "guidelines")
+# places left free for replacements, so that they come onto the screen without moving an image
 _SPARE_PLACES = 2
-"""Places left free for replacements, so that they come onto the screen without moving an image."""
+# as many are side by side in two rows, without scrolling, in a window of 1,280 x 800 pixels
 _MAX_IMAGES = 10
-"""As many are side by side in two rows, without scrolling, in a window of 1,280 x 800 pixels."""
 
 
 @dataclass(frozen=True, slots=True)
