@@ -18,6 +18,12 @@ def test_the_numbers_of_names() -> None:
     assert corruptions.SEVERITIES == (1, 2, 3, 4, 5)
 
 
+def test_the_amounts_of_imagenet_c_bar() -> None:
+    """The sums over the severities of each corruption, of the authors' list."""
+    sums = [round(sum(each), 2) for each in corruptions.C_BAR_AMOUNTS.values()]
+    assert sums == [14.4, 39.5, 20, 35, 14, 15, 26.2, 26, 17, 32]
+
+
 def test_the_perturbations_of_noise_are_those_with_noise_in_their_names() -> None:
     """The published code looks for the word."""
     assert [name for name in perturbations.ALL_PERTURBATIONS if "noise" in name] == list(
