@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from cleanset.edition.paths import HERE, Edition, Folder, Json, NewFolder, use_classes_of
+from cleanset.edition.paths import HERE, Device, Edition, Folder, Hub, Json, NewFolder, Precision, use_classes_of
 from cleanset.errors import CleansetError, install_command, system_error
 from cleanset.review import commands as review_cli
 from cleanset.studies.attacks import commands as attacks_cli
@@ -264,19 +264,12 @@ def evaluate(
             "--restricted", help="Predict among the classes of the images alone, as ImageNet-R and -A are measured."
         ),
     ] = False,
-    precision: Annotated[
-        str | None, typer.Option(help="float64 (default), float32, tf32 or bfloat16.", show_default=False)
-    ] = None,
-    device: Annotated[str | None, typer.Option(help="auto (default), cpu, cuda or cuda:N.")] = None,
+    precision: Precision = None,
+    device: Device = None,
     out: Annotated[
         Path | None, typer.Option(help="Write predictions and results here, and continue what was interrupted.")
     ] = None,
-    hub: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write a model card with a model-index for the Hugging Face Hub: a new .md file, or a folder."
-        ),
-    ] = None,
+    hub: Hub = None,
     report: Annotated[
         Path | None, typer.Option(help="Write a static page of the results into this folder, as index.html.")
     ] = None,

@@ -123,7 +123,7 @@ def test_several_studies_share_real_images_alone() -> None:
         (ANSWERS, "ada,1,1,zz,1,5", "line 2: stimulus 'zz' is not in the plan's key"),
         (ANSWERS, "ada,1,1,cc,up,5", "unknown answer .* 'up'; expected one of left, right"),
         (ANSWERS, "ada,1,1,aa,left,5", "rating 'left'"),
-        (ANSWERS, "ada,1,1,aa,1,-5", "line 2: milliseconds '-5'; expected a number from 0 on, or nothing"),
+        (ANSWERS, "ada,1,1,aa,1,-5", "line 2: milliseconds '-5'; expected a number of 0 or more, or nothing"),
         (ANSWERS, "ada,1,1,aa,1,nan", "milliseconds 'nan'"),
     ],
 )

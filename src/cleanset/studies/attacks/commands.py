@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cleanset.edition.paths import HERE, StudyFolder, use_classes_of
+from cleanset.edition.paths import HERE, Architecture, Device, EditionOfRoles, StudyFolder
 from cleanset.errors import CleansetError
 
 if TYPE_CHECKING:
@@ -119,21 +119,14 @@ def evaluate(
         ),
     ] = None,
     warnings: Annotated[bool, typer.Option(help="Look for signs that a model only looks strong.")] = True,
-    architecture: Annotated[str | None, typer.Option(help="timm architecture of the weights file.")] = None,
+    architecture: Architecture = None,
     precision: Annotated[
         str | None,
         typer.Option(help="Of the verdicts: float64 (default), float32, tf32 or bfloat16.", show_default=False),
     ] = None,
-    device: Annotated[str | None, typer.Option(help="auto (default), cpu, cuda or cuda:N.")] = None,
+    device: Device = None,
     _: Annotated[str | None, typer.Option("--params", hidden=True, is_eager=True, callback=_moved)] = None,
-    edition: Annotated[
-        Path,
-        typer.Option(
-            help="Folder of the edition that the roles belong to.",
-            show_default="the current one",
-            callback=use_classes_of,
-        ),
-    ] = HERE,
+    edition: EditionOfRoles = HERE,
 ) -> None:
     """Attack any models on any images, outside DVC, as a study does.
 

@@ -144,15 +144,11 @@ def attack_measures(attack: str, model: str, results: pd.DataFrame, bootstrap: B
         # a bootstrap within classes has no variation where an attack breaks all images, or none
         ends = wilson(int(of[among].sum()), images) if images else (NAN, NAN)
         yield AttackMeasure(attack, model, name, images, *map(nine_digits, (value, *ends)))
-    columns: list[tuple[str, Numbers, npt.NDArray[np.bool_]]] = [
-        ("queries", results["queries"].to_numpy(np.float64), every),
-    ]
-    for name in DISTANCES:
+    for name in ("queries", *DISTANCES):
         values = results[name].astype(float).to_numpy(np.float64)
+        among = every if name == "queries" else success & ~np.isnan(values)
         # values that do not count are multiplied by 0, which would leave a NaN one
-        columns.append((name, np.nan_to_num(values), success & ~np.isnan(values)))
-    for name, values, among in columns:
-        value, low, high = mean_among(values, among, resamples)
+        value, low, high = mean_among(np.nan_to_num(values), among, resamples)
         yield AttackMeasure(attack, model, name, int(among.sum()), *map(nine_digits, (value, low, high)))
 
 

@@ -162,7 +162,7 @@ def fewer_steps_better(success: Mapping[int, Flags]) -> Seen | None:
 
 
 def _best(white: Flags, others: Mapping[str, Flags]) -> str | None:
-    """The most successful of those that are better than `white`, by name; the first of equal ones."""
+    # of several that are equally good the first, so that the text does not depend on anything else
     better = {name: flags for name, flags in others.items() if is_better(flags, white)}
     return max(better, key=lambda name: int(better[name].sum()), default=None)
 

@@ -27,6 +27,7 @@ class Bundling(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments. Raises CleansetError for an option of an earlier version, with the one of today."""
+        # before typer, which knows no earlier options and would only name a similar one
         for each in args:
             name = each.partition("=")[0].removeprefix("--")
             if each.startswith("--") and name in MOVED[str(self.name)]:

@@ -184,6 +184,7 @@ def attention_places(images: int, checks: int, seed: int, person: int) -> list[i
     ]
 
 
+# 64 bits: among the thousands of stimuli of a study no two names are equal
 NAME_DIGITS = 16
 PAIRS_FOR_EACH = 3
 """Comprehension pairs made for each one in a list, so that most people get pairs of images that they do not rate."""

@@ -35,8 +35,10 @@ TRIAL_COLUMNS = ("list", "position", "kind", "stimulus", "file", "file_right", "
 TRIALS = (*KINDS, "attention", "pair")
 """The kinds of a key's rows: images to be rated, attention checks, comprehension pairs."""
 SIDES = ("left", "right")
+# a name is printed in messages and becomes part of keys
 MAX_NAME = 200
 
+# float() would take inf, nan and 1_000 as well
 _NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?")
 
 
@@ -205,6 +207,7 @@ def _answer(answer: str, stimulus: Stimulus, person: str, at: str) -> Rating | C
 
 
 def _kind(text: str, at: str) -> ImageKind:
+    # not `in`, after which a type checker would still see any text
     for kind in KINDS:
         if text == kind:
             return kind
@@ -222,7 +225,7 @@ def _milliseconds(text: str, at: str) -> float | None:
     if not text:
         return None
     if not _NUMBER.fullmatch(text):
-        raise CleansetError(f"{at}: milliseconds {shown(text)}; expected a number from 0 on, or nothing")
+        raise CleansetError(f"{at}: milliseconds {shown(text)}; expected a number of 0 or more, or nothing")
     return float(text)
 
 
@@ -268,7 +271,7 @@ CHECK_RULES = {"attention": "attention", "comprehension": "pair"}
 
 @dataclass(frozen=True, slots=True)
 class ExclusionLimits:
-    """The limits of the rules; the rules from `min_attention` on are not applied by default.
+    """The limits of the rules; by default only the first two are applied.
 
     `attention`, `comprehension`: failed checks that a person may have. `min_attention`: attention checks that a person
     must have answered. `min_share`: share of the trials, 0 to 1. `max_same`: largest share of a person's ratings that

@@ -37,9 +37,11 @@ from cleanset.web.pages import FRESH, new_application, run_page, usual_port
 
 ANSWERS, PEOPLE = "answers", "people.csv"
 PEOPLE_COLUMNS = ("began", "id", "key", "person", "list")
+# ten times what the longest answer takes
 MAX_BODY_BYTES = 4_000
 REMEDY = "expected the file that cleanset wrote"
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+# it becomes part of the name of a file: from a changed people.csv, ../ must not
 _PERSON = re.compile(r"[0-9a-f]{16}")
 
 

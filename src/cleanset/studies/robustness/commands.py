@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cleanset.edition.paths import HERE, StudyFolder, use_classes_of
+from cleanset.edition.paths import HERE, Architecture, Device, EditionOfRoles, Hub, Precision, StudyFolder
 from cleanset.errors import CleansetError
 
 if TYPE_CHECKING:
@@ -161,28 +161,11 @@ def evaluate(
             "Without it: 15 corruptions at five severities and 10 perturbations."
         ),
     ] = None,
-    architecture: Annotated[
-        str | None,
-        typer.Option(help="timm architecture of the weights file."),
-    ] = None,
-    precision: Annotated[
-        str | None, typer.Option(help="float64 (default), float32, tf32 or bfloat16.", show_default=False)
-    ] = None,
-    device: Annotated[str | None, typer.Option(help="auto (default), cpu, cuda or cuda:N.")] = None,
-    hub: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write a model card with a model-index for the Hugging Face Hub: a new .md file, or a folder."
-        ),
-    ] = None,
-    edition: Annotated[
-        Path,
-        typer.Option(
-            help="Folder of the edition that the roles belong to.",
-            show_default="the current one",
-            callback=use_classes_of,
-        ),
-    ] = HERE,
+    architecture: Architecture = None,
+    precision: Precision = None,
+    device: Device = None,
+    hub: Hub = None,
+    edition: EditionOfRoles = HERE,
 ) -> None:
     """Measure any models on any images, outside DVC, as a study does.
 
