@@ -176,9 +176,9 @@ def same_scores(arguments: argparse.Namespace, name: str, weights: Path, images:
     from cleanset.edition.params import Model
     from cleanset.files import sha256
     from cleanset.progress import available_cores
-    from cleanset.scoring.comparison import compare_scores
     from cleanset.scoring.engine import Settings, score_few
     from cleanset.scoring.models import load_model
+    from cleanset.scoring.record import compare_scores
     from cleanset.scoring.scorer import CPU_BATCH_SIZE
     from cleanset.tables import SCORES, write_table
 

@@ -284,7 +284,7 @@ def evaluate(
     """
     from rich.console import Console
 
-    from cleanset.measure import command, measures, terminal
+    from cleanset.measure import command, measures, rendering
 
     wanted = command.Wanted(
         images_of,
@@ -305,7 +305,7 @@ def evaluate(
     if as_json:
         print(measures.as_json(measured, rows))
     else:
-        Console().print(terminal.as_text(measured, rows), highlight=False)
+        Console().print(rendering.as_text(measured, rows), highlight=False)
 
 
 @app.command(rich_help_panel=TOOLS)

@@ -223,6 +223,12 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def md5(blocks: Iterable[bytes]) -> str:
     """MD5 of blocks of bytes, one after the other, in lower-case hexadecimal: as DVC and md5sum write it."""
     # in FIPS mode OpenSSL refuses MD5 unless it is declared harmless

@@ -28,10 +28,10 @@ from cleanset.measure.compare.results import RESULTS
 from cleanset.measure.function import evaluate
 from cleanset.measure.measures import Accuracy, Confusion, MeasuredModel, Measures, as_json
 from cleanset.measure.measures import card as card_of
+from cleanset.measure.rendering import as_text
 from cleanset.measure.run import PREDICTIONS
 from cleanset.measure.sets import EvaluationSet, Item
 from cleanset.measure.specs import file_stems
-from cleanset.measure.terminal import as_text
 from cleanset.sets.folder import read_entries
 from cleanset.tables import read_table, write_table
 from cleanset.vocabulary import TIERS
@@ -170,8 +170,7 @@ def test_a_small_package_that_is_missing_is_named(
     csv.write_text("image,class_index\nred,0\nblue,0\ngreen,1\n")
     parquet.write_bytes(b"")
     monkeypatch.setitem(sys.modules, package, None)
-    for module in ("cleanset.measure.page", "cleanset.tables"):
-        monkeypatch.delitem(sys.modules, module, raising=False)
+    monkeypatch.delitem(sys.modules, "cleanset.tables", raising=False)
     predictions = [str(parquet if option == "predictions" else csv)]
     with pytest.raises(CleansetError, match=f"needs {package}, which is not installed: pip install {package}$"):
         run(NOWHERE, Wanted(str(folder), [], predictions=predictions, report=tmp_path if option == "report" else None))

@@ -15,7 +15,6 @@ from cleanset.measure.measures import (
     Confusion,
     Renumbering,
     calibration_bins,
-    expected_calibration_error,
     measures,
 )
 
@@ -83,7 +82,8 @@ def ece_of_guo(confidences: Sequence[float], correct: Sequence[bool]) -> float:
 @given(st.lists(st.tuples(st.floats(2**-10, 1, width=32), st.booleans()), min_size=1, max_size=60))
 def test_the_calibration_error_is_that_of_its_authors(rows: list[tuple[float, bool]]) -> None:
     confidences, correct = zip(*rows, strict=True)
-    found = expected_calibration_error(list(calibration_bins(confidences, correct)))
+    frame = pd.DataFrame({"class_index": 1, "tier": None, "prediction": correct, "correct": correct})
+    found = measures(frame.assign(confidence=confidences)).calibration_error
     assert found == pytest.approx(ece_of_guo(confidences, correct), abs=1e-12)
 
 

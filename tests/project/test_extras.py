@@ -62,9 +62,9 @@ def project(repository: Path) -> dict[str, list[str]]:
             "",
             "cli loading sets.fetching.fetch sets.verify sets.rebuild sets.archive sets.image_set sets.description "
             "sets.published.image_set sets.published.source_images "
-            "measure.command measure.terminal measure.function",
+            "measure.command measure.rendering measure.function",
         ),
-        ("evaluate", "cli measure.run measure.page measure.function"),
+        ("evaluate", "cli measure.run measure.function jinja2"),
         ("torch", "loading sets.torch_dataset"),
         ("study", "cli studies.realness.analysis studies.realness.mixed"),
         (

@@ -73,10 +73,9 @@ def test_refused_groups(groups: dict[str, list[str]], message: str) -> None:
         Groups.of(groups)
 
 
-@pytest.mark.parametrize("logits", [np.zeros((1, 10)), np.zeros(1000), np.full((1, 1000), np.nan)])
-def test_refused_logits(logits: np.ndarray) -> None:
-    with pytest.raises(ValueError, match=r"expected \(images, 1000\)|a logit is NaN or infinite"):
-        Groups.of(SAMPLE).logits(logits)
+def test_refused_logits() -> None:
+    with pytest.raises(ValueError, match="a logit is NaN or infinite"):
+        Groups.of(SAMPLE).logits(np.full((1, 1000), np.nan))
 
 
 def test_bird_or_bicycle() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf  # type: ignore[import-untyped]
 
-from cleanset.scoring.logits import log_odds_of, ranked
+from cleanset.scoring.logits import log_odds_of, top5
 from tests.properties import examples
 
 
@@ -34,9 +34,9 @@ def logits(**values: float) -> np.ndarray[Any, np.dtype[np.float64]]:
     ],
 )
 def test_order_and_ties(row: np.ndarray[Any, np.dtype[np.float64]], classes: list[int]) -> None:
-    found, probabilities, _ = ranked(row)
-    assert found[0].tolist() == classes
-    assert (found.dtype.name, probabilities.dtype.name) == ("int16", "float32")
+    found = top5(row)
+    assert found["top5_class"][0].tolist() == classes
+    assert [found[name].dtype.name for name in ("top5_class", "top5_probability")] == ["int16", "float32"]
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_order_and_ties(row: np.ndarray[Any, np.dtype[np.float64]], classes: lis
     ],
 )
 def test_literal_probabilities(row: np.ndarray[Any, np.dtype[np.float64]], probability: Fraction) -> None:
-    assert ranked(row).probabilities[0, 0] == np.float32(float(probability))
+    assert top5(row)["top5_probability"][0, 0] == np.float32(float(probability))
 
 
 @given(st.lists(st.lists(st.floats(-40, 40), min_size=6, max_size=6), min_size=1, max_size=2))
@@ -58,9 +58,9 @@ def test_top5_against_fifty_digits(values: list[list[float]]) -> None:
     rows = np.full((len(values), 1000), -60.0)
     places = [0, 17, 18, 500, 998, 999]
     rows[:, places] = values
-    classes, probabilities, log_odds = ranked(rows)
+    columns = top5(rows).values()
     with mp.workdps(50):
-        for row, found, probability, odds in zip(rows.tolist(), classes, probabilities, log_odds, strict=True):
+        for row, found, probability, odds in zip(rows.tolist(), *columns, strict=True):
             exponentials = [mp.exp(mpf(value)) for value in row]
             total = sum(exponentials)
             exact = [value / total for value in exponentials]
@@ -76,7 +76,7 @@ def test_top5_against_fifty_digits(values: list[list[float]]) -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_a_logit_that_is_no_number(value: float) -> None:
     with pytest.raises(ValueError, match="a logit is NaN or infinite"):
-        ranked(logits(c5=value))
+        top5(logits(c5=value))
 
 
 @pytest.mark.parametrize(
@@ -89,17 +89,17 @@ def test_a_logit_that_is_no_number(value: float) -> None:
     ],
 )
 def test_literal_log_odds(row: np.ndarray[Any, np.dtype[np.float64]], log_odds: float) -> None:
-    assert ranked(row).log_odds[0] == np.float32(log_odds)
+    assert top5(row)["log_odds"][0] == np.float32(log_odds)
 
 
 def test_saturated_probabilities_have_an_order() -> None:
     """Thirty times the logits of a model that is sure: all probabilities are 1, no two log-odds are equal."""
     rows = np.random.default_rng(0).normal(0, 1, (200, 1000))
     rows[:, 3] = np.linspace(6, 8, 200)
-    once, saturated = ranked(rows), ranked(30 * rows)
-    assert len(np.unique(saturated.probabilities[:, 0])) < 20 < len(np.unique(once.probabilities[:, 0]))
-    assert len(np.unique(saturated.log_odds)) == 200
-    assert np.isfinite(saturated.log_odds).all()
+    once, saturated = top5(rows), top5(30 * rows)
+    assert len(np.unique(saturated["top5_probability"][:, 0])) < 20 < len(np.unique(once["top5_probability"][:, 0]))
+    assert len(np.unique(saturated["log_odds"])) == 200
+    assert np.isfinite(saturated["log_odds"]).all()
 
 
 @given(st.lists(st.floats(0, 1, width=32), min_size=2, max_size=8))

@@ -34,19 +34,18 @@ def margins_of(labels: dict[str, list[int]], *ensemble: dict[str, tuple[int, flo
     return rows(margins(candidates(index, common, tables[0], range(1000), Rule(count))))
 
 
-def test_the_last_one_in_against_the_first_one_out() -> None:
-    predictions = {"a": (5, 0.875), "b": (5, 0.75), "c": (5, 0.5), "d": (5, 0.25)}
-    assert margins_of({name: [5] for name in predictions}, predictions) == [(5, "b", 0.75, "c", 0.5, 0.25)]
-
-
-def test_none_where_no_image_is_out() -> None:
-    predictions = {"a": (5, 0.875), "b": (5, 0.75), "c": (6, 0.5)}
-    assert margins_of({"a": [5], "b": [5], "c": [6]}, predictions) == []
-
-
-def test_a_tie_has_no_margin() -> None:
-    predictions = {"b": (5, 0.5), "c": (5, 0.5), "a": (5, 0.5)}
-    assert margins_of({name: [5] for name in predictions}, predictions) == [(5, "b", 0.5, "c", 0.5, 0.0)]
+@pytest.mark.parametrize(
+    ("predictions", "expected"),
+    [
+        ({"a": (5, 0.875), "b": (5, 0.75), "c": (5, 0.5), "d": (5, 0.25)}, [(5, "b", 0.75, "c", 0.5, 0.25)]),
+        ({"a": (5, 0.875), "b": (5, 0.75), "c": (6, 0.5)}, []),  # no image is out
+        ({"b": (5, 0.5), "c": (5, 0.5), "a": (5, 0.5)}, [(5, "b", 0.5, "c", 0.5, 0.0)]),
+    ],
+)
+def test_the_last_one_in_against_the_first_one_out(
+    predictions: dict[str, tuple[int, float]], expected: list[Row]
+) -> None:
+    assert margins_of({name: [each] for name, (each, _) in predictions.items()}, predictions) == expected
 
 
 def test_only_what_all_models_classify_correctly_can_take_the_place() -> None:
@@ -146,22 +145,19 @@ def test_the_line_holds_the_models_that_have_a_published_number(tmp_path: Path) 
     assert columns["accuracy_top1.json"] == ["50.0", "87.5", "50.0"]
 
 
-@pytest.mark.parametrize("published", [-1, 100.5, "64"])
-def test_a_published_number_is_a_percentage(published: object, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("published", "message"),
+    [
+        *((f"standard: {number!r}", r"\.standard: .*; found") for number in (-1, 100.5, "64")),
+        ("standrad: 80", ": no model 'standrad'; expected one of standard$"),
+    ],
+)
+def test_a_published_number_is_a_percentage_of_a_model(published: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "params.yaml").write_text(
         "root: .\ndataset: {images: x}\nmodels: {standard: {source: timm, name: resnet18}}\n"
-        f"count: {{published_top1: {{standard: {published!r}}}}}\n"
+        f"count: {{published_top1: {{{published}}}}}\n"
     )
-    with pytest.raises(CleansetError, match=r"count\.published_top1\.standard: .*; found"):
-        read_params(tmp_path)
-
-
-def test_a_published_number_is_of_a_model(tmp_path: Path) -> None:
-    (tmp_path / "params.yaml").write_text(
-        "root: .\ndataset: {images: x}\nmodels: {standard: {source: timm, name: resnet18}}\n"
-        "count: {published_top1: {standrad: 80}}\n"
-    )
-    with pytest.raises(CleansetError, match=r"count\.published_top1: no model 'standrad'; expected one of standard$"):
+    with pytest.raises(CleansetError, match=rf"count\.published_top1{message}"):
         read_params(tmp_path)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -14,6 +15,7 @@ from cleanset.measure.compare.model_index import check_hub, write_hub
 from cleanset.measure.compare.results import RESULTS, parse_results
 from cleanset.measure.measures import MeasuredModel, as_json, content, measured
 from cleanset.measure.predictions import parse_prediction_files, read_predictions, write_predictions_csv
+from cleanset.measure.rendering import write_page
 from cleanset.measure.sets import EvaluationSet, open_list, open_set
 from cleanset.measure.specs import EXPECTED, Spec, file_stems, parse_specs
 from cleanset.progress import cache_folder
@@ -80,10 +82,11 @@ def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredM
     if wanted.report is not None:
         # before anything is computed
         with needing("jinja2", f"--report {wanted.report}"):
-            from cleanset.measure.page import write_page
+            import_module("jinja2")
     images = _images(edition, wanted, asked.roles)
     if wanted.restricted:
-        images = restricted_set(images)
+        note = f"predictions among the {images.classes:,} classes of the images alone"
+        images = replace(images, notes=[*images.notes, note], predicted_classes=images.classes)
     given = _given(files, images, wanted)
     rows = [*(_of_models(asked, images, wanted) if asked.specs else ()), *given]
     if wanted.out is not None:
@@ -95,13 +98,6 @@ def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredM
         stems = dict(zip(names, file_stems(names), strict=True))
         write_hub(wanted.hub, parse_results(content(images, rows), images.name), stems)
     return images, rows
-
-
-def restricted_set(images: EvaluationSet) -> EvaluationSet:
-    """The set with a note that predictions are among its classes."""
-    count = len({item.class_index for item in images.items})
-    notes = [*images.notes, f"predictions among the {count:,} classes of the images alone"]
-    return replace(images, notes=notes, predicted_classes=count)
 
 
 def _of_models(asked: ModelsToRun, images: EvaluationSet, wanted: Wanted) -> list[MeasuredModel]:

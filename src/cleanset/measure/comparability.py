@@ -15,10 +15,9 @@ from pydantic import Field, FiniteFloat, JsonValue
 from cleanset.errors import CleansetError, cut
 from cleanset.files import sha256
 from cleanset.validation import Section, Sha256
-from cleanset.vocabulary import class_keys
 
+# number of the card's form; raised when its fields change
 FORM = 1
-"""Number of the card's form; raised when its fields change."""
 SHOWN_DIGITS = 12
 """Hexadecimal digits of a digest that people are shown."""
 MAX_SHOWN = 80
@@ -26,8 +25,6 @@ MAX_SHOWN = 80
 CLEAN = "accuracy"
 """The measurement on images as delivered."""
 
-MODEL_FIELDS = ("weights_sha256", "preprocessing", "preprocessing_sha256", "precision")
-"""The keys of a record of predictions that a card takes."""
 PIXELS, REFERENCE = "pixels", "reference"
 
 _DIGEST = re.compile("[0-9a-f]{64}")
@@ -208,39 +205,11 @@ def images_digest(images: Iterable[tuple[int, str]]) -> str:
     return sha256("\n".join(f"{index} {digest}" for index, digest in sorted(images)).encode())
 
 
-def clean_card(
-    images: Iterable[tuple[int, str]],
-    pixels_sha256: str | None,
-    interval: CardInterval,
-    models: Mapping[str, CardModel],
-    manifest_sha256: str | None = None,
-    settings: Mapping[str, Any] | None = None,
-    of_predictions: int | None = None,
-) -> ComparabilityCard:
-    """The card of accuracies on images as delivered, by class index and SHA-256 of each file.
-
-    `pixels_sha256`: the `images_digest` of the pixels that they were decoded to; None: not known. `of_predictions`: how
-    many classes predictions are among; None: all of those in use.
-    """
-    rows = list(images)
-    return ComparabilityCard(
-        measured=CLEAN,
-        images=CardImages(count=len(rows), sha256=images_digest(rows), manifest_sha256=manifest_sha256),
-        classes=CardClasses(
-            of_images=len({index for index, _ in rows}), of_predictions=of_predictions or len(class_keys())
-        ),
-        settings=dict(settings or {}),
-        pixels_sha256=pixels_sha256,
-        interval=interval,
-        models=dict(models),
-    )
-
-
 def card_model(record: Mapping[str, Any]) -> CardModel:
     """A model's part of the card, from the record of its predictions; keys that it lacks are not known."""
     versions = {**(record.get("versions") or {}), "cleanset": version("cleanset")}
-    fields: dict[str, Any] = {key: record.get(key) for key in MODEL_FIELDS}
-    return CardModel(versions=dict(sorted(versions.items())), **fields)
+    fields: dict[str, Any] = {key: record.get(key) for key in CardModel.model_fields.keys() - {"trained_on"}}
+    return CardModel(**fields | {"versions": dict(sorted(versions.items()))})
 
 
 def _digest(content: Mapping[str, Any]) -> str:

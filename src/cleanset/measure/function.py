@@ -27,6 +27,7 @@ from cleanset.measure.predictions import (
     read_predictions,
     scored_table,
 )
+from cleanset.measure.rendering import as_text, write_page
 from cleanset.measure.sets import EvaluationSet, open_set
 from cleanset.progress import available_cores, tracked
 from cleanset.scoring.logits import top5
@@ -36,10 +37,10 @@ from cleanset.vocabulary import class_keys
 
 WIDTH = 80
 """Columns of the printed results."""
+# rows of values from 0 to 1 whose sums are this close to 1 are probabilities, not logits
 SUM_TOLERANCE = 1e-3
-"""Rows of values from 0 to 1 whose sums are this close to 1 are probabilities, not logits."""
+# share of the range of the logits by which they may differ in another batch: what bfloat16 rounds off
 BATCH_TOLERANCE = 0.01
-"""Share of the range of the logits by which they may differ in another batch: what bfloat16 rounds off."""
 EXPECTED = (
     "expected a callable on batches with transform=, a file that ends in .csv or .parquet, a table with the column "
     "image, or an array in the order of the set"
@@ -61,8 +62,6 @@ class Results:
         return f"Results({self.model.name}: {self.accuracy:.4f} ({low:.4f} to {high:.4f}) on {self.images.name})"
 
     def __str__(self) -> str:
-        from cleanset.measure.terminal import as_text
-
         console = Console(width=WIDTH, color_system=None)
         with console.capture() as printed:
             console.print(as_text(self.images, [self.model]), highlight=False)
@@ -112,15 +111,13 @@ class Results:
 
     def write_page(self, folder: str | Path, *others: "Results") -> None:
         """Write the page of `--report` into a folder, with these and other results on the same images."""
-        with needing("jinja2", "write_page"):
-            from cleanset.measure.page import write_page
-
         names = [self.model.name, *(other.model.name for other in others)]
         if len(set(names)) < len(names):
             raise CleansetError(f"results of {', '.join(names)}; expected different names: give evaluate a name=")
         for other in others:
             self.compare(other)
-        write_page(Path(folder), self.images, [self.model, *(other.model for other in others)])
+        with needing("jinja2", "write_page"):
+            write_page(Path(folder), self.images, [self.model, *(other.model for other in others)])
 
 
 def evaluate(

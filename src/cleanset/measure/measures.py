@@ -16,17 +16,25 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from cleanset.measure.comparability import CardInterval, ComparabilityCard, card_model, clean_card
+from cleanset.measure.comparability import (
+    CLEAN,
+    CardClasses,
+    CardImages,
+    CardInterval,
+    ComparabilityCard,
+    card_model,
+    images_digest,
+)
 from cleanset.measure.sets import EvaluationSet
 from cleanset.statistics.paired import PairedCounts, difference_interval, holm, mcnemar_p, wilson
 from cleanset.vocabulary import TIERS, class_column, class_keys, classes_in_use, has_top5
 
+# images below which an accuracy is not called at chance: of fewer, a poor model may classify none correctly
 MIN_FOR_CHANCE = 20
-"""Images below which an accuracy is not called at chance: of fewer, a poor model may classify none correctly."""
+# accuracy above that of the most frequent class that a renumbering has to reach
 MIN_EXPLAINED = 0.05
-"""Accuracy above that of the most frequent class that a renumbering has to reach."""
+# share of the renumbered classes that one offset has to explain
 OFFSET_SHARE = 0.5
-"""Share of the renumbered classes that one offset has to explain."""
 BINS = 15
 """Bins of confidence for the calibration error, all of the same width."""
 
@@ -111,8 +119,16 @@ class Measures:
 
     @property
     def calibration_error(self) -> float | None:
-        """The expected calibration error (ECE), 0 to 1; None where no probabilities are known."""
-        return None if self.bins is None else expected_calibration_error(self.bins)
+        """The expected calibration error (ECE), 0 to 1; None where no probabilities are known.
+
+        The mean distance of accuracy and mean confidence of the bins, weighted by their images: C. Guo et al., On
+        Calibration of Modern Neural Networks (ICML 2017), equation 3.
+        """
+        if self.bins is None:
+            return None
+        means = ((each, each.mean_confidence) for each in self.bins)
+        gaps = (abs(each.correct - each.images * mean) for each, mean in means if mean is not None)
+        return math.fsum(gaps) / self.overall.images
 
 
 def measures(predictions: pd.DataFrame) -> Measures:
@@ -191,19 +207,6 @@ def calibration_bins(confidences: Sequence[float], correct: Sequence[bool]) -> I
         yield Bin(edges[number], edges[number + 1], len(values), int(is_correct[inside].sum()), mean)
 
 
-def expected_calibration_error(bins: Sequence[Bin]) -> float:
-    """The mean distance of accuracy and mean confidence of the bins, weighted by their images, 0 to 1.
-
-    ECE of C. Guo et al., On Calibration of Modern Neural Networks (ICML 2017), equation 3.
-    """
-    images = sum(each.images for each in bins)
-    gaps = (abs(each.correct - each.images * each.mean_confidence) for each in bins if each.mean_confidence is not None)
-    return math.fsum(gaps) / images
-
-
-CALIBRATION = "ECE of Guo et al. 2017, 15 bins of equal width"
-
-
 @dataclass(frozen=True, slots=True)
 class MeasuredModel:
     """A model with its measures; `record` says what its predictions were computed with, `path` where they are.
@@ -227,11 +230,6 @@ def measured(name: str, predictions: pd.DataFrame, record: dict[str, Any], path:
     """The measures of predictions that have the columns of `checked_table`."""
     correct = dict(zip(predictions["file"].tolist(), map(bool, predictions["correct"]), strict=True))
     return MeasuredModel(name, measures(predictions), record, path, correct)
-
-
-TEST = "McNemar, exact, two-sided"
-INTERVAL = "Newcombe 1998, method 10, 95 %"
-CORRECTION = "Holm, over all pairs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,11 +271,9 @@ class Pair:
 
 
 def pairs_of(models: Sequence[MeasuredModel]) -> list[Pair]:
-    """Every two models, the earlier one first. Raises ValueError if they are of different images."""
+    """Every two models, which are measured on the same images, the earlier one first."""
     rows = []
     for first, second in combinations(models, 2):
-        if first.correct.keys() != second.correct.keys():
-            raise ValueError(f"{first.name} and {second.name}: predictions of different images")
         # both, only the first, only the second, neither
         files = {kind: list[str]() for kind in product((True, False), repeat=2)}
         for file in sorted(first.correct):
@@ -335,7 +331,7 @@ def content(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> dict[str, A
             "name": images.name,
             "kind": images.kind,
             "images": len(images.items),
-            "classes": len({item.class_index for item in images.items}),
+            "classes": images.classes,
             "checked_against": images.checked,
             "notes": list(images.notes),
         },
@@ -343,9 +339,9 @@ def content(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> dict[str, A
         "comparability": card(images, rows).as_json(),
         "models": [_model(row) for row in by_accuracy(rows)],
         "pairs": {
-            "test": TEST,
-            "interval": INTERVAL,
-            "correction": CORRECTION,
+            "test": "McNemar, exact, two-sided",
+            "interval": "Newcombe 1998, method 10, 95 %",
+            "correction": "Holm, over all pairs",
             "of": [pair.as_json() for pair in pairs(rows)],
         },
     }
@@ -353,15 +349,15 @@ def content(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> dict[str, A
 
 def card(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> ComparabilityCard:
     """The comparability card of the measures on a set."""
-    # of predictions made elsewhere the record has none
-    pixels = next(filter(None, (row.record.get("pixels_sha256") for row in rows)), None)
-    return clean_card(
-        [(item.class_index, item.sha256) for item in images.items],
-        pixels,
-        CardInterval(kind="Wilson", level=0.95),
-        {row.name: card_model(row.record) for row in rows},
-        images.manifest_sha256,
-        of_predictions=images.predicted_classes,
+    digests = [(item.class_index, item.sha256) for item in images.items]
+    return ComparabilityCard(
+        measured=CLEAN,
+        images=CardImages(count=len(digests), sha256=images_digest(digests), manifest_sha256=images.manifest_sha256),
+        classes=CardClasses(of_images=images.classes, of_predictions=images.predicted_classes),
+        # of predictions made elsewhere the record has none
+        pixels_sha256=next(filter(None, (row.record.get("pixels_sha256") for row in rows)), None),
+        interval=CardInterval(kind="Wilson", level=0.95),
+        models={row.name: card_model(row.record) for row in rows},
     )
 
 
@@ -372,7 +368,8 @@ def _model(row: MeasuredModel) -> dict[str, Any]:
     calibration = None
     if found.bins is not None:
         bins = [asdict(each) for each in found.bins]
-        calibration = {"definition": CALIBRATION, "error": found.calibration_error, "bins": bins}
+        definition = "ECE of Guo et al. 2017, 15 bins of equal width"
+        calibration = {"definition": definition, "error": found.calibration_error, "bins": bins}
     return {
         "model": row.name,
         **found.overall.as_json(),

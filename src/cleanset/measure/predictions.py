@@ -41,12 +41,12 @@ def expected_columns() -> str:
     )
 
 
+# columns of the predictions that `cleanset evaluate --out` writes; class_index is the label there
 STORED = {"file", "sha256", "prediction", "top5_class", "top5_probability"}
-"""Columns of the predictions that `cleanset evaluate --out` writes; class_index is the label there."""
+# limit of a sum of probabilities: those of float16 are off by less
 MAX_SUM = 1.001
-"""Limit of a sum of probabilities: those of float16 are off by less."""
+# largest difference of 1,000 probabilities' sum from 1: those of bfloat16 are off by less
 SUM_TOLERANCE = 0.01
-"""Largest difference of 1,000 probabilities' sum from 1: those of bfloat16 are off by less."""
 ENDINGS = (".csv", ".parquet")
 MAX_NAME = 100
 """Characters of the name of predictions."""
@@ -226,24 +226,8 @@ def _frame(items: Sequence[Item], classes: Sequence[Sequence[int]], probabilitie
 
 def scored_table(items: Sequence[Item], scores: pd.DataFrame) -> pd.DataFrame:
     """The predictions of a model, from the scores of exactly these images in the same order (see SCORES)."""
-    if scores["image_id"].tolist() != [item.file for item in items]:
-        raise ValueError("scores of other images than the set has")
-    classes = pd.Series([item.class_index for item in items], dtype="int16")
-    first = scores["top5_class"].str[0].astype("int16").reset_index(drop=True)
-    return pd.DataFrame(
-        {
-            "file": [item.file for item in items],
-            "class_index": classes,
-            "tier": pd.Series([item.tier for item in items], dtype=object),
-            "sha256": [item.sha256 for item in items],
-            "prediction": first,
-            "confidence": scores["top5_probability"].str[0].astype("float32").tolist(),
-            "correct": first == classes,
-            "top5_class": scores["top5_class"].tolist(),
-            "top5_probability": scores["top5_probability"].tolist(),
-            "log_odds": scores["log_odds"].tolist(),
-        }
-    )
+    table = _frame(items, scores["top5_class"].tolist(), scores["top5_probability"].tolist())
+    return table.assign(sha256=[item.sha256 for item in items], log_odds=scores["log_odds"].tolist())
 
 
 def raised(error: BaseException) -> str:

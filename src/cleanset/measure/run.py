@@ -24,12 +24,11 @@ from cleanset.measure.predictions import scored_table
 from cleanset.measure.sets import EvaluationSet, Item
 from cleanset.measure.specs import CommandModel, ModuleModel, Spec, ZooModel, file_stems
 from cleanset.measure.user_model import (
+    AmongClasses,
     CheckedNetwork,
     CommandNetwork,
     NetworkError,
-    among_classes,
     check_custom,
-    classes_digest,
     load_member,
     load_module,
     random_image,
@@ -44,10 +43,10 @@ from cleanset.tables import Table, nullable, read_table, write_table
 
 TRIED = 2
 """Images of random pixels that a network of a module is tried with."""
+# images at most, one batch, that go through a model three times to see whether it is deterministic
 REPEATED = 32
-"""Images at most, one batch, that go through a model three times to see whether it is deterministic."""
+# difference between the log-odds of an image in two batches, absolute and relative, that rounding may make
 ROUNDING = 1e-3
-"""Difference between the log-odds of an image in two batches, absolute and relative, that rounding may make."""
 
 
 PREDICTIONS = Table(
@@ -162,8 +161,10 @@ def evaluate(
     for spec, stem in zip(specs, file_stems([spec.text for spec in specs]), strict=True):
         model = load(spec, settings)
         if restricted:
-            identity = f"{model.identity}, among classes {classes_digest(classes)}"
-            model = NamedModel(model.name, among_classes(model.loaded, classes), identity)
+            network = AmongClasses(model.loaded.network, classes).eval()
+            digest = sha256(" ".join(map(str, classes)).encode())[:32]
+            identity = f"{model.identity}, among classes {digest}"
+            model = NamedModel(model.name, replace(model.loaded, network=network), identity)
         path = None if out is None else out / f"{stem}.parquet"
         predictions, record = _predicted(model, images, settings, path, pixels)
         found.append(measured(model.name, predictions, record, path))

@@ -5,8 +5,9 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from PIL import Image
 
@@ -60,36 +61,33 @@ class EvaluationSet:
     manifest_sha256: str | None = None
     predicted_classes: int = field(default_factory=lambda: len(class_keys()))
 
-
-@dataclass(frozen=True, slots=True)
-class FolderImages:
-    """Reads the images of a folder; a callable that can be pickled, for worker processes."""
-
-    folder: Path
-    sha256_of: Mapping[str, str]
-
-    def __call__(self, file: str) -> Image.Image:
-        """The decoded image. Raises CleansetError if its bytes have changed, or are not a whole JPEG or PNG."""
-        path = self.folder / file
-        data = read_regular_file(path)
-        if (found := sha256(data)) != self.sha256_of[file]:
-            raise CleansetError(f"{path}: SHA-256 {found}, {self.sha256_of[file]} before: changed while it was read")
-        try:
-            return decode(data)
-        except ValueError as error:
-            raise CleansetError(f"{path}: cannot be read ({error}); expected a whole JPEG or PNG") from None
+    @property
+    def classes(self) -> int:
+        """The number of classes that the images are of."""
+        return len({item.class_index for item in self.items})
 
 
-@dataclass(frozen=True, slots=True)
-class ListedImages:
-    """Reads the images of a list from an edition's archive; a callable that can be pickled."""
+def _read_in_folder(folder: Path, sha256_of: Mapping[str, str], file: str) -> Image.Image:
+    """An image of a folder. Raises CleansetError if its bytes have changed, or are not a whole JPEG or PNG."""
+    path = folder / file
+    data = read_regular_file(path)
+    if (found := sha256(data)) != sha256_of[file]:
+        raise CleansetError(f"{path}: SHA-256 {found}, {sha256_of[file]} before: changed while it was read")
+    try:
+        return decode(data)
+    except ValueError as error:
+        raise CleansetError(f"{path}: cannot be read ({error}); expected a whole JPEG or PNG") from None
 
-    images: VerifiedImages
-    id_of: Mapping[str, str]
 
-    def __call__(self, file: str) -> bytes:
-        """The bytes of the image. Raises CleansetError if they are not those of the index."""
-        return self.images.read(self.id_of[file])
+def _of_folder(name: str, kind: Kind, folder: Path, items: Sequence[Item], **more: Any) -> EvaluationSet:
+    # a partial function can be pickled, as worker processes need it
+    read = partial(_read_in_folder, folder, {item.file: item.sha256 for item in items})
+    return EvaluationSet(name, kind, items, read, **more)
+
+
+def _read_listed(images: VerifiedImages, id_of: Mapping[str, str], file: str) -> bytes:
+    """The bytes of an image of a list. Raises CleansetError if they are not those of the edition's index."""
+    return images.read(id_of[file])
 
 
 def open_set(name: str, edition: Edition, roles: Sequence[str]) -> EvaluationSet:
@@ -121,15 +119,20 @@ def _export(name: str, folder: Path) -> EvaluationSet:
         read_image(folder, entry)
         return Item(entry.file, entry.class_index, entry.tier, entry.file_sha256)
 
-    items = _each(check, entries)
-    read = FolderImages(folder, {item.file: item.sha256 for item in items})
     chosen = f"chosen among the images that {entries[0].model} classifies correctly"
     if in_random_order(entries):
         chosen = "chosen in a random order, without a model"
     notes = [chosen, *notices_of(entries, read_release(folder))]
-    order = [entry.file for entry in listed]
-    manifest = sha256(read_regular_file(folder / MANIFEST))
-    return EvaluationSet(name, "export", items, read, "the manifest", notes, order, manifest)
+    return _of_folder(
+        name,
+        "export",
+        folder,
+        _each(check, entries),
+        checked="the manifest",
+        notes=notes,
+        order=[entry.file for entry in listed],
+        manifest_sha256=sha256(read_regular_file(folder / MANIFEST)),
+    )
 
 
 def _image_folder(name: str, folder: Path) -> EvaluationSet:
@@ -141,9 +144,7 @@ def _image_folder(name: str, folder: Path) -> EvaluationSet:
         digest = sha256(read_regular_file(folder / file))
         return Item(file, class_indices()[file.partition("/")[0]], None, digest)
 
-    items = _each(measure, files)
-    read = FolderImages(folder, {item.file: item.sha256 for item in items})
-    return EvaluationSet(name, "folder", items, read, None, order=files)
+    return _of_folder(name, "folder", folder, _each(measure, files), checked=None, order=files)
 
 
 def _files(folder: Path) -> Iterator[str]:
@@ -203,7 +204,7 @@ def open_list(path: Path, edition: Edition, role: str | None) -> EvaluationSet:
     them = f"{cropped:,} of them {'is' if cropped == 1 else 'are'}"
     notes = [f"{them} cropped in the list, and measured whole: it has no boxes"] if cropped else []
     items = _each(check, sorted(found, key=lambda item: item.file))
-    order, read = [item.file for item in items], ListedImages(images, id_of)
+    order, read = [item.file for item in items], partial(_read_listed, images, id_of)
     name = f"{path}{f' ({role})' if role else ''}"
     return EvaluationSet(name, "list", items, read, str(edition.index), notes, order)
 

@@ -1,6 +1,5 @@
 """Names of models to be measured: a role, an entry of a zoo, a file of weights, a callable of a module, a command."""
 
-import hashlib
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -9,11 +8,12 @@ from pathlib import Path
 
 from cleanset.edition.params import Model, has_no_network
 from cleanset.errors import CleansetError
+from cleanset.files import sha256_of
 from cleanset.validation import shown, validate
 
 WEIGHTS = (".safetensors", ".pt", ".pth")
+# the module and callable of what a training study has trained; named, because studies import this package
 TRAINED = "cleanset.studies.training.classification", "trained_network"
-"""The module and callable of what a training study has trained; named, because studies import this package."""
 EXPECTED = (
     "expected timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights (with --architecture), "
     "MODULE:CALLABLE, command:PROGRAM, or a role of the edition"
@@ -126,16 +126,13 @@ def _file(text: str, architecture: str | None) -> Spec:
         return ModuleModel(text, *TRAINED, arguments=(path,))
     if architecture is None:
         raise CleansetError(f"--model {text}: a file of weights; expected --architecture, too, such as resnet50")
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
     source, _, name = architecture.rpartition(":")
     if source not in ("", "timm", "torchvision") or not name:
         raise CleansetError(
             f"--architecture {shown(architecture)}: expected a name of timm, or torchvision:NAME.WEIGHTS"
         )
-    fields = {"source": source or "timm", "name": name, "weights": str(path), "sha256": digest}
-    model = Model.model_validate(fields)
-    return ZooModel(text, model, path.parent)
+    fields = {"source": source or "timm", "name": name, "weights": str(path), "sha256": sha256_of(path)}
+    return ZooModel(text, Model.model_validate(fields), path.parent)
 
 
 def file_stems(names: Sequence[str]) -> list[str]:

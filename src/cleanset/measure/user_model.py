@@ -28,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -40,7 +40,6 @@ from torch import Tensor, nn
 
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError, reason
-from cleanset.files import sha256
 from cleanset.images import codec
 from cleanset.images.preprocessing import KERAS256, RES256CROP224, Preprocessing, ResizeAndCrop
 from cleanset.measure.predictions import printed_answers, raised
@@ -50,8 +49,8 @@ from cleanset.scoring.models import LoadedModel, load_model
 from cleanset.validation import shown
 from cleanset.vocabulary import class_column, class_indices, classes_in_use, example_key
 
+# the distance in nats that the logits of other classes are put below the smallest: their probability is 0
 BELOW = 1000.0
-"""The distance in nats that the logits of other classes are put below the smallest: their probability is 0."""
 
 
 class AmongClasses(nn.Module):
@@ -72,16 +71,6 @@ class AmongClasses(nn.Module):
         logits: Tensor = self.network(pixels)
         lowest = logits.amin(dim=1, keepdim=True) - BELOW
         return torch.where(self.is_other, lowest, logits)
-
-
-def among_classes(model: LoadedModel, classes: Sequence[int]) -> LoadedModel:
-    """The model with predictions among some class indices."""
-    return replace(model, network=AmongClasses(model.network, classes).eval())
-
-
-def classes_digest(classes: Sequence[int]) -> str:
-    """A short digest of class indices."""
-    return sha256(" ".join(map(str, sorted(classes))).encode())[:32]
 
 
 NAMED: dict[str, Preprocessing] = {each.name: each for each in (KERAS256, RES256CROP224)}

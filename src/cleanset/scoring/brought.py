@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError, reason
 from cleanset.files import read_bytes, sha256
-from cleanset.scoring.logits import TOP, log_odds_of
+from cleanset.scoring.logits import TOP, Columns, log_odds_of, ranked
 from cleanset.validation import join_names, shown
 from cleanset.vocabulary import class_indices, class_keys, classes_in_use
 
@@ -20,8 +20,8 @@ Labels = Mapping[str, Sequence[int]]
 """The class indices of the labels of every image of an index, by image id."""
 
 _ROLE = re.compile("[a-z][a-z0-9_]{0,63}")
+# largest distance of the sum of an image's probabilities from 1: those of many classes are rounded
 MAX_ROUNDING = 0.01
-"""Largest distance of the sum of an image's probabilities from 1: those of many classes are rounded."""
 
 
 def scores_of(correct: pd.DataFrame, labels: Labels) -> pd.DataFrame:
@@ -49,14 +49,8 @@ def _table(image_ids: Sequence[str], top1: NDArray[np.int64], confidences: NDArr
     probabilities[:, 0] = confidences
     classes = (top1[:, None] + np.arange(TOP)) % count
     classes[:, count:] = -1
-    return pd.DataFrame(
-        {
-            "image_id": image_ids,
-            "top5_class": list(classes.astype(np.int16)),
-            "top5_probability": list(probabilities),
-            "log_odds": log_odds_of(confidences),
-        }
-    )
+    top: Columns = {"top5_class": classes.astype(np.int16), "top5_probability": probabilities}
+    return _scores(image_ids, top, log_odds_of(confidences))
 
 
 def models_of(path: Path | None, labels: Labels) -> dict[str, Model]:
@@ -160,17 +154,14 @@ def _of_all_classes(path: Path, rows: pd.DataFrame) -> pd.DataFrame:
             f"{path}: the numbers of {shown(rows.index[place])} sum up to {sums[place]:.6g}; expected softmax "
             "probabilities, whose sum is 1: apply softmax to logits"
         )
-    order = np.argsort(-probabilities, axis=1, kind="stable")[:, :TOP]
-    highest = np.take_along_axis(probabilities, order, axis=1)
-    missing = [(0, 0), (0, TOP - order.shape[1])]
-    return pd.DataFrame(
-        {
-            "image_id": rows.index.tolist(),
-            "top5_class": list(np.pad(order, missing, constant_values=-1).astype(np.int16)),
-            "top5_probability": list(np.pad(highest, missing).astype(np.float32)),
-            "log_odds": _log_odds(highest[:, 0], sums - highest[:, 0]),
-        }
-    )
+    first = probabilities.max(axis=1)
+    return _scores(rows.index, ranked(probabilities), _log_odds(first, sums - first))
+
+
+def _scores(image_ids: Iterable[str], top: Columns, log_odds: NDArray[np.float32]) -> pd.DataFrame:
+    """A score table from its columns."""
+    columns = {name: list(values) for name, values in top.items()}
+    return pd.DataFrame({"image_id": list(image_ids), **columns, "log_odds": log_odds})
 
 
 def _log_odds(first: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float32]:

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from cleanset.errors import CleansetError, cut, one_line, reason
 
+# under which keys training programs keep the tensors, beside epochs and optimizers
 _NESTED = ("state_dict", "model", "model_state_dict", "state_dict_ema", "model_ema")
-"""Under which keys training programs keep the tensors, beside epochs and optimizers."""
 MAX_NAME = 80
 """Characters of a key or an object's name in a message."""
 
@@ -90,10 +90,10 @@ def unusable_kind(tensor: Tensor) -> str | None:
 
 
 _CONSTANTS = ("normalize.mean", "normalize.std")
+# keys of torchvision's DenseNets: modules were called norm.1 when they were saved, and are called norm1
 _OLD_DENSE = re.compile(r"(.*denselayer\d+\.(?:norm|relu|conv))\.([12]\..*)")
-"""Keys of torchvision's DenseNets: modules were called norm.1 when they were saved, and are called norm1."""
+# end of the keys of counters that are only used in training: they may be missing, and of any type of number
 _COUNTER = ".num_batches_tracked"
-"""End of the keys of counters that are only used in training: they may be missing, and of any type of number."""
 MAX_KEYS = 3
 """Keys that an error message lists."""
 

@@ -24,8 +24,8 @@ from cleanset.errors import CleansetError
 from cleanset.images.codec import Source, decode
 from cleanset.images.preprocessing import Preprocessing
 
+# batches that are decoded before they are asked for; in shared memory one more is in use
 PREFETCHED_BATCHES = 4
-"""Batches that are decoded before they are asked for; in shared memory one more is in use."""
 
 
 class Batch(NamedTuple):

@@ -14,11 +14,10 @@ from torch import Tensor, nn
 
 from cleanset.errors import CleansetError
 from cleanset.progress import keep_freed_memory
-from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import CPU_BATCH_SIZE, DTYPES, Precision, arithmetic
 
+# standard deviation, in 0..1, of the noise of the uninteresting defense: source 004, appendix E
 NOISE = 0.05
-"""Standard deviation, in 0..1, of the noise of the uninteresting defense: source 004, appendix E."""
 
 
 class PixelNetwork(nn.Module):
@@ -81,22 +80,12 @@ class EightBit(nn.Module):
         return logits
 
 
-def pixel_network(
-    model: LoadedModel, device: torch.device, precision: Precision, batch_size: int = CPU_BATCH_SIZE
-) -> PixelNetwork:
-    """A model as a function of pixels."""
-    return PixelNetwork(model.network, device, precision, batch_size)
-
-
 class GroupedNetwork(nn.Module):
     """One logit for each group of classes: the log-sum-exp of the logits of its members."""
 
     def __init__(self, network: nn.Module, groups: Sequence[Sequence[int]]) -> None:
-        """`groups` have class indices. Raises ValueError for an empty group and a class in two of them."""
+        """`groups` have class indices: two or more, not empty, disjoint."""
         super().__init__()
-        members = [index for group in groups for index in group]
-        if not all(groups) or len(groups) < 2 or len(set(members)) != len(members):
-            raise ValueError(f"groups {[list(group) for group in groups]}; expected two or more, not empty, disjoint")
         self.network, self._groups = network, [list(group) for group in groups]
 
     def forward(self, pixels: Tensor) -> Tensor:
@@ -112,9 +101,9 @@ class Uninteresting(nn.Module):
     differ from call to call; the noise follows from `seed`, or from that of the last `reseed`, and the calls since.
     """
 
-    def __init__(self, network: nn.Module, seed: int = 0, noise: float = NOISE) -> None:
+    def __init__(self, network: nn.Module, seed: int = 0) -> None:
         super().__init__()
-        self.network, self.noise, self._seed = network, noise, seed
+        self.network, self._seed = network, seed
         self._generator: torch.Generator | None = None
 
     def forward(self, pixels: Tensor) -> Tensor:
@@ -124,7 +113,7 @@ class Uninteresting(nn.Module):
         generator = cast(torch.Generator, self._generator)
         # on the generator's device: seeded on the CPU, the noise is the same on every machine
         drawn = torch.randn(pixels.shape, generator=generator, device=generator.device, dtype=pixels.dtype)
-        logits = self.network((pixels + self.noise * drawn.to(pixels.device)).clamp(0, 1))
+        logits = self.network((pixels + NOISE * drawn.to(pixels.device)).clamp(0, 1))
         return nn.functional.one_hot(logits.argmax(dim=1), logits.shape[1]).to(logits.dtype)
 
     def reseed(self, seed: int, device: torch.device) -> None:
@@ -133,7 +122,7 @@ class Uninteresting(nn.Module):
 
     def __deepcopy__(self, memo: dict[int, object]) -> "Uninteresting":
         """A copy that draws from the beginning."""
-        return Uninteresting(copy.deepcopy(self.network, memo), self._seed, self.noise)
+        return Uninteresting(copy.deepcopy(self.network, memo), self._seed)
 
 
 def reseed(network: nn.Module, seed: int, device: torch.device) -> None:

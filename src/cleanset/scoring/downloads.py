@@ -18,10 +18,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from cleanset.files import sha256_of
+
+# maximum number of attempts at a broken download; huggingface_hub also resumes on its own
 MAX_ATTEMPTS = 3
-"""Maximum number of attempts at a broken download; huggingface_hub also resumes on its own."""
+# time without a byte after which a download is given up; gdown has no timeout of its own
 STALL_SECONDS = 60
-"""Time without a byte after which a download is given up; gdown has no timeout of its own."""
 
 
 class Hub(NamedTuple):
@@ -139,8 +141,7 @@ def _from_hub(repository: str, name: str, path: Path) -> None:
     facts = get_hf_file_metadata(hf_hub_url(repository, name))
     # at the commit of the metadata: the repository may change between the two requests
     fetched = Path(hf_hub_download(repository, name, revision=facts.commit_hash, local_dir=folder))
-    with fetched.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+    found = sha256_of(fetched)
     # the hub's ETag of a large file is its SHA-256
     if re.fullmatch("[0-9a-f]{64}", facts.etag or "") and facts.etag != found:
         raise ConnectionError(what_instead_of_weights(fetched) or f"SHA-256 {found} arrived; the hub has {facts.etag}")

@@ -13,8 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,10 +24,10 @@ from cleanset.edition.params import Score
 from cleanset.errors import CleansetError, install_command
 from cleanset.images.codec import Read, Source
 from cleanset.progress import available_cores, keep_freed_memory, print_notice, rate_bar
-from cleanset.scoring.comparison import Distance, distance, sample, sample_size
 from cleanset.scoring.decoding import Batch, SharedBatches, in_threads
 from cleanset.scoring.logits import TOP, ReadOff, top5
 from cleanset.scoring.models import LoadedModel
+from cleanset.scoring.record import Distance, distance, sample, sample_size
 from cleanset.scoring.scorer import (
     CPU_BATCH_SIZE,
     Notify,
@@ -49,10 +48,10 @@ OnProgress = Callable[[int, float], None]
 """Called with the number of images just finished, and the share of the time that was spent waiting for data."""
 
 
+# shards in one task of a GPU; without a GPU a task is one shard
 SHARDS_PER_GPU_TASK = 8
-"""Shards in one task of a GPU; without a GPU a task is one shard."""
+# stands for a shard's number in a row whose image id is the text of a CleansetError
 ERROR = -1
-"""Stands for a shard's number in a row whose image id is the text of a CleansetError."""
 _NOTHING = top5(np.zeros((1, TOP)))
 
 
@@ -78,7 +77,7 @@ def settings_for(score: Score) -> Settings:
     return Settings(devices, score.precision, batch_size, available_cores())
 
 
-class DevicePipeline:
+class DevicePipeline(ExitStack):
     """Decoding and scoring on one device; a context manager that ends its worker processes.
 
     On a GPU, processes decode into shared memory; without one, threads do, unless `in_processes` is set.
@@ -93,25 +92,19 @@ class DevicePipeline:
         notify: Notify = ignore_notice,
         read_off: ReadOff = top5,
     ) -> None:
+        super().__init__()
         self._read, self._preprocessing, self._batch_size = read, model.preprocessing, settings.batch_size
         self._workers = max(1, settings.workers // len(settings.devices))
         self._on_gpu = device.type == "cuda"
         if not self._on_gpu:
             keep_freed_memory()
         self._scorer = Scorer(model, device, settings.precision, notify, read_off)
-        self._open = ExitStack()
         self._shared: SharedBatches | None = None
         if self._on_gpu or settings.in_processes:
             shared = SharedBatches(read, model.preprocessing, settings.batch_size, self._workers)
-            self._shared = self._open.enter_context(shared)
+            self._shared = self.enter_context(shared)
             if self._on_gpu:
-                self._open.enter_context(pinned(shared.memory))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._open.__exit__(kind, error, at)
+                self.enter_context(pinned(shared.memory))
 
     def score(self, groups: Iterable[Sequence[str]]) -> Generator[Scored, None, None]:
         """The scores of each group of at most a batch of images, in order."""
@@ -174,7 +167,6 @@ def score_shards(
     shards: Shards,
     on_progress: OnProgress,
     notify: Notify = ignore_notice,
-    read_off: ReadOff = top5,
 ) -> None:
     """Compute the missing shards; each device takes the next one when it has finished one.
 
@@ -195,7 +187,7 @@ def score_shards(
                         return
                     yield group
 
-        with DevicePipeline(model, read, settings, device, notify, read_off) as pipeline:
+        with DevicePipeline(model, read, settings, device, notify) as pipeline:
             parts: list[Scored] = []
             with closing(pipeline.score(groups())) as scores:
                 for scored in scores:

@@ -23,8 +23,9 @@ from cleanset.edition.models import (
 from cleanset.edition.params import Model, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.files import sha256_of
 from cleanset.scoring.downloads import what_instead_of_weights
-from cleanset.scoring.models import preprocessing_of, sha256_of, weights_at_hand, weights_path
+from cleanset.scoring.models import preprocessing_of, weights_at_hand, weights_path
 from cleanset.scoring.record import ListRecord, read_record
 
 WeightsState = Literal["there", "missing", "other bytes", "not weights"]

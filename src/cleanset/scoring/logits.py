@@ -5,12 +5,11 @@ Two groups of classes: any model of 1,000 classes as a model of two.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.errors import CleansetError
 from cleanset.validation import shown
 from cleanset.vocabulary import class_indices, imagenet
@@ -23,38 +22,32 @@ ReadOff = Callable[[NDArray[np.float64]], Columns]
 """From logits of shape (n, classes) to columns; raises ValueError if a logit is not finite."""
 
 
-class Ranked(NamedTuple):
-    """The top-5 classes of n images and their probabilities, highest first, each (n, 5); log-odds of the first (n)."""
+def top5(logits: NDArray[np.float64]) -> Columns:
+    """The columns of SCORES from logits of shape (n, classes): those of `ranked`, and the log-odds of the top-1 class.
 
-    classes: NDArray[np.int16]
-    probabilities: NDArray[np.float32]
-    log_odds: NDArray[np.float32]
-
-
-def ranked(logits: NDArray[np.float64]) -> Ranked:
-    """The top-5 classes by softmax probability, from logits of shape (n, classes).
-
-    Of equal probabilities the lower class comes first; of fewer than five classes, -1 with probability 0 stands for
-    those that are missing. The log-odds of the top-1 class, log(p / (1 - p)), are its logit minus the logsumexp of the
-    others: the same order as p, also where p rounds to 1. Raises ValueError if a logit is not finite.
+    The log-odds, log(p / (1 - p)), are its logit minus the logsumexp of the others: the same order as p, also where p
+    rounds to 1. Raises ValueError if a logit is not finite.
     """
     if not np.isfinite(logits).all():
         raise ValueError("a logit is NaN or infinite")
     exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
     probabilities = exponentials / exponentials.sum(axis=1, keepdims=True)
+    found = ranked(probabilities)
+    return found | {"log_odds": _log_odds(logits, found["top5_class"][:, :1].astype(np.int64)).astype(np.float32)}
+
+
+def ranked(probabilities: NDArray[np.float64]) -> Columns:
+    """The five most probable classes of each image and their probabilities, highest first, each of shape (n, 5).
+
+    Of equal probabilities the lower class comes first; of fewer than five classes, -1 with probability 0 stands for
+    those that are missing.
+    """
     order = np.argsort(-probabilities, axis=1, kind="stable")[:, :TOP]
     missing = [(0, 0), (0, TOP - order.shape[1])]
-    return Ranked(
-        np.pad(order, missing, constant_values=-1).astype(np.int16),
-        np.pad(np.take_along_axis(probabilities, order, axis=1), missing).astype(np.float32),
-        _log_odds(logits, order[:, :1]).astype(np.float32),
-    )
-
-
-def top5(logits: NDArray[np.float64]) -> Columns:
-    """The results of `ranked`, as the columns of SCORES."""
-    found = ranked(logits)
-    return {"top5_class": found.classes, "top5_probability": found.probabilities, "log_odds": found.log_odds}
+    return {
+        "top5_class": np.pad(order, missing, constant_values=-1).astype(np.int16),
+        "top5_probability": np.pad(np.take_along_axis(probabilities, order, axis=1), missing).astype(np.float32),
+    }
 
 
 def _log_odds(logits: NDArray[np.float64], classes: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -80,8 +73,8 @@ def log_odds_of(probabilities: NDArray[np.float32]) -> NDArray[np.float32]:
 GROUPS = 2
 """Number of groups of a model."""
 
+# cock to great gray owl; black grouse to black swan; white stork to albatross: all 59 birds of ILSVRC2012
 _BIRDS = (range(7, 25), range(80, 101), range(127, 147))
-"""Cock to great gray owl; black grouse to black swan; white stork to albatross: all 59 birds of ILSVRC2012."""
 
 BIRD_OR_BICYCLE: dict[str, tuple[str, ...]] = {
     "bicycle": ("n02835271", "n03792782"),
@@ -137,11 +130,9 @@ class Groups:
     def logits(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         """The logits of the groups, shape (n, 2): the log-sum-exp of those of their classes, from shape (n, 1000).
 
-        The softmax of the two is the probability of each group, given that it is one of them. Raises ValueError for
-        another shape or a logit that is not finite.
+        The softmax of the two is the probability of each group, given that it is one of them. Raises ValueError for a
+        logit that is not finite.
         """
-        if logits.ndim != 2 or logits.shape[1] != CLASSES:
-            raise ValueError(f"logits of shape {logits.shape}; expected (images, {CLASSES})")
         if not np.isfinite(logits).all():
             raise ValueError("a logit is NaN or infinite")
         return np.stack([_log_sum_exp(logits[:, list(members)]) for members in self.classes], axis=1)

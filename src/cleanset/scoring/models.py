@@ -8,7 +8,6 @@ A model comes from timm, by name and tag, from torchvision, by name and weights,
 its weights are downloaded once or read from a local file.
 """
 
-import hashlib
 import os
 import re
 import sys
@@ -28,16 +27,17 @@ from torchvision import models
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError, cut
+from cleanset.files import sha256_of
 from cleanset.images.preprocessing import ROBUSTBENCH, ResizeAndCrop, timm_preprocessing, torchvision_preprocessing
 from cleanset.scoring.checkpoints import load_checkpoint
 from cleanset.scoring.downloads import Drive, Hub, Web, fetch, what_instead_of_weights
 
 MAX_LISTED = 200
 """Characters of the names that a message lists."""
+# networks whose weights come from TensorFlow, and expect another normalisation, which they do inside
 _PORTED = ("googlenet", "inception_v3")
-"""Networks whose weights come from TensorFlow, and expect another normalisation, which they do inside."""
+# torchvision's name of RobustBench's Standard_R50
 _STANDARD = "resnet50.IMAGENET1K_V1"
-"""torchvision's name of RobustBench's Standard_R50."""
 _URL_DIGEST = re.compile(r"-([0-9a-f]{8,64})\.pth$")
 
 
@@ -186,12 +186,6 @@ def weights_at_hand(model: Model, folder: Path) -> Path:
         path.unlink()
         raise CleansetError(f"{path}: {other}, not weights: removed; run again to download the weights of {model.name}")
     return path
-
-
-def sha256_of(path: Path) -> str:
-    """SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _download(model: Model, path: Path) -> None:

@@ -25,12 +25,12 @@ from cleanset.scoring.logits import Columns, ReadOff, top5
 from cleanset.scoring.models import LoadedModel
 from cleanset.vocabulary import classes_in_use
 
+# images in a batch without a GPU: with more, half of the time goes into allocating memory
 CPU_BATCH_SIZE = 4
-"""Images in a batch without a GPU: with more, half of the time goes into allocating memory."""
 
 Precision = Literal["float64", "float32", "tf32", "bfloat16"]
+# types of weights and pixels; bfloat16 is autocast's, operation by operation
 DTYPES = {"float64": torch.float64, "float32": torch.float32, "tf32": torch.float32, "bfloat16": torch.float32}
-"""Types of weights and pixels; bfloat16 is autocast's, operation by operation."""
 
 Notify = Callable[[str], None]
 """Called with a line for the user."""

@@ -11,8 +11,8 @@ from cleanset.errors import CleansetError
 from cleanset.files import remove_abandoned
 from cleanset.tables import SCORES, Table, read_table, write_table
 
+# images in a shard, unless a batch is larger: few enough to lose little work, enough to cost nothing
 MIN_IMAGES = 512
-"""Images in a shard, unless a batch is larger: few enough to lose little work, enough to cost nothing."""
 
 
 def _shard_folders(folder: Path) -> list[Path]:
@@ -30,8 +30,8 @@ def _shard_folders(folder: Path) -> list[Path]:
     return found
 
 
+# name of a shard, or of the temporary file or folder that it is written in, also by earlier versions
 _SHARD = re.compile(r"\d{5,}\.parquet(\.partial)?|\.\d{5,}\.parquet\..+\.partial")
-"""Name of a shard, or of the temporary file or folder that it is written in, also by earlier versions."""
 
 
 class Shards:

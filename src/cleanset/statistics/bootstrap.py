@@ -1,8 +1,8 @@
 """Intervals by bootstrap over images, which are drawn within their classes.
 
-A class is a stratum: its images are drawn with replacement from its own. Drawing n of n (`as_many`) underestimates the
-variance of a class's mean by the factor (n - 1) / n, a third with 3 images a class, where 95 % intervals cover only
-about 89 %. Drawing n - 1 of n and giving each class its full weight (`one_fewer`) corrects that: P. J. McCarthy and
+A class is a stratum: its images are drawn with replacement from its own. Drawing n of n underestimates the variance of
+a class's mean by the factor (n - 1) / n, a third with 3 images a class, where 95 % intervals cover only about 89 %.
+Drawing n - 1 of n and giving each class its full weight corrects that: P. J. McCarthy and
 C. B. Snowden, "The Bootstrap and Finite Population Sampling" (1985); J. N. K. Rao and C. F. J. Wu, "Resampling
 Inference with Complex Survey Data" (JASA 1988).
 
@@ -20,25 +20,22 @@ with two and two in each, intervals of small shares begin too high. bench/interv
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from cleanset.errors import CleansetError
-from cleanset.validation import shown
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Draws = Literal["as_many", "one_fewer"]
-DRAWS: tuple[str, ...] = get_args(Draws)
 RESAMPLES = 1000
 LEVEL = 0.95
 """Confidence level of an interval unless another is given."""
+# pseudo-images in a resample: about the square of the normal quantile of 95 %
 PSEUDO_IMAGES = 4
-"""Pseudo-images in a resample: about the square of the normal quantile of 95 %."""
+# resamples that are summed at a time: 40 MB for 50,000 images
 BLOCK = 100
-"""Resamples that are summed at a time: 40 MB for 50,000 images."""
 
 
 class Interval(NamedTuple):
@@ -50,9 +47,8 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """The way images are drawn: `resamples` times, n or n - 1 of the n images of a class, from a named seed."""
+    """The way images are drawn: `resamples` times, n - 1 of the n images of a class, from a named seed."""
 
-    draws: Draws = "one_fewer"
     resamples: int = RESAMPLES
     seed: str = "bootstrap"
 
@@ -60,11 +56,9 @@ class Bootstrap:
         """Draw images; `classes` has the class index of each, and the order of the images is part of the seed.
 
         Sort the images by name, so that equal inputs give equal intervals, and use the same resamples for all models,
-        so that differences are paired. Raises CleansetError for fewer than two images or an unknown way of drawing.
+        so that differences are paired. Raises CleansetError for fewer than two images.
         """
         indices = np.asarray(classes)
-        if self.draws not in DRAWS:
-            raise CleansetError(f"bootstrap: found draws {shown(self.draws)}; expected {' or '.join(DRAWS)}")
         if len(indices) < 2:
             raise CleansetError(f"bootstrap: found {len(indices)} images; expected 2 or more; leave the interval out")
         generator = np.random.default_rng(seed_of(self.seed))
@@ -73,12 +67,10 @@ class Bootstrap:
         by_size: dict[int, list[Ints]] = {}
         for members in strata(indices):
             size = len(members)
-            drawn = size if self.draws == "as_many" else size - 1
-            _count(generator.integers(size, size=(self.resamples, drawn)), members, counts)
+            _count(generator.integers(size, size=(self.resamples, size - 1)), members, counts)
             by_size.setdefault(size, []).append(members)
         # n / (n - 1) gives a class its full weight with one image fewer drawn
-        factor = 0 if self.draws == "as_many" else 1
-        weights = tuple((np.concatenate(by_size[size]), size / (size - factor)) for size in sorted(by_size))
+        weights = tuple((np.concatenate(by_size[size]), size / (size - 1)) for size in sorted(by_size))
         return Resamples(indices, counts, weights, self.seed)
 
 
@@ -176,11 +168,6 @@ def reflected_interval(estimate: float, draws: npt.ArrayLike, level: float = LEV
     """
     low, high = percentile_interval(draws, level)
     return Interval(2 * estimate - high, 2 * estimate - low)
-
-
-def paired_difference(one: npt.ArrayLike, other: npt.ArrayLike, level: float = LEVEL) -> Interval:
-    """The interval of one model's statistic minus the other's, both from the same resamples."""
-    return percentile_interval(np.asarray(one) - np.asarray(other), level)
 
 
 def _count(drawn: Ints, members: Ints, counts: npt.NDArray[np.uint16]) -> None:

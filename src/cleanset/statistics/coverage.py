@@ -14,17 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
-from cleanset.validation import check_known, shown
+from cleanset.validation import shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Confidence = Literal["max_logit", "softmax", "margin", "energy"]
-CONFIDENCES: tuple[str, ...] = get_args(Confidence)
+CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
 Ranking = Literal["as_published", "plain"]
-RANKINGS: tuple[str, ...] = get_args(Ranking)
+RANKINGS: tuple[Ranking, ...] = get_args(Ranking)
 Reading = Literal["accuracy_80", "perfect_at_80"]
-READINGS: tuple[str, ...] = get_args(Reading)
 ELIGIBLE_SHARE = Fraction(4, 5)
 """Share of the eligibility list that must be correct, or free of mistakes, in the two readings of source 004."""
 MAX_ABSTAINING = Fraction(1, 5)
@@ -35,15 +34,14 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
-def confidences(answers: "pd.DataFrame", kind: str) -> Floats:
+def confidences(answers: "pd.DataFrame", kind: Confidence) -> Floats:
     """The confidence of each answer, from the columns that are stored of its logits; higher is more confident.
 
     `max_logit`: the largest logit, as in the published kit. `softmax`: the top-1 class's probability, 0 to 1, from its
     log-odds, since the stored probability is rounded to 1 above log-odds of 17. `margin`: the largest logit less
     the second. `energy`: the log-sum-exp of all logits, which is minus the energy (W. Liu and others, "Energy-based
-    Out-of-distribution Detection", 2020). Raises CleansetError for another kind.
+    Out-of-distribution Detection", 2020).
     """
-    check_known("confidence", kind, CONFIDENCES)
     if kind == "max_logit":
         return _column(answers, "largest_logit")
     if kind == "softmax":
@@ -59,12 +57,12 @@ def _column(answers: "pd.DataFrame", name: str) -> Floats:
     return answers[name].to_numpy(np.float64)
 
 
-def covered(confidence: Floats, names: Sequence[str], coverage: float, ranking: str) -> Flags:
+def covered(confidence: Floats, names: Sequence[str], coverage: float, ranking: Ranking) -> Flags:
     """Flags of the images covered at a coverage of 0 to 1; `names` break the ties of `plain`, the lower first.
 
-    Raises CleansetError for another ranking, no image, a confidence that is NaN, or a coverage out of range.
+    Raises CleansetError for no image, a confidence that is NaN, or a coverage out of range.
     """
-    _check(confidence, coverage, ranking)
+    _check(confidence, coverage)
     if ranking == "as_published":
         return _as_confident(confidence, int(coverage * len(confidence)))
     found = np.zeros(len(confidence), np.bool_)
@@ -89,8 +87,7 @@ def _as_confident(confidence: Floats, count: int) -> Flags:
     return found
 
 
-def _check(confidence: Floats, coverage: float, ranking: str) -> None:
-    check_known("ranking", ranking, RANKINGS)
+def _check(confidence: Floats, coverage: float) -> None:
     if not len(confidence):
         raise CleansetError("coverage: no image; expected at least one")
     if np.isnan(confidence).any():
@@ -104,13 +101,13 @@ def check_coverage(coverage: float) -> None:
         raise CleansetError(f"coverage: found {shown(coverage)}; expected a share from 0 to 1, such as 0.8")
 
 
-def threshold(confidence: Floats, coverage: float, ranking: str = "as_published") -> float:
+def threshold(confidence: Floats, coverage: float, ranking: Ranking = "as_published") -> float:
     """The lowest confidence with which a model answers, set on clean images so that it covers the share `coverage`.
 
     Ties at the threshold are answered, so that more may be covered. Raises CleansetError as `covered` does, and where
     `plain` would abstain on every image.
     """
-    _check(confidence, coverage, ranking)
+    _check(confidence, coverage)
     count = images_of(coverage, len(confidence)) if ranking == "plain" else int(coverage * len(confidence))
     if count == 0 and ranking == "plain":
         raise CleansetError(
@@ -130,7 +127,7 @@ class AtCoverage(NamedTuple):
 
 
 def at_coverage(
-    confidence: Floats, correct: Flags, names: Sequence[str], coverage: float, ranking: str = "as_published"
+    confidence: Floats, correct: Flags, names: Sequence[str], coverage: float, ranking: Ranking = "as_published"
 ) -> AtCoverage:
     """The accuracy of the covered images: 1 - mistakes / covered. Raises CleansetError as `covered` does."""
     inside = covered(confidence, names, coverage, ranking)
@@ -138,20 +135,8 @@ def at_coverage(
     return AtCoverage(coverage, count, mistakes, 1 - mistakes / count if count else None)
 
 
-def curve(confidence: Floats, correct: Flags, names: Sequence[str], ranking: str = "as_published") -> list[AtCoverage]:
-    """The accuracy at 1 %, 2 %, … 100 % coverage.
-
-    `as_published` takes them from linspace, where the seventh is a little less than .07 and of 100 images covers 6.
-    """
-    if ranking == "as_published":
-        wished = [float(each) for each in np.linspace(0.01, 1, CURVE_POINTS)]
-    else:
-        wished = [point / CURVE_POINTS for point in range(1, CURVE_POINTS + 1)]
-    return [at_coverage(confidence, correct, names, each, ranking) for each in wished]
-
-
 def confident_mistakes(
-    confidence: Floats, correct: Flags, names: Sequence[str], coverage: float, ranking: str = "as_published"
+    confidence: Floats, correct: Flags, names: Sequence[str], coverage: float, ranking: Ranking = "as_published"
 ) -> list[str]:
     """The names of the covered images that are misclassified, the most confident first, then by name."""
     inside = covered(confidence, names, coverage, ranking) & ~correct
@@ -187,9 +172,8 @@ class Eligibility:
         """Whether the model abstains on at most 20 % of the list."""
         return Fraction(self.abstains, self.images) <= MAX_ABSTAINING
 
-    def fulfils(self, reading: str) -> bool:
-        """Whether the model is eligible in a reading. Raises CleansetError for another."""
-        check_known("reading", reading, READINGS)
+    def fulfils(self, reading: Reading) -> bool:
+        """Whether the model is eligible in a reading."""
         if reading == "accuracy_80":
             return self.answers_enough and self.accuracy >= ELIGIBLE_SHARE
         return self.answers_enough and self.mistakes_at_80 == 0

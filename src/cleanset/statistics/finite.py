@@ -30,9 +30,9 @@ def lower_limit(successes: int, trials: int, level: float = LEVEL) -> float:
     return _root(lambda share: at_least(successes, trials, share) > 1 - level)
 
 
-def exact_interval(successes: int, trials: int, level: float = LEVEL) -> tuple[float, float]:
+def exact_interval(successes: int, trials: int) -> tuple[float, float]:
     """The two-sided interval of Clopper and Pearson, within 0 to 1; all of it without a trial."""
-    one_sided = (1 + level) / 2
+    one_sided = (1 + LEVEL) / 2
     return lower_limit(successes, trials, one_sided), 1 - lower_limit(trials - successes, trials, one_sided)
 
 
@@ -78,8 +78,8 @@ def _root(is_above: Callable[[float], bool]) -> float:
     return low
 
 
+# above the error of a sum of probabilities, so that equal ones compare the same on every processor
 _ROUNDING = 1e-9
-"""Above the error of a sum of probabilities, so that equal ones compare the same on every processor."""
 
 Floats = NDArray[np.float64]
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from cleanset.statistics.bootstrap import LEVEL, Interval
 
 
-def wilson(correct: int, images: int, level: float = LEVEL) -> Interval:
+def wilson(correct: int, images: int) -> Interval:
     """Wilson's score interval of a share, without correction for continuity, within 0 to 1.
 
     For the share of a population of which `images` were drawn and `correct` are correct (E. B. Wilson, 1927; method 3
@@ -25,7 +25,7 @@ def wilson(correct: int, images: int, level: float = LEVEL) -> Interval:
     """
     if not 0 <= correct <= images or images == 0:
         raise ValueError(f"{correct} of {images}; expected a share of at least one image")
-    z = NormalDist().inv_cdf((1 + level) / 2)
+    z = NormalDist().inv_cdf((1 + LEVEL) / 2)
     share, square = correct / images, z * z / images
     centre = (share + square / 2) / (1 + square)
     half = z / (1 + square) * math.sqrt(share * (1 - share) / images + square / (4 * images))
@@ -83,7 +83,7 @@ def sign_test_p(differences: npt.ArrayLike) -> float:
     return mcnemar_p(PairedCounts(0, above, below, len(signs) - above - below))
 
 
-def difference_interval(counts: PairedCounts, level: float = LEVEL) -> Interval:
+def difference_interval(counts: PairedCounts) -> Interval:
     """The interval of the difference of two paired shares, within -1 to 1; raises ValueError without images.
 
     Method 10 of R. G. Newcombe, Improved confidence intervals for the difference between binomial proportions based on
@@ -92,8 +92,8 @@ def difference_interval(counts: PairedCounts, level: float = LEVEL) -> Interval:
     """
     images, difference = counts.images, counts.difference
     first, second = counts.both + counts.only_first, counts.both + counts.only_second
-    first_low, first_high = wilson(first, images, level)
-    second_low, second_high = wilson(second, images, level)
+    first_low, first_high = wilson(first, images)
+    second_low, second_high = wilson(second, images)
     phi = _corrected_phi(counts, first, second)
 
     def distance(of_first: float, of_second: float) -> float:
@@ -128,7 +128,7 @@ def holm(values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def fold_interval(values: npt.ArrayLike, tested_to_trained: float, level: float = LEVEL) -> Interval:
+def fold_interval(values: npt.ArrayLike, tested_to_trained: float) -> Interval:
     """The interval of the mean of one value a fold, from Student's t and a corrected variance; NaN ends for one fold.
 
     `tested_to_trained`: images tested by images trained on, 1 / (folds - 1) in a cross-validation. Folds share most of
@@ -145,21 +145,19 @@ def fold_interval(values: npt.ArrayLike, tested_to_trained: float, level: float 
         return Interval(math.nan, math.nan)
     mean, folds = float(found.mean()), len(found)
     variance = float(found.var(ddof=1)) * (1 / folds + tested_to_trained)
-    half = float(stats.t.ppf((1 + level) / 2, folds - 1)) * math.sqrt(variance)
+    half = float(stats.t.ppf((1 + LEVEL) / 2, folds - 1)) * math.sqrt(variance)
     return Interval(mean - half, mean + half)
 
 
-def unpaired_difference(
-    correct: int, images: int, other_correct: int, other_images: int, level: float = LEVEL
-) -> Interval:
+def unpaired_difference(correct: int, images: int, other_correct: int, other_images: int) -> Interval:
     """The interval of the difference of two shares of independent images, within -1 to 1.
 
     Method 10 of R. G. Newcombe, Interval estimation for the difference between independent proportions (Statistics in
     Medicine 17, 1998): the distances of both shares to the ends of their Wilson intervals, squared and added. For the
     same images it is too wide rather than too narrow. Raises ValueError as `wilson` does.
     """
-    share, (low, high) = correct / images, wilson(correct, images, level)
-    other, (other_low, other_high) = other_correct / other_images, wilson(other_correct, other_images, level)
+    share, (low, high) = correct / images, wilson(correct, images)
+    other, (other_low, other_high) = other_correct / other_images, wilson(other_correct, other_images)
     difference = share - other
     below = math.hypot(share - low, other_high - other)
     above = math.hypot(high - share, other - other_low)

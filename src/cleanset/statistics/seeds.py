@@ -7,8 +7,8 @@ from hashlib import sha256
 
 import numpy as np
 
+# `numpy.random.seed`, which imagecorruptions draws from, takes 32 bits
 SEED_BYTES = 4
-"""`numpy.random.seed`, which imagecorruptions draws from, takes 32 bits."""
 
 
 def image_seed(seed: int, image_id: str) -> int:

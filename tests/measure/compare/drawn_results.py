@@ -12,11 +12,10 @@ from cleanset.measure.comparability import (
     CardModel,
     CardReference,
     ComparabilityCard,
-    clean_card,
+    images_digest,
 )
 
 A, B, C, D = (letter * 64 for letter in "abcd")
-WILSON = CardInterval(kind="Wilson", level=0.95)
 MODEL = CardModel(
     weights_sha256=A,
     preprocessing="timm-bicubic-235-224",
@@ -24,7 +23,15 @@ MODEL = CardModel(
     precision="float64",
     versions={"torch": "2.11.0"},
 )
-ROWS = [(0, A), (0, B), (1, C)]
+CLEAN = ComparabilityCard(
+    measured="accuracy",
+    images=CardImages(count=3, sha256=images_digest([(0, A), (0, B), (1, C)])),
+    classes=CardClasses(of_images=2, of_predictions=1000),
+    pixels_sha256=D,
+    interval=CardInterval(kind="Wilson", level=0.95),
+    models={},
+)
+"""The card of accuracies."""
 NUMBERS = (0.75, 0.5, 0.875)
 """An accuracy and the ends of its interval."""
 
@@ -33,7 +40,7 @@ def accuracies(
     models: Mapping[str, tuple[float, float, float]], parts: Mapping[str, CardModel] | None = None, **card: Any
 ) -> dict[str, Any]:
     """The content of a result file of `evaluate`: by model the accuracy and the ends of its interval."""
-    found = clean_card(ROWS, D, WILSON, dict.fromkeys(models, MODEL) | dict(parts or {})).model_copy(update=card)
+    found = CLEAN.model_copy(update={"models": dict.fromkeys(models, MODEL) | dict(parts or {}), **card})
     return {
         "set": {"name": "standard", "kind": "export", "images": 3},
         "interval": "Wilson, 95 %",

@@ -6,17 +6,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from cleanset.dataset.ilsvrc import image_id, timm_info
-from cleanset.dataset.labels import read_reassessed
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.tables import SCORES
-from published_lists import ListAgreement, compare_with_list, list_of, run
-from tests.properties import examples
-from tests.stages.test_stages import SCORE_ROWS, Row, answer, edition_in, put
+from published_lists import ListAgreement, compare_with_list, run
+from tests.stages.test_stages import SCORE_ROWS, edition_in, put
 
 HEADER = "model,class_index,rank,image_id,confidence\n"
 
@@ -79,37 +74,6 @@ def test_confidences_of_the_images_that_are_classified_as_listed() -> None:
     assert (found.confidences.largest, found.confidences.mean) == (0.25, 0.1875)
     assert found.by_order["log_odds"] == ListAgreement([4], [], [3])
     assert found.not_listed == [5]  # image e; d has two labels
-
-
-def test_every_image_misclassified() -> None:
-    found = compare_with_list(index_of({"a": [3]}), scores_of({"a": (4, 0.5, 0)}), listed((3, 1, "a", 0.5)))
-    assert (found.confidences.misclassified, found.confidences.largest, found.confidences.mean) == (["a"], None, None)
-
-
-@examples(100)
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 2), st.integers(0, 2), st.sampled_from([0.25, 0.5, 1.0])), min_size=1, max_size=24
-    )
-)
-@pytest.mark.slow
-def test_a_list_made_from_the_scores_agrees_with_them(images: list[tuple[int, int, float]]) -> None:
-    """Label, top-1 class and confidence of each image; the list is made by plain sorting."""
-    names = [f"{number:02d}" for number in range(len(images))]
-    rows = []
-    for class_index in range(3):
-        own = [
-            (-confidence, name)
-            for name, (label, top1, confidence) in zip(names, images, strict=True)
-            if label == top1 == class_index
-        ]
-        rows += [(class_index, rank, name, -key) for rank, (key, name) in enumerate(sorted(own)[:5], start=1)]
-    index = index_of({name: [label] for name, (label, _, _) in zip(names, images, strict=True)})
-    scores = scores_of({name: (top1, each, 0.0) for name, (_, top1, each) in zip(names, images, strict=True)})
-    found = compare_with_list(index, scores, listed(*rows))
-    assert found.same
-    assert found.by_order["float32"].same_order == sorted({class_index for class_index, *_ in rows})
-    assert found.confidences.largest in (None, 0.0)
 
 
 # The command
@@ -189,18 +153,6 @@ def test_json_and_another_role(edition: Edition, capsys: pytest.CaptureFixture[s
     }  # fmt: skip
 
 
-def test_the_same_images_in_the_same_order(edition: Edition, capsys: pytest.CaptureFixture[str]) -> None:
-    """The scores are elsewhere."""
-    rows: list[Row] = [*SCORE_ROWS["standard"]]
-    rows[7] = answer(8, 1, 0.625)
-    put(edition.folder / "standard.parquet", rows, SCORES)
-    published = [(0, 1, 1, 0.875), (0, 2, 2, 0.75), (0, 3, 4, 0.625), (0, 4, 3, 0.5), (1, 1, 8, 0.625), (1, 2, 5, 0.5)]
-    lines = [f"standard,{index},{rank},ILSVRC2012_val_{n:08d},{each}\n" for index, rank, n, each in published]
-    TOP5.write_text(HEADER + "".join(lines))
-    assert run(Path("standard.parquet"), TOP5, Path(), "standard", 0, False)
-    assert "  in the same order          2\n" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("before", "after", "role", "message"),
     [
@@ -223,20 +175,3 @@ def test_scores_that_do_not_fit(edition: Edition) -> None:
     edition.index.unlink()
     with pytest.raises(CleansetError, match=r"data/index.parquet: missing; expected the index beside the folder of"):
         run(TABLE, TOP5, None, "standard", 1, False)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("role", ["standard", "norm_robust", "corruption_robust"])
-def test_scores_that_say_what_the_published_list_says(repository: Path, role: str) -> None:
-    """With the real labels: every listed image with its confidence, every other one misclassified."""
-    labels = read_reassessed(timm_info("imagenet_real_labels.json").read_text(encoding="utf-8"), "timm")
-    index = index_of({image_id(number): each for number, each in enumerate(labels, start=1)})
-    list_of_role = list_of(repository / "imagenet" / "published" / "top5.csv", role, index)
-    known = {name: (top1, each) for name, top1, each in list_of_role[["image_id", "class_index", "confidence"]].values}
-    wrong = {name: (each[0] + 1) % 995 if each else 0 for name, each in zip(index["image_id"], labels, strict=True)}
-    scores = scores_of({name: (*known.get(name, (other, 0.5)), 0.0) for name, other in wrong.items()})
-    found = compare_with_list(index, scores, list_of_role)
-    assert found.same
-    assert [len(each.same_order) for each in found.by_order.values()] == [996, 996]  # all log-odds are the same here
-    assert (found.not_listed, found.confidences.misclassified, found.confidences.largest) == ([], [], 0.0)
-    assert found.confidences.listed == {"standard": 4967, "norm_robust": 4951, "corruption_robust": 4965}[role]

@@ -13,7 +13,6 @@ from cleanset.scoring.differentiable import (
     GroupedNetwork,
     PixelNetwork,
     Uninteresting,
-    pixel_network,
     searching,
 )
 from cleanset.scoring.models import LoadedModel, Normalise
@@ -35,14 +34,14 @@ def test_the_logits_are_those_of_the_scorer_bit_for_bit() -> None:
     images = np.stack([drawn(number) for number in range(4)])
     scorer = Scorer(normalized(1000), CPU, "float64", read_off=lambda logits: {"logits": logits})
     (scored,) = scorer([Batch(["a", "b", "c", "d"], images)])
-    network = pixel_network(normalized(1000), CPU, "float64")
+    network = PixelNetwork(normalized(1000).network, CPU, "float64")
     with arithmetic("float64"), torch.inference_mode():
         logits = network(torch.from_numpy(images).double() / 255)
     assert np.array_equal(logits.numpy(), scored.columns["logits"])
 
 
 def test_the_gradient_is_the_difference_quotient() -> None:
-    network = pixel_network(normalized(5), CPU, "float64")
+    network = PixelNetwork(normalized(5).network, CPU, "float64")
     pixels = (torch.from_numpy(drawn(1)[None]).double() / 255).requires_grad_()
     with searching("float64"):
         (found,) = torch.autograd.grad(network(pixels)[0, 3], pixels)
@@ -56,7 +55,7 @@ def test_the_gradient_is_the_difference_quotient() -> None:
 
 def test_it_is_a_copy_without_gradients_of_weights() -> None:
     model = normalized(5)
-    network = pixel_network(model, CPU, "float64")
+    network = PixelNetwork(model.network, CPU, "float64")
     assert next(model.network.parameters()).dtype == torch.float32
     assert not any(weight.requires_grad for weight in network.parameters())
     assert not network.training
@@ -112,12 +111,6 @@ def test_eight_bits_are_rounded_and_gradients_pass() -> None:
     assert not torch.allclose(logits, network(pixels), atol=1e-6)
     (found,) = torch.autograd.grad(logits[:, 1].sum(), pixels)
     assert torch.allclose(found.flatten(1), random_linear(2).weight[1].expand(2, -1))
-
-
-@pytest.mark.parametrize("groups", [[[0], []], [[0, 1], [1, 2]], [[0, 1]]])
-def test_groups_that_are_none(groups: list[list[int]]) -> None:
-    with pytest.raises(ValueError, match="expected two or more, not empty, disjoint"):
-        GroupedNetwork(random_linear(), groups)
 
 
 class TestUninteresting:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from cleanset.statistics.bootstrap import Bootstrap, Interval, Resamples, paired_difference
+from cleanset.statistics.bootstrap import Bootstrap, Interval, Resamples, percentile_interval
 from cleanset.studies.robustness.corruptions.measures import relative_to
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS
 from cleanset.studies.robustness.results import (
@@ -142,7 +142,7 @@ def test_the_difference_of_two_models_is_paired() -> None:
     one, other = mean_of(means(OWN), CORRUPTIONS), mean_of(means(OTHER, "other"), CORRUPTIONS)
     difference = one - other
     assert difference.value == one.value - other.value
-    assert difference.interval() == paired_difference(one.draws, other.draws)
+    assert difference.interval() == percentile_interval(one.draws - other.draws)
     assert difference.by_image == pytest.approx(OWN.mean(axis=(1, 2)) - OTHER.mean(axis=(1, 2)))
 
 

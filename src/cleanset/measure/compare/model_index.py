@@ -18,8 +18,8 @@ from cleanset.measure.compare.results import HEADLINES, MeasuredValue, ResultFil
 from cleanset.measure.specs import WEIGHTS
 
 TASK = {"type": "image-classification", "name": "Image Classification"}
+# the type of the dataset: not that of all validation images, whose numbers these must not stand beside
 DATASET = "cleanset"
-"""The type of the dataset: not that of all validation images, whose numbers these must not stand beside."""
 ENDINGS = (".md", ".yaml", ".yml")
 INDEX = r"model-index:\n(?:[ -].*\n)+"
 WRITTEN = re.compile(rf"---\n{INDEX}---\n\n# .*\n\nMeasured with cleanset:\n\n(?:- .*\n)+(?P<added>(?s:.*))\Z")

@@ -15,8 +15,7 @@ from cleanset.files import check_regular, is_there
 from cleanset.measure.compare.releases import ComparisonResult, exports, short
 from cleanset.review.queue import decide_all
 from cleanset.review.store import checked_reviews
-from cleanset.scoring.comparison import ScoreComparison, compare_scores
-from cleanset.scoring.record import ListRecord, ScoreRecord, read_record
+from cleanset.scoring.record import ListRecord, ScoreComparison, ScoreRecord, compare_scores, read_record
 from cleanset.selection.candidates import candidates, of_tiers, shared
 from cleanset.selection.crop_check import predictions_of_crops
 from cleanset.selection.fill import Decision, fill, with_decisions

@@ -20,17 +20,17 @@ from rich.text import Text
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes
 from cleanset.measure.comparability import CLEAN, CardModel, ComparabilityCard, first_difference
-from cleanset.measure.terminal import MODEL, NUMBER, plain_table
+from cleanset.measure.rendering import MODEL, NUMBER, plain_table
 from cleanset.parsing import parse_json
 from cleanset.validation import first_problem, join_names, shown
 
 RESULTS = "results.json"
 """File of results in a folder that `--out` names."""
+# the expected calibration error, which a file has under `calibration`
 ECE = "ece"
-"""The expected calibration error, which a file has under `calibration`."""
 MAX_BYTES = 200_000_000
+# characters of a text in a result file; a notice has some 300
 MAX_TEXT = 1000
-"""Characters of a text in a result file; a notice has some 300."""
 EXPECTED = "the JSON that cleanset evaluate or cleanset robustness evaluate wrote"
 
 
@@ -63,8 +63,8 @@ HEADLINES: Mapping[str, tuple[Headline, ...]] = {
     ),
 }
 """The measures that a table of results has, by what is measured."""
+# largest difference between an accuracy and the share of its counts: a file may hold rounded numbers
 COUNTS_TOLERANCE = 1e-6
-"""Largest difference between an accuracy and the share of its counts: a file may hold rounded numbers."""
 
 
 class MeasuredValue(NamedTuple):
@@ -229,9 +229,6 @@ def _is_finite(value: object) -> bool:
     )
 
 
-MIN_RESULTS = 2
-
-
 @dataclass(frozen=True, slots=True)
 class ModelRow:
     """A model in a result file: its part of the card, and its values by what is measured and measure."""
@@ -279,7 +276,7 @@ def are_results(paths: Sequence[Path]) -> bool:
 
 def run(paths: Sequence[Path]) -> ComparedResults:
     """Compare result files; raises CleansetError for fewer than two, and for one that cannot be read."""
-    if len(paths) < MIN_RESULTS:
+    if len(paths) < 2:
         raise CleansetError(f"compare: {len(paths)} result; expected two or more")
     for place, path in enumerate(paths):
         if result_file(path).resolve() in {result_file(other).resolve() for other in paths[:place]}:
@@ -362,12 +359,9 @@ def _between(other: ModelRow, row: ModelRow) -> str:
         ("preprocessing_sha256", "a preprocessing of the same name with other pixels"),
         ("precision", "another precision"),
     ):
-        found = getattr(other.facts, field), getattr(row.facts, field)
-        if found[0] != found[1]:
-            values = (
-                "not known" if value is None else f"{value[:12]}…" if len(value) == 64 else value for value in found
-            )
-            return f"with {title}: {' and '.join(values)}; their ranks depend on it"
+        before, now = (getattr(each.facts, field) for each in (other, row))
+        if before != now:
+            return f"with {title}: {_short(before)} and {_short(now)}; their ranks depend on it"
     same = all(row.values[key] == other.values[key] for key in row.values.keys() & other.values.keys())
     return "with the same preprocessing" + (" and the same numbers" if same else ", but with other numbers")
 

@@ -36,7 +36,7 @@ from cleanset.images.preprocessing import Resized
 from cleanset.measure.user_model import CheckedNetwork, load_member
 from cleanset.scoring.checkpoints import load_checkpoint
 from cleanset.scoring.decoding import pixels_of
-from cleanset.scoring.differentiable import PixelNetwork, pixel_network, wrap_network
+from cleanset.scoring.differentiable import PixelNetwork, wrap_network
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.logits import Groups
 from cleanset.scoring.models import LoadedModel
@@ -111,7 +111,7 @@ class Judge:
         lpips: "Lpips | None" = None,
         precision: Precision = "float64",
     ) -> None:
-        self._network, self.lpips = pixel_network(model, device, precision), lpips
+        self._network, self.lpips = PixelNetwork(model.network, device, precision), lpips
 
     def logits(self, images: Sequence[Pixels], seeds: Sequence[int] | None = None) -> list[Logits]:
         """The logits of each image. Raises CleansetError if one of them is not finite.

@@ -359,7 +359,7 @@ class ModelDefence:
         `known`: the group of each image by its name. No attack is run; the study of attacks does that.
         """
         from cleanset.scoring.decoding import pixels_of
-        from cleanset.scoring.differentiable import pixel_network, searching
+        from cleanset.scoring.differentiable import PixelNetwork, searching
         from cleanset.studies.attacks.base import Subject
         from cleanset.studies.attacks.warnings import of_answers
 
@@ -369,7 +369,7 @@ class ModelDefence:
             Subject(name, name, first_class(group), pixels_of(name, partial(read_image, paths), preprocessing))
             for name, group in list(known.items())[:PROBED]
         ]
-        network = pixel_network(self._model, self._settings.devices[0], "float64", PROBED)
+        network = PixelNetwork(self._model.network, self._settings.devices[0], "float64", PROBED)
         with searching("float64"):
             return [each._asdict() for each in of_answers(network, subjects, PROBED)]
 

@@ -32,11 +32,11 @@ from cleanset.images.codec import Source
 from cleanset.images.preprocessing import BASE_SIZE, ResizeAndCrop, Resized
 from cleanset.measure.user_model import NetworkError, load_member
 from cleanset.progress import keep_freed_memory, print_notice, rate_bar
-from cleanset.scoring.comparison import SEED, compare_scores, sample_size
 from cleanset.scoring.decoding import Batch, SharedBatches
 from cleanset.scoring.engine import OnProgress, Settings, score_few, settings_for
 from cleanset.scoring.logits import Columns, ReadOff
 from cleanset.scoring.models import LoadedModel
+from cleanset.scoring.record import SEED, compare_scores, sample_size
 from cleanset.scoring.scorer import Notify, Scored, Scorer, arithmetic, grouped, to_table
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, below_float64, code_of, library_versions

@@ -31,7 +31,7 @@ from cleanset.measure.compare.model_index import write_hub
 from cleanset.measure.compare.results import RESULTS, parse_results
 from cleanset.measure.specs import Spec, ZooModel, file_stems
 from cleanset.scoring.validity import read_finished
-from cleanset.statistics.bootstrap import LEVEL, Bootstrap
+from cleanset.statistics.bootstrap import LEVEL
 from cleanset.studies.robustness.answers import CheckClean, DigestRun, ShownPixels, check_of_stored, installed_versions
 from cleanset.studies.robustness.corruptions.measures import ALEXNET_CLEAN_ERROR, ALEXNET_ERRORS
 from cleanset.studies.robustness.families import (
@@ -322,7 +322,7 @@ def family_card(
         pixels_sha256=_pixels_digest(digests, classes),
         reference=_reference(family, params, models),
         interval=CardInterval(
-            kind=f"bootstrap within classes, {Bootstrap().draws}, with pseudo-images",
+            kind="bootstrap within classes, one_fewer, with pseudo-images",
             level=LEVEL,
             draws=params.bootstrap.draws,
             seed=f"{family.name} {params.seed}",

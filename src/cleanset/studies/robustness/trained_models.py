@@ -19,13 +19,14 @@ from torchvision import models as torchvision_models
 from cleanset.edition.params import Model
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, reason
+from cleanset.files import sha256_of
 from cleanset.images.preprocessing import Preprocessing, ResizeAndCrop, timm_preprocessing
 from cleanset.measure.run import NamedModel, load
 from cleanset.measure.user_model import CheckedNetwork
 from cleanset.scoring.checkpoints import load_checkpoint
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.ensemble import lines_table
-from cleanset.scoring.models import LoadedModel, Normalise, preprocessing_of, sha256_of, weights_at_hand, weights_path
+from cleanset.scoring.models import LoadedModel, Normalise, preprocessing_of, weights_at_hand, weights_path
 from cleanset.studies.robustness.families import params_of
 from cleanset.studies.robustness.family import TrainedModel, further_spec
 from cleanset.studies.robustness.images import Study

@@ -49,7 +49,7 @@ def test_ece_by_hand(cells: list[tuple[float, bool]]) -> None:
 def test_a_resample_has_the_ece_of_its_images() -> None:
     generator = np.random.default_rng(3)
     confidences, correct = generator.random((8, 5)), generator.random((8, 5)) < 0.5
-    same = Bootstrap(resamples=20, draws="as_many").resample(np.zeros(8, np.int64))
+    same = Bootstrap(resamples=20).resample(np.zeros(8, np.int64))
     found = sampled_ece(confidences, correct, same)
     for draw, counts in zip(found.draws, same.counts, strict=True):
         chosen = np.repeat(np.arange(8), counts)

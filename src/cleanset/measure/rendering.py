@@ -1,18 +1,24 @@
-"""The measures of models as tables for a terminal of 80 columns."""
+"""The measures of models as tables for a terminal of 80 columns, and as a page.
+
+The page is one file without external resources; predictions made elsewhere give the same page.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cleanset.measure.measures import MeasuredModel, by_accuracy, card, notes_of, pairs
+import cleanset.report
+from cleanset.files import write_text
+from cleanset.measure.measures import Bin, MeasuredModel, by_accuracy, card, notes_of, pairs
 from cleanset.measure.sets import EvaluationSet
 from cleanset.vocabulary import class_column, class_names, has_top5
 
+# models that get a column each in the tables of classes and confusions; of more, the mean or the sum
 MAX_COLUMNS = 6
-"""Models that get a column each in the tables of classes and confusions; of more, the mean or the sum."""
 MEANING = (
     "Interval: Wilson's. Confidence: mean probability of the top-1 class. ECE: expected calibration error, 15 bins."
 )
@@ -20,8 +26,8 @@ MEANING_OF_PAIRS = "Difference in percentage points, interval: Newcombe's for pa
 SHORT: dict[str, Any] = {"no_wrap": True}
 NUMBER = SHORT | {"justify": "right"}
 WORDS = SHORT | {"overflow": "ellipsis", "min_width": 16}
+# styles of columns: the names of models are never cut
 MODEL: dict[str, Any] = {"overflow": "fold", "min_width": 16, "vertical": "top"}
-"""Styles of columns: the names of models are never cut."""
 
 
 def plain_table(columns: Iterable[tuple[str, Any]], rows: Iterable[Iterable[Any]], gap: int = 1) -> Table:
@@ -60,7 +66,7 @@ def as_text(images: EvaluationSet, rows: Sequence[MeasuredModel], most: int = 10
 
 def about(images: EvaluationSet) -> Iterator[str]:
     """The size of the set, and against what it was checked, in lines."""
-    count, classes = len(images.items), len({item.class_index for item in images.items})
+    count, classes = len(images.items), images.classes
     of_classes = f"{classes:,} {'class' if classes == 1 else 'classes'}"
     yield f"{images.name}: {count:,} {'image' if count == 1 else 'images'}, {of_classes}"
     if images.checked is None:
@@ -179,3 +185,62 @@ def _confusions(order: Sequence[MeasuredModel], most: int) -> Table:
         rows.append((*names, *(f"{count:,}" for count in cells)))
     columns = [("most frequent confusions", WORDS), ("predicted as", WORDS), *_of_models(order, "sum")]
     return plain_table(columns, rows)
+
+
+# the page's own template, and those of the report with the style
+TEMPLATES = (Path(__file__).parent / "templates", Path(cleanset.report.__file__).parent / "templates")
+PAGE = "index.html"
+MAX_ROWS = 50
+"""Classes and confusions that the page lists."""
+# models up to which every pair is shown; of more, the most accurate against each other one
+MAX_PAIRED = 6
+SIDE = 200
+"""Width and height of a reliability diagram, in units of its drawing."""
+
+
+def bars(bins: Sequence[Bin]) -> list[dict[str, Any]]:
+    """The bars of the bins that have images: their height is the accuracy, `confidence` that of a line at its mean."""
+    return [
+        {
+            "x": SIDE * each.low + 1,
+            "width": SIDE * (each.high - each.low) - 2,
+            "height": SIDE * each.correct / each.images,
+            "confidence": SIDE * each.mean_confidence,
+            "text": f"confidence {each.low:.2f} to {each.high:.2f}: {each.images:,} images, accuracy "
+            f"{percent(each.correct / each.images, 1)}, "
+            f"mean confidence {percent(each.mean_confidence, 1)}",
+        }
+        for each in bins
+        if each.mean_confidence is not None
+    ]
+
+
+def write_page(folder: Path, images: EvaluationSet, rows: Sequence[MeasuredModel]) -> None:
+    """Write the page into a folder, which is made where it is missing; an earlier page there is replaced.
+
+    The same measures give the same text, however the predictions were computed.
+    """
+    # a table in a terminal does without it
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    # StrictUndefined: a misspelled name raises, where Jinja2 by default prints nothing
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, keep_trailing_newline=True,
+    )  # fmt: skip
+    environment.filters |= {"percent": percent, "shown_p": shown_p}
+    environment.globals |= {"bars": bars, "side": SIDE, "class_column": class_column(), "has_top5": has_top5()}
+    order, every = by_accuracy(rows), pairs(rows)
+    text = environment.get_template("evaluation.html").render(
+        about=about(images),
+        notes=[*images.notes, *(note for row in order for note in notes_of(row))],
+        set_name=images.name,
+        models=order,
+        rank_of={row.name: rank for rank, row in enumerate(order, start=1)},
+        pairs=every if len(order) <= MAX_PAIRED else every[: len(order) - 1],
+        all_pairs=len(every),
+        hardest=hardest_classes(order, MAX_ROWS),
+        confusions=confusion_counts(order, MAX_ROWS),
+        names=class_names(),
+    )
+    write_text(folder / PAGE, text)
