@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import timm
 import torch
 from huggingface_hub import ModelCard
 from rich.console import Console
@@ -38,7 +39,7 @@ from cleanset.vocabulary import TIERS
 from tests.checkouts import Checkout
 from tests.measure.compare.command import cleanset
 from tests.measure.conftest import draw
-from tests.scoring.networks import random_resnet50
+from tests.scoring.networks import settle
 from tests.ten_images import id_of
 
 pytestmark = pytest.mark.slow
@@ -351,16 +352,14 @@ def test_models_of_the_zoos_without_an_edition(folder: Path, tmp_path: Path, mon
     """Their weights, here random ones, lie where they would be downloaded to."""
     monkeypatch.setenv("CLEANSET_CACHE", str(tmp_path / "cache"))
     weights = tmp_path / "cache" / "data" / "weights"
-    state = random_resnet50(3).state_dict()
-    of_timm, of_robustbench = (
-        weights / "timm" / "resnet50.tv_in1k" / "model.safetensors",
-        weights / "imagenet" / "Linf" / "Engstrom2019Robustness.pt",
-    )
+    state = settle(timm.create_model("resnet18"), 3).state_dict()
+    of_timm = weights / "timm" / "resnet18.tv_in1k" / "model.safetensors"
+    of_robustbench = weights / "imagenet" / "Linf" / "Salman2020Do_R18.pt"
     for path in (of_timm, of_robustbench):
         path.parent.mkdir(parents=True)
     save_file(state, of_timm)
     torch.save(state, of_robustbench)
-    models = ["timm:resnet50.tv_in1k", "robustbench:Linf/Engstrom2019Robustness"]
+    models = ["timm:resnet18.tv_in1k", "robustbench:Linf/Salman2020Do_R18"]
     _, rows = run(NOWHERE, Wanted(str(folder), models, precision="float32", device="cpu", out=tmp_path / "out"))
     found = [(row.record["preprocessing"], row.record["weights_sha256"]) for row in rows]
     assert found == [

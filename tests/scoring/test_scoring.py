@@ -97,15 +97,13 @@ def test_score_is_a_plain_loop(tiny: LoadedModel) -> None:
     assert table["top5_class"].str[0].nunique() > 1  # the images are told apart
 
 
-@pytest.mark.parametrize(("batch_size", "workers"), [(1, 1), (3, 2), (7, 3), (100, 2)])
-def test_batches_and_workers_do_not_show(tiny: LoadedModel, tmp_path: Path, batch_size: int, workers: int) -> None:
-    images = {id_of(number): jpeg(drawn_image(20 + 3 * number, 70 - number, seed=number)) for number in range(1, 31)}
-    written = []
-    for name, size, threads in (("first", 10, 2), ("second", batch_size, workers)):
-        table = scored(tiny, images, size, workers=threads)
-        write_table(tmp_path / name, table, SCORES)
-        written.append((tmp_path / name).read_bytes())
-    assert written[0] == written[1]
+def test_batches_and_workers_do_not_show(tiny: LoadedModel, tmp_path: Path) -> None:
+    images = {id_of(number): jpeg(drawn_image(20 + 3 * number, 70 - number, seed=number)) for number in range(1, 21)}
+    found = set()
+    for batch_size, workers in ((1, 1), (3, 2), (7, 3), (10, 2), (100, 2)):
+        write_table(tmp_path / "table", scored(tiny, images, batch_size, workers=workers), SCORES)
+        found.add((tmp_path / "table").read_bytes())
+    assert len(found) == 1
 
 
 def test_images_are_read_only_a_little_ahead(tiny: LoadedModel) -> None:
