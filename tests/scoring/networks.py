@@ -1,10 +1,15 @@
 """A network that costs nothing, with images for it; and a ResNet-50 that nobody trained."""
 
+from pathlib import Path
+from typing import Any
+
 import timm
 import torch
+from safetensors.torch import save_file
 from timm.models.resnet import ResNet
 from torch import Tensor, nn
 
+from cleanset.files import sha256
 from cleanset.images.preprocessing import ResizeAndCrop
 from cleanset.scoring.models import LoadedModel
 from tests.ten_images import drawn_image, id_of, jpeg
@@ -54,6 +59,15 @@ def random_resnet50(seed: int) -> ResNet:
             nn.init.normal_(module.running_mean, std=0.1)
             nn.init.uniform_(module.running_var, 0.5, 2)
     return network
+
+
+def saved(path: Path, content: Any) -> dict[str, Any]:
+    """Save weights; where they are and their SHA-256, for params."""
+    if path.suffix == ".safetensors":
+        save_file(content, path)
+    else:
+        torch.save(content, path)
+    return {"weights": path.name, "sha256": sha256(path.read_bytes())}
 
 
 def settle(network: nn.Module, seed: int) -> nn.Module:

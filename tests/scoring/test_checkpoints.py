@@ -24,7 +24,7 @@ from cleanset.images.preprocessing import ROBUSTBENCH, ResizeAndCrop
 from cleanset.scoring.checkpoints import read_tensors
 from cleanset.scoring.models import _network, _origin, load_model, preprocessing_of, weights_path
 from cleanset.scoring.record import ScoreRecord, read_record, write_record
-from tests.scoring.networks import settle
+from tests.scoring.networks import saved, settle
 
 pytestmark = pytest.mark.slow
 
@@ -83,11 +83,7 @@ def small() -> nn.Module:
 
 def params(path: Path, content: Any, **model: Any) -> Model:
     """Save a checkpoint; the model that loads it."""
-    if path.suffix == ".safetensors":
-        save_file(content, path)
-    else:
-        torch.save(content, path)
-    return Model.model_validate({"weights": path.name, "sha256": sha256(path.read_bytes())} | model)
+    return Model.model_validate(saved(path, content) | model)
 
 
 def logits(network: nn.Module, size: int = 32) -> Tensor:

@@ -2,14 +2,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import timm
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import nn
 
 from cleanset.edition.params import Model
@@ -29,6 +28,7 @@ from cleanset.scoring.scorer import (
     to_table,
 )
 from cleanset.tables import SCORES, write_table
+from tests.scoring.networks import saved
 from tests.ten_images import drawn_image, id_of, jpeg, ten_images
 
 pytestmark = pytest.mark.slow
@@ -45,15 +45,6 @@ def test_devices() -> None:
     assert choose_devices("cpu") == [CPU]
     found = [torch.device("cuda", number) for number in range(torch.cuda.device_count())]
     assert choose_devices("auto") == (found or [CPU])
-
-
-def saved(path: Path, tensors: dict[str, torch.Tensor]) -> dict[str, Any]:
-    """Save tensors; where they are and their SHA-256, for params."""
-    if path.suffix == ".safetensors":
-        save_file(tensors, path)
-    else:
-        torch.save(tensors, path)
-    return {"weights": path.name, "sha256": sha256(path.read_bytes())}
 
 
 @pytest.fixture(scope="module")

@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch import nn
 from torchvision import models
 
 from cleanset.edition.models import model_from_text
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
 from cleanset.scoring.downloads import Web
 from cleanset.scoring.models import (
     LoadedModel,
@@ -26,6 +24,7 @@ from cleanset.scoring.models import (
 )
 from cleanset.sets.arrays import inputs_of
 from cleanset.stages.report import network
+from tests.scoring.networks import saved
 
 pytestmark = pytest.mark.slow
 
@@ -36,11 +35,9 @@ def image(width: int, height: int) -> Image.Image:
     return Image.fromarray(np.random.default_rng(width).integers(0, 256, (height, width, 3), np.uint8))
 
 
-def saved(network: nn.Module, folder: Path, name: str) -> Model:
-    """A model with the weights of a network, as a file."""
-    path = folder / "weights.pth"
-    torch.save(network.state_dict(), path)
-    return Model(source="torchvision", name=name, weights=path.name, sha256=sha256(path.read_bytes()))
+def params(content: dict[str, torch.Tensor], folder: Path, name: str) -> Model:
+    """A model with weights in a file."""
+    return Model(source="torchvision", name=name, **saved(folder / "weights.pth", content))
 
 
 def logits(loaded: LoadedModel, of: Image.Image) -> torch.Tensor:
@@ -75,7 +72,7 @@ def type_of(name: str) -> str:
 def test_a_network_with_weights(tmp_path: Path) -> None:
     torch.manual_seed(0)
     own = models.squeezenet1_1(weights=None).eval()
-    loaded = load_model(saved(own, tmp_path, SMALL), tmp_path)
+    loaded = load_model(params(own.state_dict(), tmp_path, SMALL), tmp_path)
     transforms = models.SqueezeNet1_1_Weights.IMAGENET1K_V1.transforms()
     found, expected = logits(loaded, image(320, 280)), own(transforms(image(320, 280))[None])
     assert found.shape == (1, 1000)
@@ -83,7 +80,7 @@ def test_a_network_with_weights(tmp_path: Path) -> None:
 
 
 def test_weights_of_another_network(tmp_path: Path) -> None:
-    model = saved(models.squeezenet1_0(weights=None), tmp_path, SMALL)
+    model = params(models.squeezenet1_0(weights=None).state_dict(), tmp_path, SMALL)
     with pytest.raises(CleansetError, match="does not fit the model"):
         load_model(model, tmp_path)
 
@@ -92,14 +89,11 @@ def test_a_densenet_as_it_is_published(tmp_path: Path) -> None:
     """Its keys are those of an older torch: denselayer1.norm.1.weight."""
     torch.manual_seed(0)
     own = models.densenet121(weights=None).eval()
-    path = tmp_path / "weights.pth"
     old = {
         re.sub(r"(denselayer\d+\.(?:norm|conv))([12])", r"\1.\2", key): each for key, each in own.state_dict().items()
     }
     assert "features.denseblock1.denselayer1.norm.1.weight" in old
-    torch.save(old, path)
-    name = "densenet121.IMAGENET1K_V1"
-    model = Model(source="torchvision", name=name, weights=path.name, sha256=sha256(path.read_bytes()))
+    model = params(old, tmp_path, "densenet121.IMAGENET1K_V1")
     found = load_model(model, tmp_path).network.state_dict()
     assert all(torch.equal(found[f"1.{key}"], each) for key, each in own.state_dict().items())
 

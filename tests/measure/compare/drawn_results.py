@@ -32,6 +32,18 @@ CLEAN = ComparabilityCard(
     models={},
 )
 """The card of accuracies."""
+CORRUPTIONS = ComparabilityCard(
+    measured="corruptions",
+    images=CardImages(count=3, sha256=A),
+    classes=CardClasses(of_images=2, of_predictions=1000),
+    changes={"fog": "1 2 3 4 5", "snow": "1 2 3 4 5"},
+    settings={"jpeg": 85, "seed": 0},
+    pixels_sha256=C,
+    reference=CardReference(name="alexnet, published", sha256=D),
+    interval=CardInterval(kind="bootstrap within classes, one_fewer", level=0.95, draws=1000, seed="corruptions 0"),
+    models={"mine": MODEL},
+)
+"""The card of errors on corrupted images."""
 NUMBERS = (0.75, 0.5, 0.875)
 """An accuracy and the ends of its interval."""
 
@@ -60,17 +72,10 @@ def accuracies(
 
 def corrupted(models: Mapping[str, float], measured: str = "corruptions", **card: Any) -> dict[str, Any]:
     """The part of a result file of `robustness evaluate` for a family: by model its first headline measure."""
-    found = ComparabilityCard(
-        measured=measured,
-        images=CardImages(count=3, sha256=A),
-        classes=CardClasses(of_images=2, of_predictions=1000),
-        changes={"fog": "1 2 3 4 5"},
-        settings={"jpeg": 85, "seed": 0},
-        pixels_sha256=C,
-        reference=CardReference(name="alexnet, published", sha256=D) if measured == "corruptions" else None,
-        interval=CardInterval(kind="bootstrap within classes, one_fewer", level=0.95, draws=1000, seed=f"{measured} 0"),
-        models=dict.fromkeys(models, MODEL),
-    ).model_copy(update=card)
+    found = CORRUPTIONS.model_copy(update={"measured": measured, "models": dict.fromkeys(models, MODEL), **card})
+    if measured == "perturbations":
+        interval = CORRUPTIONS.interval.model_copy(update={"seed": "perturbations 0"})
+        found = found.model_copy(update={"reference": None, "interval": interval})
     measure = {"corruptions": "mean_error", "perturbations": "mean_fp"}[measured]
     return {
         "comparability": found.as_json(),

@@ -11,6 +11,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.tables import SCORES
 from published_lists import ListAgreement, compare_with_list, run
+from tests.selection.by_hand import index_of, scores_of
 from tests.stages.test_stages import SCORE_ROWS, edition_in, put
 
 HEADER = "model,class_index,rank,image_id,confidence\n"
@@ -20,29 +21,6 @@ def listed(*rows: tuple[int, int, str, float]) -> pd.DataFrame:
     """A published list: class index, rank, image id, confidence."""
     table = pd.DataFrame(rows, columns=["class_index", "rank", "image_id", "confidence"])
     return table.astype({"confidence": "float32"})
-
-
-def index_of(labels: dict[str, list[int]]) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "image_id": list(labels),
-            "ilsvrc_class": 0,
-            "real_classes": list(labels.values()),
-            "single": [len(each) == 1 for each in labels.values()],
-        }
-    )
-
-
-def scores_of(answers: dict[str, tuple[int, float, float]]) -> pd.DataFrame:
-    """By image id: top-1 class, its confidence, its log-odds."""
-    return pd.DataFrame(
-        {
-            "image_id": list(answers),
-            "top5_class": [np.arange(top1, top1 + 5, dtype=np.int16) for top1, _, _ in answers.values()],
-            "top5_probability": [np.array([each, 0, 0, 0, 0], np.float32) for _, each, _ in answers.values()],
-            "log_odds": np.array([each for _, _, each in answers.values()], np.float32),
-        }
-    )
 
 
 @pytest.mark.parametrize(
@@ -55,7 +33,7 @@ def scores_of(answers: dict[str, tuple[int, float, float]]) -> pd.DataFrame:
 )
 def test_saturated_confidences(order: str, by_log_odds: ListAgreement, by_float32: ListAgreement) -> None:
     """Six images of class 3 with a confidence of 1 in float32; by image id a to f, by log-odds f to a."""
-    scores = scores_of({name: (3, 1.0, 20.0 + place) for place, name in enumerate("abcdef")})
+    scores = scores_of(dict.fromkeys("abcdef", (3, 1.0))).assign(log_odds=np.arange(20, 26, dtype=np.float32))
     published = listed(*((3, rank, name, 1.0) for rank, name in enumerate(order, start=1)))
     found = compare_with_list(index_of({name: [3] for name in "abcdef"}), scores, published)
     assert found.by_order == {"log_odds": by_log_odds, "float32": by_float32}
@@ -64,7 +42,7 @@ def test_saturated_confidences(order: str, by_log_odds: ListAgreement, by_float3
 
 def test_confidences_of_the_images_that_are_classified_as_listed() -> None:
     index = index_of({"a": [3], "b": [3], "c": [4], "d": [3, 4], "e": [5]})
-    scores = scores_of({"a": (3, 0.5, 0), "b": (9, 0.75, 1), "c": (4, 0.75, 1), "d": (3, 0.9, 2), "e": (5, 0.5, 0)})
+    scores = scores_of({"a": (3, 0.5), "b": (9, 0.75), "c": (4, 0.75), "d": (3, 0.9), "e": (5, 0.5)})
     found = compare_with_list(index, scores, listed((3, 1, "b", 0.875), (3, 2, "a", 0.75), (4, 1, "c", 0.625)))
     assert found.confidences.misclassified == ["b"]
     assert found.confidences.differences.to_dict("records") == [
