@@ -64,7 +64,7 @@ def project(repository: Path) -> dict[str, list[str]]:
             "sets.published.image_set sets.published.source_images "
             "measure.command measure.rendering measure.function",
         ),
-        ("evaluate", "cli measure.run measure.function jinja2"),
+        ("evaluate", "cli measure.run measure.function"),
         ("torch", "loading sets.torch_dataset"),
         ("study", "cli studies.realness.analysis studies.realness.mixed"),
         (
@@ -83,6 +83,11 @@ def project(repository: Path) -> dict[str, list[str]]:
 )
 def test_what_an_extra_brings_is_enough(extra: str, modules: str, repository: Path) -> None:
     check_enough(extra, modules, repository)
+
+
+def test_evaluate_brings_what_its_page_needs(repository: Path) -> None:
+    """It is imported when a page is written."""
+    assert "jinja2" in project(repository)["evaluate"]
 
 
 @pytest.mark.slow
