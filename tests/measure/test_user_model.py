@@ -84,18 +84,19 @@ def test_what_does_not_keep_the_contract(name: str, message: str, mine: str, fol
     assert "\n" not in str(raised.value)
 
 
-def test_a_module_that_is_not_there_or_fails(mine: str, folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("other", "no module other here or installed"),
+        ("failing", "importing failing raises ModuleNotFoundError .*nothing_of_that_name"),
+        ("ending", r"importing ending raises SystemExit \(bye\)"),
+    ],
+)
+def test_a_module_that_is_not_there_or_fails(name: str, message: str, mine: str, folder: Path) -> None:
     Path("failing.py").write_text("import nothing_of_that_name\n")
-    with pytest.raises(CleansetError, match="--model other:make: no module other here or installed"):
-        run(NOWHERE, Wanted(str(folder), ["other:make"]))
-    with pytest.raises(CleansetError, match=r"importing failing raises ModuleNotFoundError .*nothing_of_that_name"):
-        run(NOWHERE, Wanted(str(folder), ["failing:make"]))
-
-
-def test_a_module_that_ends_the_program(mine: str, folder: Path) -> None:
     Path("ending.py").write_text("raise SystemExit('bye')\n")
-    with pytest.raises(CleansetError, match=r"--model ending:make: importing ending raises SystemExit \(bye\)"):
-        run(NOWHERE, Wanted(str(folder), ["ending:make"]))
+    with pytest.raises(CleansetError, match=f"--model {name}:make: {message}"):
+        run(NOWHERE, Wanted(str(folder), [f"{name}:make"]))
 
 
 def test_a_constant_in_float32_runs_in_float32(mine: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.scoring.servers import Plan, drive, hub
 
-Serving = Callable[..., None]
+Serving = Callable[..., Plan]
 
 
 @pytest.fixture
@@ -27,10 +27,11 @@ def serving(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     """Start a server that plays the hub, or Drive, until the test ends; this process's environment leads to it."""
     with ExitStack() as servers:
 
-        def start(plan: Plan, *, as_drive: bool = False) -> None:
+        def start(plan: Plan, *, as_drive: bool = False) -> Plan:
             environment = servers.enter_context(drive(plan, tmp_path) if as_drive else hub(plan))
             for name, value in environment.items():
                 monkeypatch.setenv(name, value)
+            return plan
 
         yield start
 

@@ -86,6 +86,14 @@ def params(path: Path, content: Any, **model: Any) -> Model:
     return Model.model_validate(saved(path, content) | model)
 
 
+def placed(model: Model, content: Any, folder: Path) -> Path:
+    """Save weights at the path to which they would be downloaded."""
+    path = weights_path(model, folder)
+    path.parent.mkdir(parents=True)
+    torch.save(content, path)
+    return path
+
+
 def logits(network: nn.Module, size: int = 32) -> Tensor:
     pixels = torch.rand(2, 3, size, size, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
     with torch.inference_mode():
@@ -139,10 +147,8 @@ class TestRobustbench:
     @pytest.mark.parametrize("shape", SHAPES)
     def test_the_tensors_are_those_of_its_own_loader(self, tmp_path: Path, small: nn.Module, shape: str) -> None:
         model = Model.model_validate(R18)
-        path = weights_path(model, tmp_path)
+        path = placed(model, SHAPES[shape](dict(small.state_dict())), tmp_path)
         assert path == tmp_path / "data" / "weights" / "imagenet" / "Linf" / "Salman2020Do_R18.pt"
-        path.parent.mkdir(parents=True)
-        torch.save(SHAPES[shape](dict(small.state_dict())), path)
         ours = load_model(model, tmp_path)
         assert ours.weights_sha256 == sha256(path.read_bytes())
         assert same(inner(ours.network), small)
@@ -153,9 +159,7 @@ class TestRobustbench:
     def test_the_two_of_source_000(self, tmp_path: Path, role: dict[str, Any]) -> None:
         model = Model.model_validate(role)
         network = settle(resnet50(), 2)
-        path = weights_path(model, tmp_path)
-        path.parent.mkdir(parents=True)
-        torch.save(SHAPES["noisymix"](dict(network.state_dict())), path)
+        path = placed(model, SHAPES["noisymix"](dict(network.state_dict())), tmp_path)
         ours = load_model(model, tmp_path)
         assert len(ours.network.state_dict()) == 322
         assert torch.equal(logits(ours.network), logits(theirs(model, tmp_path)))
@@ -249,9 +253,7 @@ class TestRobustbench:
                 ): each
                 for key, each in tensors.items()
             } | {"layers.0.blocks.1.attn_mask": torch.zeros(64, 49, 49)}
-        path = weights_path(model, tmp_path)
-        path.parent.mkdir(parents=True)
-        torch.save({"state_dict": prefixed("module.", dict(tensors))}, path)
+        placed(model, {"state_dict": prefixed("module.", dict(tensors))}, tmp_path)
         ours = load_model(model, tmp_path).network
         assert same(ours, network)
         assert same(ours, theirs(model, tmp_path))
@@ -259,9 +261,7 @@ class TestRobustbench:
     def test_one_that_is_registered_with_timm(self, tmp_path: Path) -> None:
         model = Model(source="robustbench", name="Tian2022Deeper_DeiT-S", threat_model="corruptions")
         network = settle(_network(model), 3)
-        path = weights_path(model, tmp_path)
-        path.parent.mkdir(parents=True)
-        torch.save({"model": inner(network).state_dict()}, path)
+        placed(model, {"model": inner(network).state_dict()}, tmp_path)
         assert same(load_model(model, tmp_path).network, network)
 
     @pytest.mark.parametrize(

@@ -47,8 +47,7 @@ def nothing_elsewhere(tmp_path: Path, path: Path, home: Path) -> object:
 
 class TestHub:
     def test_whole(self, path: Path, serving: Serving, capfd: pytest.CaptureFixture[str]) -> None:
-        plan = Plan(content(3 * MEGA))
-        serving(plan)
+        plan = serving(Plan(content(3 * MEGA)))
         fetch(HUB, path)
         assert path.read_bytes() == plan.content
         assert plan.asked == [f"HEAD {MAIN}", f"HEAD {FILE}", f"GET {FILE}"]
@@ -60,29 +59,25 @@ class TestHub:
     @pytest.mark.parametrize("ranges", [True, False])
     def test_goes_on_after_a_break(self, path: Path, serving: Serving, ranges: bool) -> None:
         """From where it was, if the server knows ranges."""
-        plan = Plan(content(30 * MEGA), breaks=[21 * MEGA], ranges=ranges)
-        serving(plan)
+        plan = serving(Plan(content(30 * MEGA), breaks=[21 * MEGA], ranges=ranges))
         fetch(HUB, path)
         assert path.read_bytes() == plan.content
         # huggingface_hub writes pieces of 10 MiB
         assert not ranges or plan.asked[2:] == [f"GET {FILE}", f"GET {FILE} bytes={20 * 1024**2}-"]
 
     def test_other_bytes_than_the_hub_says(self, path: Path, serving: Serving) -> None:
-        plan = Plan(content(MEGA), etag="ab" * 32)
-        serving(plan)
+        plan = serving(Plan(content(MEGA), etag="ab" * 32))
         with pytest.raises(ValueError, match=f"SHA-256 {plan.sha256()} arrived; the hub has {'ab' * 32}"):
             fetch(HUB, path)
         assert plan.asked.count(f"GET {FILE}") == 3
 
     def test_a_small_file_whose_etag_is_no_sum(self, path: Path, serving: Serving) -> None:
-        plan = Plan(content(1000), etag="ab" * 20)
-        serving(plan)
+        plan = serving(Plan(content(1000), etag="ab" * 20))
         fetch(HUB, path)
         assert path.read_bytes() == plan.content
 
     def test_a_page_in_place_of_the_file(self, path: Path, serving: Serving) -> None:
-        plan = Plan(content(len(QUOTA)), page=QUOTA)
-        serving(plan)
+        plan = serving(Plan(content(len(QUOTA)), page=QUOTA))
         with pytest.raises(ValueError, match=r'a web page \("Google Drive - Quota exceeded"\)'):
             fetch(HUB, path)
         plan.content = content(MEGA)
@@ -104,8 +99,7 @@ class TestDrive:
     @pytest.mark.parametrize("confirm", [False, True])
     def test_whole(self, path: Path, serving: Serving, capfd: pytest.CaptureFixture[str], confirm: bool) -> None:
         """A large file is confirmed."""
-        plan = Plan(content(3 * MEGA), confirm=confirm)
-        serving(plan, as_drive=True)
+        plan = serving(Plan(content(3 * MEGA), confirm=confirm), as_drive=True)
         fetch(DRIVE, path)
         assert path.read_bytes() == plan.content
         confirmed = f"drive.usercontent.google.com/download?id={DRIVE.id}&export=download&confirm=t&uuid=5f0c"
@@ -113,8 +107,7 @@ class TestDrive:
         assert capfd.readouterr() == ("", "")
 
     def test_breaks_every_time(self, path: Path, serving: Serving) -> None:
-        plan = Plan(content(3 * MEGA), breaks=[MEGA] * 9)
-        serving(plan, as_drive=True)
+        plan = serving(Plan(content(3 * MEGA), breaks=[MEGA] * 9), as_drive=True)
         with pytest.raises(ValueError, match=r"^ConnectionError: .*1000000 bytes read, 2000000 more expected"):
             fetch(DRIVE, path)
         assert plan.asked == [ON_DRIVE] * 3
@@ -195,8 +188,7 @@ def start(origin: Hub | Drive, path: Path, **options: object) -> "subprocess.Pop
 
 @pytest.mark.parametrize("origin", [HUB, DRIVE], ids=["hub", "drive"])
 def test_killed_in_the_middle(origin: Hub | Drive, path: Path, serving: Serving) -> None:
-    plan = Plan(content(30 * MEGA), stall=threading.Event())
-    serving(plan, as_drive=origin is DRIVE)
+    plan = serving(Plan(content(30 * MEGA), stall=threading.Event()), as_drive=origin is DRIVE)
     process = start(origin, path, start_new_session=True)
     assert plan.halfway.wait(30)
     os.killpg(process.pid, signal.SIGKILL)
@@ -210,8 +202,7 @@ def test_killed_in_the_middle(origin: Hub | Drive, path: Path, serving: Serving)
 
 
 def test_two_at_once_download_once(path: Path, serving: Serving) -> None:
-    plan = Plan(content(5 * MEGA), stall=threading.Event())
-    serving(plan)
+    plan = serving(Plan(content(5 * MEGA), stall=threading.Event()))
     first = start(HUB, path)
     assert plan.halfway.wait(30)
     second = start(HUB, path)
@@ -228,8 +219,7 @@ def test_a_server_that_falls_silent(
     origin: Hub | Drive, path: Path, serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(downloads, "STALL_SECONDS", 3)
-    plan = Plan(content(30 * MEGA), stall=threading.Event())
-    serving(plan, as_drive=origin is DRIVE)
+    plan = serving(Plan(content(30 * MEGA), stall=threading.Event()), as_drive=origin is DRIVE)
     with pytest.raises(ValueError, match=r"^no byte came for 3 seconds$"):
         fetch(origin, path)
     assert plan.stall is not None

@@ -133,8 +133,7 @@ def test_pinning_downloads_and_then_other_bytes_are_refused(
     (tmp_path / "params.yaml").write_text(
         "root: .\ndataset: {images: none.tar}\nmodels:\n  standard: {source: timm, name: test_byobnet.r160_in1k} # x\n"
     )
-    plan = Plan(b"PK and so on")
-    serving(plan)
+    plan = serving(Plan(b"PK and so on"))
     shown = run(tmp_path, "--pin")
     assert shown.stderr == ""
     assert [line.rstrip() for line in shown.stdout.splitlines()[-3:]] == [
