@@ -17,7 +17,7 @@ from cleanset.statistics.bootstrap import (
     reflected_interval,
     strata,
 )
-from cleanset.studies.robustness.scenarios.measures import class_squares, score_of_squares, squared_deviations
+from cleanset.studies.robustness.scenarios.measures import score_of_squares, squared_deviations
 from tests.properties import examples
 
 Array = npt.NDArray[Any]
@@ -156,7 +156,9 @@ def test_the_interval_of_the_score_is_reflected() -> None:
     shares = np.clip(generator.normal(0.7, 0.12, (classes, 1)) + generator.normal(0, 0.08, scenarios), 0.05, 0.95)
     mu = 0.9
     truth = float(
-        score_of_squares(squared_deviations(shares.mean(axis=0), mu), class_squares(shares, mu), "as_written")
+        score_of_squares(
+            squared_deviations(shares.mean(axis=0), mu), squared_deviations(shares.mean(axis=-1), mu), "as_written"
+        )
     )
     resamples = Bootstrap(resamples=300).resample(np.repeat(np.arange(classes), size))
     covered = np.zeros(2)
@@ -164,11 +166,11 @@ def test_the_interval_of_the_score_is_reflected() -> None:
         values = generator.random((classes * size, scenarios)) < np.repeat(shares, size, axis=0)
         by_class = values.reshape(classes, size, scenarios).mean(axis=1)
         estimate = score_of_squares(
-            squared_deviations(values.mean(axis=0), mu), class_squares(by_class, mu), "as_written"
+            squared_deviations(values.mean(axis=0), mu), squared_deviations(by_class.mean(axis=-1), mu), "as_written"
         )
         draws = score_of_squares(
             squared_deviations(resamples.means(values), np.full(300, mu)),
-            class_squares(resamples.class_means(values), np.full(300, mu)),
+            squared_deviations(resamples.class_means(values).mean(axis=-1), np.full(300, mu)),
             "as_written",
         )
         for number, found in enumerate((percentile_interval(draws), reflected_interval(float(estimate), draws))):
