@@ -1,10 +1,12 @@
 """Whether a result may be used again: what it was made from, compared fact by fact."""
 
 import json
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
+import torch
 
 from cleanset.edition.params import Score
 from cleanset.files import sha256
@@ -95,3 +97,5 @@ def test_below_float64_results_depend_on_batch_and_device() -> None:
 
     assert below_float64(settings("float64")) == {}
     assert below_float64(settings("float32")) == {"batch_size": 4, "computed_on": "cpu"}
+    on_gpu = replace(settings("bfloat16"), devices=[torch.device("cuda", 1)])
+    assert below_float64(on_gpu) == {"batch_size": 4, "computed_on": "cuda"}
