@@ -464,7 +464,7 @@ def run(study: Study, role: str, family: str | None = None) -> None:
             digests,
             partial(models.lacking, plan, role),
         )
-        # the digests that stage digests has stored; before it has run there are none
+        # before stage digests has run, it has stored none
         with suppress(CleansetError):
             stored = read_digests(study.digests / f"{plan.name}.parquet", plan.family)
             digests.remove_known({str(name): digest for name, digest in stored.items()})
@@ -517,6 +517,6 @@ class StudyModels:
             differences = MadeFrom(expected).differences(json.loads(files.record(plan.name, role).read_bytes()))
             # an earlier version's answers may lack a column
             columns = parquet.read_schema(files.predictions(plan.name, role)).names
-        except (OSError, ValueError):  # ValueError: what is no JSON, and no Parquet file
+        except (OSError, ValueError):  # ValueError: a file that is not JSON or Parquet
             return False
         return not differences and bool(columns == predictions_table(plan.family).names)

@@ -30,6 +30,7 @@ from cleanset.measure.comparability import (
 from cleanset.measure.compare.model_index import write_hub
 from cleanset.measure.compare.results import RESULTS, parse_results
 from cleanset.measure.specs import Spec, ZooModel, file_stems
+from cleanset.measure.terminal import MODEL, numbers, plain_table
 from cleanset.scoring.validity import read_finished
 from cleanset.statistics.bootstrap import LEVEL
 from cleanset.studies.robustness.answers import CheckClean, DigestRun, ShownPixels, check_of_stored, installed_versions
@@ -268,26 +269,19 @@ def shown_measures(family: Family, lines: Sequence[MeasureLine]) -> dict[str, st
 
 def _table(family: Family, lines: Sequence[MeasureLine]) -> Table:
     """A row for each model, in the order in which they were named."""
-    found = {(line.model, line.measure): line for line in lines}
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("model", overflow="fold", min_width=12, vertical="top")
-    titles = shown_measures(family, lines)
-    for title in titles.values():
-        table.add_column(title, justify="right", no_wrap=True)
-    for model in dict.fromkeys(line.model for line in lines):
-        cells = (
-            _cell(found.get((model, name)), family, is_alone=title in WITHOUT_INTERVAL)
-            for name, title in titles.items()
-        )
-        table.add_row(Text(model), *cells)
-    return table
+    found, titles = {(line.model, line.measure): line for line in lines}, shown_measures(family, lines)
+    rows = (
+        [Text(model), *(_cell(found.get((model, name)), family, title) for name, title in titles.items())]
+        for model in dict.fromkeys(line.model for line in lines)
+    )
+    return plain_table([("model", MODEL | {"min_width": 12}), *numbers(*titles.values())], rows, gap=2)
 
 
-def _cell(line: MeasureLine | None, family: Family, *, is_alone: bool) -> str:
+def _cell(line: MeasureLine | None, family: Family, title: str) -> str:
     if line is None or not np.isfinite(line.value):
         return "–"
     value, low, high = family.texts(line.measure, line.value, line.low, line.high)
-    return value if is_alone or not low else f"{value} ({low}–{high})"
+    return value if title in WITHOUT_INTERVAL or not low else f"{value} ({low}–{high})"
 
 
 _SHOWN_OTHERWISE = ("names", "severities", "max_images", "published")

@@ -167,7 +167,7 @@ def _of_torchvision(text: str, classes: int, size: int, weights: Path | None) ->
 class FurtherMember:
     """A model of `further_models`; `classes`: the number that it has, `weights` relative to the edition's folder.
 
-    `model`: source and name, or module:callable, of which nothing else is known.
+    `model`: source and name, or module:callable, where nothing else is known.
     """
 
     role: str

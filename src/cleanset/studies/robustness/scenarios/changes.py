@@ -288,7 +288,7 @@ _CHANGES: dict[str, Callable[[_Scene], Pixels]] = {
     "image_brightness": _brightened,
     "segmented_image": lambda scene: np.zeros_like(scene.image),
 }
-"""The pixels of a scenario, of which the background is shown, or the object."""
+"""The pixels of a scenario; only those of the background are used, or of the object."""
 
 PHOTOGRAPH_SUFFIXES = (".jpg", ".jpeg", ".png")
 
