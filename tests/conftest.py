@@ -39,7 +39,6 @@ NEEDS = {
     "exhaustive": {"both_published"},
     "gpu": {"gpu"},
     "long": {"published_edition"},
-    "r": {"rscript"},
     "real": {"real"},
     "server": {"serving", "start", "web"},
     "slow": {"pristine", "real_list", "small"},
