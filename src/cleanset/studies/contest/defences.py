@@ -17,7 +17,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache, partial
 from pathlib import Path
 from time import monotonic
@@ -371,7 +371,7 @@ class ModelDefence:
         ]
         network = PixelNetwork(self._model.network, self._settings.devices[0], "float64", PROBED)
         with searching("float64"):
-            return [each._asdict() for each in of_answers(network, subjects, PROBED)]
+            return [asdict(each) for each in of_answers(network, subjects, PROBED)]
 
 
 def read_image(paths: Mapping[str, Path], name: str) -> Image.Image:
