@@ -10,7 +10,6 @@ import signal
 import statistics
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter, process_time
@@ -84,7 +83,7 @@ def looped(device: torch.device) -> tuple[str, ...]:
     ratios = []
     with deterministic(data.params.threads):
         for _ in range(ROUNDS):
-            task = Classification.of_fold(data)
+            task = Classification(data)
             ends: list[float] = []
             with scratch() as folder:
                 train(task, data.run, StateFolder(folder, {}), lambda _, ends=ends: ends.append(clock()))  # type: ignore[misc]
@@ -118,8 +117,9 @@ def ascended(device: torch.device) -> tuple[str, ...]:
     recipe = AdversarialTraining(Adversarial(eps=4 / 255, steps=STEPS, step=2 / 255))
     ratios = []
     with deterministic(data.params.threads):
-        task = Classification.of_fold(data)
-        adversarial = replace(task, training=replace(task.training, recipe=recipe))
+        task = Classification(data)
+        adversarial = Classification(data)
+        adversarial.training.recipe = recipe
         batch = next(iter(task.batches(1)))
         task.network.train()
         for _ in range(ROUNDS + 1):
@@ -167,7 +167,7 @@ def trained_in(folder: Path, device: str, kill: bool) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     with deterministic(data.params.threads):
-        task = Classification.of_fold(data)
+        task = Classification(data)
         found: Trained = train(task, data.run, StateFolder(folder / "state", {}), noted)
     torch.save(dict(sorted(found.weights.items())), folder / "weights.pt")
 

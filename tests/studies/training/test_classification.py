@@ -10,6 +10,7 @@ from PIL import Image
 from cleanset.files import sha256
 from cleanset.studies.training.classification import Batch, TrainingBatches, shifted_and_mirrored
 from cleanset.studies.training.images import ALONE, Share, TrainingPixels
+from cleanset.studies.training.params import Run
 from cleanset.studies.training.recipes import Standard
 
 pytestmark = pytest.mark.slow
@@ -23,12 +24,13 @@ def pixels(tmp_path_factory: pytest.TempPathFactory) -> TrainingPixels:
     names = [f"{number:02d}.png" for number in range(COUNT)]
     for number, name in enumerate(names):
         Image.new("RGB", (40, 30), (10 * number,) * 3).save(folder / name)
-    return TrainingPixels(folder, names, [sha256((folder / name).read_bytes()) for name in names], SIZE)
+    digests = [sha256((folder / name).read_bytes()) for name in names]
+    return TrainingPixels(folder, names, digests, np.arange(COUNT), SIZE)
 
 
-def batches(pixels: TrainingPixels, share: Share = ALONE, workers: int = 0, size: int = 4) -> TrainingBatches:
-    labels = np.arange(COUNT)
-    return TrainingBatches(pixels, labels, Standard(), "none", size, 3, workers, share)
+def batches(pixels: TrainingPixels, share: Share = ALONE, size: int = 4) -> TrainingBatches:
+    settings = {"network": {"name": "any"}, "augmentation": "none", "batch": size, "seed": 3, "epochs": 2}
+    return TrainingBatches(pixels, Standard(), Run.model_validate(settings), share=share)
 
 
 def numbers(batch: Batch) -> list[int]:

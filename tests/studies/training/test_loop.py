@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from cleanset.errors import CleansetError
-from cleanset.studies.training import loop as state_module
 from cleanset.studies.training.loop import Progress, StateFolder, best_epoch, stops_early, train
 from tests.studies.training.toy_task import STEPS, ToyTask, settings, trained
 
@@ -159,10 +158,10 @@ def test_other_settings_are_refused(tmp_path: Path) -> None:
         trained(ToyTask(), tmp_path, rate=0.2)
 
 
-def test_inner_settings_are_named() -> None:
-    folder = StateFolder(Path("state"), {"settings": {"network": {"name": "a"}}, "seed": 0})
-    other = {"settings": {"network": {"name": "b"}}, "seed": 0}
-    assert state_module._first_difference(folder._settings, other) == ("network.name", "a", "b")
+def test_inner_settings_are_named(tmp_path: Path) -> None:
+    StateFolder(tmp_path, {"settings": {"network": {"name": "a"}}, "seed": 0}).save({})
+    with pytest.raises(CleansetError, match=r"begun with network.name 'a', now 'b'; expected the same settings"):
+        StateFolder(tmp_path, {"settings": {"network": {"name": "b"}}, "seed": 0}).load()
 
 
 @pytest.mark.parametrize("place", [0, 70, 0.3, 0.5, 0.9, -1])

@@ -3,11 +3,11 @@
 Batches are decoded in worker processes or kept in memory; they are the same for one seed however many workers.
 """
 
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms import v2
 
 from cleanset.edition.params import Model
@@ -28,11 +27,11 @@ from cleanset.scoring.models import weights_at_hand
 from cleanset.scoring.scorer import to_device
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.robustness.trained_models import OnClasses, normalised, trained_preprocessing
-from cleanset.studies.training.images import ALONE, FoldData, Share, TrainingPixels, in_scenario, pixels_of
-from cleanset.studies.training.loop import LOSS, ROBUST_LOSS, Outcome, epoch_seed
+from cleanset.studies.training.images import ALONE, FoldData, Share, TrainingPixels
+from cleanset.studies.training.loop import LOSS, ROBUST_LOSS, Outcome, epoch_seed, loaded
 from cleanset.studies.training.params import Network, Run
 from cleanset.studies.training.recipes import AdversarialTraining, AugmixTraining, GaussianNoise, Recipe, Standard
-from cleanset.studies.training.study import record_of_weights
+from cleanset.studies.training.study import network_of_record, record_of_weights
 from cleanset.validation import shown
 from cleanset.vocabulary import class_indices, known_classes
 
@@ -52,17 +51,11 @@ class Batch(NamedTuple):
 
 @dataclass(eq=False)
 class TrainingBatches:
-    """The batches of every epoch.
-
-    `labels` has the network's class of each image. Images that do not fill a last batch are left out in that epoch.
-    """
+    """The batches of every epoch. Images that do not fill a last batch are left out in that epoch."""
 
     pixels: TrainingPixels
-    labels: NDArray[np.int64]
     recipe: Recipe
-    augmentation: str
-    batch: int
-    seed: int
+    run: Run
     workers: int = 0
     share: Share = ALONE
     kept: Tensor | None = None
@@ -70,56 +63,35 @@ class TrainingBatches:
     @property
     def count(self) -> int:
         """Batches in an epoch; at least one, which may be smaller."""
-        return max(1, len(self.pixels) // self.batch)
+        return max(1, len(self.pixels) // self.run.batch)
 
-    def __call__(self, epoch: int) -> Iterator[Batch]:
+    def __call__(self, epoch: int) -> Iterable[Batch]:
         """The batches of an epoch in their order."""
-        if self.kept is None and self._fits():
-            self.kept = _all_pixels(self.pixels, self.workers)
-        generator = torch.Generator().manual_seed(epoch_seed(self.seed, epoch))
-        order = torch.randperm(len(self.pixels), generator=generator).tolist()
-        groups = [order[number * self.batch : (number + 1) * self.batch] for number in range(self.count)]
-        yield from _loader(_Epoch(self, epoch, groups), self.workers)
-
-    def _fits(self) -> bool:
         # a random crop is of the whole image, another one at every epoch
-        is_fixed = self.augmentation != "random_resized_crop"
-        return is_fixed and 3 * self.pixels.size**2 * len(self.pixels) <= KEPT_BYTES
+        is_fixed = self.run.augmentation != "random_resized_crop"
+        if self.kept is None and is_fixed and 3 * self.pixels.size**2 * len(self.pixels) <= KEPT_BYTES:
+            self.kept = _all_pixels(self.pixels, self.workers)
+        generator = torch.Generator().manual_seed(epoch_seed(self.run.seed, epoch))
+        order = torch.randperm(len(self.pixels), generator=generator).tolist()
+        size = self.run.batch
+        groups = [(number, order[number * size : (number + 1) * size]) for number in range(self.count)]
+        return loaded(partial(self._batch, epoch), groups, self.workers)
 
-
-@dataclass(eq=False)
-class _Epoch(Dataset[Batch]):
-    """The batches of one epoch, by number."""
-
-    source: TrainingBatches
-    epoch: int
-    groups: Sequence[Sequence[int]]
-
-    def __len__(self) -> int:
-        return len(self.groups)
-
-    def __getitem__(self, number: int) -> Batch:
-        source, share = self.source, self.source.share
-        places = self.groups[number][share.rank :: share.processes]
+    def _batch(self, epoch: int, group: tuple[int, Sequence[int]]) -> Batch:
+        number, places, share = group[0], group[1][self.share.rank :: self.share.processes], self.share
         name = f"{share.rank} of {share.processes}" if share.processes > 1 else "batch"
-        seed = change_seed(image_seed(source.seed, f"epoch {self.epoch}"), "training", name, number)
+        seed = change_seed(image_seed(self.run.seed, f"epoch {epoch}"), "training", name, number)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            views = source.recipe.views(self._augmented(places))
-        return Batch(views, torch.from_numpy(source.labels[list(places)]), seed)
+            views = self.recipe.views(self._augmented(places))
+        return Batch(views, torch.from_numpy(self.pixels.labels[places]), seed)
 
     def _augmented(self, places: Sequence[int]) -> Tensor:
-        source = self.source
-        if source.augmentation == "random_resized_crop":
-            cropped = v2.Compose(
-                [v2.RandomResizedCrop(source.pixels.size), v2.RandomHorizontalFlip(), v2.PILToTensor()]
-            )
-            return torch.stack([cropped(source.pixels.image(place).convert("RGB")) for place in places])
-        if source.kept is not None:
-            images = source.kept[list(places)]
-        else:
-            images = torch.stack([torch.from_numpy(source.pixels(place)) for place in places])
-        return shifted_and_mirrored(images) if source.augmentation == "shift_and_mirror" else images
+        if self.run.augmentation == "random_resized_crop":
+            cropped = v2.Compose([v2.RandomResizedCrop(self.pixels.size), v2.RandomHorizontalFlip(), v2.PILToTensor()])
+            return torch.stack([cropped(self.pixels.image(place).convert("RGB")) for place in places])
+        images = _stacked(self.pixels, places) if self.kept is None else self.kept[places]
+        return shifted_and_mirrored(images) if self.run.augmentation == "shift_and_mirror" else images
 
 
 def shifted_and_mirrored(images: Tensor) -> Tensor:
@@ -137,38 +109,17 @@ def shifted_and_mirrored(images: Tensor) -> Tensor:
     return found
 
 
-class _Images(Dataset[Tensor]):
-    def __init__(self, pixels: TrainingPixels) -> None:
-        self._pixels = pixels
-
-    def __len__(self) -> int:
-        return len(self._pixels)
-
-    def __getitem__(self, place: int) -> Tensor:
-        return torch.from_numpy(self._pixels(place))
+def _stacked(pixels: TrainingPixels, places: Sequence[int]) -> Tensor:
+    return torch.stack([torch.from_numpy(pixels(place)) for place in places])
 
 
 def _all_pixels(pixels: TrainingPixels, workers: int) -> Tensor:
     """All pixels, uint8 of shape (images, 3, size, size)."""
     found = torch.empty(len(pixels), 3, pixels.size, pixels.size, dtype=torch.uint8)
-    for place, image in enumerate(tracked(pixel_batches(pixels, workers), len(pixels), f"reading {pixels.scenario}")):
-        found[place] = image
+    images = loaded(pixels, range(len(pixels)), workers)
+    for place, image in enumerate(tracked(images, len(pixels), f"reading {pixels.scenario}")):
+        found[place] = torch.from_numpy(image)
     return found
-
-
-def pixel_batches(pixels: TrainingPixels, workers: int, size: int | None = None) -> Iterable[Tensor]:
-    """The pixels in order, decoded ahead by worker processes if there are any: `size` images at a time, or each."""
-    return _loader(_Images(pixels), workers, size)
-
-
-def _loader(dataset: Dataset[Any], workers: int, size: int | None = None) -> Iterable[Any]:
-    options: dict[str, Any] = {"prefetch_factor": 4, "worker_init_fn": _in_worker} if workers else {}
-    return DataLoader(dataset, batch_size=size, shuffle=False, num_workers=workers, **options)
-
-
-def _in_worker(_: int) -> None:
-    torch.set_num_threads(1)
-    os.environ["OMP_NUM_THREADS"] = "1"
 
 
 TESTED_AT_A_TIME = 64
@@ -215,9 +166,8 @@ def trained_network(weights: Path) -> tuple[nn.Module, str]:
     for key in classes:
         if key not in class_indices():
             raise CleansetError(f"{weights}: trained on class {shown(key)}; expected {known_classes()}")
-    wanted = Network.model_validate(record["settings"]["network"] | {"pretrained": False})
     # of runs/NAME/FOLD in the study's data
-    network = build_network(wanted, len(classes), size, folder, 0, folder.parents[3])
+    network = build_network(network_of_record(record), len(classes), size, folder, 0, folder.parents[3])
     load_checkpoint(cast(nn.Sequential, network)[1], weights, None)
     whole = OnClasses(network, [class_indices()[key] for key in classes])
     return whole, trained_preprocessing(size).name
@@ -265,54 +215,28 @@ def recipe_of(run: Run) -> Recipe:
     return GaussianNoise(run.noise.largest) if run.recipe == "noise" else Standard()
 
 
-@dataclass(eq=False)
 class Classification:
-    """A network that learns the classes of images; `validated` are those that it is validated on, with `labels`."""
+    """A network that learns the classes of the images of a fold; `validated` are those that it is validated on.
 
-    data: FoldData
-    network: nn.Module
-    training: TrainingBatches
-    validated: TrainingPixels | None
-    labels: NDArray[np.int64]
+    Raises CleansetError for a network that does not fit, and where no image is in a scenario.
+    """
 
-    @classmethod
-    def of_fold(cls, data: FoldData) -> Self:
-        """The task of a fold. Raises CleansetError for its network, and where no image is in its scenario."""
-        run, size = data.run, data.run.size
-        folders = data.study.edition.folder, data.study.folder
-        network = build_network(run.network, len(data.classes), size, folders[0], run.seed, folders[1])
-        whole = run.augmentation == "random_resized_crop"
-        sources = data.study, data.params.data
-        training = in_scenario(data.training, run.scenario)
-        batches = TrainingBatches(
-            pixels_of(*sources, training, size, run.scenario, data.params.seed, whole=whole),
-            data.labels(training),
-            recipe_of(run),
-            run.augmentation,
-            run.batch,
-            run.seed,
-            data.params.workers,
-            data.share,
-        )
-        validated, pixels = data.validation, None
-        if len(validated):
-            validated = in_scenario(validated, run.scenario)
-            pixels = pixels_of(*sources, validated, size, run.scenario, data.params.seed)
+    def __init__(self, data: FoldData) -> None:
+        run, study = data.run, data.study
+        network = build_network(run.network, len(data.classes), run.size, study.edition.folder, run.seed, study.folder)
+        pixels = data.pixels(data.training, run.scenario, whole=run.augmentation == "random_resized_crop")
+        self.data, self.name = data, data.name
+        self.training = TrainingBatches(pixels, recipe_of(run), run, data.params.workers, data.share)
+        self.validated = data.pixels(data.validation, run.scenario) if len(data.validation) else None
         # weights in the order of channels last: half as long again on a CPU otherwise
-        network = network.to(data.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-        return cls(data, network, batches, pixels, data.labels(validated))
-
-    @property
-    def name(self) -> str:
-        """Run and fold."""
-        return self.data.name
+        self.network: nn.Module = network.to(data.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     @property
     def steps_per_epoch(self) -> int:
         """Number of batches in an epoch."""
         return self.training.count
 
-    def batches(self, epoch: int) -> Iterator[Batch]:
+    def batches(self, epoch: int) -> Iterable[Batch]:
         """The batches of an epoch."""
         return self.training(epoch)
 
@@ -334,10 +258,10 @@ class Classification:
         """Mean loss and accuracy on the images to validate on; from the first attack on, those under attack, too."""
         if self.validated is None:
             return {}
-        losses, correct = self.answers(self.validated, self.labels)
+        losses, correct = self.answers(self.validated)
         found = {LOSS: float(losses.mean()), "accuracy": float(correct.mean())}
         if self.data.run.is_attacked and epoch > self.data.run.adversarial.warm_up_epochs:
-            losses, correct = self.answers(self.validated, self.labels, is_attacked=True)
+            losses, correct = self.answers(self.validated, is_attacked=True)
             found |= {ROBUST_LOSS: float(losses.mean()), "robust_accuracy": float(correct.mean())}
         return found
 
@@ -351,23 +275,26 @@ class Classification:
         """
         found = [pd.DataFrame(columns=list(TEST_COLUMNS))]
         for scenario in self.data.run.tests if len(self.data.left_out) else []:
-            images = in_scenario(self.data.left_out, scenario)
-            sources = self.data.study, self.data.params.data
-            pixels = pixels_of(*sources, images, self.data.run.size, scenario, self.data.params.seed)
-            losses, correct = self.answers(pixels, self.data.labels(images))
-            found.append(test_rows(scenario, images["class_index"].tolist(), losses, correct))
+            pixels = self.data.pixels(self.data.left_out, scenario)
+            losses, correct = self.answers(pixels)
+            classes = np.array(self.data.classes)[pixels.labels]
+            answers = pd.DataFrame({"class_index": classes, "correct": correct, "loss": losses})
+            table = answers.groupby("class_index", as_index=False).agg(
+                images=("loss", "size"), correct=("correct", "sum"), loss=("loss", "mean")
+            )
+            found.append(table.assign(scenario=scenario)[list(TEST_COLUMNS)])
         return pd.concat(found[1:] or found, ignore_index=True)
 
-    def answers(
-        self, pixels: TrainingPixels, labels: NDArray[np.int64], *, is_attacked: bool = False
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
+    def answers(self, pixels: TrainingPixels, *, is_attacked: bool = False) -> tuple[NDArray[Any], NDArray[Any]]:
         """Cross-entropy (float64) and correctness of each image, in evaluation mode; under the attack if asked for."""
         self.network.eval()
-        losses, correct, first = [], [], 0
+        losses, correct = [], []
         # the same starts at every epoch, so that epochs can be compared
         generator = torch.Generator(self.data.device).manual_seed(self.data.run.seed)
-        for group in pixel_batches(pixels, self.training.workers, TESTED_AT_A_TIME):
-            wanted = torch.from_numpy(labels[first : first + len(group)])
+        groups = np.split(np.arange(len(pixels)), range(TESTED_AT_A_TIME, len(pixels), TESTED_AT_A_TIME))
+        images_of = loaded(partial(_stacked, pixels), groups, self.training.workers)
+        for places, group in zip(groups, images_of, strict=True):
+            wanted = torch.from_numpy(pixels.labels[places])
             images = to_device(group, self.data.device).float() / 255
             if is_attacked:
                 recipe = cast(AdversarialTraining, self.training.recipe)
@@ -376,18 +303,4 @@ class Classification:
                 logits = self.network(images).cpu().double()
             losses.append(functional.cross_entropy(logits, wanted, reduction="none"))
             correct.append(logits.argmax(dim=1) == wanted)
-            first += len(group)
         return torch.cat(losses).numpy(), torch.cat(correct).numpy()
-
-
-def test_rows(
-    scenario: str, classes: Sequence[int], losses: NDArray[np.float64], correct: NDArray[np.bool_]
-) -> pd.DataFrame:
-    """A row of TEST_COLUMNS for each class, with the mean loss, from the answers to images of these class indices."""
-    answers = pd.DataFrame({"class_index": list(classes), "correct": correct, "loss": losses})
-    table = answers.groupby("class_index").agg(
-        images=("loss", "size"), correct=("correct", "sum"), loss=("loss", "mean")
-    )
-    found = table.reset_index()
-    found.insert(0, "scenario", scenario)
-    return found[list(TEST_COLUMNS)]

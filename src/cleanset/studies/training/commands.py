@@ -93,7 +93,7 @@ def masks(
     from cleanset.studies.training.segmentation import finished_network
     from cleanset.studies.training.segmentation.finished_network import ORIGIN
 
-    for line in finished_network.make_masks(_study(study), run, fold, folder).lines():
+    for line in finished_network.make_masks(_study(study), run, fold, folder):
         typer.echo(line)
     typer.echo(
         f"add to masks in params.yaml of the robustness study: {{folder: {folder}, format: png, origin: {ORIGIN}}}"

@@ -21,7 +21,7 @@ from cleanset.sets.folder import read_entries, read_regular_file
 from cleanset.studies.robustness.scenarios.masks import MaskedImage, MaskFile, MaskSource, mask_table
 from cleanset.studies.training.images import TRAINING_IMAGES, decoded, find_images, folds_table
 from cleanset.studies.training.params import TrainingParams, read_training_params
-from cleanset.studies.training.segmentation.label_maps import (
+from cleanset.studies.training.segmentation.examples import (
     CLASS_IDS,
     LABEL_FORMATS,
     LABEL_SUFFIXES,

@@ -99,13 +99,14 @@ class TrainingPixels:
     """The pixels of training images in one scenario; a callable that can be pickled, for worker processes.
 
     All are the base images of the study of robustness, 224 x 224, resized to `size`: so an image as it is differs from
-    one in a scenario by the scenario alone. `whole` leaves an image as it is uncropped. `files` and `digests` have a
-    value for each image. `generated`: the folder of images with generated backgrounds.
+    one in a scenario by the scenario alone. `whole` leaves an image as it is uncropped. `files`, `digests` and `labels`
+    (the network's class) have a value for each image. `generated`: the folder of images with generated backgrounds.
     """
 
     folder: Path
     files: Sequence[str]
     digests: Sequence[str]
+    labels: NDArray[np.int64]
     size: int
     scenario: str = ORIGINAL
     scenes: "SceneImage | None" = None
@@ -141,29 +142,6 @@ class TrainingPixels:
     def __call__(self, place: int) -> NDArray[np.uint8]:
         """The pixels of an image, uint8 of shape (3, size, size), red first."""
         return Resized(self.size)(self.image(place))
-
-
-def pixels_of(
-    study: TrainingStudy, data: Data, images: pd.DataFrame, size: int, scenario: str, seed: int, *, whole: bool = False
-) -> TrainingPixels:
-    """The pixels of rows of TRAINING_IMAGES in a scenario, all of which must be in it (see `in_scenario`)."""
-    folder = study.folder / data.images
-    scenes = None if scenario == ORIGINAL else _scenes(study, data, images, scenario)
-    columns = images["file"].tolist(), images["sha256"].tolist()
-    return TrainingPixels(folder, *columns, size, scenario, scenes, seed, whole, study.folder / data.generated)
-
-
-def in_scenario(images: pd.DataFrame, scenario: str) -> pd.DataFrame:
-    """The rows of TRAINING_IMAGES that a scenario has; of the originals all.
-
-    Raises CleansetError where there is none.
-    """
-    found = images if scenario == ORIGINAL else images[images["mask"].notna() & images["left_out"].isna()]
-    if found.empty:
-        raise CleansetError(
-            f"{scenario}: no training image has a mask that shows an object; expected some in data.masks"
-        )
-    return found.reset_index(drop=True)
 
 
 def _scenes(study: TrainingStudy, data: Data, images: pd.DataFrame, scenario: str) -> "SceneImage":
@@ -363,10 +341,24 @@ class FoldData:
         """Run and fold, for messages."""
         return f"{self.run_name}, {self.fold}"
 
-    def labels(self, images: pd.DataFrame) -> NDArray[np.int64]:
-        """The network's class of each of some rows."""
-        places = {class_index: place for place, class_index in enumerate(self.classes)}
-        return np.array([places[class_index] for class_index in images["class_index"]], np.int64)
+    def pixels(self, images: pd.DataFrame, scenario: str, *, whole: bool = False) -> TrainingPixels:
+        """The pixels and labels of those of the rows that a scenario has; of the originals all.
+
+        Raises CleansetError where there is none.
+        """
+        found = images if scenario == ORIGINAL else images[images["mask"].notna() & images["left_out"].isna()]
+        if found.empty:
+            raise CleansetError(
+                f"{scenario}: no training image has a mask that shows an object; expected some in data.masks"
+            )
+        study, data, size = self.study, self.params.data, self.run.size
+        scenes = None if scenario == ORIGINAL else _scenes(study, data, found, scenario)
+        labels = np.searchsorted(self.classes, found["class_index"])
+        columns = found["file"].tolist(), found["sha256"].tolist(), labels.astype(np.int64), size
+        generated = study.folder / data.generated
+        return TrainingPixels(
+            study.folder / data.images, *columns, scenario, scenes, self.params.seed, whole, generated
+        )
 
     def settings(self) -> dict[str, Any]:
         """Everything but code and versions that the weights follow from, of JSON's types."""

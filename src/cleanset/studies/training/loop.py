@@ -1,10 +1,9 @@
 """The training loop: any task, optimizer and schedule of timm, early stopping, and a state that survives kills."""
 
 import io
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -14,18 +13,20 @@ from timm.optim import create_optimizer_v2
 from timm.scheduler import create_scheduler_v2
 from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader
 
 from cleanset.errors import CleansetError
 from cleanset.files import remove_abandoned, replacing, sha256
+from cleanset.scoring.validity import MadeFrom
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.training.images import ALONE, Share
 from cleanset.studies.training.params import Optimization
-from cleanset.validation import shown
 
 LOSS = "loss"
 ROBUST_LOSS = "robust_loss"
 """The loss under the attack that a network is trained against."""
 Batch = TypeVar("Batch")
+Item = TypeVar("Item")
 Row = dict[str, float]
 """A line of the history: epoch, step, train_*, validation_*, rate."""
 
@@ -49,9 +50,7 @@ class StateFolder:
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
-        self.folder = folder
-        # through JSON, so that tuples and lists compare as equal
-        self._settings = json.loads(json.dumps(settings))
+        self.folder, self._settings = folder, settings
 
     def load(self) -> dict[str, Any] | None:
         """The state, or None if there is none. Raises CleansetError for one of other settings, and a damaged file."""
@@ -67,36 +66,22 @@ class StateFolder:
                 f"{_STATE_REMEDY}"
             )
         found = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-        settings, state = found["settings"], found["state"]
-        if (key := _first_difference(settings, self._settings)) is not None:
-            name, found, wanted = key
+        if differences := MadeFrom(self._settings).differences(found["settings"]):
             raise CleansetError(
-                f"{self.folder}: begun with {name} {shown(found)}, now {shown(wanted)}; expected the same settings: "
+                f"{self.folder}: begun with {differences[0].removeprefix('settings.')}; expected the same settings: "
                 f"put it back, or {_STATE_REMEDY}"
             )
-        return dict(state)
+        return dict(found["state"])
 
     def save(self, state: Mapping[str, Any]) -> None:
         """Replace the state; a killed process or a full disk leaves the one before."""
         self.folder.mkdir(parents=True, exist_ok=True)
         # into memory first: torch's own writer reports a full disk as an error of its own
         buffer = io.BytesIO()
-        torch.save({"settings": self._settings, "state": dict(state)}, buffer)
+        torch.save({"settings": dict(self._settings), "state": dict(state)}, buffer)
         content = buffer.getvalue()
         with replacing(self.folder / STATE_FILE) as partial:
             partial.write_bytes(b"%b\n%b" % (sha256(content).encode(), content))
-
-
-def _first_difference(one: Any, other: Any, name: str = "settings") -> tuple[str, Any, Any] | None:
-    """The first key in which two settings differ, with both values; None for equal ones."""
-    if one == other:
-        return None
-    if isinstance(one, dict) and isinstance(other, dict):
-        for key in sorted({*one, *other}):
-            inner = key if name == "settings" else f"{name}.{key}"
-            if (found := _first_difference(one.get(key), other.get(key), inner)) is not None:
-                return found
-    return name, one, other
 
 
 class Outcome(NamedTuple):
@@ -138,17 +123,16 @@ class Task(Protocol[Batch]):
 
 
 class Progress(NamedTuple):
-    """A step of a training: its number from 1, of `steps` in all; its loss; images per second so far."""
+    """A step of a training: its number from 1, of `steps` in all; its epoch and loss; images per second so far."""
 
-    epoch: int
     step: int
     steps: int
+    epoch: int
     loss: float
-    images: int
     images_per_second: float
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Trained:
     """A finished training. `weights`: of `epoch`, which is the best one or the last one.
 
@@ -156,10 +140,15 @@ class Trained:
     """
 
     weights: dict[str, Tensor]
-    epoch: int
+    epoch: int = 0
     history: list[Row] = field(default_factory=list)
     images: int = 0
     seconds: float = 0.0
+
+    @property
+    def step(self) -> int:
+        """The number of finished steps."""
+        return int(self.history[-1]["step"]) if self.history else 0
 
 
 def train(
@@ -185,37 +174,35 @@ def train(
     per_epoch = task.steps_per_epoch
     steps = settings.steps or per_epoch * (settings.epochs or 0)
     scheduler = _scheduler(optimizer, settings, steps, per_epoch)
-    trained, first, step = _restored(task.network, optimizer, settings, state)
+    trained = Trained(_copy(task.network.state_dict()))
+    if (found := state.load()) is not None:
+        task.network.load_state_dict(found["network"])
+        optimizer.load_state_dict(found["optimizer"])
+        trained = Trained(**{each.name: found[each.name] for each in fields(Trained)})
     # its gradients are the means over all processes
     network = DistributedDataParallel(task.network) if share.processes > 1 else task.network
-    stepping = _Stepping(task, settings, network, optimizer, scheduler, steps, step)
-    start = perf_counter() - trained.seconds
-    for epoch in range(first, math.ceil(steps / per_epoch) + 1):
+    learning = _Learning(task, settings, network, optimizer, scheduler, steps, trained, report)
+    for epoch in range(len(trained.history) + 1, math.ceil(steps / per_epoch) + 1):
         if settings.early_stopping and stops_early(trained.history, settings.early_stopping, task.chosen_by):
             break
-        means = stepping.epoch(epoch, trained, start, report)
-        validation = _from_first(task.validate(epoch) if share.rank == 0 else {}, share)
-        row = {"epoch": epoch, "step": stepping.step, **means, **{f"validation_{k}": v for k, v in validation.items()}}
+        means, step = learning.epoch(epoch)
+        validation = [task.validate(epoch) if share.rank == 0 else {}]
+        if share.processes > 1:
+            distributed.broadcast_object_list(validation, src=0)
+        row = {"epoch": epoch, "step": step, **means, **{f"validation_{k}": v for k, v in validation[0].items()}}
         trained.history.append({**row, "rate": float(optimizer.param_groups[0]["lr"])})
         if settings.keep == "last" or epoch == best_epoch(trained.history, task.chosen_by):
             trained.weights, trained.epoch = _copy(task.network.state_dict()), epoch
-        trained.seconds = perf_counter() - start
+        trained.seconds = learning.seconds
         if share.rank == 0:
-            state.save(_state(task.network, optimizer, trained, stepping.step))
+            parts = {"network": task.network.state_dict(), "optimizer": optimizer.state_dict()}
+            state.save(parts | vars(trained))
     return trained
 
 
-def _from_first(values: Mapping[str, float], share: Share) -> Mapping[str, float]:
-    """The values of the first process."""
-    found = [values]
-    if share.processes > 1:
-        distributed.broadcast_object_list(found, src=0)
-    return found[0]
-
-
-@dataclass(slots=True, eq=False)
-class _Stepping(Generic[Batch]):
-    """A task with its optimizer and schedule, and the number of steps done, of `steps` in all."""
+@dataclass(eq=False)
+class _Learning(Generic[Batch]):
+    """A task with its optimizer and schedule, over `steps` in all, and what is trained so far."""
 
     task: Task[Batch]
     settings: Optimization
@@ -223,44 +210,58 @@ class _Stepping(Generic[Batch]):
     optimizer: torch.optim.Optimizer
     scheduler: Any
     steps: int
-    step: int
+    trained: Trained
+    report: Callable[[Progress], None]
 
-    def epoch(self, epoch: int, trained: Trained, start: float, report: Callable[[Progress], None]) -> dict[str, float]:
-        """Train an epoch, and leave the network in evaluation mode; the means of its measures over the images."""
+    def __post_init__(self) -> None:
+        self._start = perf_counter() - self.trained.seconds
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of training so far, those before an interruption included."""
+        return perf_counter() - self._start
+
+    def epoch(self, epoch: int) -> tuple[dict[str, float], int]:
+        """Train an epoch, and leave the network in evaluation mode; the means of its measures, and its last step."""
         torch.manual_seed(epoch_seed(self.settings.seed, epoch))
-        totals, images = dict[str, Tensor](), 0
+        totals, images, step = dict[str, Tensor](), 0, self.trained.step
         self.task.network.train()
         for batch in self.task.batches(epoch):
-            outcome, loss = self._step(batch, epoch)
+            outcome, step = self._step(batch, epoch, step), step + 1
             images += outcome.images
             for name, value in {LOSS: outcome.loss, **outcome.measures}.items():
                 totals[name] = totals.get(name, torch.zeros(())) + value.detach().float().cpu() * outcome.images
-            trained.images += outcome.images
-            rate = trained.images / (perf_counter() - start)
-            report(Progress(epoch, self.step, self.steps, loss, outcome.images, rate))
-            if self.step == self.steps:
+            self.trained.images += outcome.images
+            rate = self.trained.images / self.seconds
+            self.report(Progress(step, self.steps, epoch, float(outcome.loss.detach()), rate))
+            if step == self.steps:
                 break
         self.task.network.eval()
-        return {f"train_{name}": float(total) / images for name, total in totals.items()}
+        return {f"train_{name}": float(total) / images for name, total in totals.items()}, step
 
-    def _step(self, batch: Batch, epoch: int) -> tuple[Outcome, float]:
-        """Learn from a batch; its loss. Raises CleansetError, before the weights change, if that is not finite."""
-        self.scheduler.step_update(self.step)
+    def _step(self, batch: Batch, epoch: int, step: int) -> Outcome:
+        """Learn from a batch. Raises CleansetError, before the weights change, if its loss is not finite."""
+        self.scheduler.step_update(step)
         is_bfloat16 = self.settings.precision == "bfloat16"
         with torch.autocast(next(self.task.network.parameters()).device.type, torch.bfloat16, enabled=is_bfloat16):
             outcome = self.task.loss(self.network, batch, epoch)
         self.optimizer.zero_grad(set_to_none=True)
         outcome.loss.backward()  # type: ignore[no-untyped-call]
-        self.step += 1
-        loss = float(outcome.loss.detach())
-        if not math.isfinite(loss):
+        if not math.isfinite(loss := float(outcome.loss.detach())):
             kept = f"the state after epoch {epoch - 1} stays; " if epoch > 1 else ""
             raise CleansetError(
-                f"{self.task.name}: the loss is {loss} in epoch {epoch}, step {self.step}; expected a finite one: "
+                f"{self.task.name}: the loss is {loss} in epoch {epoch}, step {step + 1}; expected a finite one: "
                 f"{kept}set a lower rate"
             )
         self.optimizer.step()
-        return outcome, loss
+        return outcome
+
+
+def loaded(make: Callable[[Any], Item], items: Sequence[Any], workers: int) -> Iterable[Item]:
+    """What is made of each item, in their order; made ahead by worker processes if there are any."""
+    # without a batch size, torch calls collate_fn on every item, in the process that reads it
+    options: dict[str, Any] = {"prefetch_factor": 4} if workers else {}
+    return DataLoader(items, batch_size=None, collate_fn=make, num_workers=workers, **options)  # type: ignore[arg-type]
 
 
 def epoch_seed(seed: int, epoch: int) -> int:
@@ -292,32 +293,6 @@ def _scheduler(optimizer: torch.optim.Optimizer, settings: Optimization, steps: 
         step_on_epochs=False,
     )
     return scheduler
-
-
-def _restored(
-    network: nn.Module, optimizer: torch.optim.Optimizer, settings: Optimization, state: StateFolder
-) -> tuple[Trained, int, int]:
-    """The training before, the epoch to begin with, and the number of finished steps."""
-    found = state.load()
-    if found is None:
-        return Trained(_copy(network.state_dict()), 0), 1, 0
-    network.load_state_dict(found["network"])
-    optimizer.load_state_dict(found["optimizer"])
-    trained = Trained(found["weights"], found["epoch"], found["history"], found["images"], found["seconds"])
-    return trained, int(found["history"][-1]["epoch"]) + 1, found["step"]
-
-
-def _state(network: nn.Module, optimizer: torch.optim.Optimizer, trained: Trained, step: int) -> dict[str, Any]:
-    return {
-        "network": network.state_dict(),
-        "optimizer": optimizer.state_dict(),
-        "weights": trained.weights,
-        "epoch": trained.epoch,
-        "history": trained.history,
-        "step": step,
-        "images": trained.images,
-        "seconds": trained.seconds,
-    }
 
 
 def _copy(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -4,6 +4,7 @@ The entry of a trained network in `further_models` of the robustness study, from
 """
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from cleanset.files import PathBelow, read_text, sha256
 from cleanset.parsing import parse_json
 from cleanset.studies.robustness.family import TrainedModel
 from cleanset.studies.robustness.images import Study
+from cleanset.studies.training.params import Network
 from cleanset.tables import text_of_table
 from cleanset.validation import validate
 from cleanset.vocabulary import class_keys, parse_class_table, use_classes
@@ -130,23 +132,28 @@ def model_entry(study: TrainingStudy, files: RunFiles, weights: Path | None = No
     return entry
 
 
-def record_of_weights(path: Path, weights: Path) -> dict[str, Any]:
-    """The record of the training of these weights. Raises CleansetError for others, and if they do not classify."""
-    record = read_record(path)
-    task = record["settings"]["task"]
-    if task != "classification":
-        raise CleansetError(f"{record['run']}: a run of {task}; expected a run of classification")
-    if not weights.is_file() or sha256(weights.read_bytes()) != record["weights_sha256"]:
-        raise CleansetError(f"{weights}: missing, or not the weights of {path}; expected these: {REMEDY}")
-    return record
+def record_of_weights(
+    path: Path, weights: Path, wanted: str = "classification", remedy: str = REMEDY
+) -> dict[str, Any]:
+    """The record of the training of these weights.
 
-
-def read_record(path: Path, remedy: str = REMEDY) -> dict[str, Any]:
-    """A record of training. Raises CleansetError, which ends in `remedy`, if it is missing or not one."""
+    Raises CleansetError, which ends in `remedy`, for a record that is missing or not one, for other weights, and for
+    another task than the wanted one.
+    """
     record = parse_json(read_text(path, remedy), str(path), f"the record of a training: {remedy}")
     if not isinstance(record, dict) or not {"settings", "classes", "weights_sha256"} <= set(record):
         raise CleansetError(f"{path}: not the record of a training; expected settings, classes, weights: {remedy}")
+    task = record["settings"]["task"]
+    if task != wanted:
+        raise CleansetError(f"{record['run']}: a run of {task}; expected a run of {wanted}")
+    if not weights.is_file() or sha256(weights.read_bytes()) != record["weights_sha256"]:
+        raise CleansetError(f"{weights}: missing, or not the weights of {path}; expected these: {remedy}")
     return record
+
+
+def network_of_record(record: Mapping[str, Any]) -> Network:
+    """The network of a record of training, whose weights take the place of published ones."""
+    return Network.model_validate(record["settings"]["network"] | {"pretrained": False})
 
 
 def as_yaml(role: str, entry: dict[str, Any]) -> str:

@@ -124,7 +124,7 @@ def train_fold(device: torch.device, share: Share, study: TrainingStudy, name: s
                 task,
                 data.run,
                 StateFolder(folder, settings),
-                lambda done: move(done.step, done.steps, done.epoch, done.loss, done.images_per_second),
+                lambda done: move(*done),
                 share,
             )
         if share.rank:
@@ -172,8 +172,8 @@ def task_of(data: FoldData) -> FoldTask:
         # segmentation-models-pytorch takes seconds to import
         from cleanset.studies.training.segmentation.task import Segmentation
 
-        return Segmentation.of_fold(data)
-    return Classification.of_fold(data)
+        return Segmentation(data)
+    return Classification(data)
 
 
 @contextmanager

@@ -17,18 +17,17 @@ from cleanset.files import sha256
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
 from cleanset.studies.robustness.scenarios.masks import Mask, MaskedImage, MaskSource, find_masks, mask_table, png_mask
 from cleanset.studies.training.params import Network
+from cleanset.studies.training.segmentation.examples import Pixels
 from cleanset.studies.training.segmentation.finished_network import (
     MADE_WITH,
     ORIGIN,
-    FinishedNetwork,
     UnmaskedImage,
+    finished_network,
     in_original,
     make_masks,
-    object_of_logits,
     unmasked_images,
     write_model_masks,
 )
-from cleanset.studies.training.segmentation.label_maps import Pixels
 from cleanset.studies.training.segmentation.task import build_network
 from cleanset.studies.training.study import TrainingStudy
 from cleanset.studies.training.train import write_weights
@@ -52,7 +51,12 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> TrainingStudy:
     head = network.get_parameter("inner.segmentation_head.0.weight")
     torch.nn.init.normal_(head, std=1, generator=torch.Generator().manual_seed(1))
     write_weights(files.weights, dict(network.state_dict()), "inner")
-    record = {"settings": SETTINGS, "classes": WNIDS, "weights_sha256": sha256(files.weights.read_bytes())}
+    record = {
+        "run": "small",
+        "settings": SETTINGS,
+        "classes": WNIDS,
+        "weights_sha256": sha256(files.weights.read_bytes()),
+    }
     files.record.write_text(json.dumps(record))
     study.params_yaml.write_text(json.dumps(PARAMS))
     rows, masks = [], []
@@ -74,9 +78,9 @@ def test_only_images_without_a_mask_get_one(finished: TrainingStudy) -> None:
 
 
 def test_masks_are_those_of_the_networks_weights(finished: TrainingStudy) -> None:
-    counts = make_masks(finished, "small", None, "predicted")
+    first, *_ = make_masks(finished, "small", None, "predicted")
     folder = finished.robustness.masks / "predicted"
-    assert counts.written == len(list(folder.glob("*.png"))) > 0
+    assert first == f"{len(list(folder.glob('*.png')))} masks" != "0 masks"
     assert json.loads((folder / MADE_WITH).read_text())["fold"] == "fold_01"
     network = build_network(Network.model_validate(NETWORK), len(CLASSES), finished.folder, 9).eval()
     network.inner.load_state_dict(load_file(finished.fold("small", "fold_01").weights))
@@ -111,17 +115,17 @@ def test_a_run_that_is_not_finished_or_damaged_is_refused(finished: TrainingStud
     files.weights.write_bytes(files.weights.read_bytes()[:-1])
     with pytest.raises(
         CleansetError,
-        match=r"weights.safetensors: not the weights of record.json; expected the SHA-256 named there: run",
+        match=r"weights.safetensors: missing, or not the weights of .*record.json; expected these: run cleanset",
     ):
-        FinishedNetwork.read(copy, "small", "fold_01")
+        finished_network(copy, "small", "fold_01")
     record = json.loads(files.record.read_text())
     classifying = {**SETTINGS, "task": "classification", "network": {"name": "test_efficientnet"}}
     files.record.write_text(json.dumps({**record, "settings": classifying}))
-    with pytest.raises(CleansetError, match="run small: classification; expected a run of segmentation"):
-        FinishedNetwork.read(copy, "small", "fold_01")
+    with pytest.raises(CleansetError, match="small: a run of classification; expected a run of segmentation"):
+        finished_network(copy, "small", "fold_01")
     files.record.unlink()
     with pytest.raises(CleansetError, match="run cleanset training train --run small"):
-        FinishedNetwork.read(copy, "small", "fold_01")
+        finished_network(copy, "small", "fold_01")
 
 
 def test_a_robustness_study_without_its_list_of_images_is_refused(tmp_path: Path) -> None:
@@ -157,8 +161,8 @@ def images() -> list[UnmaskedImage]:
 
 
 def test_the_robustness_study_reads_the_masks(tmp_path: Path) -> None:
-    counts = write_model_masks(tmp_path / "predicted", images(), red, CLASSES, {"run": "fpn"})
-    assert counts.lines() == [
+    lines = write_model_masks(tmp_path / "predicted", images(), red, CLASSES, {"run": "fpn"})
+    assert lines == [
         "2 masks",
         "1 image without one, of a class that the network was not trained on",
         "1 image without one, in which it finds no object",
@@ -197,8 +201,3 @@ def test_a_folder_without_masks_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(CleansetError, match="no mask to write: 1 image without one, in which it finds no object;"):
         write_model_masks(tmp_path / "predicted", images()[1:2], red, CLASSES, {})
     assert not (tmp_path / "predicted").exists()
-
-
-def test_the_object_is_where_its_class_is_more_probable_than_background() -> None:
-    logits = np.array([[[1.0, 1.0, 1.0]], [[2.0, 0.0, 1.0]], [[9.0, 9.0, 9.0]]])
-    assert object_of_logits(logits, 1).tolist() == [[True, False, False]]

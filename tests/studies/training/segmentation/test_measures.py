@@ -14,7 +14,7 @@ from scipy import ndimage
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.scenarios.masks import Mask
 from cleanset.studies.training.params import SegmentationMeasures
-from cleanset.studies.training.segmentation.label_maps import Labels
+from cleanset.studies.training.segmentation.examples import Labels
 from cleanset.studies.training.segmentation.measures import (
     boundary_band,
     boundary_distance,

@@ -1,5 +1,6 @@
 """Segmentation as a task and its test: losses, batches, a small training of drawn objects; literal counts, sheets."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,10 @@ from PIL import Image
 from torch import nn
 
 from cleanset.errors import CleansetError
-from cleanset.studies.training.images import Share
+from cleanset.studies.training.images import TRAINING_IMAGES, FoldData, Share
 from cleanset.studies.training.loop import StateFolder, train
-from cleanset.studies.training.params import Network, Optimization
-from cleanset.studies.training.segmentation.examples import SegmentedFile
-from cleanset.studies.training.segmentation.label_maps import Example, Labels, Pixels, Scenes
+from cleanset.studies.training.params import Network, TrainingParams
+from cleanset.studies.training.segmentation.examples import Example, Labels, Pixels
 from cleanset.studies.training.segmentation.measures import SHEET_COLUMNS
 from cleanset.studies.training.segmentation.networks import SegmentationNetwork
 from cleanset.studies.training.segmentation.task import (
@@ -27,13 +27,14 @@ from cleanset.studies.training.segmentation.task import (
     cross_entropy,
     draw_tile,
     pixel_accuracy,
-    run_test,
     shown_images,
-    write_sheets,
 )
+from cleanset.studies.training.study import TrainingStudy
+from cleanset.tables import write_table
 from tests.studies.training.segmentation.drawn import CLASSES, READ, WNIDS, draw, file_of, write_examples
 
-SETTINGS = Optimization(rate=0.3, epochs=10, batch=4)
+NETWORK = {"source": "smp", "name": "deeplabv3plus", "encoder": "test_efficientnet"}
+SCENARIOS = ["original", "segmented_image"]
 
 
 class PerPixel(nn.Module):
@@ -49,14 +50,20 @@ class PerPixel(nn.Module):
         return found
 
 
-def task_in(folder: Path, per_class: int = 6, size: int = 32, batch: int = 4, **options: object) -> Segmentation:
-    files = write_examples(folder, per_class)
-    network = SegmentationNetwork(PerPixel(), (0.5, 0.5, 0.5), (0.3, 0.3, 0.3))
-    training, left_out = (
-        [each for each in files if each.file[-5] != "0"],
-        [each for each in files if each.file[-5] == "0"],
-    )
-    return Segmentation("fpn, fold_01", network, READ, training, left_out, left_out, size, batch, 7, **options)  # type: ignore[arg-type]
+def task_in(folder: Path, per_class: int = 6, **keys: object) -> Segmentation:
+    """A fold of drawn images, of which the first of each class is validated and tested on."""
+    study, files = TrainingStudy(folder), write_examples(folder, per_class)
+    rows = [(each.file, each.class_index, *[each.sha256] * 2, each.file, each.mask_sha256, None) for each in files]
+    images = pd.DataFrame(rows, columns=TRAINING_IMAGES.names)
+    write_table(study.images, images, TRAINING_IMAGES)
+    run = {"task": "segmentation", "network": NETWORK, "size": 32, "batch": 4, "seed": 7, "augmentation": "none"}
+    content = {"data": {"images": "images"}, "runs": {"fpn": {"epochs": 10, "rate": 0.3, **run, **keys}}}
+    is_tested = images["file"].str.endswith("/0.png")
+    parts = images[~is_tested], images[is_tested], images[is_tested]
+    params = TrainingParams.model_validate(content)
+    task = Segmentation(FoldData(study, params, "fpn", "fold_01", *parts, list(CLASSES), torch.device("cpu")))
+    task.network = SegmentationNetwork(PerPixel(), (0.5, 0.5, 0.5), (0.3, 0.3, 0.3))
+    return task
 
 
 def test_cross_entropy_is_the_mean_over_pixels_that_are_seen() -> None:
@@ -69,7 +76,7 @@ def test_cross_entropy_is_the_mean_over_pixels_that_are_seen() -> None:
 
 
 def test_batches_are_the_same_for_the_same_seed_and_epoch(tmp_path: Path) -> None:
-    task = task_in(tmp_path, mirrored=True)
+    task = task_in(tmp_path, augmentation="shift_and_mirror")
     one, again, other = (list(task.batches(epoch)) for epoch in (1, 1, 2))
     assert len(one) == task.steps_per_epoch == 2
     assert one[0].images.shape == (4, 3, 32, 32)
@@ -82,7 +89,11 @@ def test_batches_are_the_same_for_the_same_seed_and_epoch(tmp_path: Path) -> Non
 
 def test_processes_share_each_batch(tmp_path: Path) -> None:
     whole = next(iter(task_in(tmp_path).batches(1)))
-    parts = [next(iter(task_in(tmp_path, share=Share(rank, 2)).batches(1))) for rank in (0, 1)]
+    parts = []
+    for rank in (0, 1):
+        task = task_in(tmp_path)
+        task.data = replace(task.data, share=Share(rank, 2))
+        parts.append(next(iter(task.batches(1))))
     assert torch.equal(whole.images[0::2], parts[0].images)
     assert torch.equal(whole.images[1::2], parts[1].images)
 
@@ -96,7 +107,7 @@ def test_crops_show_objects_with_their_labels(tmp_path: Path) -> None:
 def test_training_learns_what_the_colors_tell(tmp_path: Path) -> None:
     task = task_in(tmp_path / "data")
     before = task.validate(1)
-    trained = train(task, SETTINGS, StateFolder(tmp_path / "state", {}))
+    trained = train(task, task.data.run, StateFolder(tmp_path / "state", {}))
     after = task.validate(1)
     assert set(after) == {"loss", "accuracy", "mean_iou"}
     assert after["loss"] < before["loss"]
@@ -104,18 +115,10 @@ def test_training_learns_what_the_colors_tell(tmp_path: Path) -> None:
     assert trained.history[-1]["validation_mean_iou"] == pytest.approx(after["mean_iou"])
 
 
-def test_the_test_writes_counts_and_sheets(tmp_path: Path) -> None:
-    task = task_in(tmp_path / "data", scenarios=("original", "image_grey"))
-    table = task.test_table(tmp_path / "sheets")
-    assert table["scenario"].unique().tolist() == ["original", "image_grey"]
-    assert (tmp_path / "sheets" / "sheets.csv").is_file()
-
-
 def test_without_images_left_out_nothing_is_tested(tmp_path: Path) -> None:
-    task = task_in(tmp_path / "data", scenarios=("original",))
+    task = task_in(tmp_path, test=["original"])
     task.validated = task.left_out = []
     assert task.validate(1) == {}
-    task.scenarios = []
     assert task.test_table(tmp_path / "sheets").empty
     assert not (tmp_path / "sheets").exists()
 
@@ -135,58 +138,52 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
 
 
 def test_new_weights_follow_from_the_seed(tmp_path: Path) -> None:
-    wanted = Network(source="smp", name="deeplabv3plus", encoder="test_efficientnet")
     found = []
     for seed, drawn_before in ((1, 0), (1, 3), (2, 0)):
         torch.rand(drawn_before)
-        network = build_network(wanted, 2, tmp_path, seed)
+        network = build_network(Network.model_validate(NETWORK), 2, tmp_path, seed)
         found.append(torch.cat([each.detach().flatten() for each in network.parameters()]))
     assert torch.equal(found[0], found[1])
     assert not torch.equal(found[0], found[2])
 
 
-SCENARIOS = ("original", "segmented_image")
-
-
-def by_color(image: Pixels) -> Labels:
+def by_color(_: Segmentation, image: Pixels) -> Labels:
     """A network that knows the drawn colours: red squares are label 1, blue discs label 2, black is neither."""
     red, _, blue = image.astype(np.int64).transpose(2, 0, 1)
     return np.select([red > 180, blue > 180], [1, 2], 0).astype(np.uint8)
 
 
-def background_only(image: Pixels) -> Labels:
-    return np.zeros(image.shape[:2], np.uint8)
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> list[SegmentedFile]:
-    return write_examples(tmp_path, 2)
-
-
-def test_a_perfect_network_has_equal_counts(files: list[SegmentedFile]) -> None:
-    found = run_test(by_color, files, READ, SCENARIOS, Scenes())
-    assert tuple(found.counts.columns) == TEST_COLUMNS
-    assert found.counts[["scenario", "class_index", "images"]].to_numpy().tolist() == [
+def test_a_perfect_network_has_equal_counts_and_sheets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Segmentation, "predicted", by_color)
+    found = task_in(tmp_path, test=SCENARIOS).test_table(tmp_path / "sheets")
+    assert tuple(found.columns) == TEST_COLUMNS
+    assert found[["scenario", "class_index", "images"]].to_numpy().tolist() == [
         [scenario, index, images]
         for scenario in SCENARIOS
-        for index, images in ((-1, 4), (CLASSES[0], 2), (CLASSES[1], 2))
+        for index, images in ((-1, 2), (CLASSES[0], 1), (CLASSES[1], 1))
     ]
-    assert (found.counts["intersection"] == found.counts["pixels"]).all()
-    assert (found.counts["union"] == found.counts["pixels"]).all()
-    assert found.counts.groupby("scenario")["pixels"].sum().tolist() == [4 * 48 * 64] * 2
-    # squares of 23 x 23 pixels
-    assert found.counts["pixels"].tolist()[1] == 2 * 23 * 23
-    assert (found.images["iou"] == 1).all()
+    assert (found["intersection"] == found["pixels"]).all()
+    assert (found["union"] == found["pixels"]).all()
+    assert found.groupby("scenario")["pixels"].sum().tolist() == [2 * 48 * 64] * 2
+    # a square of 23 x 23 pixels
+    assert found["pixels"].tolist()[1] == 23 * 23
+    sheets = pd.read_csv(tmp_path / "sheets" / "sheets.csv")
+    assert tuple(sheets.columns) == SHEET_COLUMNS
+    assert sorted(sheets["tile"]) == sorted(path.name for path in (tmp_path / "sheets").glob("*.jpg"))
+    assert sheets[["scenario", "place"]].to_numpy().tolist() == [[s, p] for s in SCENARIOS for p in ("best", "worst")]
+    assert (sheets["iou"] == 1).all()
 
 
-def test_a_network_that_finds_nothing_has_iou_0(files: list[SegmentedFile]) -> None:
-    found = run_test(background_only, files, READ, ["original"], Scenes())
-    assert found.counts["intersection"].tolist()[1:] == [0, 0]
-    assert found.counts["union"].tolist()[0] == 4 * 48 * 64
-    assert found.images["iou"].tolist() == [0] * 4
+def test_a_network_that_finds_nothing_has_iou_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Segmentation, "predicted", lambda _, image: np.zeros(image.shape[:2], np.uint8))
+    found = task_in(tmp_path, test=["original"]).test_table(tmp_path / "sheets")
+    assert found["intersection"].tolist()[1:] == [0, 0]
+    assert found["union"].tolist()[0] == 2 * 48 * 64
+    assert pd.read_csv(tmp_path / "sheets" / "sheets.csv")["iou"].tolist() == [0, 0]
 
 
-def test_files_that_have_changed_are_refused(files: list[SegmentedFile]) -> None:
+def test_files_that_have_changed_are_refused(tmp_path: Path) -> None:
+    files = write_examples(tmp_path, 2)
     files[0].mask.write_bytes(files[1].mask.read_bytes() + b"\0")
     with pytest.raises(CleansetError, match=r"masks/n01443537/0.png: changed since stage data; expected SHA-256 "):
         READ(files[0])
@@ -200,9 +197,6 @@ def test_a_mask_of_another_size_than_its_image_is_refused(tmp_path: Path) -> Non
         READ(file_of(tmp_path, WNIDS[0], file))
 
 
-# sheets
-
-
 def images(*ious: float) -> pd.DataFrame:
     rows = [("original", f"n01443537/{number}.png", CLASSES[0], iou) for number, iou in enumerate(ious)]
     return pd.DataFrame(rows, columns=["scenario", "file", "class_index", "iou"])
@@ -210,18 +204,17 @@ def images(*ious: float) -> pd.DataFrame:
 
 def test_the_best_and_the_worst_are_shown_each_from_its_end() -> None:
     found = shown_images(images(0.5, 0.9, 0.1, 0.9, float("nan"), 0.3, 0.2), 2)
-    assert [(each.place, each.number, each.file[-5], each.iou) for each in found] == [
-        ("best", 1, "1", 0.9),
-        ("best", 2, "3", 0.9),
-        ("worst", 1, "2", 0.1),
-        ("worst", 2, "6", 0.2),
-    ]
-    assert found[0].tile == "original_best_1.jpg"
+    assert found[["place", "number", "file", "iou"]].to_numpy().tolist() == [
+        ["best", 1, "n01443537/1.png", 0.9], ["best", 2, "n01443537/3.png", 0.9],
+        ["worst", 1, "n01443537/2.png", 0.1], ["worst", 2, "n01443537/6.png", 0.2],
+    ]  # fmt: skip
+    assert found["tile"].tolist()[0] == "original_best_1.jpg"
+    assert shown_images(images(float("nan"))).empty
 
 
 def test_of_few_images_none_is_on_both_sides() -> None:
-    assert [each.place for each in shown_images(images(0.5, 0.9, 0.1), 3)] == ["best", "best", "worst"]
-    assert [each.place for each in shown_images(images(0.5), 3)] == ["best"]
+    assert shown_images(images(0.5, 0.9, 0.1), 3)["place"].tolist() == ["best", "best", "worst"]
+    assert shown_images(images(0.5), 3)["place"].tolist() == ["best"]
 
 
 def test_a_tile_shows_own_and_other_class_and_the_outline() -> None:
@@ -240,13 +233,3 @@ def test_a_tile_shows_own_and_other_class_and_the_outline() -> None:
 def test_a_large_image_is_scaled_down() -> None:
     labels = np.zeros((300, 600), np.uint8)
     assert draw_tile(Example(np.zeros((300, 600, 3), np.uint8), labels), labels, 1).size == (256, 128)
-
-
-def test_sheets_name_their_tiles(files: list[SegmentedFile], tmp_path: Path) -> None:
-    tested = run_test(by_color, files, READ, SCENARIOS, Scenes())
-    write_sheets(tmp_path / "sheets", tested.images, by_color, files, READ, Scenes())
-    table = pd.read_csv(tmp_path / "sheets" / "sheets.csv")
-    assert tuple(table.columns) == SHEET_COLUMNS
-    assert sorted(table["tile"]) == sorted(path.name for path in (tmp_path / "sheets").glob("*.jpg"))
-    assert table["scenario"].unique().tolist() == list(SCENARIOS)
-    assert table.groupby("scenario").size().tolist() == [4, 4]

@@ -1,31 +1,121 @@
-"""Training examples of segmentation: images with their masks as label maps, and crops of them in batches."""
+"""Examples of segmentation: images with their label maps, from masks of any format; crops of them, and scenarios.
 
-from collections.abc import Iterator, Sequence
+Label 0 is the background, 1 to n are a run's classes in the order of their indices, 255 is ignored. As in
+XIMAGENET-12, an image has the object of one class, that of its folder; in a mask of the format `class_ids` every pixel
+has a class of its own."""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
+from numpy.typing import NDArray
 
-from cleanset.statistics.seeds import change_seed, image_seed
-from cleanset.studies.training.images import decoded, read_unchanged
-from cleanset.studies.training.segmentation.label_maps import (
-    CLASS_IDS,
-    Example,
-    Pixels,
-    check_size,
-    label_of,
-    random_crop,
-    read_class_ids,
-    read_label_map,
-    with_classes,
-)
+from cleanset.errors import CleansetError
+from cleanset.sets.folder import read_regular_file
+from cleanset.statistics.seeds import image_seed
+from cleanset.studies.robustness.scenarios.changes import scenario_image
+from cleanset.studies.robustness.scenarios.masks import FORMATS, SUFFIXES, Regions, read_png, read_regions
+from cleanset.studies.robustness.scenarios.params import GENERATED, RANDOM
+from cleanset.studies.training.images import decoded, generated_file, read_unchanged
+from cleanset.studies.training.params import ORIGINAL
 
-KIND = "segmentation"
-"""The kind of change, from which seeds of crops are derived."""
+Pixels = NDArray[np.uint8]
+"""An image, uint8 of shape (height, width, 3), red first."""
+
+Labels = NDArray[np.uint8]
+"""A label map, uint8 of shape (height, width)."""
+
+BACKGROUND = 0
+IGNORED = 255
+MAX_CLASSES = IGNORED - 1
+
+CLASS_IDS = "class_ids"
+LABEL_FORMATS: tuple[str, ...] = (*FORMATS, CLASS_IDS)
+"""The formats of masks in the robustness study, and `class_ids`: a PNG of one channel whose values are 0 for
+background, 1 to n for the classes of the data in the order of their indices, and 255 for ignored pixels."""
+
+LABEL_SUFFIXES: Mapping[str, str] = {**SUFFIXES, CLASS_IDS: ".png"}
+"""The suffix of the mask files of each format."""
+
+
+class Example(NamedTuple):
+    """An image and its label map."""
+
+    image: Pixels
+    labels: Labels
+
+
+def label_of(class_index: int, classes: Sequence[int]) -> int:
+    """The label of a class among a run's classes, from 1. Raises CleansetError for another class, and for too many."""
+    if len(classes) > MAX_CLASSES:
+        raise CleansetError(f"classes: {len(classes):,}; expected at most {MAX_CLASSES} for segmentation: name fewer")
+    ordered = sorted(classes)
+    if class_index not in ordered:
+        known = ", ".join(map(str, ordered))
+        raise CleansetError(f"class {class_index}: not one of the run's classes; expected one of {known}")
+    return ordered.index(class_index) + 1
+
+
+def read_label_map(data: bytes, mask_format: str, label: int, wnid: str, where: str) -> Labels:
+    """The label map in a mask file; `label` and `wnid` are those of its image.
+
+    Raises CleansetError, naming `where`, for an unknown format, a mask that cannot be read, and one without object or
+    background.
+    """
+    regions = read_regions(data, mask_format, wnid, where)
+    labels = np.full(regions.object.shape, IGNORED, np.uint8)
+    labels[regions.background] = BACKGROUND
+    labels[regions.object] = label
+    return labels
+
+
+def read_class_ids(data: bytes, classes: int, where: str) -> Labels:
+    """The label map in a mask of the format `class_ids`, for the number of classes of the data.
+
+    Raises CleansetError, naming `where`, for a mask that cannot be read, one without objects, and a class id above
+    `classes` other than 255.
+    """
+    image = read_png(data, where)
+    if image.mode not in ("L", "P"):
+        raise CleansetError(f"{where}: PNG of mode {image.mode}; expected one byte a pixel, the id of its class")
+    labels = np.asarray(image)
+    found = np.unique(labels)
+    unknown = found[(found > classes) & (found != IGNORED)]
+    if unknown.size:
+        raise CleansetError(
+            f"{where}: class id {unknown[0]}; expected 0 for background, 1 to {classes} for the classes in order, or "
+            f"{IGNORED} for ignored pixels: draw it again, or remove the file"
+        )
+    if not ((found != BACKGROUND) & (found != IGNORED)).any():
+        raise CleansetError(f"{where}: empty mask; expected an object: draw it, or remove the file")
+    return labels
+
+
+def with_classes(labels: Labels, known: Sequence[int], wanted: Sequence[int]) -> Labels:
+    """The labels of `known` classes as those of some of them, `wanted`; all others become background."""
+    table = np.full(IGNORED + 1, BACKGROUND, np.uint8)
+    table[IGNORED] = IGNORED
+    for class_index in wanted:
+        table[label_of(class_index, known)] = label_of(class_index, wanted)
+    found: Labels = table[labels]
+    return found
+
+
+def check_size(labels: Labels, image: Pixels, where: str) -> None:
+    """Raise CleansetError, naming the mask `where`, unless it has the size of its image."""
+    if labels.shape != image.shape[:2]:
+        raise CleansetError(
+            f"{where}: mask of {labels.shape[1]} x {labels.shape[0]} pixels for an image of {image.shape[1]} x "
+            f"{image.shape[0]}; expected the image's size: draw it again, or remove the file"
+        )
+
+
+def regions_of_labels(labels: Labels) -> Regions:
+    """The objects of all classes as one, and the background; ignored pixels are in neither."""
+    background = labels == BACKGROUND
+    return Regions(~background & (labels != IGNORED), background)
 
 
 class SegmentedFile(NamedTuple):
@@ -38,13 +128,6 @@ class SegmentedFile(NamedTuple):
     wnid: str
     mask: Path
     mask_sha256: str
-
-
-class Batch(NamedTuple):
-    """Images, float32 of shape (N, 3, size, size), values 0 to 1, and label maps, int64 of shape (N, size, size)."""
-
-    images: Tensor
-    labels: Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,40 +165,67 @@ class ExampleReader:
         return Example(image, labels)
 
 
-@dataclass(frozen=True, slots=True)
-class Crops(Dataset[tuple[Tensor, Tensor]]):
-    """Crops of some examples in one epoch, the same for the same seed in any order and process.
+def random_crop(example: Example, size: int, generator: np.random.RandomState) -> Example:
+    """A random part of `size` x `size` pixels; what lies beyond a smaller image is black and ignored."""
+    height, width = example.labels.shape
+    top = generator.randint(max(height - size, 0) + 1)
+    left = generator.randint(max(width - size, 0) + 1)
+    image = example.image[top : top + size, left : left + size]
+    labels = example.labels[top : top + size, left : left + size]
+    below, right = size - labels.shape[0], size - labels.shape[1]
+    return Example(
+        np.pad(image, ((0, below), (0, right), (0, 0))),
+        np.pad(labels, ((0, below), (0, right)), constant_values=IGNORED),
+    )
 
-    `mirrored`: half of them, drawn, are mirrored.
+
+@dataclass(frozen=True, slots=True)
+class Scenes:
+    """Everything that scenarios need besides an image and its mask.
+
+    `generated`: a folder with the generated images, named like the training images, each of its image's size.
     """
 
-    files: Sequence[SegmentedFile]
-    reader: ExampleReader
-    size: int
-    seed: int
-    epoch: int
-    mirrored: bool
+    seed: int = 0
+    photographs: Sequence[Pixels] = ()
+    generated: Path = Path()
 
-    def __len__(self) -> int:
-        return len(self.files)
+    def __call__(self, example: Example, file: str, name: str) -> Example:
+        """The example in a scenario; `file` is the image's path below its folder.
 
-    def __getitem__(self, place: int) -> tuple[Tensor, Tensor]:
-        """The crop and its labels, as in a Batch."""
-        file = self.files[place]
-        drawn = np.random.RandomState(change_seed(image_seed(self.seed, file.file), KIND, "crop", self.epoch))
-        crop = random_crop(self.reader(file), self.size, drawn)
-        if self.mirrored and drawn.randint(2):
-            crop = Example(crop.image[:, ::-1], crop.labels[:, ::-1])
-        return image_tensor(crop.image), torch.from_numpy(crop.labels.astype(np.int64))
+        Raises CleansetError as `scenario_image` does, and for a generated image that is missing or of another size.
+        """
+        if name == ORIGINAL:
+            return example
+        generated = self._generated(example, file) if name == GENERATED else None
+        image = self._changed(example, file, name, self.photographs, generated)
+        return Example(image, self._moved(example.labels, file) if name == RANDOM else example.labels)
 
+    def _changed(
+        self, example: Example, file: str, name: str, photographs: Sequence[Pixels], generated: Pixels | None = None
+    ) -> Pixels:
+        regions, seed = regions_of_labels(example.labels), image_seed(self.seed, file)
+        return scenario_image(example.image, regions, name, seed, photographs=photographs, generated=generated)
 
-def image_tensor(image: Pixels) -> Tensor:
-    """An image as float32 of shape (3, height, width), values 0 to 1."""
-    return torch.from_numpy(np.ascontiguousarray(image.transpose(2, 0, 1))).float() / 255
+    def _moved(self, labels: Labels, file: str) -> Labels:
+        """The label map that goes with random_background: each label painted white, on black photographs."""
+        black = [np.zeros_like(each) for each in self.photographs]
+        found, strongest = np.full_like(labels, BACKGROUND), np.zeros_like(labels)
+        for label in np.unique(labels[labels != BACKGROUND]).tolist():
+            painted = np.where(labels == label, np.uint8(255), np.uint8(0))[..., np.newaxis].repeat(3, axis=2)
+            # the same seed draws the same photograph, place and scale
+            shown = self._changed(Example(painted, labels), file, RANDOM, black)[..., 0]
+            found[shown > strongest] = label
+            strongest = np.maximum(shown, strongest)
+        return found
 
-
-def crop_batches(crops: Crops, groups: Sequence[list[int]], workers: int) -> Iterator[Batch]:
-    """A batch of crops for each group of places; `workers` processes decode, none for 0."""
-    # groups are given, so that nothing is drawn from torch's own generator
-    for images, labels in DataLoader(crops, batch_sampler=groups, num_workers=workers):
-        yield Batch(images, labels)
+    def _generated(self, example: Example, file: str) -> Pixels:
+        path = generated_file(self.generated, file)
+        pixels: Pixels = np.asarray(decoded(read_regular_file(path), path).convert("RGB"))
+        if pixels.shape != example.image.shape:
+            height, width = example.image.shape[:2]
+            raise CleansetError(
+                f"{path}: {pixels.shape[1]} x {pixels.shape[0]} pixels for an image of {width} x {height}; expected "
+                "the image's size: make it again"
+            )
+        return pixels

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from cleanset.studies.robustness.scenarios.masks import Mask
 from cleanset.studies.robustness.scenarios.measures import Regression, regression
 from cleanset.studies.training.params import ORIGINAL, SegmentationMeasures
-from cleanset.studies.training.segmentation.label_maps import IGNORED, Labels
+from cleanset.studies.training.segmentation.examples import IGNORED, Labels
 
 SHEET_COLUMNS: Final = ("scenario", "place", "number", "file", "class_index", "iou", "tile")
 """The columns of sheets.csv: `place` is best or worst, `number` counts from 1, `tile` is a file beside it."""

@@ -6,10 +6,11 @@ orange; the object's outline, as its mask has it, is white. So blue within the o
 is not.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import ClassVar, Final, NamedTuple, Self
+from typing import ClassVar, Final, NamedTuple
 
 import cv2
 import numpy as np
@@ -23,33 +24,28 @@ from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.scoring.models import weights_at_hand
 from cleanset.scoring.scorer import to_device
+from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.robustness.scenarios.changes import decode_photograph
 from cleanset.studies.robustness.scenarios.params import GENERATED
-from cleanset.studies.training.images import ALONE, TRAINING_IMAGES, FoldData, Share, generated_file, photographs_for
-from cleanset.studies.training.loop import LOSS, Outcome, epoch_seed
-from cleanset.studies.training.params import Data, Network
+from cleanset.studies.training.images import TRAINING_IMAGES, FoldData, generated_file, photographs_for
+from cleanset.studies.training.loop import LOSS, Outcome, epoch_seed, loaded
+from cleanset.studies.training.params import Data, Network, Run
 from cleanset.studies.training.segmentation.examples import (
-    Batch,
-    Crops,
-    ExampleReader,
-    SegmentedFile,
-    crop_batches,
-    image_tensor,
-)
-from cleanset.studies.training.segmentation.label_maps import (
     BACKGROUND,
     IGNORED,
     Example,
+    ExampleReader,
     Labels,
     Pixels,
     Scenes,
+    SegmentedFile,
     label_of,
+    random_crop,
 )
 from cleanset.studies.training.segmentation.measures import (
     BACKGROUND_CLASS,
     COUNTS,
     SHEET_COLUMNS,
-    Counts,
     intersection_over_unions,
     label_counts,
 )
@@ -69,57 +65,6 @@ TEST_COLUMNS: Final = ("scenario", "class_index", "images", *COUNTS)
 IMAGE_COLUMNS: Final = ("scenario", "file", "class_index", "iou")
 """The columns of the table of images; `iou` is that of the image's own class, NaN where it is nowhere."""
 
-Predict = Callable[[Pixels], Labels]
-Changed = Callable[[Example, str, str], Example]
-"""The example, its file and the name of a scenario to the example in it: `Scenes`."""
-
-
-class Tested(NamedTuple):
-    """The rows of test.csv, sorted by scenario as tested and class index, and those of the images."""
-
-    counts: pd.DataFrame
-    images: pd.DataFrame
-
-
-def run_test(
-    predict: Predict,
-    files: Sequence[SegmentedFile],
-    read: ExampleReader,
-    scenarios: Sequence[str],
-    changed: Changed,
-) -> Tested:
-    """Predict every image at its own size in every scenario.
-
-    Raises CleansetError for an image or mask that has changed, and as `changed` does.
-    """
-    totals = {name: np.zeros((read.labels, len(COUNTS)), np.int64) for name in scenarios}
-    rows = list[tuple[str, str, int, float]]()
-    for file in files:
-        original = read(file)
-        for scenario in scenarios:
-            example = changed(original, file.file, scenario)
-            counts = label_counts(example.labels, predict(example.image), read.labels)
-            totals[scenario] += counts
-            own = intersection_over_unions(counts)[label_of(file.class_index, read.classes)]
-            rows.append((scenario, file.file, file.class_index, float(own)))
-    return Tested(counts_table(totals, files, read.classes), pd.DataFrame(rows, columns=list(IMAGE_COLUMNS)))
-
-
-def counts_table(totals: dict[str, Counts], files: Sequence[SegmentedFile], classes: Sequence[int]) -> pd.DataFrame:
-    """The rows of test.csv from counts by scenario and label."""
-    own = [file.class_index for file in files]
-    indices = [BACKGROUND_CLASS, *sorted(classes)]
-    images = [len(own), *(own.count(each) for each in indices[1:])]
-    parts = [pd.DataFrame(columns=list(TEST_COLUMNS))]
-    for scenario, counts in totals.items():
-        table = pd.DataFrame(counts, columns=list(COUNTS))
-        table.insert(0, "images", images)
-        table.insert(0, "class_index", indices)
-        table.insert(0, "scenario", scenario)
-        parts.append(table)
-    return pd.concat(parts[1:] or parts, ignore_index=True)
-
-
 BEST, WORST = "best", "worst"
 SHOWN_IMAGES: Final = 3
 """Number of images on each side of a scenario's sheet."""
@@ -135,38 +80,24 @@ TINT: Final = 0.55
 """Weight of a tile's colours against the image."""
 
 
-class Shown(NamedTuple):
-    """An image on a sheet; `number` counts from 1."""
-
-    scenario: str
-    place: str
-    number: int
-    file: str
-    class_index: int
-    iou: float
-
-    @property
-    def tile(self) -> str:
-        """The name of its file."""
-        return f"{self.scenario}_{self.place}_{self.number}.jpg"
-
-
-def shown_images(images: pd.DataFrame, number: int = SHOWN_IMAGES) -> list[Shown]:
-    """The best and worst images of each scenario, from rows of IMAGE_COLUMNS: by IoU, equal ones by file.
+def shown_images(images: pd.DataFrame, number: int = SHOWN_IMAGES) -> pd.DataFrame:
+    """Rows of SHEET_COLUMNS: of each scenario the best and worst rows of IMAGE_COLUMNS by IoU, equal ones by file.
 
     Of few images none is on both sides: the better half is among the best.
     """
-    found = []
-    for scenario, rows in images.dropna(subset="iou").groupby("scenario", sort=False):
-        ordered = rows.sort_values(["iou", "file"], ascending=[False, True])
-        best = min(number, (len(ordered) + 1) // 2)
-        worst = min(number, len(ordered) - best)
-        for place, part in ((BEST, ordered.iloc[:best]), (WORST, ordered.iloc[::-1].iloc[:worst])):
-            for position, row in enumerate(part.itertuples(), 1):
-                found.append(
-                    Shown(str(scenario), place, position, str(row.file), int(str(row.class_index)), float(str(row.iou)))
-                )
-    return found
+    ordered = images.dropna(subset="iou").sort_values(["iou", "file"], ascending=[False, True])
+    groups = ordered.groupby("scenario")["iou"]
+    count, first, last = groups.transform("size"), groups.cumcount() + 1, groups.cumcount(ascending=False) + 1
+    best = np.minimum(number, (count + 1) // 2)
+    is_worst = last <= np.minimum(number, count - best)
+    sides = [(BEST, first, first <= best), (WORST, last, is_worst)]
+    found = pd.concat([ordered[rows].assign(place=place, number=numbers[rows]) for place, numbers, rows in sides])
+    found["tile"] = found["scenario"] + "_" + found["place"] + "_" + found["number"].astype(str) + ".jpg"
+    order = {scenario: position for position, scenario in enumerate(images["scenario"].unique())}
+    found = found.sort_values(["place", "number"]).sort_values(
+        "scenario", key=lambda each: each.map(order), kind="stable"
+    )
+    return found[list(SHEET_COLUMNS)]
 
 
 def draw_tile(example: Example, predicted: Labels, label: int) -> Image.Image:
@@ -191,129 +122,103 @@ def _scaled(labels: Labels, size: tuple[int, int]) -> Labels:
     return np.asarray(Image.fromarray(labels).resize(size, Image.Resampling.NEAREST))
 
 
-def write_sheets(
-    folder: Path,
-    images: pd.DataFrame,
-    predict: Predict,
-    files: Sequence[SegmentedFile],
-    read: ExampleReader,
-    changed: Changed,
-) -> None:
-    """Write tiles as JPEG and sheets.csv for rows of IMAGE_COLUMNS; the images are predicted again."""
-    folder.mkdir(parents=True, exist_ok=True)
-    by_name = {each.file: each for each in files}
-    chosen = shown_images(images)
-    for each in chosen:
-        example = changed(read(by_name[each.file]), each.file, each.scenario)
-        tile = draw_tile(example, predict(example.image), label_of(each.class_index, read.classes))
-        tile.save(folder / each.tile, "JPEG", quality=JPEG_QUALITY)
-    table = pd.DataFrame([(*each, each.tile) for each in chosen], columns=list(SHEET_COLUMNS))
-    table.to_csv(folder / "sheets.csv", index=False, lineterminator="\n")
+class Batch(NamedTuple):
+    """Images, float32 of shape (N, 3, size, size), values 0 to 1, and label maps, int64 of shape (N, size, size)."""
+
+    images: Tensor
+    labels: Tensor
 
 
-@dataclass(eq=False)
+def crop_batch(
+    files: Sequence[SegmentedFile], read: ExampleReader, run: Run, epoch: int, places: Sequence[int]
+) -> Batch:
+    """Random crops of the files at some places, the same for the same seed and epoch in any order and process.
+
+    With shift_and_mirror half of them are mirrored.
+    """
+    images, labels = [], []
+    for file in (files[place] for place in places):
+        drawn = np.random.RandomState(change_seed(image_seed(run.seed, file.file), "segmentation", "crop", epoch))
+        crop = random_crop(read(file), run.size, drawn)
+        if run.augmentation == "shift_and_mirror" and drawn.randint(2):
+            crop = Example(crop.image[:, ::-1], crop.labels[:, ::-1])
+        images.append(image_tensor(crop.image))
+        labels.append(torch.from_numpy(crop.labels.astype(np.int64)))
+    return Batch(torch.stack(images), torch.stack(labels))
+
+
+def image_tensor(image: Pixels) -> Tensor:
+    """An image as float32 of shape (3, height, width), values 0 to 1."""
+    return torch.from_numpy(np.ascontiguousarray(image.transpose(2, 0, 1))).float() / 255
+
+
 class Segmentation:
-    """A network that learns label maps; a Task of the loop.
+    """A network that learns label maps of a fold's images; a Task of the loop.
 
-    `size`: the side of crops, a multiple of 32. `mirrored`: half of the crops are mirrored. `validated` are validated
-    on at their own size, and `left_out` tested in the `scenarios`. `share`: of each batch, where several processes
-    train.
+    It trains on crops, whose side is a multiple of 32, and is validated and tested on images at their own size. Raises
+    CleansetError for its network, a size or batch that does not fit, and generated images that are missing.
     """
 
-    name: str
-    network: nn.Module
-    reader: ExampleReader
-    training: Sequence[SegmentedFile]
-    validated: Sequence[SegmentedFile]
-    left_out: Sequence[SegmentedFile]
-    size: int
-    batch: int
-    seed: int
-    mirrored: bool = False
-    workers: int = 0
-    share: Share = ALONE
-    scenarios: Sequence[str] = ()
-    scenes: Scenes = field(default_factory=Scenes)
+    chosen_by: ClassVar = LOSS
+    """The measure of validation by which an epoch is chosen."""
+    inner_name: ClassVar = "inner"
+    """The name of the library's network in its weights, behind the normalisation."""
 
-    @classmethod
-    def of_fold(cls, data: FoldData) -> Self:
-        """The task of a fold.
-
-        Raises CleansetError for its network, a size or batch that does not fit, and generated images that are missing.
-        """
+    def __init__(self, data: FoldData) -> None:
         run, study, params = data.run, data.study, data.params
-        everything = read_table(study.images, TRAINING_IMAGES, ["file", "class_index"])
-        all_classes = tuple(sorted(set(everything["class_index"].tolist())))
-        scenarios = run.tests if len(data.left_out) else []
-        left_out = segmented_files(study, params.data, data.left_out)
-        generated = study.folder / params.data.generated
-        photographs = [decode_photograph(file) for file in photographs_for(study, scenarios)]
-        for file in left_out if GENERATED in scenarios else []:
-            # not only after the training
-            generated_file(generated, file.file)
-        return cls(
-            data.name,
-            build_network(run.network, len(data.classes), study.edition.folder, run.seed).to(data.device),
-            ExampleReader(params.data.mask_format, tuple(data.classes), all_classes),
-            segmented_files(study, params.data, data.training),
-            segmented_files(study, params.data, data.validation),
-            left_out,
-            run.size,
-            run.batch,
-            run.seed,
-            run.augmentation == "shift_and_mirror",
-            params.workers,
-            data.share,
-            scenarios,
-            Scenes(params.seed, photographs=photographs, generated=generated),
+        self.data, self.name = data, data.name
+        if run.size % STRIDE:
+            raise CleansetError(f"{self.name}: size {run.size}; expected a multiple of {STRIDE} for segmentation")
+        self.training, self.validated, self.left_out = (
+            segmented_files(study, params.data, each) for each in (data.training, data.validation, data.left_out)
         )
-
-    def __post_init__(self) -> None:
-        if self.size % STRIDE:
-            raise CleansetError(f"{self.name}: size {self.size}; expected a multiple of {STRIDE} for segmentation")
-        if len(self.training) < self.batch:
+        if len(self.training) < run.batch:
             raise CleansetError(
-                f"{self.name}: {len(self.training)} training images for batches of {self.batch}; expected at least "
+                f"{self.name}: {len(self.training)} training images for batches of {run.batch}; expected at least "
                 "one batch: add images, or set a smaller batch"
             )
-
-    @property
-    def device(self) -> torch.device:
-        """The device of the network."""
-        return next(self.network.parameters()).device
+        self.scenarios = run.tests if self.left_out else []
+        generated = study.folder / params.data.generated
+        for file in self.left_out if GENERATED in self.scenarios else []:
+            # not only after the training
+            generated_file(generated, file.file)
+        photographs = [decode_photograph(file) for file in photographs_for(study, self.scenarios)]
+        self.scenes = Scenes(params.seed, photographs, generated)
+        all_classes = sorted(set(read_table(study.images, TRAINING_IMAGES, ["class_index"])["class_index"].tolist()))
+        self.read = ExampleReader(params.data.mask_format, tuple(data.classes), tuple(all_classes))
+        network = build_network(run.network, len(data.classes), study.edition.folder, run.seed)
+        self.network: nn.Module = network.to(data.device)
 
     @property
     def steps_per_epoch(self) -> int:
         """Number of batches in an epoch; what fills no batch is left out, since batch norm needs several images."""
-        return len(self.training) // self.batch
+        return len(self.training) // self.data.run.batch
 
-    def batches(self, epoch: int) -> Iterator[Batch]:
+    def batches(self, epoch: int) -> Iterable[Batch]:
         """The batches of an epoch, counted from 1."""
-        crops = Crops(self.training, self.reader, self.size, self.seed, epoch, self.mirrored)
-        order = np.random.RandomState(epoch_seed(self.seed, epoch)).permutation(len(self.training)).tolist()
-        starts = range(0, self.steps_per_epoch * self.batch, self.batch)
-        groups = [order[start : start + self.batch][self.share.rank :: self.share.processes] for start in starts]
-        return crop_batches(crops, groups, self.workers)
+        run, share = self.data.run, self.data.share
+        order = np.random.RandomState(epoch_seed(run.seed, epoch)).permutation(len(self.training)).tolist()
+        starts = range(0, self.steps_per_epoch * run.batch, run.batch)
+        groups = [order[start : start + run.batch][share.rank :: share.processes] for start in starts]
+        crops = partial(crop_batch, self.training, self.read, run, epoch)
+        return loaded(crops, groups, self.data.params.workers)
 
     def loss(self, network: nn.Module, batch: Batch, epoch: int) -> Outcome:
         """The mean cross-entropy of all pixels that are not ignored, and the share predicted correctly."""
-        labels = to_device(batch.labels, self.device)
-        logits = network(to_device(batch.images, self.device))
+        labels = to_device(batch.labels, self.data.device)
+        logits = network(to_device(batch.images, self.data.device))
         return Outcome(cross_entropy(logits, labels), len(labels), {"accuracy": pixel_accuracy(logits, labels)})
-
-    chosen_by: ClassVar = LOSS
-    """The measure of validation by which an epoch is chosen."""
 
     def validate(self, epoch: int) -> Mapping[str, float]:
         """Loss, pixel accuracy and mean IoU on the images to validate on; empty if there are none."""
         if not self.validated:
             return {}
-        counts, loss = np.zeros((self.reader.labels, len(COUNTS)), np.int64), 0.0
+        counts, loss = np.zeros((self.read.labels, len(COUNTS)), np.int64), 0.0
         for file in self.validated:
-            image, truth = self.reader(file)
+            image, truth = self.read(file)
             logits = image_logits(self.network, image)
             loss += float(cross_entropy(logits, torch.from_numpy(truth.astype(np.int64))[None].to(logits.device)))
-            counts += label_counts(truth, predicted_labels(logits), self.reader.labels, with_boundaries=False)
+            counts += label_counts(truth, predicted_labels(logits), self.read.labels, with_boundaries=False)
         pixels, intersection = counts[:, 0].sum(), counts[:, 1].sum()
         return {
             LOSS: loss / len(self.validated),
@@ -321,15 +226,43 @@ class Segmentation:
             "mean_iou": float(np.nanmean(intersection_over_unions(counts))),
         }
 
-    inner_name: ClassVar = "inner"
-    """The name of the library's network in its weights, behind the normalisation."""
-
     def test_table(self, sheets: Path) -> pd.DataFrame:
-        """The rows of test.csv, none without images left out; of the best and worst images sheets are written."""
-        found = run_test(self.predicted, self.left_out, self.reader, self.scenarios, self.scenes)
-        if len(found.images):
-            write_sheets(sheets, found.images, self.predicted, self.left_out, self.reader, self.scenes)
-        return found.counts
+        """Rows of TEST_COLUMNS, none without images left out; of the best and worst images sheets are written.
+
+        Raises CleansetError for an image or mask that has changed, and as `Scenes` does.
+        """
+        indices = [BACKGROUND_CLASS, *self.read.classes]
+        totals = {name: np.zeros((self.read.labels, len(COUNTS)), np.int64) for name in self.scenarios}
+        rows = []
+        for file in self.left_out:
+            original = self.read(file)
+            for scenario in self.scenarios:
+                example = self.scenes(original, file.file, scenario)
+                counts = label_counts(example.labels, self.predicted(example.image), self.read.labels)
+                totals[scenario] += counts
+                own = intersection_over_unions(counts)[label_of(file.class_index, self.read.classes)]
+                rows.append((scenario, file.file, file.class_index, float(own)))
+        if not rows:
+            return pd.DataFrame(columns=list(TEST_COLUMNS))
+        self._write_sheets(sheets, shown_images(pd.DataFrame(rows, columns=list(IMAGE_COLUMNS))))
+        of_class = Counter(file.class_index for file in self.left_out)
+        images = [len(self.left_out), *(of_class[each] for each in self.read.classes)]
+        parts = [
+            pd.DataFrame(counts, columns=list(COUNTS)).assign(scenario=name, class_index=indices, images=images)
+            for name, counts in totals.items()
+        ]
+        return pd.concat(parts, ignore_index=True)[list(TEST_COLUMNS)]
+
+    def _write_sheets(self, folder: Path, chosen: pd.DataFrame) -> None:
+        """Write tiles as JPEG and sheets.csv for rows of SHEET_COLUMNS; the images are predicted again."""
+        folder.mkdir(parents=True, exist_ok=True)
+        files = {each.file: each for each in self.left_out}
+        for row in chosen.to_dict("records"):
+            example = self.scenes(self.read(files[row["file"]]), row["file"], row["scenario"])
+            label = label_of(row["class_index"], self.read.classes)
+            tile = draw_tile(example, self.predicted(example.image), label)
+            tile.save(folder / row["tile"], "JPEG", quality=JPEG_QUALITY)
+        chosen.to_csv(folder / "sheets.csv", index=False, lineterminator="\n")
 
     def predicted(self, image: Pixels) -> Labels:
         """The label map that the network predicts for an image of any size."""
