@@ -31,7 +31,7 @@ def test_ex1_and_ex2_of_the_page_are_a_pair(repository: Path) -> None:
     runs = yaml.safe_load(text)
     fold = FinishedFold("fold_01", {"parameters_in_millions": 1.0}, pd.DataFrame(), pd.DataFrame())
     finished = [FinishedRun(name, Run.model_validate(each), [fold]) for name, each in runs.items()]
-    (pair,) = pairs(each.compared() for each in finished)
+    (pair,) = pairs(finished)
     assert (pair.ex1.name, list(pair.ex2)) == ("ex1", ["random_background"])
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.studies.training.experiments import (
-    ComparedRun,
     deviations,
     fold_accuracies,
     gains,
@@ -21,8 +20,11 @@ from cleanset.studies.training.experiments import (
     table_2,
     trained_scores,
 )
+from cleanset.studies.training.finished import FinishedFold, FinishedRun
+from cleanset.studies.training.params import AMOUNTS_TO, Run
 
 CLASSES = (3, 8)
+NOTHING = pd.DataFrame()
 
 
 def counted(counts: Mapping[tuple[str, str], Sequence[int]], images: int = 10) -> pd.DataFrame:
@@ -36,13 +38,12 @@ def counted(counts: Mapping[tuple[str, str], Sequence[int]], images: int = 10) -
     return pd.DataFrame(rows, columns=["run", "fold", "scenario", "class_index", "images", "correct", "loss"])
 
 
-def run_of(name: str, scenario: str, **changed: object) -> ComparedRun:
+def run_of(name: str, scenario: str, **changed: object) -> FinishedRun:
     """A run on a scenario, of the same network and settings as the others."""
-    given: dict[str, object] = {
-        "network": "timm:test", "recipe": "standard", "protocol": "as_coded", "parameters": 7,
-        "settings": {"rate": 0.1},
-    }  # fmt: skip
-    return ComparedRun(name, scenario=scenario, **{**given, **changed})  # type: ignore[arg-type]
+    given = {"network": {"name": "test"}, "protocol": "as_coded", "scenario": scenario, "rate": 0.1, **changed}
+    trained_on = list(AMOUNTS_TO.get(scenario, ()))
+    run = Run.model_validate({"trained_on": trained_on, **given})
+    return FinishedRun(name, run, [FinishedFold("fold_01", {"parameters_in_millions": 7}, NOTHING, NOTHING)])
 
 
 RUNS = [run_of("one", "original"), run_of("two", "blur_object"), run_of("three", "random_background")]
@@ -79,7 +80,7 @@ def test_loss_is_weighted_by_images() -> None:
 
 
 def test_pairs_differ_in_the_scenario_alone() -> None:
-    others = [run_of("slow", "blur_object", settings={"rate": 0.2}), run_of("hard", "original", recipe="adversarial")]
+    others = [run_of("slow", "blur_object", rate=0.2), run_of("hard", "original", recipe="adversarial")]
     (pair,) = pairs([*RUNS, *others])
     assert pair.ex1.name == "one"
     assert {name: run.name for name, run in pair.ex2.items()} == {"blur_object": "two", "random_background": "three"}

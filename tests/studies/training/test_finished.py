@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
-from cleanset.studies.training.finished import History, final_values, history_rows, over_folds, smoothed
-from cleanset.studies.training.pages import BOTTOM, LEFT, RIGHT, TOP, Curve, chart, tick_step
+from cleanset.studies.training.finished import FinishedFold, FinishedRun, final_values, history_rows, smoothed
+from cleanset.studies.training.pages import BOTTOM, LEFT, RIGHT, TOP, Curve, chart, run_charts, tick_step
+from cleanset.studies.training.params import Run
 
 NAN = math.nan
 ROWS = pd.DataFrame(
@@ -24,12 +25,23 @@ ROWS = pd.DataFrame(
         "rate": [0.1, 0.1, 0.1],
     }
 )
-HISTORY = History("one", "fold_01", ROWS, 2)
+
+
+def finished(*histories: pd.DataFrame, chosen: int = 2) -> FinishedRun:
+    """A run of which only histories are known, one for each fold."""
+    folds = [
+        FinishedFold(f"fold_{number:02d}", {"epoch": chosen}, each, pd.DataFrame())
+        for number, each in enumerate(histories, 1)
+    ]
+    return FinishedRun("one", Run.model_validate({"network": {"name": "a"}, "epochs": 3}), folds)
+
+
+RUN = finished(ROWS)
 
 
 def test_smoothing_by_hand() -> None:
     """Weight 1/2: (1), (1/2 + 2) / 1.5, (1/4 + 2/2 + 4) / 1.75."""
-    assert smoothed([1, 2, 4], 0.5).tolist() == pytest.approx([1, 5 / 3, 3])
+    assert smoothed(pd.Series([1.0, 2, 4]), 0.5).tolist() == pytest.approx([1, 5 / 3, 3])
 
 
 @given(st.lists(st.floats(-10, 10), min_size=1, max_size=20), st.floats(0, 0.95))
@@ -38,17 +50,11 @@ def test_smoothing_is_a_weighted_mean(values: list[float], weight: float) -> Non
         np.average(values[: end + 1], weights=[weight ** (end - place) for place in range(end + 1)])
         for end in range(len(values))
     ]
-    assert smoothed(values, weight).tolist() == pytest.approx(expected, abs=1e-9)
-
-
-def test_smoothing_passes_over_what_was_not_measured() -> None:
-    assert smoothed([1, NAN, 3], 0.5).tolist() == pytest.approx([1, NAN, 7 / 3], nan_ok=True)
-    with pytest.raises(ValueError, match=r"weight 1\.0; expected 0 or more and less than 1"):
-        smoothed([1], 1.0)
+    assert smoothed(pd.Series(values), weight).tolist() == pytest.approx(expected, abs=1e-9)
 
 
 def test_final_values() -> None:
-    table = final_values([HISTORY], history_rows([HISTORY]))
+    table = final_values([RUN], history_rows([RUN]))
     found = {(each.measure, each.part): each for each in table.itertuples()}
     assert list(found) == [
         ("loss", "train"), ("loss", "validation"), ("accuracy", "train"), ("accuracy", "validation"),
@@ -62,24 +68,25 @@ def test_final_values() -> None:
 
 def test_a_chosen_epoch_that_is_not_there() -> None:
     with pytest.raises(CleansetError, match="run one, fold_01: epoch 9 is chosen, but its history has 3 epochs"):
-        final_values([History("one", "fold_01", ROWS, 9)], history_rows([HISTORY]))
+        final_values([finished(ROWS, chosen=9)], history_rows([RUN]))
 
 
 def test_rows_for_dvc_plots() -> None:
-    table = history_rows([HISTORY])
+    table = history_rows([RUN])
     assert len(table) == 11
     assert table.iloc[0].tolist() == pytest.approx(["one", "fold_01", "loss", "train", 1, 10, 3.0, 3.0])
-    assert history_rows([]).columns.tolist() == table.columns.tolist()
 
 
 def test_the_mean_over_folds_is_of_those_that_got_so_far() -> None:
-    short = History("one", "fold_02", ROWS.head(2).assign(train_loss=[5.0, 4.0]), 1)
-    epochs, means = over_folds([HISTORY, short], "loss", "train")
-    assert (epochs.tolist(), means.tolist()) == ([1, 2, 3], [4.0, 3.0, 1.0])
+    """Losses 4, 3 and 1 of at most 4, from the top to a quarter of the height."""
+    both = finished(ROWS, ROWS.head(2).assign(train_loss=[5.0, 4.0]))
+    (group,) = run_charts([both], history_rows([both]))
+    assert [each.title for each in group.charts] == ["accuracy", "loss"]
+    assert group.charts[1].lines[0] == (0, True, f"{LEFT},{TOP} 165.0,34.0 {RIGHT},86.0")
 
 
 def curve(y: list[float], *, faint: bool = False) -> Curve:
-    return Curve("one", 0, np.arange(1.0, len(y) + 1), np.array(y), faint)
+    return Curve(0, faint, pd.Series(y, np.arange(1, len(y) + 1)))
 
 
 def test_a_chart() -> None:

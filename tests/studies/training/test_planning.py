@@ -18,7 +18,7 @@ from cleanset.parsing import read_yaml
 from cleanset.studies.training.experiments import grid_runs, pairs
 from cleanset.studies.training.finished import FinishedFold, FinishedRun
 from cleanset.studies.training.params import Run, TrainingParams, read_training_params
-from cleanset.studies.training.planning import Measured, Plan, PlannedRun
+from cleanset.studies.training.planning import Measured, PlannedRun, check_budget, duration, plan_table
 
 pytestmark = pytest.mark.slow
 
@@ -36,7 +36,6 @@ def test_seconds_of_epochs() -> None:
     """50 steps of .5 s, 5 validations and one test of 4 s, three times."""
     assert planned().steps == 50
     assert planned().seconds == 3 * (50 * 0.5 + 6 * 4)
-    assert planned().images_per_second == 16
 
 
 def test_seconds_of_steps() -> None:
@@ -46,17 +45,19 @@ def test_seconds_of_steps() -> None:
 
 
 def test_a_finished_run_costs_nothing() -> None:
-    assert (planned(None).seconds, planned(None).images_per_second) == (0, None)
+    assert planned(None).seconds == 0
+    names, *cells = plan_table([planned(None), planned()], 294 / 3600).columns
+    assert list(names.cells) == ["one", "one", "all: 0.08 hours"]
+    assert [list(each.cells)[:2] for each in cells[1:]] == [
+        ["3", "3"], ["", "50"], ["", "16.0"], ["", "500.0"], ["finished", "2 min 27 s"],
+    ]  # fmt: skip
 
 
 def test_the_budget() -> None:
-    """Two runs of 147 s are .0817 hours."""
-    runs = [planned(), planned()]
-    assert Plan("ex2", runs, None).hours == pytest.approx(294 / 3600)
-    Plan("ex2", runs, None).check_budget()
-    Plan("ex2", runs, 0.09).check_budget()
+    check_budget("ex2", 0.0817, None)
+    check_budget("ex2", 0.0817, 0.09)
     with pytest.raises(CleansetError, match=r"^ex2: 0\.08 hours; expected at most 0\.08, the budget_hours of params"):
-        Plan("ex2", runs, 0.08).check_budget()
+        check_budget("ex2", 0.0817, 0.08)
 
 
 @pytest.fixture(scope="session")
@@ -140,7 +141,7 @@ def test_each_ex2_is_paired_with_its_ex1(imagenet: TrainingParams) -> None:
     """Runs of the grids differ from those on originals in the scenario alone."""
     for grid, tested in (("ex2", 8), ("ex2_as_coded", 8)):
         runs = [_unfinished(name, imagenet) for name in grid_runs(imagenet.grids, imagenet.runs, grid)]
-        found = pairs(each.compared() for each in runs)
+        found = pairs(runs)
         assert len(found) == 7
         assert {len(pair.ex2) for pair in found} == {tested}
         assert all(pair.ex1.name.endswith("_original") for pair in found)
@@ -173,3 +174,10 @@ def test_every_name_in_the_pipeline_is_a_key_of_the_params(repository: Path, edi
     assert {"images", "masks"} <= set(sections) <= set(params["data"])
     keys = [key for line in re.findall(r"- params\.yaml: \[(.*)\]", text) for key in re.findall(r"\w+", line)]
     assert {"data", "runs", "measures"} <= set(keys) - {"item", "run"} <= set(params)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.44, "0.4 s"), (11.6, "12 s"), (60, "1 min 0 s"), (11307.2, "3 h 8 min 27 s")]
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

@@ -11,9 +11,8 @@ from playwright.sync_api import Browser
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.scenarios.params import ScenarioMeasures
 from cleanset.studies.training import summary as stage
-from cleanset.studies.training.finished import recipe_text
+from cleanset.studies.training.experiments import recipe_text
 from cleanset.studies.training.params import Run
-from cleanset.studies.training.planning import duration
 from cleanset.studies.training.study import TrainingStudy
 from tests.report.pages import opened, soup, tables, violations
 from tests.studies.training.finished_study import PARAMS, finished_study, write_fold
@@ -204,13 +203,6 @@ def test_damaged_files(tmp_path: Path, name: str, text: str | None, message: str
     path.unlink() if text is None else path.write_text(text)
     with pytest.raises(CleansetError, match=message):
         stage.run(found)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0.44, "0.4 s"), (11.6, "12 s"), (60, "1 min 0 s"), (11307.2, "3 h 8 min 27 s")]
-)
-def test_durations(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
 
 
 def test_mixing_without_its_consistency() -> None:

@@ -12,7 +12,6 @@ originals of the one trained on them. Published are squares, their sum over n - 
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -25,7 +24,9 @@ from cleanset.statistics.paired import fold_interval, unpaired_difference, wilso
 from cleanset.studies.robustness.results import Definition
 from cleanset.studies.robustness.scenarios.measures import score_of_squares, spread, squared_deviations
 from cleanset.studies.robustness.scenarios.params import SCENARIOS
-from cleanset.studies.training.params import ORIGINAL
+from cleanset.studies.training.finished import FinishedRun, final_values, history_rows
+from cleanset.studies.training.params import ORIGINAL, Run, SegmentationMeasures
+from cleanset.studies.training.segmentation.measures import tables as segmentation_tables
 from cleanset.validation import check_known, join_names, shown
 
 CELL = ["run", "fold", "scenario", "class_index"]
@@ -122,46 +123,31 @@ def grid_runs(grids: Mapping[str, Sequence[str]], runs: Iterable[str], name: str
     return [run for run in known if run in found]
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedRun:
-    """A run of classification, with all that it is compared by.
-
-    `settings`: all other settings, with which two runs are the same but for the scenario. `parameters`: in millions.
-    """
-
-    name: str
-    network: str
-    recipe: str
-    scenario: str
-    protocol: str
-    parameters: float
-    settings: Mapping[str, Any] = field(default_factory=dict)
+NOT_COMPARED = {"scenario", "test", "trained_on"}
+"""Settings in which EX1 and EX2 of the same network differ."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(NamedTuple):
     """A network's runs that differ in the scenario alone: EX1 is trained on originals, EX2 on the scenario."""
 
-    ex1: ComparedRun
-    ex2: Mapping[str, ComparedRun]
+    ex1: FinishedRun
+    ex2: Mapping[str, FinishedRun]
 
 
-def pairs(runs: Iterable[ComparedRun]) -> list[Pair]:
+def pairs(runs: Iterable[FinishedRun]) -> list[Pair]:
     """The standard runs on originals that have at least one sibling trained on a scenario, in the order of the runs.
 
     Raises CleansetError for two runs that differ in nothing but their names.
     """
-    groups: dict[str, dict[str, ComparedRun]] = {}
-    for run in runs:
-        if run.recipe != "standard":
+    groups: dict[str, dict[str, FinishedRun]] = {}
+    for each in runs:
+        if each.run.recipe != "standard":
             continue
-        siblings = groups.setdefault(repr((run.network, run.protocol, sorted(run.settings.items()))), {})
-        if run.scenario in siblings:
+        siblings = groups.setdefault(each.run.model_dump_json(exclude=NOT_COMPARED), {})
+        if (other := siblings.setdefault(each.run.scenario, each)) is not each:
             raise CleansetError(
-                f"runs {siblings[run.scenario].name} and {run.name}: the same settings; expected one of "
-                "them: remove one"
+                f"runs {other.name} and {each.name}: the same settings; expected one of them: remove one"
             )
-        siblings[run.scenario] = run
     found = []
     for siblings in groups.values():
         ex2 = {name: siblings[name] for name in in_order(siblings) if name != ORIGINAL}
@@ -192,7 +178,7 @@ def gains(found: Iterable[Pair], by_fold: pd.DataFrame) -> pd.DataFrame:
             differences = (both["accuracy"] - both["accuracy_other"]).to_numpy("float64")
             ends, kind = _interval(both, differences)
             shares = float(both["accuracy_other"].mean()), float(both["accuracy"].mean())
-            names = pair.ex1.network, pair.ex1.protocol, scenario, pair.ex1.name, ex2.name, len(both)
+            names = pair.ex1.network, pair.ex1.run.protocol, scenario, pair.ex1.name, ex2.name, len(both)
             rows.append((*names, *shares, float(differences.mean()), ends.low, ends.high, kind))
     columns = ["network", "protocol", "scenario", "ex1", "ex2", "folds", "ex1_accuracy", "ex2_accuracy"]
     return pd.DataFrame(rows, columns=[*columns, "gain", "low", "high", "interval"])
@@ -221,7 +207,7 @@ def table_2(found: Iterable[Pair], by_fold: pd.DataFrame) -> pd.DataFrame:
         sources += [("scenario", run, name) for name, run in pair.ex2.items()]
         for trained_on, run, name in sources:
             numbers = [cells[run.name, name][key] for key in ("folds", "accuracy", "spread", "low", "high")]
-            rows.append((trained_on, run.network, run.protocol, run.parameters, run.name, name, *numbers))
+            rows.append((trained_on, run.network, run.run.protocol, run.parameters, run.name, name, *numbers))
     names = ["trained_on", "network", "protocol", "parameters_in_millions", "run", "scenario"]
     found_rows = pd.DataFrame(rows, columns=[*names, "folds", "accuracy", "spread", "low", "high"])
     # the upper half of all networks first, as in the paper
@@ -261,7 +247,7 @@ def deviations(found: Iterable[Pair], by_fold: pd.DataFrame) -> pd.DataFrame:
                 run = pair.ex1 if part == "external" else ex2
                 accuracy = float(means[run.name, name])
                 square = float(squared_deviations(np.array([accuracy]), mu)[0])
-                rows.append((pair.ex1.network, pair.ex1.protocol, part, name, run.name, accuracy, mu, square))
+                rows.append((pair.ex1.network, pair.ex1.run.protocol, part, name, run.name, accuracy, mu, square))
     columns = ["network", "protocol", "part", "scenario", "run", "accuracy", "mu", "squared_deviation"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -274,7 +260,7 @@ def trained_scores(found: Iterable[Pair], table: pd.DataFrame) -> list[TrainedSc
         rows = table[table["run"].isin(runs) & (table["network"] == pair.ex1.network)]
         squares = {part: each["squared_deviation"].to_numpy("float64") for part, each in rows.groupby("part")}
         for definition in DEFINITIONS:
-            names = pair.ex1.network, pair.ex1.protocol, pair.ex1.name, definition, len(pair.ex2)
+            names = pair.ex1.network, pair.ex1.run.protocol, pair.ex1.name, definition, len(pair.ex2)
             if len(pair.ex2) < MIN_SCENARIOS:
                 problem = f"{len(pair.ex2)} scenario; a variance needs {MIN_SCENARIOS} or more"
                 scores.append(TrainedScore(*names, np.nan, np.nan, np.nan, problem))
@@ -294,3 +280,85 @@ def inner_section(found: Iterable[Pair], by_fold: pd.DataFrame) -> dict[str, dic
         accuracies[ORIGINAL] = float(means[pair.ex1.name, ORIGINAL])
         section[pair.ex1.name] = {name: round(accuracies[name], 6) for name in in_order(accuracies)}
     return section
+
+
+DIGITS = 6
+"""Decimals of numbers in tables and metrics: processors differ in the last digits of sums."""
+LEVELS = 255
+"""Distances in an image's values are shown as fractions of this."""
+
+
+class Summary(NamedTuple):
+    """The tables by the stem of their CSV file, and what the robustness study takes of EX1 beside EX2."""
+
+    tables: Mapping[str, pd.DataFrame]
+    trained: Mapping[str, Mapping[str, float]]
+
+    def records(self, name: str) -> list[dict[str, Any]]:
+        """The rows of a table, NaN as None; none without the table."""
+        table = self.tables.get(name)
+        rows = [] if table is None else table.astype(object).where(table.notna(), None).to_dict("records")
+        return [{str(key): value for key, value in row.items()} for row in rows]
+
+
+def summarise(runs: Sequence[FinishedRun], measures: SegmentationMeasures) -> Summary:
+    """All tables of finished runs."""
+    rows = history_rows(runs)
+    tables = {"runs": pd.DataFrame(map(_run_row, runs)), "histories": rows, "final_values": final_values(runs, rows)}
+    trained = dict[str, dict[str, float]]()
+    tested = [(each, tests) for each in runs if len(tests := each.tests())]
+    classified = [(each, tests) for each, tests in tested if each.run.task == "classification"]
+    if classified:
+        of_class = pd.concat([tests for _, tests in classified], ignore_index=True)
+        by_fold = fold_accuracies(of_class)
+        tables |= {"class_accuracies": of_class, "fold_accuracies": by_fold, "accuracies": mean_accuracies(by_fold)}
+        if found := pairs(each for each, _ in classified):
+            deviating = deviations(found, by_fold)
+            tables |= {
+                "gains": gains(found, by_fold),
+                "table_2": table_2(found, by_fold),
+                "deviations": deviating,
+                "trained_scores": pd.DataFrame(trained_scores(found, deviating), columns=TrainedScore._fields),
+            }
+            trained = inner_section(found, by_fold)
+    segmented = [tests for each, tests in tested if each.run.task == "segmentation"]
+    if segmented:
+        tables |= segmentation_tables(pd.concat(segmented, ignore_index=True), measures)
+    return Summary({name: table.round(DIGITS) for name, table in tables.items()}, trained)
+
+
+def _run_row(each: FinishedRun) -> dict[str, Any]:
+    run, records = each.run, [fold.record for fold in each.folds]
+    return {
+        "run": each.name,
+        "task": run.task,
+        "recipe": run.recipe,
+        "settings": recipe_text(run),
+        "network": each.network,
+        "parameters_in_millions": each.parameters,
+        "scenario": run.scenario,
+        "protocol": run.protocol,
+        "size": run.size,
+        "folds": len(records),
+        "training_images": max(record.get("training_images", 0) for record in records),
+        "epochs": round(float(np.mean([record["epochs"] for record in records])), 1),
+        "kept_epochs": " ".join(str(int(record["epoch"])) for record in records),
+        "kept": records[0].get("kept", "trained by an earlier version"),
+        "trained_on": " ".join(run.trained_on or []),
+    }
+
+
+def recipe_text(run: Run) -> str:
+    """The settings of a run's recipe, as text; distances as fractions of 255, those left out not at all."""
+    if run.recipe == "standard":
+        return ""
+    section = getattr(run, "augmix" if run.recipe == "augmix_mixing" else run.recipe)
+    found = []
+    for key, value in section.model_dump(exclude_none=True).items():
+        if run.recipe == "augmix_mixing" and key == "consistency":
+            continue
+        if key in ("eps", "step"):
+            value = f"{value * LEVELS:.4g}/{LEVELS}"
+        text = {True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value
+        found.append(f"{key.replace('_', ' ')} {text}")
+    return ", ".join(found)

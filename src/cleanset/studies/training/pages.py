@@ -4,13 +4,11 @@ Curves of training are polylines of a chart: scales, ticks and points, which the
 
 import math
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from cleanset.errors import CleansetError
@@ -18,8 +16,8 @@ from cleanset.files import replacing, write_text
 from cleanset.report.pages import page_environment
 from cleanset.studies.attacks.page import TEMPLATES as ATTACK_TEMPLATES
 from cleanset.studies.robustness.pages import TEMPLATES as ROBUSTNESS_TEMPLATES
-from cleanset.studies.training.experiments import in_order
-from cleanset.studies.training.finished import PARTS, SMOOTHING, FinishedRun, History, Summary, over_folds, smoothed
+from cleanset.studies.training.experiments import Summary, in_order
+from cleanset.studies.training.finished import PARTS, SMOOTHING, FinishedRun, history_rows, smoothed
 from cleanset.studies.training.params import ORIGINAL
 from cleanset.studies.training.segmentation.measures import BACKGROUND_CLASS, SHEET_COLUMNS
 from cleanset.studies.training.study import TrainingStudy
@@ -34,19 +32,15 @@ MAX_POINTS = 300
 """Points of a polyline; a longer history is thinned, its first and last point kept."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Curve:
-    """A line of a chart: its name, its place among the colors, and whether it is drawn faintly, behind the others."""
+class Curve(NamedTuple):
+    """A line of a chart: its place among the colors, whether it is faint, behind the others, and values by epoch."""
 
-    name: str
     color: int
-    x: npt.NDArray[np.float64]
-    y: npt.NDArray[np.float64]
-    faint: bool = False
+    faint: bool
+    values: "pd.Series[float]"
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(NamedTuple):
     """A chart ready to draw: ticks as (height, text), the first and last x, lines as (color, faint, points)."""
 
     title: str
@@ -62,20 +56,20 @@ def chart(title: str, label: str, curves: Sequence[Curve], highest: float | None
 
     Values that are not finite break no line: they are left out. A chart without a value has ticks and no lines.
     """
-    kept = [(each, np.isfinite(each.y)) for each in curves]
-    top = max((float(each.y[finite].max()) for each, finite in kept if finite.any()), default=0.0)
-    step = tick_step(highest if highest is not None else top)
-    limit = highest if highest is not None else step * max(1, math.ceil(top / step - 1e-9))
-    xs = [each.x[finite] for each, finite in kept if finite.any()]
-    first, last = (min(float(x.min()) for x in xs), max(float(x.max()) for x in xs)) if xs else (0.0, 0.0)
+    finite = [each._replace(values=each.values[np.isfinite(each.values)]) for each in curves]
+    kept = [each for each in finite if len(each.values)]
+    top = max((float(each.values.max()) for each in kept), default=0.0)
+    step = tick_step(top if highest is None else highest)
+    limit = step * max(1, math.ceil(top / step - 1e-9)) if highest is None else highest
+    epochs = [int(epoch) for each in kept for epoch in each.values.index] or [0]
+    first, last = min(epochs), max(epochs)
     lines = [
-        (each.color, each.faint, _points(each.x[finite], each.y[finite], (first, last), limit))
-        for each, finite in sorted(kept, key=lambda one: not one[0].faint)
-        if finite.any()
+        (each.color, each.faint, _points(each.values, first, last, limit))
+        for each in sorted(kept, key=lambda one: not one.faint)
     ]
     heights = [step * place for place in range(round(limit / step) + 1)]
     ticks = [(round(BOTTOM - (BOTTOM - TOP) * value / limit, 1), f"{value:g}") for value in heights]
-    return Chart(title, label, ticks, int(first), int(last), lines)
+    return Chart(title, label, ticks, first, last, lines)
 
 
 def tick_step(largest: float) -> float:
@@ -87,14 +81,12 @@ def tick_step(largest: float) -> float:
     return next(step * power for step in STEPS if step * power >= rough * (1 - 1e-9))
 
 
-def _points(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], ends: tuple[float, float], limit: float) -> str:
-    if len(x) > MAX_POINTS:
-        kept = np.unique(np.linspace(0, len(x) - 1, MAX_POINTS).round().astype(int))
-        x, y = x[kept], y[kept]
-    width = ends[1] - ends[0]
-    across = (x - ends[0]) / width if width else np.zeros(len(x))
-    found = zip(LEFT + (RIGHT - LEFT) * across, BOTTOM - (BOTTOM - TOP) * np.minimum(y / limit, 1), strict=True)
-    points = [f"{left:.1f},{down:.1f}" for left, down in found]
+def _points(values: "pd.Series[float]", first: int, last: int, limit: float) -> str:
+    if len(values) > MAX_POINTS:
+        values = values.iloc[np.unique(np.linspace(0, len(values) - 1, MAX_POINTS).round().astype(int))]
+    across = (values.index.to_numpy("float64") - first) / max(1, last - first)
+    heights = BOTTOM - (BOTTOM - TOP) * np.minimum(values.to_numpy() / limit, 1)
+    points = [f"{left:.1f},{down:.1f}" for left, down in zip(LEFT + (RIGHT - LEFT) * across, heights, strict=True)]
     # a line needs two points: one epoch is drawn as a short dash
     return " ".join(points if len(points) > 1 else [points[0], f"{LEFT + 6:.1f},{points[0].partition(',')[2]}"])
 
@@ -115,8 +107,7 @@ RUNS_IN_A_CHART = 6
 """Runs in one chart by scenario, as many as there are kinds of lines; more of them get charts of their own."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChartGroup:
+class ChartGroup(NamedTuple):
     """Charts that belong together, with a legend of the lines in them."""
 
     title: str
@@ -125,77 +116,58 @@ class ChartGroup:
     charts: Sequence[Chart]
 
 
-def run_charts(runs: Sequence[FinishedRun]) -> list[ChartGroup]:
+def run_charts(runs: Sequence[FinishedRun], rows: pd.DataFrame) -> list[ChartGroup]:
     """For each run, a chart of each measure: training and validation, mean over the folds, raw and smoothed."""
     found = []
     for run in runs:
-        histories = run.histories()
-        charts = [_run_chart(run.name, measure, histories) for measure in _measures(histories)]
-        count = len(histories)
-        note = f"{run.network}, {run.run.recipe}" + (f", mean over {count} folds" if count > 1 else "")
-        found.append(ChartGroup(run.name, note, [*PARTS], charts))
+        charts = []
+        for measure, values in _by_measure(rows[rows["run"] == run.name]):
+            label = f"{words(measure)} of {run.name} by epoch, training and validation"
+            charts.append(_chart(words(measure), label, measure, values, "part", PARTS))
+        note = f"{run.network}, {run.run.recipe}" + f", mean over {len(run.folds)} folds" * (len(run.folds) > 1)
+        found.append(ChartGroup(run.name, note, PARTS, charts))
     return found
 
 
-def _run_chart(name: str, measure: str, histories: Sequence[History]) -> Chart:
-    curves = [
-        curve for color, part in enumerate(PARTS) for curve in _raw_and_smooth(part, color, measure, histories, part)
-    ]
-    label = f"{words(measure)} of {name} by epoch, training and validation"
-    return chart(words(measure), label, curves, _highest(measure))
-
-
-def _raw_and_smooth(name: str, color: int, measure: str, histories: Sequence[History], part: str) -> list[Curve]:
-    """The mean over folds, faint, and smoothed; none for what was not measured."""
-    epochs, means = over_folds(histories, measure, part)
-    if not len(epochs):
-        return []
-    return [Curve(name, color, epochs, means, faint=True), Curve(name, color, epochs, smoothed(means))]
-
-
-def scenario_charts(runs: Sequence[FinishedRun]) -> list[ChartGroup]:
+def scenario_charts(runs: Sequence[FinishedRun], rows: pd.DataFrame) -> list[ChartGroup]:
     """For each task and scenario, its runs together: charts of each measure, training and validation."""
     found = []
     for task in dict.fromkeys(each.run.task for each in runs):
-        of_task = [each for each in runs if each.run.task == task]
-        for scenario in in_order(each.run.scenario for each in of_task):
-            of_scenario = [each for each in of_task if each.run.scenario == scenario]
-            groups = range(0, len(of_scenario), RUNS_IN_A_CHART)
-            for first in groups:
-                part = of_scenario[first : first + RUNS_IN_A_CHART]
-                number = f", {first // RUNS_IN_A_CHART + 1} of {len(groups)}" if len(groups) > 1 else ""
-                charts = _scenario_charts(scenario, part)
-                found.append(ChartGroup(f"{words(scenario)}{number}", task, [each.name for each in part], charts))
+        for scenario in in_order(each.run.scenario for each in runs if each.run.task == task):
+            names = [each.name for each in runs if (each.run.task, each.run.scenario) == (task, scenario)]
+            parts = [names[first : first + RUNS_IN_A_CHART] for first in range(0, len(names), RUNS_IN_A_CHART)]
+            for number, part in enumerate(parts, 1):
+                title = words(scenario) + f", {number} of {len(parts)}" * (len(parts) > 1)
+                found.append(ChartGroup(title, task, part, _scenario_charts(scenario, part, rows)))
     return found
 
 
-def _scenario_charts(scenario: str, runs: Sequence[FinishedRun]) -> list[Chart]:
-    histories = {each.name: each.histories() for each in runs}
-    measures = dict.fromkeys(name for each in histories.values() for name in _measures(each))
+def _scenario_charts(scenario: str, names: Sequence[str], rows: pd.DataFrame) -> list[Chart]:
     charts = []
-    for measure in measures:
+    for measure, values in _by_measure(rows[rows["run"].isin(names)]):
         for part in PARTS:
-            curves = [
-                curve
-                for color, (name, each) in enumerate(histories.items())
-                for curve in _raw_and_smooth(name, color, measure, each, part)
-            ]
-            if curves:
-                title = f"{words(measure)}, {'training' if part == 'train' else part}"
-                charts.append(
-                    chart(title, f"{title}, of runs on {words(scenario)} by epoch", curves, _highest(measure))
-                )
+            title = f"{words(measure)}, {'training' if part == 'train' else part}"
+            label = f"{title}, of runs on {words(scenario)} by epoch"
+            drawn = _chart(title, label, measure, values[values["part"] == part], "run", names)
+            charts += [drawn] if drawn.lines else []
     return charts
 
 
-def _measures(histories: Sequence[History]) -> list[str]:
-    """The measures that any of the histories has, losses last."""
-    names = dict.fromkeys(name for each in histories for name in each.measures)
-    return sorted(names, key=lambda name: name.endswith("loss"))
+def _by_measure(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """The rows of each measure: those of the first run, losses last, then those that only others have."""
+    of_runs = [found["measure"].unique() for _, found in rows.groupby("run", sort=False)]
+    names = dict.fromkeys(name for each in of_runs for name in sorted(each, key=lambda name: name.endswith("loss")))
+    return [(name, rows[rows["measure"] == name]) for name in names]
 
 
-def _highest(measure: str) -> float | None:
-    return 1.0 if measure in SHARES else None
+def _chart(title: str, label: str, measure: str, rows: pd.DataFrame, by: str, names: Sequence[str]) -> Chart:
+    """The chart of a line for each name in the column `by`: the mean over folds, faint, and smoothed."""
+    curves = []
+    for color, name in enumerate(names):
+        # of the folds that have reached an epoch
+        means = rows[rows[by] == name].groupby("epoch")["value"].mean()
+        curves += [Curve(color, True, means), Curve(color, False, smoothed(means))]
+    return chart(title, label, curves, 1.0 if measure in SHARES else None)
 
 
 def words(name: str) -> str:
@@ -205,28 +177,18 @@ def words(name: str) -> str:
 
 LINKED = ("robustness", "attacks")
 """The studies of the edition whose pages have links here."""
-SHEETS = "sheets"
-"""The folder of sheets beside a fold's weights, and in the report."""
 SHOWN_CLASSES = 40
 """Classes in a map of IoU; of more, those that are segmented worst."""
 TERMS = {"model": "run", "class_index": "class"}
 """The names of the regression's factors on the page, where they differ."""
 
 
-class Tile(NamedTuple):
-    """A predicted mask over its image: the best or worst of a scenario; `path` is relative to the report."""
+def copy_sheets(study: TrainingStudy, run: FinishedRun, report: Path) -> list[dict[str, Any]]:
+    """Copy the tiles of a run's first fold into the report; their rows of SHEET_COLUMNS, with path and name of class.
 
-    scenario: str
-    place: str
-    number: int
-    name: str
-    iou: float
-    path: str
-
-
-def copy_sheets(study: TrainingStudy, run: FinishedRun, report: Path) -> list[Tile]:
-    """Copy the tiles of a run's first fold into the report. Raises CleansetError for a table that does not fit them."""
-    source = study.fold(run.name, run.folds[0].fold).folder / SHEETS
+    Raises CleansetError for a table that does not fit them.
+    """
+    source = study.fold(run.name, run.folds[0].fold).sheets
     table = source / "sheets.csv"
     if not table.is_file():
         return []
@@ -235,53 +197,48 @@ def copy_sheets(study: TrainingStudy, run: FinishedRun, report: Path) -> list[Ti
         raise CleansetError(
             f"{table}: columns {', '.join(rows.columns)}; expected {', '.join(SHEET_COLUMNS)}: {remedy}"
         )
-    folder = report / SHEETS / run.name
+    folder = report / source.name / run.name
     folder.mkdir(parents=True)
     tiles = []
     for row in rows.to_dict("records"):
-        name = Path(str(row["tile"])).name
+        name = Path(row["tile"]).name
         if not (source / name).is_file():
             raise CleansetError(f"{source / name}: missing; expected the tiles that sheets.csv names: {remedy}")
         shutil.copyfile(source / name, folder / name)
-        shown = class_names()[int(row["class_index"])].name
-        place = str(row["scenario"]), str(row["place"]), int(row["number"])
-        tiles.append(Tile(*place, shown, float(row["iou"]), f"{SHEETS}/{run.name}/{name}"))
+        path = (folder / name).relative_to(report).as_posix()
+        named = {"name": _class_name(row["class_index"]), "path": path}
+        tiles.append({str(key): value for key, value in row.items()} | named)
     return tiles
 
 
-def segmentation_context(summary: Summary, sheets: Mapping[str, Sequence[Tile]]) -> dict[str, Any]:
+def segmentation_context(summary: Summary, sheets: Mapping[str, Sequence[dict[str, Any]]]) -> dict[str, Any]:
     """The variables of the page's template; none without segmentation."""
     means = summary.records("segmentation_means")
     if not means:
         return {}
-    classes = summary.records("segmentation_classes")
-    scenarios = in_order(row["scenario"] for row in means)
+    classes = summary.tables["segmentation_classes"]
+    # a class that is nowhere counts as found
+    by_iou = classes.assign(iou=classes["iou"].fillna(1.0)).groupby("class_index")["iou"].mean()
+    worst = sorted(by_iou.sort_values(kind="stable").index[:SHOWN_CLASSES])
+    anova = summary.records("segmentation_anova")
     return {
-        "scenarios": scenarios,
+        "scenarios": in_order(row["scenario"] for row in means),
         "segmented_runs": list(dict.fromkeys(row["run"] for row in means)),
         "means": {(row["run"], row["scenario"]): row for row in means},
-        "cells": {(row["run"], row["scenario"], row["class_index"]): row["iou"] for row in classes},
-        "classes": [(index, _class_name(index)) for index in _worst_classes(classes)],
-        "all_classes": len({row["class_index"] for row in classes}),
+        "cells": {
+            (row["run"], row["scenario"], row["class_index"]): row["iou"]
+            for row in summary.records("segmentation_classes")
+        },
+        "classes": [(index, _class_name(index)) for index in worst],
+        "all_classes": len(by_iou),
         "regression": [_term(row) for row in summary.records("segmentation_regression")],
-        "anova": [
-            {**row, "source": TERMS.get(row["source"], row["source"])} for row in summary.records("segmentation_anova")
-        ],
+        "anova": [{**row, "source": TERMS.get(row["source"], row["source"])} for row in anova],
         "sheets": {run: _by_scenario(tiles) for run, tiles in sheets.items() if tiles},
     }
 
 
 def _class_name(index: int) -> str:
     return "background" if index == BACKGROUND_CLASS else class_names()[index].name
-
-
-def _worst_classes(rows: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Class indices, the background first; of more than SHOWN_CLASSES those with the smallest mean IoU."""
-    sums: dict[int, list[float]] = {}
-    for row in rows:
-        sums.setdefault(row["class_index"], []).append(1.0 if row["iou"] is None else row["iou"])
-    worst = sorted(sums, key=lambda index: (sum(sums[index]) / len(sums[index]), index))[:SHOWN_CLASSES]
-    return sorted(worst)
 
 
 def _term(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -294,101 +251,87 @@ def _term(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, "factor": TERMS.get(row["factor"], row["factor"]), "level": level}
 
 
-def _by_scenario(tiles: Sequence[Tile]) -> dict[str, dict[str, list[Tile]]]:
-    found: dict[str, dict[str, list[Tile]]] = {name: {} for name in in_order(each.scenario for each in tiles)}
-    for each in tiles:
-        found[each.scenario].setdefault(each.place, []).append(each)
+def _by_scenario(tiles: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    found = grouped(tiles, "scenario")
+    return {name: found[name,] for name in in_order(row["scenario"] for row in tiles)}
+
+
+def grouped(rows: Iterable[dict[str, Any]], *names: str) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    """Rows by their values in some columns, in the order of the first of each."""
+    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in names), []).append(row)
     return found
 
 
-def report_pages(
-    runs: Sequence[FinishedRun],
-    missing: Sequence[str],
-    summary: Summary,
-    sheets: Mapping[str, Sequence[Tile]] | None = None,
-    studies: Sequence[str] = LINKED,
-) -> dict[str, str]:
-    """The text of each page by its name, without those that nothing was found for; `sheets`: tiles by run.
-
-    `studies`: of LINKED those that the edition has.
-    """
-    environment = page_environment(TEMPLATES, ROBUSTNESS_TEMPLATES, ATTACK_TEMPLATES)
-    empty = {"experiments.html": not summary.pairs, "segmentation.html": "segmentation_means" not in summary.tables}
-    pages = {name: title for name, title in PAGES.items() if not empty.get(name, False)}
-    common = {"pages": pages, "studies": studies, "runs": runs, "original": ORIGINAL, "smoothing": SMOOTHING}
-    contexts: dict[str, dict[str, Any]] = {
-        "index.html": _index(runs, missing, summary),
-        "curves.html": {"by_run": run_charts(runs), "by_scenario": scenario_charts(runs)},
-        "experiments.html": _experiments(summary),
-        "segmentation.html": segmentation_context(summary, sheets or {}),
-    }
-    return {
-        name: environment.get_template(f"training_{name}").render(common | {"page": name} | contexts[name])
-        for name in pages
-    }
-
-
 def _index(runs: Sequence[FinishedRun], missing: Sequence[str], summary: Summary) -> dict[str, Any]:
-    accuracies = summary.records("accuracies")
-    cells = {(row["run"], row["scenario"]): row for row in accuracies}
-    by_network: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for row in summary.records("runs"):
-        if row["task"] == "classification" and row["scenario"] == ORIGINAL:
-            key = tuple(str(row[name]) for name in ("network", "protocol", "size", "folds"))
-            by_network.setdefault(key, []).append(row)
-    chosen_by_tests = [each.name for each in runs if each.run.keep == "best" and each.run.validation == "as_written"]
-    most = max(row["training_images"] for row in summary.records("runs"))
+    rows = summary.records("runs")
+    on_originals = [row for row in rows if row["task"] == "classification" and row["scenario"] == ORIGINAL]
+    by_network = grouped(on_originals, "network", "protocol", "size", "folds")
+    most = max(row["training_images"] for row in rows)
     return {
         "missing": join_names(missing),
-        "grouped": join_names([each.name for each in runs if "split_by" in each.folds[0].record]),
-        "untested": join_names([each.name for each in runs if not each.run.folds]),
-        "chosen_by_tests": join_names(chosen_by_tests),
+        "grouped": join_names(each.name for each in runs if "split_by" in each.folds[0].record),
+        "untested": join_names(each.name for each in runs if not each.run.folds),
+        "chosen_by_tests": join_names(
+            each.name for each in runs if each.run.keep == "best" and each.run.validation == "as_written"
+        ),
         "miniature": most if most < MINIATURE else None,
-        "rows": summary.records("runs"),
-        "cells": cells,
+        "rows": rows,
+        "cells": {(row["run"], row["scenario"]): row for row in summary.records("accuracies")},
         "recipes": {key: rows for key, rows in by_network.items() if len({row["recipe"] for row in rows}) > 1},
         "final": summary.records("final_values"),
     }
 
 
 def _experiments(summary: Summary) -> dict[str, Any]:
-    if not summary.pairs:
-        return {}
     rows, gains = summary.records("table_2"), summary.records("gains")
-    scenarios = in_order(row["scenario"] for row in rows)
-    halves: dict[str, dict[tuple[str, str, float], dict[str, Any]]] = {}
-    for row in rows:
-        key = row["network"], row["protocol"], row["parameters_in_millions"]
-        halves.setdefault(row["trained_on"], {}).setdefault(key, {})[row["scenario"]] = row
-    squares: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for row in summary.records("deviations"):
-        squares.setdefault((row["network"], row["protocol"], row["part"]), {})[row["scenario"]] = row
+    if not rows:
+        return {}
+    squares = _cells(summary.records("deviations"), "part")
+    halves = grouped(rows, "trained_on")
     largest = max(abs(row[end]) for row in gains for end in ("low", "high", "gain"))
     return {
-        "scenarios": scenarios,
+        "scenarios": in_order(row["scenario"] for row in rows),
         "trained_scenarios": in_order(row["scenario"] for row in gains),
-        "halves": halves,
+        "halves": {half: _cells(found, "parameters_in_millions") for (half,), found in halves.items()},
         "gains": gains,
         "reach": max(0.1, np.ceil(largest * 10) / 10),
         "squares": squares,
         "variances": {
-            key: _variance([row["squared_deviation"] for row in row_cells.values()])
-            for key, row_cells in squares.items()
+            # over n - 1, as source 002's table 3
+            key: sum(row["squared_deviation"] for row in cells.values()) / (len(cells) - 1) if len(cells) > 1 else None
+            for key, cells in squares.items()
         },
         "scores": summary.records("trained_scores"),
     }
 
 
-def _variance(squares: Sequence[float]) -> float | None:
-    """The sum of a row's squares over n - 1."""
-    return sum(squares) / (len(squares) - 1) if len(squares) > 1 else None
+def _cells(rows: Iterable[dict[str, Any]], name: str) -> dict[tuple[Any, ...], dict[str, dict[str, Any]]]:
+    """Rows by scenario, by network, protocol and another column."""
+    by_network = grouped(rows, "network", "protocol", name)
+    return {key: {row["scenario"]: row for row in found} for key, found in by_network.items()}
 
 
 def write_report(study: TrainingStudy, runs: Sequence[FinishedRun], missing: Sequence[str], summary: Summary) -> None:
-    """Write report/, with the sheets of predicted masks of each segmentation run's first fold."""
+    """Write report/ without the pages that nothing was found for.
+
+    It has the sheets of predicted masks of each segmentation run's first fold.
+    """
+    environment = page_environment(TEMPLATES, ROBUSTNESS_TEMPLATES, ATTACK_TEMPLATES)
+    rows = history_rows(runs)
     with replacing(study.report) as folder:
         folder.mkdir()
         sheets = {run.name: copy_sheets(study, run, folder) for run in runs if run.run.task == "segmentation"}
+        contexts: dict[str, dict[str, Any]] = {
+            "index.html": _index(runs, missing, summary),
+            "curves.html": {"by_run": run_charts(runs, rows), "by_scenario": scenario_charts(runs, rows)},
+            "experiments.html": _experiments(summary),
+            "segmentation.html": segmentation_context(summary, sheets),
+        }
         studies = [name for name in LINKED if (study.folder.parent / name / "dvc.yaml").is_file()]
-        for name, text in report_pages(runs, missing, summary, sheets, studies).items():
-            write_text(folder / name, text)
+        pages = {name: PAGES[name] for name, context in contexts.items() if context}
+        common = {"pages": pages, "studies": studies, "runs": runs, "original": ORIGINAL, "smoothing": SMOOTHING}
+        for name in pages:
+            template = environment.get_template(f"training_{name}")
+            write_text(folder / name, template.render(common | {"page": name} | contexts[name]))

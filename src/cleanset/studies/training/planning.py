@@ -5,27 +5,30 @@ or written. Validation after an epoch is measured too, and stands for each test 
 """
 
 import math
+import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import torch
+from rich.console import Console
+from rich.table import Table
 
 from cleanset.errors import CleansetError
-from cleanset.studies.training.params import Run
-
-if TYPE_CHECKING:
-    import torch
-    from rich.table import Table
-
-    from cleanset.studies.training.params import TrainingParams
-    from cleanset.studies.training.study import TrainingStudy
+from cleanset.progress import tracked
+from cleanset.studies.training.experiments import grid_runs
+from cleanset.studies.training.finished import network_name
+from cleanset.studies.training.images import Share, read_fold
+from cleanset.studies.training.loop import StateFolder, train
+from cleanset.studies.training.params import Run, TrainingParams, read_training_params
+from cleanset.studies.training.study import TrainingStudy
+from cleanset.studies.training.train import deterministic, device_of, task_of
 
 WARM_UP_STEPS = 5
 """Steps before those that are timed: memory is allocated, libraries choose their algorithms."""
-STEPS = 50
-"""Steps that are timed."""
 HOUR = 3600
 
 
@@ -37,8 +40,7 @@ class Measured(NamedTuple):
     steps_per_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedRun:
+class PlannedRun(NamedTuple):
     """A run with the time that its measured steps promise; `measured` is None for one that is finished."""
 
     name: str
@@ -66,54 +68,18 @@ class PlannedRun:
         validations = epochs + len(self.run.tests)
         return self.folds * (self.steps * self.measured.step + validations * self.measured.validation)
 
-    @property
-    def images_per_second(self) -> float | None:
-        """Training images a second."""
-        return None if self.measured is None else self.run.batch / self.measured.step
+
+def check_budget(grid: str, hours: float, budget: float | None) -> None:
+    """Raise CleansetError if a grid would take more hours than its budget."""
+    if budget is not None and hours > budget:
+        raise CleansetError(
+            f"{grid}: {hours:.2f} hours; expected at most {budget:g}, the budget_hours of params.yaml: run some of its "
+            "stages (dvc stage list), or raise budget_hours"
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The runs of a grid and what they promise; `budget_hours` is that of the params."""
-
-    grid: str
-    runs: Sequence[PlannedRun]
-    budget_hours: float | None
-
-    @property
-    def hours(self) -> float:
-        """The sum over all runs that are not finished."""
-        return sum(each.seconds for each in self.runs) / HOUR
-
-    def check_budget(self) -> None:
-        """Raise CleansetError if the grid would take more than its budget."""
-        if self.budget_hours is not None and self.hours > self.budget_hours:
-            raise CleansetError(
-                f"{self.grid}: {self.hours:.2f} hours; expected at most {self.budget_hours:g}, the budget_hours of "
-                "params.yaml: run some of its stages (dvc stage list), or raise budget_hours"
-            )
-
-
-def measured_plan(
-    study: "TrainingStudy", params: "TrainingParams", grid: str, names: Sequence[str], steps: int
-) -> Plan:
-    """The plan of the named runs; those whose folder is there are finished and not measured."""
-    from cleanset.progress import tracked
-
-    found = []
-    for name in tracked(names, len(names), "measuring"):
-        run = params.run(name)
-        measured = None if study.run(name).is_dir() else measure(study, params, name, steps)
-        found.append(PlannedRun(name, run, measured))
-    return Plan(grid, found, params.budget_hours)
-
-
-def measure(study: "TrainingStudy", params: "TrainingParams", name: str, steps: int) -> Measured:
+def measure(study: TrainingStudy, params: TrainingParams, name: str, steps: int) -> Measured:
     """Train the first fold of a run for some steps, and time them. Raises CleansetError as training does."""
-    from cleanset.studies.training.images import Share, read_fold
-    from cleanset.studies.training.loop import StateFolder, train
-    from cleanset.studies.training.train import deterministic, device_of, task_of
-
     run = params.run(name)
     device = device_of(params.device)
     # of several devices one is measured, on its part of each batch
@@ -128,7 +94,7 @@ def measure(study: "TrainingStudy", params: "TrainingParams", name: str, steps: 
 class _Timed:
     """A task that notes when its steps and validations end."""
 
-    def __init__(self, task: Any, device: "torch.device") -> None:
+    def __init__(self, task: Any, device: torch.device) -> None:
         self._task, self._device = task, device
         self._ends: list[float] = []
         self._validations: list[float] = []
@@ -162,8 +128,6 @@ class _Timed:
 
     def _wait(self) -> float:
         if self._device.type == "cuda":
-            import torch
-
             torch.cuda.synchronize(self._device)
         return perf_counter()
 
@@ -179,51 +143,44 @@ def duration(seconds: float) -> str:
     return " ".join(f"{value} {unit}" for value, unit in parts[first:])
 
 
-def plan_table(plan: Plan) -> "Table":
+def plan_table(runs: Sequence[PlannedRun], hours: float) -> Table:
     """The plan as a table for the terminal, the sum last."""
-    from rich.table import Table
-
-    from cleanset.studies.training.finished import network_name
-
     table = Table(box=None, pad_edge=False)
     table.add_column("run", overflow="fold", min_width=12)
     table.add_column("network", overflow="fold")
     for name in ("folds", "steps", "images/s", "ms a step", "time"):
         table.add_column(name, justify="right", no_wrap=True)
-    for each in plan.runs:
+    for each in runs:
         cells = ["", "", "", "finished"]
         if each.measured is not None:
-            rate, step = f"{each.images_per_second:,.1f}", f"{1000 * each.measured.step:,.1f}"
+            rate, step = f"{each.run.batch / each.measured.step:,.1f}", f"{1000 * each.measured.step:,.1f}"
             cells = [f"{each.steps:,}", rate, step, duration(each.seconds)]
         table.add_row(each.name, network_name(each.run.network), str(each.folds), *cells)
-    table.add_row(f"all: {plan.hours:,.2f} hours", "", "", "", "", "", duration(plan.hours * HOUR), style="bold")
+    table.add_row(f"all: {hours:,.2f} hours", "", "", "", "", "", duration(hours * HOUR), style="bold")
     return table
 
 
-def run(study: "TrainingStudy", grid: str | None, steps: int, *, starts: bool) -> None:
+def run(study: TrainingStudy, grid: str | None, steps: int, *, starts: bool) -> None:
     """Print the plan of a grid, of all runs without one, and start what is not finished if it is so asked.
 
-    Raises CleansetError for an unknown grid, one over budget, and if DVC fails.
+    A run whose folder is there is finished and not measured. Raises CleansetError for an unknown grid, one over budget,
+    and if DVC fails.
     """
-    from rich.console import Console
-
-    from cleanset.studies.training.experiments import grid_runs
-    from cleanset.studies.training.params import read_training_params
-
     params = read_training_params(study.params_yaml)
     names = list(params.runs) if grid is None else grid_runs(params.grids, params.runs, grid)
-    plan = measured_plan(study, params, grid or "all runs", names, steps)
-    Console().print(plan_table(plan), highlight=False)
-    plan.check_budget()
+    runs = []
+    for name in tracked(names, len(names), "measuring"):
+        measured = None if study.run(name).is_dir() else measure(study, params, name, steps)
+        runs.append(PlannedRun(name, params.run(name), measured))
+    hours = sum(each.seconds for each in runs) / HOUR
+    Console().print(plan_table(runs, hours), highlight=False)
+    check_budget(grid or "all runs", hours, params.budget_hours)
     if starts:
-        start(study, [params.stage(each.name) for each in plan.runs if each.measured is not None])
+        start(study, [params.stage(each.name) for each in runs if each.measured is not None])
 
 
-def start(study: "TrainingStudy", stages: Sequence[str]) -> None:
+def start(study: TrainingStudy, stages: Sequence[str]) -> None:
     """Train by these stages of DVC, one after the other. Raises CleansetError if it fails."""
-    import subprocess
-    import sys
-
     if not stages:
         print("every run is finished")
         return

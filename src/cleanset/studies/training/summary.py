@@ -9,7 +9,8 @@ import yaml
 from cleanset.errors import CleansetError
 from cleanset.files import Lines, read_text, replacing, write_metrics, write_text
 from cleanset.parsing import parse_json
-from cleanset.studies.training.finished import FinishedRun, Summary, finished_runs, summarise
+from cleanset.studies.training.experiments import Summary, summarise
+from cleanset.studies.training.finished import FinishedRun, finished_runs
 from cleanset.studies.training.pages import write_report
 from cleanset.studies.training.params import read_training_params
 from cleanset.studies.training.study import TrainingStudy
