@@ -258,7 +258,7 @@ class _Learning(Generic[Batch]):
 
 
 def loaded(make: Callable[[Any], Item], items: Sequence[Any], workers: int) -> Iterable[Item]:
-    """What is made of each item, in their order; made ahead by worker processes if there are any."""
+    """The result of `make` for each item, in their order; computed ahead by worker processes if there are any."""
     # without a batch size, torch calls collate_fn on every item, in the process that reads it
     options: dict[str, Any] = {"prefetch_factor": 4} if workers else {}
     return DataLoader(items, batch_size=None, collate_fn=make, num_workers=workers, **options)  # type: ignore[arg-type]
