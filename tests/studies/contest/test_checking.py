@@ -31,11 +31,6 @@ from tests.time_limits import at_most
 IMAGE = f"{FIRST}/images/x.png"
 
 
-@pytest.fixture
-def made(tmp_path: Path) -> OnDisk:
-    return OnDisk(tmp_path)
-
-
 def refused(made: OnDisk, message: str, path: str | None = None, on: str | None = None) -> None:
     """In one line, which names what is expected."""
     with pytest.raises(CleansetError, match=message) as caught:

@@ -379,10 +379,10 @@ def test_files_that_change_while_they_are_copied(tmp_path: Path) -> None:
         answer(given(tmp_path, 1))
 
 
-def test_a_machine_that_cannot_confine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_that_cannot_confine(monkeypatch: pytest.MonkeyPatch, made: OnDisk) -> None:
     """A command is not started, unless this is wanted, and the run says so."""
     monkeypatch.setattr(defences, "way_to_confine", lambda: None)
-    made, on = OnDisk(tmp_path), day("2026-11-09")
+    on = day("2026-11-09")
     ready(made)
     use_command(made)
     files = until(read_contest(made.folder), on)
@@ -440,8 +440,7 @@ def use_command(made: OnDisk, code: str = COMMAND) -> None:
     made.yaml("board/accepted.yaml", [{"defence": "gold/wall", "date": "2026-11-01"}])
 
 
-def test_a_run_of_a_command(tmp_path: Path) -> None:
-    made = OnDisk(tmp_path)
+def test_a_run_of_a_command(tmp_path: Path, made: OnDisk) -> None:
     ready(made)
     use_command(made)
     (path,) = defend(made.folder, until(read_contest(made.folder), day("2026-11-09")), ["gold/wall"], day("2026-11-09"))
@@ -458,9 +457,9 @@ def test_a_run_of_a_command(tmp_path: Path) -> None:
     assert standing(read_contest(made.folder), day("2026-11-14"))
 
 
-def test_a_second_list_that_is_not_published(tmp_path: Path) -> None:
+def test_a_second_list_that_is_not_published(tmp_path: Path, made: OnDisk) -> None:
     """Only how many are correct is written, never which images they are."""
-    made, hidden = OnDisk(tmp_path), tmp_path / "hidden"
+    hidden = tmp_path / "hidden"
     ready(made)
     use_command(made)
     data = {name: png((number, 9, 9), (20 + number, 30)) for number, name in enumerate("abcd")}
@@ -516,8 +515,7 @@ def test_a_second_list_that_is_not_published(tmp_path: Path) -> None:
         (lambda made: made.path(f"{FIRST}/images/x.png").unlink(), "x.png: missing or changed; expected SHA-256"),
     ],
 )  # fmt: skip
-def test_what_does_not_run(change: object, message: str, tmp_path: Path) -> None:
-    made = OnDisk(tmp_path)
+def test_what_does_not_run(change: object, message: str, made: OnDisk) -> None:
     ready(made)
     use_command(made)
     change(made)  # type: ignore[operator]
@@ -527,14 +525,12 @@ def test_what_does_not_run(change: object, message: str, tmp_path: Path) -> None
         run_defence(made.folder, read_contest(made.folder), "gold/wall", day("2026-11-09"))
 
 
-def test_an_unknown_defence(tmp_path: Path) -> None:
-    made = OnDisk(tmp_path)
+def test_an_unknown_defence(made: OnDisk) -> None:
     with pytest.raises(CleansetError, match="gold/moat: unknown defence; expected one of gold/wall"):
         next(defend(made.folder, read_contest(made.folder), ["gold/wall", "gold/moat"], day("2026-11-09")))
 
 
-def test_a_defence_that_fails_keeps_no_other_from_being_run(tmp_path: Path) -> None:
-    made = OnDisk(tmp_path)
+def test_a_defence_that_fails_keeps_no_other_from_being_run(made: OnDisk) -> None:
     ready(made)
     use_command(made)
     for name in ("blue/unaccepted", "green/fails", "red/runs"):
@@ -556,16 +552,14 @@ def test_a_defence_that_fails_keeps_no_other_from_being_run(tmp_path: Path) -> N
         next(runs)
 
 
-def test_an_edition_without_the_classes(tmp_path: Path) -> None:
-    made = OnDisk(tmp_path)
+def test_an_edition_without_the_classes(made: OnDisk) -> None:
     with pytest.raises(CleansetError, match="no image of a class of the contest; expected some in the finished sets"):
         run_defence(made.folder, read_contest(made.folder), "gold/wall", day("2026-11-09"))
 
 
 @pytest.mark.slow
-def test_a_threshold_that_abstains_on_everything(tmp_path: Path, repository: Path) -> None:
+def test_a_threshold_that_abstains_on_everything(tmp_path: Path, repository: Path, made: OnDisk) -> None:
     """And what a wrapper makes of the same model: answers that are random, one-hot and without a gradient."""
-    made = OnDisk(tmp_path)
     ready(made)
     shutil.copyfile(repository / "params.yaml", tmp_path / "params.yaml")
     (tmp_path / "sample").symlink_to(repository / "sample")
@@ -584,14 +578,13 @@ def test_a_threshold_that_abstains_on_everything(tmp_path: Path, repository: Pat
 
 
 @pytest.mark.slow
-def test_a_model_of_the_sample(tmp_path: Path, repository: Path) -> None:
+def test_a_model_of_the_sample(tmp_path: Path, repository: Path, made: OnDisk) -> None:
     """Below its threshold it abstains; without one it gives what its logits, added up by hand, are for."""
     from cleanset.edition.params import read_params
     from cleanset.images.codec import decode
     from cleanset.scoring.engine import score_few, settings_for
     from cleanset.scoring.models import load_model
 
-    made = OnDisk(tmp_path)
     ready(made)
     shutil.copyfile(repository / "params.yaml", tmp_path / "params.yaml")
     (tmp_path / "sample").symlink_to(repository / "sample")

@@ -20,11 +20,6 @@ from tests.studies.contest.on_disk import FIRST, OnDisk, control_image
 from tests.studies.contest.test_checking import refused
 
 
-@pytest.fixture
-def made(tmp_path: Path) -> OnDisk:
-    return OnDisk(tmp_path)
-
-
 def git(folder: Path, *arguments: str, date: str) -> None:
     environment = os.environ | {
         "GIT_CONFIG_GLOBAL": os.devnull, "GIT_COMMITTER_DATE": date, "GIT_AUTHOR_DATE": date, "GIT_AUTHOR_NAME": "A",

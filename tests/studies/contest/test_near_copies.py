@@ -66,11 +66,6 @@ NEW = {
 }
 
 
-@pytest.fixture
-def made(tmp_path: Path) -> OnDisk:
-    return OnDisk(tmp_path)
-
-
 @pytest.mark.parametrize("name", COPIES)
 def test_copies(name: str, tmp_path: Path) -> None:
     for file, data in (("known.png", saved(IMAGE)), ("other.png", saved(drawn(1))), ("new", COPIES[name][0])):

@@ -279,11 +279,6 @@ def test_in_a_browser(width: int, scheme: Any, repository: Path, browser: Browse
         assert shown.get_by_role("dialog").is_visible()
 
 
-@pytest.fixture
-def made(tmp_path: Path) -> OnDisk:
-    return OnDisk(tmp_path)
-
-
 def test_it_is_written_from_the_disk(made: OnDisk) -> None:
     """With the warnings of the study beside it; images that are gone, and a folder of older ones, are not kept."""
     old = made.path("results/page_images/old.jpg")
