@@ -29,8 +29,8 @@ from cleanset.measure.comparability import (
 )
 from cleanset.measure.compare.model_index import write_hub
 from cleanset.measure.compare.results import RESULTS, parse_results
+from cleanset.measure.rendering import MODEL, numbers, plain_table
 from cleanset.measure.specs import Spec, ZooModel, file_stems
-from cleanset.measure.terminal import MODEL, numbers, plain_table
 from cleanset.scoring.validity import read_finished
 from cleanset.statistics.bootstrap import LEVEL
 from cleanset.studies.robustness.answers import CheckClean, DigestRun, ShownPixels, check_of_stored, installed_versions
