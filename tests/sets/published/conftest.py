@@ -1,15 +1,20 @@
 """A drawn archive in place of ImageNet's, and the set that is made from it."""
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from cleanset.review.store import Votes
 from cleanset.sets.published import image_set
 from cleanset.sets.published import source_images as digests
 from cleanset.sets.published.image_set import select_images
-from cleanset.sets.published.lists import PublishedChoice
+from cleanset.sets.published.lists import PublishedChoice, published_candidates, published_verdicts
 from tests.sets.published.drawn_archive import draw_archive
+
+FEW_CLASSES = 60
 
 
 @dataclass(frozen=True)
@@ -25,9 +30,43 @@ class Drawn:
 @pytest.fixture(scope="session")
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> Drawn:
     """With the candidates of norm_robust alone; not to be changed."""
-    folder = tmp_path_factory.mktemp("drawn")
+    return draw(tmp_path_factory.mktemp("drawn"))
+
+
+def draw(folder: Path) -> Drawn:
     archive = draw_archive(folder / "ILSVRC2012_img_val.tar", select_images(PublishedChoice()).candidates["image_id"])
     table = folder / "digests.csv"
     digests.run(archive, table)
     written = image_set.run(PublishedChoice(), archive, folder / "scooter", table)
     return Drawn(archive, table, folder / "scooter", written)
+
+
+@cache
+def few_candidates(model: str) -> pd.DataFrame:
+    candidates = published_candidates(model)
+    return candidates[candidates["class_index"] < FEW_CLASSES]
+
+
+@cache
+def few_verdicts() -> Votes:
+    return {key: votes for key, votes in published_verdicts().items() if key[0] < FEW_CLASSES}
+
+
+def take_few(patch: pytest.MonkeyPatch) -> None:
+    """Make the published set one of the first classes: enough for what does not depend on the published numbers."""
+    patch.setattr(image_set, "published_candidates", few_candidates)
+    patch.setattr(image_set, "published_verdicts", few_verdicts)
+
+
+@pytest.fixture(scope="session")
+def drawn_few(tmp_path_factory: pytest.TempPathFactory) -> Drawn:
+    with pytest.MonkeyPatch.context() as patch:
+        take_few(patch)
+        return draw(tmp_path_factory.mktemp("few"))
+
+
+@pytest.fixture
+def few(drawn_few: Drawn, monkeypatch: pytest.MonkeyPatch) -> Drawn:
+    """The same of a few classes, as every set that is made in this test; not to be changed."""
+    take_few(monkeypatch)
+    return drawn_few

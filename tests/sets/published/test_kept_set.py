@@ -18,31 +18,31 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def test_made_once(drawn: Drawn, cache: Path, tmp_path: Path) -> None:
+def test_made_once(few: Drawn, cache: Path, tmp_path: Path) -> None:
     """Afterwards the archive need only be there; a lost image is made again."""
-    archive = Path(shutil.copy(drawn.archive, tmp_path / "val.tar"))
-    images = cleanset.load("scooter", images=archive, digests=drawn.digests)
-    assert images.entries == read_entries(drawn.out)
+    archive = Path(shutil.copy(few.archive, tmp_path / "val.tar"))
+    images = cleanset.load("scooter", images=archive, digests=few.digests)
+    assert images.entries == read_entries(few.out)
     assert images.folder.is_relative_to(cache / "published")
     assert images[0][1] == 0
     size = archive.stat().st_size
     archive.write_bytes(b"")
-    assert cleanset.load("scooter", images=str(archive), digests=drawn.digests).folder == images.folder
+    assert cleanset.load("scooter", images=str(archive), digests=few.digests).folder == images.folder
     (images.folder / images.entries[3].file).unlink()
     with pytest.raises(CleansetError):
-        cleanset.load("scooter", images=archive, digests=drawn.digests)
-    shutil.copy(drawn.archive, archive)
+        cleanset.load("scooter", images=archive, digests=few.digests)
+    shutil.copy(few.archive, archive)
     assert archive.stat().st_size == size
-    again = cleanset.load("scooter", images=archive, digests=drawn.digests)
+    again = cleanset.load("scooter", images=archive, digests=few.digests)
     assert [record["file"] for _, _, record in again][3] == images.entries[3].file
     assert sorted(path.name for path in images.folder.parent.iterdir()) == ["lock", "norm_robust"]
 
 
-def test_two_at_once(drawn: Drawn, cache: Path) -> None:
+def test_two_at_once(few: Drawn, cache: Path) -> None:
     found: list[Path] = []
 
     def load() -> None:
-        found.append(cleanset.load("scooter", images=drawn.archive, digests=drawn.digests).folder)
+        found.append(cleanset.load("scooter", images=few.archive, digests=few.digests).folder)
 
     threads = [threading.Thread(target=load) for _ in range(2)]
     for thread in threads:
@@ -54,15 +54,15 @@ def test_two_at_once(drawn: Drawn, cache: Path) -> None:
     assert found[0].is_relative_to(cache)
 
 
-def test_what_it_needs(drawn: Drawn, cache: Path, tmp_path: Path) -> None:
+def test_what_it_needs(few: Drawn, cache: Path, tmp_path: Path) -> None:
     cache.touch()
     with pytest.raises(CleansetError, match=r'your own copy of ImageNet: .* cleanset\.load\("scooter", images='):
         cleanset.load("scooter", tmp_path)
     with pytest.raises(CleansetError, match=r"images= goes with 'scooter', the set .*, not with 'standard'"):
-        cleanset.load("standard", images=drawn.archive)
+        cleanset.load("standard", images=few.archive)
     with pytest.raises(CleansetError, match=r"none\.tar: missing; expected ImageNet's validation images"):
         cleanset.load("scooter", images=tmp_path / "none.tar")
     with pytest.raises(CleansetError, match="unknown model 'resnet'; expected one of norm_robust"):
-        cleanset.load("scooter", images=drawn.archive, role="resnet")
+        cleanset.load("scooter", images=few.archive, role="resnet")
     with pytest.raises(CleansetError, match="expected a cache that can be written: set CLEANSET_CACHE"):
-        cleanset.load("scooter", images=drawn.archive, digests=drawn.digests)
+        cleanset.load("scooter", images=few.archive, digests=few.digests)
