@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -299,6 +299,11 @@ class SampledMeasure(NamedTuple):
     sampled: Sampled
     problem: str = ""
 
+    @classmethod
+    def undefined(cls, measure: str, problem: str, resamples: Resamples) -> Self:
+        """A measure over all changes without a value, and the reason."""
+        return cls(measure, "", constant(np.nan, resamples), problem)
+
 
 Measured = Callable[[str, Chosen, Resamples], Iterator[SampledMeasure]]
 """Yields the measures of a family for a role, the chosen images and their resamples."""
@@ -447,11 +452,6 @@ def _corrected(lines: Sequence[MeasureDifference]) -> Iterator[MeasureDifference
     }
     for place, line in enumerate(lines):
         yield line._replace(p_holm=corrected.get(place, np.nan))
-
-
-def undefined_measure(measure: str, change: str, problem: str, resamples: Resamples) -> SampledMeasure:
-    """An undefined measure and the reason."""
-    return SampledMeasure(measure, change, Sampled(float("nan"), np.full(len(resamples.counts), np.nan)), problem)
 
 
 def shares(cells: pd.DataFrame, step: str, counted: str, name: str) -> pd.DataFrame:

@@ -48,7 +48,6 @@ from cleanset.studies.robustness.results import (
     ratio_to,
     sampled_means,
     shares,
-    undefined_measure,
     undefined_names,
 )
 from cleanset.vocabulary import classes_in_use
@@ -273,12 +272,12 @@ class CorruptionStudy(FamilyStudy):
             yield self._effective_robustness(role, chosen, resamples)
         if self.reference == PUBLISHED_REFERENCE and not classes_in_use().is_imagenet:
             problem = "no mCE without a reference: name a model in measures.corruptions.reference"
-            yield undefined_measure("mce", "", problem, resamples)
+            yield SampledMeasure.undefined("mce", problem, resamples)
         elif tuple(self.severities) == SEVERITIES:
             yield from self._ratios(role, chosen, resamples, errors)
         else:
             found = ", ".join(map(str, self.severities))
-            yield undefined_measure("mce", "", f"no mCE: severities {found}; CE needs 1 to 5", resamples)
+            yield SampledMeasure.undefined("mce", f"no mCE: severities {found}; CE needs 1 to 5", resamples)
 
     def _calibration(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[SampledMeasure]:
         """ECE and NLL on clean and unchanged images, by corruption, and their means over the corruptions."""
@@ -354,10 +353,10 @@ class CorruptionStudy(FamilyStudy):
     ) -> SampledMeasure:
         """mCE, over the named corruptions, or the reason why it is undefined."""
         if not over:
-            return undefined_measure(measure, "", "no mCE: no corruptions to take the mean over", resamples)
+            return SampledMeasure.undefined(measure, "no mCE: no corruptions to take the mean over", resamples)
         if lacking := undefined_names(ces, over):
             problem = f"no mCE: {len(lacking)} of {len(over)} corruptions have no CE: {', '.join(lacking)}"
-            return undefined_measure(measure, "", problem, resamples)
+            return SampledMeasure.undefined(measure, problem, resamples)
         return SampledMeasure(measure, "", mean_of(ces, over))
 
     def _null(self, role: str, name: str, chosen: Chosen, resamples: Resamples) -> Sampled:

@@ -31,7 +31,6 @@ from cleanset.studies.robustness.results import (
     ratio_to,
     sampled_means,
     shares,
-    undefined_measure,
     undefined_names,
 )
 from cleanset.vocabulary import has_top5
@@ -147,7 +146,7 @@ class PerturbationStudy(FamilyStudy):
         """FP and T5D of a model on the chosen images by both definitions and, with a reference, their ratios to it."""
         if lacking := [name for name in PERTURBATIONS if name not in self.perturbations]:
             problem = f"no mean FP: {len(lacking)} of its 10 perturbations were not measured: {', '.join(lacking)}"
-            yield undefined_measure("mean_fp", "", problem, resamples)
+            yield SampledMeasure.undefined("mean_fp", problem, resamples)
         for definition, suffix in SUFFIXES.items():
             for kind in KINDS if has_top5() else KINDS[:1]:
                 means = self._means(role, kind, definition, chosen, resamples)

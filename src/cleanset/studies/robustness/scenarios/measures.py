@@ -33,7 +33,6 @@ from cleanset.studies.robustness.results import (
     cube,
     mean_of,
     sampled_means,
-    undefined_measure,
 )
 from cleanset.studies.robustness.scenarios.params import ORIGINAL, Baselines
 from cleanset.validation import shown
@@ -359,7 +358,7 @@ class ScenarioStudy(FamilyStudy):
         for definition in _SCORES:
             name = f"score_{definition}"
             if (problem := self._problem_of_score(role, classes)) is not None:
-                yield undefined_measure(name, "", problem, resamples)
+                yield SampledMeasure.undefined(name, problem, resamples)
                 continue
             trained = self.trained_accuracies(role) if self.inner == "trained" else None
             yield SampledMeasure(name, "", sampled_score(correct, unchanged, definition, resamples, trained))
