@@ -1,7 +1,7 @@
 """What a reviewer does at the page, and the server that they started."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ import yaml
 
 from cleanset.edition.paths import Edition
 from cleanset.images.boxes import Box
+from cleanset.review.hints.background import BackgroundHints
 from cleanset.review.page import tab
 from cleanset.review.page.keys import Screen
 from cleanset.review.page.library import open_library
@@ -62,20 +63,25 @@ def change_review(edition: Path, **changes: Any) -> None:
     (edition / "params.yaml").write_text(yaml.safe_dump(params))
 
 
+class Unmeasured(BackgroundHints):
+    """Hints without measuring an image: a process takes longer to start than most tests to end."""
+
+    def request(self, image_ids: Iterable[str]) -> None:
+        """Nothing."""
+
+
 class TabAlone(tab.Tab):
     """A tab without a browser: `type` presses keys with the whole class on the screen for long enough."""
 
     def __init__(
-        self,
-        edition: Path,
-        reviewer: str = "ada",
-        session: Session | None = None,
-        at: int | None = None,
-        **options: Any,
-    ) -> None:
+        self, edition: Path, reviewer: str = "ada", session: Session | None = None, at: int | None = None,
+        measures: bool = False, **options: Any,
+    ) -> None:  # fmt: skip
         """`session`: that of another tab; `at`: the class to start with."""
         of = Edition(edition)
-        super().__init__(session or open_session(of, open_library(of), reviewer, **options))
+        library = open_library(of)
+        hints = None if measures else Unmeasured(library.photos.read)
+        super().__init__(session or open_session(of, library, reviewer, hints=hints, **options))
         self.library = self.session.library
         self.start(at)
 

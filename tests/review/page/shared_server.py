@@ -26,6 +26,7 @@ from cleanset.web import pages
 from tests.browser_tab import Server
 
 REVIEWERS = ("ada", "ben", "board")
+ROOT = Path(__file__).resolve().parents[3]
 
 
 class Shared:
@@ -102,7 +103,7 @@ class SharedServer:
     def __init__(self, errors: Path) -> None:
         with errors.open("w") as file:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__], stdout=subprocess.PIPE, stderr=file, text=True
+                [sys.executable, "-m", __name__], cwd=ROOT, stdout=subprocess.PIPE, stderr=file, text=True
             )
         assert self._process.stdout is not None
         ports = self._process.stdout.readline().split()

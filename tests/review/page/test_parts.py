@@ -302,8 +302,9 @@ def test_no_verdict_at_the_end(edition: Path, tab: TabAlone) -> None:
         tab.press(key, [focus])
         assert tab.mode == "end"
     assert reviews(edition) == {GOLDFISH: {focus: CLEAN}}
-    assert f'data-class-key="{tab.wnid}"' in tab.type("p")["view"]
+    view = tab.type("p")["view"]
     assert tab.wnid != ""
+    assert f'data-class-key="{tab.wnid}"' in view
 
 
 def test_reject_stays_close(tab: TabAlone) -> None:

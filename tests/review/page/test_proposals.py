@@ -33,7 +33,7 @@ def cropping(edition: Path) -> At:
     """A tab in which the first image, once it is measured, is cropped; in it a line of text is read, or none."""
 
     def opened(text: str = "stock.com") -> TabAlone:
-        tab = TabAlone(edition)
+        tab = TabAlone(edition, measures=True)
         tab.open(tab.cursor.class_index, tab.cursor.images()[0])
         tab.type()
         wait(tab)
@@ -104,7 +104,7 @@ def test_a_crop_without_a_box_keeps_its_reason(
 
 def test_a_proposal_that_comes_late(edition: Path) -> None:
     """The page says that it looks, and draws the box when it is there; nothing is looked for twice."""
-    tab = TabAlone(edition)
+    tab = TabAlone(edition, measures=True)
     focus = tab.cursor.focus or ""
     image = tab.library.images[focus]
     line = TextLine("stock.com", 0.9, (10, image.height - 22, 90, image.height - 2), 0.0)

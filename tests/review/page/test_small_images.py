@@ -57,7 +57,7 @@ def test_small_images(own: Path, visit: Callable[..., Reviewing]) -> None:
 
 
 def test_a_duplicate_in_another_class_is_on_the_card(own: Path) -> None:
-    tab, end = TabAlone(own), time.monotonic() + 60
+    tab, end = TabAlone(own, measures=True), time.monotonic() + 60
     wanted = "nearly the same as ripe pears/copy.png of class ripe pears"
     while wanted not in "".join(tab.type().values()):
         assert time.monotonic() < end, tab.session.hints.of(tab.cursor.images())
