@@ -53,7 +53,7 @@ def test_saving_and_taking_away(reviews: Path) -> None:
     save(reviews, "ann", TENCH, SECOND, None)
     assert file_of(reviews).read_text() == TEXT_OF_FIRST
     save(reviews, "ann", TENCH, FIRST, None)
-    save(reviews, "ann", TENCH, FIRST, None)
+    save(reviews, "ann", TENCH, FIRST, None, expected=CLEAN)  # taken away in two places: no conflict
     assert sorted(path.name for path in (reviews / "ann").iterdir()) == [".lock"]
     assert read_reviews(reviews) == {}
 
