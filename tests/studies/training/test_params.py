@@ -20,8 +20,6 @@ from cleanset.studies.training.params import (
     Run,
     SegmentationMeasures,
     TrainingParams,
-    check_named,
-    operations_of,
     read_training_params,
 )
 from cleanset.studies.training.segmentation.networks import PUBLISHED, decoder_and_encoder
@@ -210,26 +208,29 @@ def test_every_operation_has_its_corruptions() -> None:
 
 
 def test_an_operation_without_its_corruptions_is_named() -> None:
-    operations = operations_of("augmix", "none", None, all_ops=True)
-    with pytest.raises(ValueError, match="Contrast amounts to the test corruption contrast; expected trained_on"):
-        check_named(operations, ["brightness", "saturate"])
-    check_named(operations, ["brightness", "saturate", "contrast", "defocus_blur", "gaussian_blur"])
+    mixed = {"recipe": "augmix", "augmix": {"all_ops": True}}
+    message = "Contrast amounts to the test corruption contrast; expected trained_on"
+    with pytest.raises(ValidationError, match=message):
+        run(**mixed, trained_on=["brightness", "saturate"])
+    run(**mixed, trained_on=["brightness", "saturate", "contrast", "defocus_blur", "gaussian_blur"])
     # groups name corruptions, too
-    check_named(["gaussian noise"], ["noise", "speckle_noise"])
+    run(recipe="noise", trained_on=["noise", "speckle_noise"])
+    with pytest.raises(ValidationError, match="blur_object amounts to the test corruptions defocus_blur, gauss"):
+        run(scenario="blur_object")
 
 
 @pytest.mark.parametrize(
-    ("recipe", "augmentation", "scenario", "found"),
+    ("keys", "found"),
     [
-        ("standard", "none", None, []),
-        ("standard", "shift_and_mirror", "blur_object", ["shift_and_mirror", "blur_object"]),
-        ("adversarial", "none", None, ["projected gradient ascent"]),
-        ("noise", "none", None, ["gaussian noise"]),
-        ("augmix_mixing", "none", None, list(AUGMIX_OPERATIONS)),
+        ({"augmentation": "none"}, []),
+        ({"scenario": "image_r"}, ["shift_and_mirror", "image_r"]),
+        ({"recipe": "adversarial", "augmentation": "none"}, ["projected gradient ascent"]),
+        ({"recipe": "noise", "augmentation": "none", "trained_on": ["noise", "speckle_noise"]}, ["gaussian noise"]),
+        ({"recipe": "augmix_mixing", "augmentation": "none"}, list(AUGMIX_OPERATIONS)),
     ],
 )
-def test_operations(recipe: str, augmentation: str, scenario: str | None, found: list[str]) -> None:
-    assert operations_of(recipe, augmentation, scenario) == found
+def test_operations(keys: dict[str, Any], found: list[str]) -> None:
+    assert run(**keys).operations == found
 
 
 def segmenting(**keys: Any) -> Run:

@@ -30,7 +30,7 @@ from cleanset.studies.robustness.trained_models import OnClasses, normalised, tr
 from cleanset.studies.training.images import ALONE, FoldData, Share, TrainingPixels
 from cleanset.studies.training.loop import LOSS, ROBUST_LOSS, Outcome, epoch_seed, loaded
 from cleanset.studies.training.params import Network, Run
-from cleanset.studies.training.recipes import AdversarialTraining, AugmixTraining, GaussianNoise, Recipe, Standard
+from cleanset.studies.training.recipes import AdversarialTraining, AugmixTraining, GaussianNoise, Standard
 from cleanset.studies.training.study import network_of_record, record_of_weights
 from cleanset.validation import shown
 from cleanset.vocabulary import class_indices, known_classes
@@ -54,7 +54,7 @@ class TrainingBatches:
     """The batches of every epoch. Images that do not fill a last batch are left out in that epoch."""
 
     pixels: TrainingPixels
-    recipe: Recipe
+    recipe: Standard
     run: Run
     workers: int = 0
     share: Share = ALONE
@@ -206,7 +206,7 @@ def _check_size(network: nn.Module, name: str, classes: int, size: int) -> None:
         raise CleansetError(f"{name}: gives {shape[1:]} numbers an image; expected {classes} logits")
 
 
-def recipe_of(run: Run) -> Recipe:
+def recipe_of(run: Run) -> Standard:
     """The recipe of a run with its settings."""
     if run.recipe == "adversarial":
         return AdversarialTraining(run.adversarial)

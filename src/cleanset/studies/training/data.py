@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -38,8 +37,7 @@ Facts = tuple[str, str, str, str | None, str | None, str | None]
 """File, SHA-256 of bytes and pixels, mask, SHA-256 of the mask, reason why the image is in no scenario."""
 
 
-@dataclass(frozen=True)
-class Folders:
+class Folders(NamedTuple):
     """The folders of images and masks, the format of the masks, and the number of classes of the images."""
 
     images: Path
@@ -61,8 +59,8 @@ def run(study: TrainingStudy) -> None:
     held_out = held_out_images(study.edition, only_sets=only_sets)
     labels = study.folder / params.data.labels if params.data.labels else None
     found, groups = find_images(study.folder / params.data.images, labels)
-    places = study.folder / params.data.images, study.folder / params.data.masks
-    folders = Folders(*places, params.data.mask_format, len({wnid for _, wnid in found}))
+    masks = study.folder / params.data.masks
+    folders = Folders(study.folder / params.data.images, masks, params.data.mask_format, len({key for _, key in found}))
     images = training_images(found, folders)
     if groups:
         images[GROUP] = images["file"].map(groups)
@@ -86,12 +84,8 @@ def training_images(found: list[tuple[str, str]], folders: Folders) -> pd.DataFr
     with ProcessPoolExecutor(available_cores()) as pool:
         measured = pool.map(partial(facts, folders), found, chunksize=CHUNK)
         rows = list(tracked(_stopping(measured, pool), len(found), "training images"))
-    indices = class_indices()
-    classes = [indices[wnid] for _, wnid in found]
-    columns = ["file", "sha256", "pixels_sha256", "mask", "mask_sha256", "left_out"]
-    table = pd.DataFrame(rows, columns=columns)
-    table.insert(1, "class_index", classes)
-    return table
+    table = pd.DataFrame(rows, columns=[name for name in TRAINING_IMAGES.names if name != "class_index"])
+    return table.assign(class_index=[class_indices()[key] for _, key in found])[list(TRAINING_IMAGES.names)]
 
 
 def _stopping(measured: Iterator[Facts], pool: ProcessPoolExecutor) -> Iterator[Facts]:
@@ -142,7 +136,7 @@ def check_duplicates(images: pd.DataFrame) -> None:
 
 def check_masks(images: pd.DataFrame, params: TrainingParams, folders: Folders) -> None:
     """Raise CleansetError for an image without a mask, where a run segments."""
-    needing = [name for name, each in params.runs.items() if each.needs_masks]
+    needing = [name for name, each in params.runs.items() if each.task == "segmentation"]
     without = images[images["mask"].isna()]
     if needing and len(without):
         name = Path(without["file"].iloc[0]).with_suffix(LABEL_SUFFIXES[folders.mask_format])

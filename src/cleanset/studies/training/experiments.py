@@ -23,9 +23,9 @@ from cleanset.statistics.bootstrap import Interval
 from cleanset.statistics.paired import fold_interval, unpaired_difference, wilson
 from cleanset.studies.robustness.results import Definition
 from cleanset.studies.robustness.scenarios.measures import score_of_squares, spread, squared_deviations
-from cleanset.studies.robustness.scenarios.params import SCENARIOS
+from cleanset.studies.robustness.scenarios.params import ORIGINAL, SCENARIOS
 from cleanset.studies.training.finished import FinishedRun, final_values, history_rows
-from cleanset.studies.training.params import ORIGINAL, Run, SegmentationMeasures
+from cleanset.studies.training.params import Run, SegmentationMeasures
 from cleanset.studies.training.segmentation.measures import tables as segmentation_tables
 from cleanset.validation import check_known, join_names, shown
 

@@ -21,8 +21,8 @@ from cleanset.images.preprocessing import Resized, base_image
 from cleanset.sets.folder import read_regular_file
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.robustness.images import StudyFile, base_pixels
-from cleanset.studies.robustness.scenarios.params import GENERATED, RANDOM
-from cleanset.studies.training.params import ORIGINAL, Data, Run, TrainingParams
+from cleanset.studies.robustness.scenarios.params import GENERATED, ORIGINAL, RANDOM
+from cleanset.studies.training.params import Data, Run, TrainingParams
 from cleanset.studies.training.study import TrainingStudy
 from cleanset.tables import CLASS, FILE, NAME, SHA256, Table, nullable, read_table
 from cleanset.validation import check_known, shown
@@ -218,11 +218,24 @@ def split_names(classes: Sequence[int], seed: int, groups: Groups = None) -> lis
 
     Raises CleansetError for a class with fewer than two images, or groups.
     """
-    found = np.full(len(classes), TRAIN, dtype=object)
-    for class_index, rows in _shuffled(classes, seed, "split"):
-        units = _units(class_index, rows, groups, 2, "one of them to test on: add images")
-        found[_part(units, TEST_SHARE)] = TEST
-    return [str(name) for name in found]
+    is_test = _some_of_each(classes, seed, groups, "split", TEST_SHARE, "test on")
+    return [TEST if each else TRAIN for each in is_test]
+
+
+def _some_of_each(
+    classes: Sequence[int], seed: int, groups: Groups, kind: str, share: float, purpose: str
+) -> NDArray[np.bool_]:
+    """Whether each image is in a share of its class, which is at least one image and not all; groups are whole."""
+    found = np.zeros(len(classes), np.bool_)
+    for class_index, rows in _shuffled(classes, seed, kind):
+        units = _units(class_index, rows, groups, 2, f"one of them to {purpose}: add images")
+        wanted, part = max(1, round(share * len(rows))), list[Rows]()
+        for unit in units:
+            if len(unit) <= wanted:
+                part.append(unit)
+                wanted -= len(unit)
+        found[np.concatenate(part or [min(units, key=len)])] = True
+    return found
 
 
 def _units(class_index: int, rows: Rows, groups: Groups, least: int, why: str) -> list[Rows]:
@@ -237,17 +250,6 @@ def _units(class_index: int, rows: Rows, groups: Groups, least: int, why: str) -
         count = f"{len(found)} {'image' if groups is None else 'group'}{'s' * (len(found) != 1)}"
         raise CleansetError(f"{class_keys()[class_index]}: {count} to train on; expected at least {least}, {why}")
     return [np.array(unit) for unit in found.values()]
-
-
-def _part(units: Sequence[Rows], share: float) -> Rows:
-    """About that share of the rows, rounded, at least one: whole units, and not all of them."""
-    wanted = max(1, round(share * sum(map(len, units))))
-    found: list[Rows] = []
-    for unit in units:
-        if len(unit) <= wanted:
-            found.append(unit)
-            wanted -= len(unit)
-    return np.concatenate(found or [min(units, key=len)])
 
 
 def _shuffled(classes: Sequence[int], seed: int, kind: str) -> list[tuple[int, NDArray[np.int64]]]:
@@ -292,11 +294,9 @@ def set_aside(images: pd.DataFrame, seed: int, fold: str) -> tuple[pd.DataFrame,
 
     Raises CleansetError for a class with fewer than two images, or groups.
     """
-    aside = np.zeros(len(images), np.bool_)
-    groups = images[GROUP].tolist() if GROUP in images else None
-    for class_index, rows in _shuffled(images["class_index"].tolist(), seed, f"validation of {fold}"):
-        units = _units(class_index, rows, groups, 2, f"one of them to validate on in {fold}: add images")
-        aside[_part(units, VALIDATION_SHARE)] = True
+    classes, groups = images["class_index"].tolist(), images[GROUP].tolist() if GROUP in images else None
+    purpose = f"validate on in {fold}"
+    aside = _some_of_each(classes, seed, groups, f"validation of {fold}", VALIDATION_SHARE, purpose)
     return images[~aside].reset_index(drop=True), images[aside].reset_index(drop=True)
 
 

@@ -16,9 +16,9 @@ from cleanset.files import replacing, write_text
 from cleanset.report.pages import page_environment
 from cleanset.studies.attacks.page import TEMPLATES as ATTACK_TEMPLATES
 from cleanset.studies.robustness.pages import TEMPLATES as ROBUSTNESS_TEMPLATES
+from cleanset.studies.robustness.scenarios.params import ORIGINAL
 from cleanset.studies.training.experiments import Summary, in_order
 from cleanset.studies.training.finished import PARTS, SMOOTHING, FinishedRun, history_rows, smoothed
-from cleanset.studies.training.params import ORIGINAL
 from cleanset.studies.training.segmentation.measures import BACKGROUND_CLASS, SHEET_COLUMNS
 from cleanset.studies.training.study import TrainingStudy
 from cleanset.validation import join_names

@@ -6,7 +6,7 @@ amount to.
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,17 +14,13 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
 from cleanset.edition.params import is_callable_name
-from cleanset.errors import CleansetError
 from cleanset.parsing import read_yaml
 from cleanset.studies.attacks.base import EachOnce, Fraction, Norm
 from cleanset.studies.robustness.corruptions.params import corruptions_of
 from cleanset.studies.robustness.results import check_names
-from cleanset.studies.robustness.scenarios.params import GENERATED, SCENARIOS, Baselines
-from cleanset.validation import Role, Section, shown, validate
+from cleanset.studies.robustness.scenarios.params import GENERATED, ORIGINAL, SCENARIOS, Baselines
+from cleanset.validation import Role, Section, check_known, shown, validate
 from cleanset.vocabulary import class_indices, classes_in_use, example_key, known_classes
-
-ORIGINAL = "original"
-"""The scenario of images as they are."""
 
 Protocol = Literal["own", "as_written", "as_coded"]
 RecipeName = Literal["standard", "adversarial", "augmix", "augmix_mixing", "noise"]
@@ -97,8 +93,39 @@ def _known_wnid(name: str) -> str:
 
 Scenario = Annotated[str, AfterValidator(_known_scenario)]
 Wnid = Annotated[str, AfterValidator(_known_wnid)]
+LENGTHS = {"epochs": "steps", "steps": "epochs"}
+"""The two keys that say how long a run is, each with the other."""
 OF_LEFT_OUT = ("early_stopping", "keep", "validation", "test", "max_tested")
 """Keys about images that are left out of training."""
+NOISE, ASCENT = "gaussian noise", "projected gradient ascent"
+_BLURS = ("defocus_blur", "gaussian_blur")
+
+AUGMIX_OPERATIONS = (
+    "AutoContrast", "Equalize", "Posterize", "Rotate", "Solarize", "ShearX", "ShearY", "TranslateX", "TranslateY",
+)  # fmt: skip
+ALL_AUGMIX_OPERATIONS = (*AUGMIX_OPERATIONS, "Color", "Contrast", "Brightness", "Sharpness")
+
+_OTHERS = (
+    ASCENT, "shift_and_mirror", "random_resized_crop", "image_r", "image_g", "image_b",
+    "image_rainbow", "segmented_image", "transparent_image", "random_background", "generated_background",
+)  # fmt: skip
+
+AMOUNTS_TO: Mapping[str, tuple[str, ...]] = {
+    # named one by one, so that a new operation or scenario is an error until it is listed; AugMix's authors leave out
+    # those that overlap with ImageNet-C
+    **dict.fromkeys((*AUGMIX_OPERATIONS, *_OTHERS), ()),
+    "Brightness": ("brightness",),
+    "Color": ("saturate",),
+    "Contrast": ("contrast",),
+    "Sharpness": _BLURS,
+    NOISE: ("gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise"),
+    "blur_background": _BLURS,
+    "blur_object": _BLURS,
+    "image_grey": ("saturate",),
+    "image_brightness": ("brightness",),
+}
+"""By operation, the corruptions of ImageNet-C that it amounts to."""
+
 RECIPES_OF_SECTIONS = {"adversarial": ("adversarial",), "augmix": ("augmix", "augmix_mixing"), "noise": ("noise",)}
 """The recipes that a section of settings is of."""
 
@@ -275,7 +302,7 @@ class Run(Optimization):
     folds: Annotated[int, Field(ge=0, le=100)] = 1
     validation: Literal["set_aside", "as_written"] = "set_aside"
     max_tested: Count | None = None
-    trained_on: Annotated[list[str], Field(default_factory=list)]
+    trained_on: list[str] = Field(default_factory=list)
 
     @model_validator(mode="before")
     @classmethod
@@ -333,19 +360,15 @@ class Run(Optimization):
                     f"{section}: settings of {' or '.join(recipes)} for recipe {self.recipe}; expected none: set the "
                     f"recipe, or leave {section} out"
                 )
-        if self.is_attacked:
-            self._check_attack()
-        return self
-
-    def _check_attack(self) -> None:
-        """Raise ValueError for an attack from which nothing can be learnt."""
         how = self.adversarial
+        # nothing can be learnt from an attack that makes every image the same
         grey = 0.5 if how.norm == "Linf" else 0.5 * (3 * self.size**2) ** 0.5
-        if how.eps >= grey:
+        if self.is_attacked and how.eps >= grey:
             raise ValueError(
                 f"adversarial.eps {how.eps:g} in {how.norm}; expected less than {grey:.4g}, where every image may "
                 "become the same grey one: pixels are in 0..1, so write 4/255 for 4 of 255 levels"
             )
+        return self
 
     def warm_ups(self) -> dict[str, int]:
         """The epochs of each warm-up, by key: of the rate, and before the attack begins."""
@@ -370,23 +393,27 @@ class Run(Optimization):
 
     @model_validator(mode="after")
     def _operations_named(self) -> "Run":
-        check_named(self.operations(), self.trained_on)
+        named = corruptions_of(self.trained_on)
+        for operation in self.operations:
+            if missing := ", ".join(name for name in AMOUNTS_TO[operation] if name not in named):
+                raise ValueError(
+                    f"{operation} amounts to the test corruption{'s' * (', ' in missing)} {missing}; expected "
+                    f"trained_on to name what is trained on: add {missing} to it, or leave {operation} out"
+                )
         return self
 
+    @property
     def operations(self) -> list[str]:
-        """Everything that is done to the training images."""
-        scenario = None if self.scenario == ORIGINAL else self.scenario
-        return operations_of(self.recipe, self.augmentation, scenario, all_ops=self.augmix.all_ops)
+        """Everything that is done to the training images, by the names of AMOUNTS_TO."""
+        found = [each for each in (self.augmentation, self.scenario) if each not in ("none", ORIGINAL)]
+        augmix = ALL_AUGMIX_OPERATIONS if self.augmix.all_ops else AUGMIX_OPERATIONS
+        named = {"augmix": augmix, "augmix_mixing": augmix, "noise": [NOISE], "adversarial": [ASCENT]}
+        return [*found, *named.get(self.recipe, ())]
 
     @property
     def tests(self) -> list[str]:
         """The scenarios that the kept weights are tested on."""
         return [self.scenario] if self.test is None else self.test
-
-    @property
-    def needs_masks(self) -> bool:
-        """Whether an image without a mask is of no use to the run."""
-        return self.task == "segmentation"
 
     def fold_names(self) -> list[str]:
         """The names of the folds that the run trains: fold_01 and so on, or all."""
@@ -417,28 +444,22 @@ def _network_of(text: str) -> dict[str, Any]:
 def _of_protocol(content: Mapping[str, object]) -> dict[str, Any]:
     """The keys that the run's protocol gives."""
     protocol, network = content.get("protocol", "own"), content.get("network")
-    if content.get("task") == "segmentation" and protocol != "own":
-        return _of_segmentation(content)
-    if protocol == "as_written":
-        names = network if isinstance(network, Mapping) else {}
-        name = str(names.get("encoder") or names.get("name") or "").lower()
-        keys = AS_WRITTEN_TRANSFORMER if name.startswith(TRANSFORMERS) else AS_WRITTEN
-        keys = OF_SOURCE_002 | keys | {"early_stopping": 10}
-    elif protocol == "as_coded":
-        keys = OF_SOURCE_002 | AS_CODED
-    else:
+    names: Mapping[str, object] = network if isinstance(network, Mapping) else {}
+    if protocol not in ("as_written", "as_coded"):
         return {}
-    return {key: value for key, value in keys.items() if key != "epochs" or "steps" not in content}
-
-
-def _of_segmentation(content: Mapping[str, object]) -> dict[str, Any]:
-    if content.get("protocol") == "as_coded":
-        raise ValueError("protocol as_coded: the published code does not segment; expected as_written or own")
-    names = content.get("network")
-    name = " ".join(map(str, names.values())).lower() if isinstance(names, Mapping) else ""
-    optimizer = ATTENTION if "vit" in name or "swin" in name else CONVOLUTIONAL
-    keys = AS_WRITTEN_SEGMENTATION | optimizer
-    return {key: value for key, value in keys.items() if key != "steps" or "epochs" not in content}
+    if content.get("task") == "segmentation":
+        if protocol == "as_coded":
+            raise ValueError("protocol as_coded: the published code does not segment; expected as_written or own")
+        text = " ".join(map(str, names.values())).lower()
+        keys = AS_WRITTEN_SEGMENTATION | (ATTENTION if "vit" in text or "swin" in text else CONVOLUTIONAL)
+    elif protocol == "as_written":
+        name = str(names.get("encoder") or names.get("name") or "").lower()
+        keys = OF_SOURCE_002 | {"early_stopping": 10}
+        keys |= AS_WRITTEN_TRANSFORMER if name.startswith(TRANSFORMERS) else AS_WRITTEN
+    else:
+        keys = OF_SOURCE_002 | AS_CODED
+    # a run has one length: its own takes the place of the protocol's
+    return {key: value for key, value in keys.items() if LENGTHS.get(key) not in content}
 
 
 class SegmentationMeasures(Section):
@@ -449,15 +470,13 @@ class SegmentationMeasures(Section):
     """
 
     measure: Literal["accuracy", "iou", "boundary_iou"] = "accuracy"
-    baselines: Annotated[Baselines, Field(default_factory=lambda: Baselines())]
+    baselines: Baselines = Baselines()
 
 
 class TrainingMeasures(Section):
     """The keys that decide measures alone: a change of them trains nothing."""
 
-    segmentation: Annotated[
-        SegmentationMeasures, Field(default_factory=lambda: SegmentationMeasures.model_validate({}))
-    ]
+    segmentation: SegmentationMeasures = SegmentationMeasures()
 
 
 class Matrix(Section):
@@ -513,7 +532,7 @@ class TrainingParams(Section):
     runs: Annotated[dict[Role, Run], Field(min_length=1)]
     grids: dict[Role, Annotated[list[str], Field(min_length=1)]] = Field(default_factory=dict)
     budget_hours: Positive | None = None
-    measures: Annotated[TrainingMeasures, Field(default_factory=lambda: TrainingMeasures.model_validate({}))]
+    measures: TrainingMeasures = TrainingMeasures()
     device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:[0-9]{1,3})?)$")] = "auto"
     threads: Annotated[int, Field(ge=1, le=1024)] = 1
     workers: Annotated[int, Field(ge=0, le=1024)] = 0
@@ -540,8 +559,7 @@ class TrainingParams(Section):
 
     def run(self, name: str) -> Run:
         """The run of a name. Raises CleansetError for an unknown one."""
-        if name not in self.runs:
-            raise CleansetError(f"unknown run {shown(name)}; expected one of {', '.join(self.runs)}")
+        check_known("run", name, self.runs)
         return self.runs[name]
 
     def stage(self, name: str) -> str:
@@ -554,58 +572,3 @@ def read_training_params(path: Path) -> TrainingParams:
     """Read and check a training study's params.yaml. Raises CleansetError naming the key."""
     content = read_yaml(path, "expected the params of a training study: git checkout it", merges=True)
     return validate(TrainingParams, content, path)
-
-
-_BLURS = ("defocus_blur", "gaussian_blur")
-
-AUGMIX_OPERATIONS = (
-    "AutoContrast", "Equalize", "Posterize", "Rotate", "Solarize", "ShearX", "ShearY", "TranslateX", "TranslateY",
-)  # fmt: skip
-ALL_AUGMIX_OPERATIONS = (*AUGMIX_OPERATIONS, "Color", "Contrast", "Brightness", "Sharpness")
-
-_OTHERS = (
-    "projected gradient ascent", "shift_and_mirror", "random_resized_crop", "image_r", "image_g", "image_b",
-    "image_rainbow", "segmented_image", "transparent_image", "random_background", "generated_background",
-)  # fmt: skip
-
-AMOUNTS_TO: Mapping[str, tuple[str, ...]] = {
-    # named one by one, so that a new operation or scenario is an error until it is listed; AugMix's authors leave out
-    # those that overlap with ImageNet-C
-    **dict.fromkeys((*AUGMIX_OPERATIONS, *_OTHERS), ()),
-    "Brightness": ("brightness",),
-    "Color": ("saturate",),
-    "Contrast": ("contrast",),
-    "Sharpness": _BLURS,
-    "gaussian noise": ("gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise"),
-    "blur_background": _BLURS,
-    "blur_object": _BLURS,
-    "image_grey": ("saturate",),
-    "image_brightness": ("brightness",),
-}
-"""By operation, the corruptions of ImageNet-C that it amounts to."""
-
-
-def operations_of(recipe: str, augmentation: str, scenario: str | None, *, all_ops: bool = False) -> list[str]:
-    """Everything that is done to training images, by the names of AMOUNTS_TO; `all_ops` is AugMix's."""
-    found = [augmentation] if augmentation != "none" else []
-    if scenario is not None:
-        found.append(scenario)
-    if recipe in ("augmix", "augmix_mixing"):
-        found += ALL_AUGMIX_OPERATIONS if all_ops else AUGMIX_OPERATIONS
-    if recipe == "noise":
-        found.append("gaussian noise")
-    if recipe == "adversarial":
-        found.append("projected gradient ascent")
-    return found
-
-
-def check_named(operations: Sequence[str], trained_on: Sequence[str]) -> None:
-    """Raise ValueError for an operation that amounts to corruptions which are not among `trained_on`."""
-    named = corruptions_of(trained_on)
-    for operation in operations:
-        missing = [name for name in AMOUNTS_TO[operation] if name not in named]
-        if missing:
-            raise ValueError(
-                f"{operation} amounts to the test corruption{'s' * (len(missing) > 1)} {', '.join(missing)}; expected "
-                f"trained_on to name what is trained on: add {', '.join(missing)} to it, or leave {operation} out"
-            )

@@ -16,7 +16,7 @@ predictions of an image and two mixtures of it is learnt, too.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -36,35 +36,29 @@ class Learnt(NamedTuple):
     logits: Tensor
 
 
-class Recipe(Protocol):
-    """A way of learning classes from a batch."""
+class Standard:
+    """Cross-entropy on the images as they are; a base of the recipes."""
 
     def views(self, images: Tensor) -> Tensor:
         """The views of images, uint8 (n, 3, size, size), of shape (n, views, 3, size, size), in 0..255.
 
-        Mixtures are float32, other views uint8.
-        It draws from torch's global generator, which is seeded for each batch.
+        Here the images alone. Mixtures are float32, other views uint8. It draws from torch's global generator, which is
+        seeded for each batch.
         """
-
-    def __call__(
-        self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator, epoch: int = 1
-    ) -> Learnt:
-        """The loss of `images`, views in 0..1 of shape (n, views, 3, size, size), with labels of shape (n)."""
-
-
-class Standard:
-    """Cross-entropy on the images as they are."""
-
-    def views(self, images: Tensor) -> Tensor:
-        """The images alone."""
         return images[:, None]
 
     def __call__(
         self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator, epoch: int = 1
     ) -> Learnt:
-        """The mean cross-entropy."""
-        logits = network(images[:, 0])
+        """The mean cross-entropy of `images`, views in 0..1 of shape (n, views, 3, size, size), with labels (n)."""
+        logits = network(self.learnt_from(network, images[:, 0], labels, generator, epoch))
         return Learnt(functional.cross_entropy(logits, labels), logits)
+
+    def learnt_from(
+        self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator, epoch: int
+    ) -> Tensor:
+        """The images, in 0..1, as the network is given them."""
+        return images
 
 
 @dataclass(frozen=True)
@@ -73,11 +67,11 @@ class GaussianNoise(Standard):
 
     largest: float = 0.2
 
-    def __call__(
-        self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator, epoch: int = 1
-    ) -> Learnt:
-        """The mean cross-entropy; pixels stay in 0..1."""
-        return super().__call__(network, self.noisy(images, generator), labels, generator, epoch)
+    def learnt_from(
+        self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator, epoch: int
+    ) -> Tensor:
+        """The images with noise; pixels stay in 0..1."""
+        return self.noisy(images, generator)
 
     def noisy(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """The images, in 0..1 with any number of dimensions, with noise."""
@@ -93,13 +87,12 @@ class AdversarialTraining(Standard):
 
     how: Adversarial
 
-    def __call__(
-        self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator, epoch: int = 1
-    ) -> Learnt:
-        """The mean cross-entropy at the images that are found, or at the images in a warm-up epoch."""
-        if epoch > self.how.warm_up_epochs:
-            images = self.ascent(network, images[:, 0], labels, generator)[:, None]
-        return super().__call__(network, images, labels, generator, epoch)
+    def learnt_from(
+        self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator, epoch: int
+    ) -> Tensor:
+        """The images that are found, or the images themselves in a warm-up epoch."""
+        is_warm_up = epoch <= self.how.warm_up_epochs
+        return images if is_warm_up else self.ascent(network, images, labels, generator)
 
     def ascent(self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator) -> Tensor:
         """Images in the ball around each image and in 0..1 after `steps` steps up the loss; of images in 0..1."""
@@ -153,7 +146,7 @@ MIXTURES = 2
 
 
 @dataclass(frozen=True)
-class AugmixTraining:
+class AugmixTraining(Standard):
     """Cross-entropy and consistency. With `mixes_only`, cross-entropy on one mixture."""
 
     how: Augmix

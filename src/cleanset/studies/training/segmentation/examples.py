@@ -17,9 +17,8 @@ from cleanset.sets.folder import read_regular_file
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.scenarios.changes import scenario_image
 from cleanset.studies.robustness.scenarios.masks import FORMATS, SUFFIXES, Regions, read_png, read_regions
-from cleanset.studies.robustness.scenarios.params import GENERATED, RANDOM
+from cleanset.studies.robustness.scenarios.params import GENERATED, ORIGINAL, RANDOM
 from cleanset.studies.training.images import decoded, generated_file, read_unchanged
-from cleanset.studies.training.params import ORIGINAL
 
 Pixels = NDArray[np.uint8]
 """An image, uint8 of shape (height, width, 3), red first."""

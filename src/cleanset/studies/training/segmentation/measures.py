@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from cleanset.studies.robustness.scenarios.masks import Mask
 from cleanset.studies.robustness.scenarios.measures import Regression, regression
-from cleanset.studies.training.params import ORIGINAL, SegmentationMeasures
+from cleanset.studies.robustness.scenarios.params import ORIGINAL
+from cleanset.studies.training.params import SegmentationMeasures
 from cleanset.studies.training.segmentation.examples import IGNORED, Labels
 
 SHEET_COLUMNS: Final = ("scenario", "place", "number", "file", "class_index", "iou", "tile")
