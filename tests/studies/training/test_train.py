@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,11 +28,18 @@ pytestmark = pytest.mark.slow
 FOLD = "fold_01"
 
 
-@pytest.fixture
-def study(small: Checkout, tmp_path: Path) -> TrainingStudy:
-    found = coloured_study(small.folder, tmp_path)
+@pytest.fixture(scope="module")
+def drawn(small: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The study's edition, with the tables of its images; not to be changed."""
+    found = coloured_study(small.folder, tmp_path_factory.mktemp("drawn"))
     data.run(found)
-    return found
+    return found.edition.folder.resolve()
+
+
+@pytest.fixture
+def study(drawn: Path, tmp_path: Path) -> TrainingStudy:
+    shutil.copytree(drawn, tmp_path / "edition", symlinks=True)
+    return TrainingStudy(tmp_path / "edition" / "studies" / "training")
 
 
 def weights(study: TrainingStudy, run: str = "one", fold: str = FOLD) -> bytes:
@@ -86,17 +94,12 @@ def test_training_on_a_scenario_in_folds(study: TrainingStudy) -> None:
     assert [table["images"].sum() for table in tests.values()] == [10, 10]
 
 
-def test_workers_change_no_weights(study: TrainingStudy) -> None:
+@pytest.mark.parametrize("augmentation", ["shift_and_mirror", "random_resized_crop"])
+def test_workers_change_no_weights(study: TrainingStudy, augmentation: str) -> None:
+    """Random crops are decoded anew in every epoch, by the workers."""
+    write_params(study, one={"augmentation": augmentation, "epochs": 2})
     alone = weights(study)
-    write_params(study, {"workers": 2}, one={})
-    assert weights(study) == alone
-
-
-def test_random_crops_with_workers(study: TrainingStudy) -> None:
-    """Decoded anew in every epoch, by the workers."""
-    write_params(study, one={"augmentation": "random_resized_crop"})
-    alone = weights(study)
-    write_params(study, {"workers": 2}, one={"augmentation": "random_resized_crop"})
+    write_params(study, {"workers": 2}, one={"augmentation": augmentation, "epochs": 2})
     assert weights(study) == alone
 
 
@@ -204,10 +207,11 @@ def test_two_processes_share_each_batch(study: TrainingStudy) -> None:
     assert not study.partial("one").exists()
 
 
-def test_processes_that_do_not_fit_the_run(study: TrainingStudy) -> None:
-    done = torchrun(study)
-    assert done.returncode == 1
-    assert "error: devices: 1, but torchrun has started 2 processes; expected --nproc-per-node=1" in done.stderr
+def test_processes_that_do_not_fit_the_run(study: TrainingStudy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    message = r"^devices: 1, but torchrun has started 2 processes; expected --nproc-per-node=1$"
+    with pytest.raises(CleansetError, match=message):
+        train.run(study, "one")
 
 
 @pytest.mark.exhaustive

@@ -35,8 +35,8 @@ from cleanset.studies.training.study import network_of_record, record_of_weights
 from cleanset.validation import shown
 from cleanset.vocabulary import class_indices, known_classes
 
+# pixels of up to this size are decoded once and kept in memory
 KEPT_BYTES = 2**32
-"""Largest size of the pixels that are decoded once and kept."""
 SHIFT_SHARE = 12
 """Images are shifted by up to a twelfth of their side in each direction."""
 

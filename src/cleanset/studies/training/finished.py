@@ -14,8 +14,8 @@ from cleanset.studies.training.params import Network, Run, TrainingParams
 from cleanset.studies.training.study import RunFiles, TrainingStudy
 from cleanset.validation import join_names, shown
 
+# weight of what came before: the default of TensorBoard, whose curves source 002 shows in figure 3
 SMOOTHING = 0.6
-"""Weight of what came before; the default of TensorBoard, whose curves source 002 shows in figure 3."""
 PARTS = ("train", "validation")
 """The parts of the data that a history has values of."""
 VALUE = ["run", "fold", "measure", "part"]

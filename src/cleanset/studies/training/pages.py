@@ -99,12 +99,12 @@ PAGES = {
     "segmentation.html": "EX3: segmentation",
 }
 """The pages by file name, with their titles."""
+# measures between 0 and 1, whose charts end at 1 so that they can be compared
 SHARES = ("accuracy", "robust_accuracy", "mean_iou")
-"""Measures between 0 and 1, whose charts end at 1."""
+# numbers of runs trained on fewer images show how a study works, not what recipes give: it is called a miniature
 MINIATURE = 10_000
-"""Images; a study whose runs train on fewer is called a miniature."""
+# as many runs in a chart by scenario as there are kinds of lines; more of them get charts of their own
 RUNS_IN_A_CHART = 6
-"""Runs in one chart by scenario, as many as there are kinds of lines; more of them get charts of their own."""
 
 
 class ChartGroup(NamedTuple):

@@ -27,8 +27,8 @@ from cleanset.studies.training.params import Run, TrainingParams, read_training_
 from cleanset.studies.training.study import TrainingStudy
 from cleanset.studies.training.train import deterministic, device_of, task_of
 
+# not timed: memory is allocated, and libraries choose their algorithms
 WARM_UP_STEPS = 5
-"""Steps before those that are timed: memory is allocated, libraries choose their algorithms."""
 HOUR = 3600
 
 

@@ -34,8 +34,8 @@ LIBRARIES = ("numpy", "opencv-python-headless", "pillow", "timm", "torch", "torc
 CODE = ("studies/robustness", "studies/attacks", "studies/training")
 """The packages that decide a network's weights."""
 LIBRARIES_BY_TASK = {"classification": LIBRARIES, "segmentation": (*LIBRARIES, "segmentation-models-pytorch")}
+# digits of a number in a history: all of a float32
 _SIGNIFICANT = 9
-"""Digits of a number in a history: all of a float32."""
 
 
 def run(study: TrainingStudy, name: str) -> None:

@@ -29,8 +29,8 @@ COUNTS: Final = ("pixels", "intersection", "union", "boundary_intersection", "bo
 """The counts of a class: pixels of its label, those in both or either of label map and prediction, and the same of
 the pixels along its boundaries."""
 
+# of the image's diagonal: the width of the band along a boundary, as Cheng et al. have it
 BOUNDARY_SHARE: Final = 0.02
-"""Width of the band along a boundary, as a share of the image's diagonal."""
 
 BACKGROUND_CLASS: Final = -1
 """The `class_index` of the background in tables."""

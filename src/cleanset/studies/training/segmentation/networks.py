@@ -68,8 +68,8 @@ class VitPyramid(nn.Module):
         return found
 
 
+# encoders halve the sides up to five times, so images are given sides that are multiples of this
 STRIDE: Final = 32
-"""The sides of what an encoder is given are multiples of this."""
 
 
 class Published(NamedTuple):

@@ -76,8 +76,8 @@ JPEG_QUALITY: Final = 88
 OWN_CLASS: Final = (0, 114, 178)
 OTHER_CLASS: Final = (230, 120, 0)
 OUTLINE: Final = (255, 255, 255)
+# weight of a tile's colours: the image must still show through
 TINT: Final = 0.55
-"""Weight of a tile's colours against the image."""
 
 
 def shown_images(images: pd.DataFrame, number: int = SHOWN_IMAGES) -> pd.DataFrame:
