@@ -145,17 +145,12 @@ class CoverageSet(NamedTuple):
 
 def attacks_page(data: AttacksData) -> str:
     """The text of the page."""
-    template = page_environment(TEMPLATES, SHARED_TEMPLATES).get_template("attacks.html")
-    return template.render(attacks_context(data))
-
-
-def attacks_context(data: AttacksData) -> dict[str, Any]:
-    """The variables of the page's template."""
-    return {
+    wrapped = data.settings.wrapped
+    context = {
         "models": data.models,
-        "wrapped": {name: each.text() for name, each in data.settings.wrapped.items()},
-        "grouped": [name for name, each in data.settings.wrapped.items() if each.groups is not None],
-        "random": [name for name, each in data.settings.wrapped.items() if each.wrapper is not None],
+        "wrapped": {name: each.text() for name, each in wrapped.items()},
+        "grouped": [name for name, each in wrapped.items() if each.groups is not None],
+        "random": [name for name, each in wrapped.items() if each.wrapper is not None],
         "attacks": {name: parameters(data.settings, name) for name in data.settings.names},
         "models_of": {name: data.models_of(name) for name in data.settings.names},
         "means": by_name(data.lines),
@@ -169,6 +164,7 @@ def attacks_context(data: AttacksData) -> dict[str, Any]:
         "sheets": data.sheets,
         "covered": covered_fractions(data),
     }
+    return page_environment(TEMPLATES, SHARED_TEMPLATES).get_template("attacks.html").render(context)
 
 
 def parameters(settings: AttackParams, name: str) -> str:
