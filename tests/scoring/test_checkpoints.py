@@ -438,6 +438,8 @@ class TestNoOrdinaryTensors:
         tensors = {k: v.to(dtype) if k.endswith("tracked") else v for k, v in byobnet().items()}
         assert any(key.endswith("num_batches_tracked") for key in tensors)
         load_model(params(tmp_path / "w.pt", tensors, **TIMM), tmp_path)
+        complex_ones = {k: v.to(torch.complex64) if k.endswith("tracked") else v for k, v in tensors.items()}
+        assert "tracked'" in refusal(tmp_path, complex_ones).partition("type mismatch ")[2]
 
     @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf, 1e300])
     def test_values_that_are_not_finite(self, tmp_path: Path, value: float) -> None:
