@@ -190,8 +190,8 @@ def _confusions(order: Sequence[MeasuredModel], most: int) -> Table:
 # the page's own template, and those of the report with the style
 TEMPLATES = (Path(__file__).parent / "templates", Path(cleanset.report.__file__).parent / "templates")
 PAGE = "index.html"
+# classes and confusions that the page lists
 MAX_ROWS = 50
-"""Classes and confusions that the page lists."""
 # models up to which every pair is shown; of more, the most accurate against each other one
 MAX_PAIRED = 6
 SIDE = 200

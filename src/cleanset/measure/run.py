@@ -41,8 +41,8 @@ from cleanset.scoring.scorer import Scorer, arithmetic
 from cleanset.scoring.validity import MadeFrom, below_float64, code_of, library_versions, read_finished
 from cleanset.tables import Table, nullable, read_table, write_table
 
+# images of random pixels that a network of a module is tried with
 TRIED = 2
-"""Images of random pixels that a network of a module is tried with."""
 # images at most, one batch, that go through a model three times to see whether it is deterministic
 REPEATED = 32
 # difference between the log-odds of an image in two batches, absolute and relative, that rounding may make
@@ -63,8 +63,8 @@ PREDICTIONS = Table(
     log_odds=tables.LOG_ODDS,  # of the top-1 class
 )
 _SCORES: dict[str, Any] = tables.SCORES.columns | {"image_id": tables.FILE}
+# SCORES of images that have any names
 NAMED_SCORES = Table(**_SCORES)
-"""SCORES of images that have any names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,8 +75,8 @@ class AmongClasses(nn.Module):
 
 NAMED: dict[str, Preprocessing] = {each.name: each for each in (KERAS256, RES256CROP224)}
 PREPROCESSINGS = f"{', '.join(NAMED)} or timm-<bilinear or bicubic>-<resize>-<size>"
+# pixels: the longest side of what a network gets
 MAX_SIZE = 4096
-"""Pixels: the longest side of what a network gets."""
 _TIMM = re.compile(r"timm-(bilinear|bicubic)-([0-9]{1,4})-([0-9]{1,4})")
 
 

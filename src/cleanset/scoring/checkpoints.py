@@ -20,8 +20,8 @@ from cleanset.errors import CleansetError, cut, one_line, reason
 
 # under which keys training programs keep the tensors, beside epochs and optimizers
 _NESTED = ("state_dict", "model", "model_state_dict", "state_dict_ema", "model_ema")
+# characters of a key or an object's name in a message
 MAX_NAME = 80
-"""Characters of a key or an object's name in a message."""
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

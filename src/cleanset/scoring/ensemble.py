@@ -117,8 +117,8 @@ def lines_table(groups: Iterable[Iterable[tuple[str, Text]]]) -> Table:
     return table
 
 
+# the name of the file of a model, by source, where it does not hold weights
 _FILES = {"lists": "list", "scores": "scores", "module": "module"}
-"""The name of the file of a model, by source, where it does not hold weights."""
 
 
 def _lines(member: EnsembleModel) -> Iterator[tuple[str, Text]]:

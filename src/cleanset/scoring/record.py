@@ -28,8 +28,8 @@ SAMPLE_SIZE = 1000
 # a tenth of fewer images suffices, but at least 200, or half of all: float64 takes three times as long as float32
 MIN_SAMPLE_SIZE, SAMPLE_SHARE, MAX_SHARE = 200, 0.1, 0.5
 SEED = 0
+# number of images of a class whose order is compared, and of those whose choice is
 EASIEST, CHOSEN = 5, 3
-"""Number of images of a class whose order is compared, and of those whose choice is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ INDEX = r"model-index:\n(?:[ -].*\n)+"
 WRITTEN = re.compile(rf"---\n{INDEX}---\n\n# .*\n\nMeasured with cleanset:\n\n(?:- .*\n)+(?P<added>(?s:.*))\Z")
 WRITTEN_YAML = re.compile(rf"{INDEX}(?P<added>(?s:.*))\Z")
 """A card as this module writes it, and what its author has added below."""
+# the types of metrics that the Hub knows by another name
 METRICS = {"top5": "top_5_accuracy"}
-"""The types of metrics that the Hub knows by another name."""
 
 
 def hub_cards(results: ResultFile) -> dict[str, str]:

@@ -129,8 +129,8 @@ def exports(a: Path, b: Path) -> ComparisonResult:
 NOT_A_CANDIDATE = "not a candidate"
 UNKNOWN = f"unknown, because {REJECTED_CSV} is missing"
 
+# the changes that are listed image by image; of the others only the number is
 _SHOWN = {"added": "in", "dropped": "out", "crop": "other crop", "source": "other source", "file": "other file"}
-"""The changes that are listed image by image; of the others only the number is."""
 
 
 @dataclass(frozen=True, slots=True)
