@@ -4,18 +4,16 @@ Each line has 10,000 simulated sets of the size of the published one; flawed ima
 are the 78 whose golden answers are public; their arrays are in `reassessed/` of the folder of real photographs.
 """
 
-import os
 from collections.abc import Callable
 from functools import cache
 from math import comb
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cleanset.review.gold import ALARM, evidence_of_misses
 from cleanset.statistics.finite import Draws, at_least, fixed_bound, lower_limit, open_bound
-from measuring import PROJECT, print_machine, print_table
+from measuring import REAL, print_machine, print_table
 
 SETS = 10_000
 IMAGES = 2_966
@@ -27,7 +25,6 @@ SENSITIVITIES = (0.95, 0.66)
 LOOKS = (100, 200, 281)
 """The numbers of draws after which an open audit with imperfect auditors may stop."""
 SEED = 20_25
-REAL = Path(os.environ.get("CLEANSET_REAL") or PROJECT.parent / "shared" / "real")
 REPETITIONS = 2_000
 
 Ints = NDArray[np.int64]

@@ -15,7 +15,6 @@ It prints Markdown for RESULTS.md and ends with exit code 1 if a stored score di
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -25,7 +24,7 @@ from time import perf_counter
 from typing import Any
 
 import score
-from measuring import PROJECT, print_machine, print_table, scratch
+from measuring import PROJECT, REAL, print_machine, print_table, scratch
 
 PRECISIONS = ("float64", "float32", "tf32", "bfloat16")
 LITES = ("tf_efficientnet_lite0", "tf_efficientnet_lite1", "tf_efficientnet_lite2")
@@ -72,14 +71,9 @@ def missing(device: str) -> str | None:
         return None
     if not torch.cuda.is_available():
         return "check-gpu needs a CUDA device and a torch that finds it; without one: --device cpu --images 200"
-    if not (real_folder() / "weights").is_dir():
-        return f"check-gpu needs the real photographs and weights: none in {real_folder()}; set CLEANSET_REAL"
+    if not (REAL / "weights").is_dir():
+        return f"check-gpu needs the real photographs and weights: none in {REAL}; set CLEANSET_REAL"
     return None
-
-
-def real_folder() -> Path:
-    """The folder of real photographs and weights."""
-    return Path(os.environ.get("CLEANSET_REAL") or PROJECT.parent / "shared" / "real")
 
 
 def check(arguments: argparse.Namespace, folder: Path) -> list[str]:
@@ -158,8 +152,8 @@ def way(arguments: argparse.Namespace) -> Any:
 
 def same(arguments: argparse.Namespace) -> list[tuple[str, ...]]:
     """Rows of the table COMPARED: trained models on photographs, and the sample's models on the sample."""
-    real = {name: real_folder() / "weights" / f"{name}.safetensors" for name in LITES}
-    photographs = sorted((real_folder() / "photos").glob("*.JPEG"))[: arguments.photographs]
+    real = {name: REAL / "weights" / f"{name}.safetensors" for name in LITES}
+    photographs = sorted((REAL / "photos").glob("*.JPEG"))[: arguments.photographs]
     drawings = drawn(arguments.folder / "drawn", arguments.drawings)
     sample = PROJECT / "sample" / "weights"
     rows = [same_scores(arguments, name, path, photographs) for name, path in real.items() if path.is_file()]

@@ -27,7 +27,7 @@ from cleanset.studies.contest.reading import defence_digest
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.contest.standing import standing
 from cleanset.validation import Section
-from measuring import BIN, print_machine, print_table, run, share
+from measuring import BIN, print_machine, print_measures, run
 
 DEFENCES, IMAGES, JUDGES, TEAMS = 100, 10_000, 5, 25
 START = datetime.date(2026, 11, 2)
@@ -55,16 +55,15 @@ def main() -> None:
     statuses = [each.status for each in found.defences]
     valid = sum(state.valid_group is not None for state in found.images.values())
     print_machine()
-    print_table(
+    print_measures(
         f"{DEFENCES} defences, {IMAGES:,} images, {JUDGES} judges each, median of {ROUNDS} rounds",
-        ("what", "found", "limit", "of the limit"),
         [
-            ("standing, s", f"{median:.2f}", str(MAX_SECONDS), share(median, MAX_SECONDS)),
-            ("standing, processor s", f"{median_processor:.2f}", "", ""),
-            (f"the command, which reads {size / 1e6:.0f} MB, s", f"{command.seconds:.2f}", "", ""),
-            ("json and libyaml alone on these files, s", f"{only_read:.2f}", "", ""),
-            ("valid images", f"{valid:,}", "", ""),
-            *((f"{status} defences", str(statuses.count(status)), "", "") for status in sorted(set(statuses))),
+            ("standing, s", median, ".2f", MAX_SECONDS),
+            ("standing, processor s", median_processor, ".2f", None),
+            (f"the command, which reads {size / 1e6:.0f} MB, s", command.seconds, ".2f", None),
+            ("json and libyaml alone on these files, s", only_read, ".2f", None),
+            ("valid images", valid, ",", None),
+            *((f"{status} defences", statuses.count(status), "d", None) for status in sorted(set(statuses))),
         ],
     )
 

@@ -20,7 +20,7 @@ from cleanset.review.store import read_reviews
 from cleanset.selection.fill import UNREVIEWED, Decision, fill, with_decisions
 from cleanset.sets.published.lists import MOST, read_top5
 from cleanset.vocabulary import TIERS
-from measuring import PROJECT, print_machine, print_table, share
+from measuring import PROJECT, print_machine, print_measures, print_table, share
 from replay import read_pool, real_labels
 
 IMAGENET = Edition(PROJECT / "imagenet")
@@ -255,18 +255,14 @@ def print_ways(asked: Asked, tables: Mapping[str, pd.DataFrame], truth: Truth, c
 def print_speed(rows: int, seconds: float, turns: list[float]) -> None:
     milliseconds = [1000 * turn for turn in turns]
     median, slowest = statistics.median(milliseconds), statistics.quantiles(milliseconds, n=100)[-1]
-    print_table(
+    print_measures(
         "Processor time",
-        ("what", "found", "limit", "of the limit"),
         [
-            (f"candidates by class, {rows:,} rows, s", f"{seconds:.2f}", f"{SECONDS}", share(seconds, SECONDS)),
-            ("questions of a class, median, ms", f"{median:.3f}", f"{MILLISECONDS:g}", share(median, MILLISECONDS)),
-            (
-                "questions of a class, 99th of 100, ms", f"{slowest:.3f}", f"{MILLISECONDS:g}",
-                share(slowest, MILLISECONDS),
-            ),
+            (f"candidates by class, {rows:,} rows, s", seconds, ".2f", SECONDS),
+            ("questions of a class, median, ms", median, ".3f", MILLISECONDS),
+            ("questions of a class, 99th of 100, ms", slowest, ".3f", MILLISECONDS),
         ],
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

@@ -5,12 +5,8 @@ import json
 import os
 import shutil
 import statistics
-import tarfile
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from itertools import cycle, islice
-from multiprocessing import get_context
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from time import perf_counter, process_time
 
@@ -19,20 +15,19 @@ import pandas as pd
 from PIL import Image
 
 import simulation
-from cleanset.dataset.archives import Location, locate, to_table
-from cleanset.dataset.ilsvrc import CLASSES, image_id
+from cleanset.dataset.archives import Location, locate
+from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.paths import Edition
 from cleanset.files import sha256, write_text
-from cleanset.images.codec import inspect
-from cleanset.tables import CROP_SCORES, INDEX, LOCATIONS, REJECTED, SELECTION, VOTES, write_table
-from measuring import PROJECT, cleanset, print_machine, print_table, scratch, share
+from cleanset.tables import CROP_SCORES, REJECTED, SELECTION, VOTES, write_table
+from measuring import REAL, cleanset, in_child, print_machine, print_table, scratch, share
 
 ROUNDS = 3
 LIMIT = 1.5
 IMAGES = 9_000
 PER_CLASS = 3
 
-TAR = "images.tar"
+TAR = simulation.TAR
 DRAWN = 150
 
 
@@ -48,9 +43,7 @@ class Times:
 def main() -> None:
     with scratch() as folder:
         whole, start = folder / "whole", folder / "start"
-        # in a process of its own, which takes its memory with it
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-            source = pool.submit(build, whole, start).result()
+        source = in_child(build, whole, start)
         locations = locate(whole / TAR)
         ways: dict[str, Callable[[], float]] = {
             "copy": lambda: copy_all(locations, folder / "copy"),
@@ -72,15 +65,10 @@ def main() -> None:
 def build(whole: Path, start: Path) -> str:
     """An edition with 9,000 images to export, and one with one image per model from the same tar."""
     source, photographs = photographs_or_drawings()
-    facts = [inspect(data) for data in photographs]
-    measured = pd.DataFrame(facts).assign(size=list(map(len, photographs)), sha256=list(map(sha256, photographs)))
-    labels = [[number % CLASSES] for number in range(IMAGES)]
-    repeated = measured.iloc[np.arange(IMAGES) % len(photographs)].reset_index(drop=True)
-    index = simulation.index_of(labels).assign(**{str(name): repeated[name] for name in repeated})
+    index = simulation.index_of([[number % CLASSES] for number in range(IMAGES)])
     for folder, images, per_model in ((whole, TAR, IMAGES), (start, f"../{whole.name}/{TAR}", 1)):
         folder.mkdir()
         simulation.write_params(folder, dataset={"images": images})
-        write_table(Edition(folder).index, index, INDEX)
         for place, role in enumerate(simulation.ROLES):
             selection = selection_of(index, place)
             write_table(Edition(folder).selection(role), selection.head(per_model), SELECTION)
@@ -92,14 +80,9 @@ def build(whole: Path, start: Path) -> str:
             ):
                 write_table(path, pd.DataFrame(columns=schema.names), schema)
             write_text(Edition(folder).scored_with(role), json.dumps(simulation.SCORED))
-    with tarfile.open(whole / TAR, "w") as tar:
-        for number, data in enumerate(islice(cycle(photographs), IMAGES), start=1):
-            member = tarfile.TarInfo(f"{image_id(number)}.JPEG")
-            member.size = len(data)
-            tar.addfile(member, io.BytesIO(data))
-    locations = to_table(locate(whole / TAR), whole / TAR)
-    for folder in (whole, start):
-        write_table(Edition(folder).locations, locations, LOCATIONS)
+    simulation.write_images(whole, index, photographs)
+    for table in (Edition(whole).index, Edition(whole).locations):
+        shutil.copy(table, start / "data")
     return source
 
 
@@ -124,8 +107,7 @@ def selection_of(index: pd.DataFrame, model: int) -> pd.DataFrame:
 
 def photographs_or_drawings() -> tuple[str, list[bytes]]:
     """The real photographs beside the project or in CLEANSET_REAL; drawn ones where there are none."""
-    real = Path(os.environ.get("CLEANSET_REAL") or PROJECT.parent / "shared" / "real")
-    photographs = [path.read_bytes() for path in sorted((real / "photos").glob("*.JPEG"))]
+    photographs = [path.read_bytes() for path in sorted((REAL / "photos").glob("*.JPEG"))]
     if photographs:
         return f"{len(photographs)} real photographs, repeated", photographs
     rng = np.random.default_rng(0)
@@ -197,11 +179,8 @@ def report(title: str, found: dict[str, list[Times]]) -> None:
 
 
 def medians(times: Sequence[Times]) -> tuple[float, float, float]:
-    return (
-        statistics.median(each.done for each in times),
-        statistics.median(each.on_disk for each in times),
-        statistics.median(each.processor for each in times),
-    )
+    done, on_disk, processor = (statistics.median(column) for column in zip(*map(astuple, times), strict=True))
+    return done, on_disk, processor
 
 
 if __name__ == "__main__":

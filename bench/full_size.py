@@ -12,15 +12,12 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from multiprocessing import get_context
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, image_id
 from cleanset.files import blocks_of, md5
-from measuring import BIN, PROJECT, print_machine, print_table, scratch, share
+from measuring import BIN, PROJECT, REAL, Run, in_child, print_machine, print_table, scratch, share, together
 from process_trees import StageUse, TreeRun, run_tree
 from pull import commit, environment, git, served
 from tests.remotes.servers import sshd
@@ -50,9 +47,7 @@ def main() -> None:
     with scratch() as folder:
         archive = (options.archive or folder / ARCHIVE).absolute()
         if not archive.exists():
-            # in a process of its own, which takes its memory with it
-            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-                pool.submit(draw, archive).result()
+            in_child(draw, archive)
         project = copy_project(folder / "project", archive)
         print_machine()
         print(f"{IMAGES:,} images, {archive.stat().st_size / 1e9:.1f} GB.", flush=True)
@@ -98,10 +93,9 @@ def copy_project(project: Path, archive: Path) -> Path:
 
     In its edition every image that nobody has looked at is clean, so that the sets are full.
     """
-    real = Path(os.environ.get("CLEANSET_REAL") or PROJECT.parent / "shared" / "real")
     raw = project / "imagenet" / "data" / "raw"
     raw.mkdir(parents=True)
-    for path, name in ((archive, ARCHIVE), (real / DEVKIT, DEVKIT)):
+    for path, name in ((archive, ARCHIVE), (REAL / DEVKIT, DEVKIT)):
         (raw / name).symlink_to(path.resolve())
     official = dict(line.split("  ")[::-1] for line in (PROJECT / "imagenet" / "raw.md5").read_text().splitlines())
     digests = {digest: md5(blocks_of(project / "imagenet" / name)) for name, digest in official.items()}
@@ -176,11 +170,7 @@ def edition(project: Path, archive: Path) -> None:
     limits = {"preprocess": PREPROCESS * instead.seconds, "report": REPORT}
     rows += [row(f"cleanset {name}", done.stages[name], limits.get(name)) for name in slowest[:SLOWEST]]
     others = [done.stages[name] for name in slowest[SLOWEST:]]
-    rest = StageUse(
-        sum(each.seconds for each in others),
-        sum(each.processor_seconds for each in others),
-        max(each.peak_mib for each in others),
-    )
+    rest = together([Run(each.seconds, each.processor_seconds, each.peak_mib, "") for each in others])
     rows.append(row(f"the other {len(others)} stages", rest))
     rows.append(row("dvc repro, all of it", done))
     rows.append(("of it: DVC, between the stages", f"{done.seconds - whole:.1f}", "", "", "", ""))
@@ -234,7 +224,7 @@ def sent(project: Path) -> None:
         measured(project, "dvc", "remote", "modify", "--local", "origin", "url", remote.url)
         push = measured(project, "dvc", "push", "export", more=remote.variables)
     commit(project)
-    with nginx(folder) as url:
+    with served(folder) as url:
         files = [path.relative_to(export) for path in sorted(export.rglob("*")) if path.is_file()]
         pairs = "".join(f'url = "{url}/plain/{name}"\noutput = "{folder}/curl/{name}"\n' for name in files)
         (folder / "curl.txt").write_text(pairs)
@@ -257,15 +247,7 @@ def sent(project: Path) -> None:
     print_table(f"3 sets, {len(files):,} files, {size:,.0f} MB, over loopback", HEADER, rows)
 
 
-@contextmanager
-def nginx(folder: Path) -> Iterator[str]:
-    """`folder`/remote behind nginx."""
-    found = shutil.which("nginx", path=f"{os.environ['PATH']}{os.pathsep}/usr/sbin")
-    with served(found or sys.exit("no nginx: install it (nginx-light)"), folder) as url:
-        yield url
-
-
-def row(name: str, done: TreeRun | StageUse, limit: float | None = None) -> Row:
+def row(name: str, done: Run | StageUse, limit: float | None = None) -> Row:
     """A line of a table; more than `MIB` is marked."""
     against = (f"{limit:.1f}", share(done.seconds, limit)) if limit else ("", "")
     mark = " (too much)" if done.peak_mib > MIB else ""

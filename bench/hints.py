@@ -6,7 +6,6 @@ Runs with sample/ on the path, for the flaws. Text is read where the extra `text
 import csv
 import io
 import json
-import os
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,7 +24,7 @@ from cleanset.review.hints.measures import Fingerprint, measure
 from cleanset.review.hints.text import can_read_text, lines_of_text
 from cleanset.tables import CANDIDATES, INDEX, read_table
 from flaws import PLANTERS
-from measuring import PROJECT, print_machine, print_table
+from measuring import PROJECT, REAL, print_machine, print_table
 
 FLAW_OF = {"text": ("text", "watermark")}
 """Which planted flaws a kind of hint is right on, where not only its own: a stamp with words is a line of letters."""
@@ -34,7 +33,6 @@ LABELLED = ("text", "border", "collage", "filter", "drawing", "artificial_backgr
 """Reasons that the photographs are labelled with, or that a hint may name."""
 HINT_AT = {"too_small": "few_pixels"}
 """The kind of hint that was measured on a reason, where it is not the reason's own."""
-REAL = Path(os.environ.get("CLEANSET_REAL") or PROJECT.parent / "shared" / "real")
 FLAWLESS = 100
 MILLISECONDS = 15.0
 TEXT_MILLISECONDS = 500.0

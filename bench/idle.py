@@ -7,19 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import simulation
-from measuring import (
-    BIN,
-    PROJECT,
-    Run,
-    cleanset,
-    median_processor_seconds,
-    median_seconds,
-    print_machine,
-    print_table,
-    run,
-    scratch,
-    share,
-)
+from measuring import BIN, PROJECT, Run, cleanset, figures, print_machine, print_table, run, scratch, share
 
 ROUNDS = 9
 REPRO_SECONDS = 3.0
@@ -63,8 +51,7 @@ def repro_row() -> tuple[str, ...]:
 
 
 def row(name: str, work: Callable[[], Run], limit: float | None = None) -> tuple[str, ...]:
-    runs = [work() for _ in range(ROUNDS)]
-    seconds, processor_seconds = median_seconds(runs), median_processor_seconds(runs)
+    seconds, processor_seconds, _ = figures([work() for _ in range(ROUNDS)])
     against = (f"{limit:g}", share(seconds, limit)) if limit else ("", "")
     return name, f"{seconds:.2f}", f"{processor_seconds:.2f}", *against
 

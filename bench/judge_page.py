@@ -12,7 +12,7 @@ from playwright.sync_api import Page
 from cleanset.studies.contest.checking import manifest_entry
 from cleanset.studies.contest.judge_page.session import answer_file, as_yaml
 from cleanset.studies.contest.judging import JudgeAnswer
-from measuring import print_machine, print_table, scratch, share
+from measuring import print_machine, print_measures, scratch
 from page import opened, peak_mib, photograph, served
 
 TEAMS, IMAGES_A_DAY, DAYS = 14, 10, 5
@@ -58,15 +58,13 @@ def main() -> None:
         with served(contest, "contest", "judge", "--judge", JUDGE, "--on", str(ON)) as (process, address):
             took = milliseconds(address)
             peak = peak_mib(process.pid)
-    rows = [
-        (f"next image, median of {len(took)}, ms", statistics.median(took), LIMIT_MILLISECONDS),
-        ("next image, 95 % of them, ms", float(np.percentile(took, 95)), LIMIT_MILLISECONDS),
-        ("memory of the server, peak, MiB", peak, LIMIT_MIB),
-    ]
-    print_table(
+    print_measures(
         f"{len(digests)} images of a week, {ANSWERED} of them answered",
-        ("what", "measured", "limit", "of the limit"),
-        [(what, f"{value:.0f}", f"{limit:.0f}", share(value, limit)) for what, value, limit in rows],
+        [
+            (f"next image, median of {len(took)}, ms", statistics.median(took), ".0f", LIMIT_MILLISECONDS),
+            ("next image, 95 % of them, ms", float(np.percentile(took, 95)), ".0f", LIMIT_MILLISECONDS),
+            ("memory of the server, peak, MiB", peak, ".0f", LIMIT_MIB),
+        ],
     )
 
 

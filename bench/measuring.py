@@ -6,19 +6,25 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter
+from typing import Any, TypeVar
 
 from cleanset.progress import available_cores
 
 PROJECT = Path(__file__).parents[1]
+REAL = Path(os.environ.get("CLEANSET_REAL") or PROJECT.parent / "shared" / "real")
+"""The folder of real photographs and weights, which may be missing."""
 BIN = Path(sys.executable).parent
 """Where the environment keeps its commands."""
 
+Result = TypeVar("Result")
 _MIB = 2**20
 _MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
@@ -60,14 +66,27 @@ def cleanset(*arguments: str, edition: Path) -> Run:
     return run(BIN / "cleanset", *arguments, cwd=edition)
 
 
-def median_seconds(runs: Sequence[Run]) -> float:
-    """The median of the wall times."""
-    return statistics.median(each.seconds for each in runs)
+def in_child(work: Callable[..., Result], *arguments: Any) -> Result:
+    """The result of a function in a process of its own, which takes its memory with it."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(work, *arguments).result()
 
 
-def median_processor_seconds(runs: Sequence[Run]) -> float:
-    """The median of the processor times, which other work on the machine disturbs less."""
-    return statistics.median(each.processor_seconds for each in runs)
+def together(runs: Sequence[Run]) -> Run:
+    """Several runs, one after the other, as one."""
+    return Run(
+        sum(each.seconds for each in runs),
+        sum(each.processor_seconds for each in runs),
+        max(each.peak_mib for each in runs),
+        "".join(each.output for each in runs),
+    )
+
+
+def figures(runs: Sequence[Run]) -> tuple[float, float, float]:
+    """The medians of wall and processor time, which other work disturbs less, and the largest memory in MiB."""
+    times = [(each.seconds, each.processor_seconds) for each in runs]
+    seconds, processor_seconds = (statistics.median(column) for column in zip(*times, strict=True))
+    return seconds, processor_seconds, max(each.peak_mib for each in runs)
 
 
 @contextmanager
@@ -96,6 +115,19 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 
     rule = ["-" * (width + 2) if place == 0 else "-" * (width + 1) + ":" for place, width in enumerate(widths)]
     print(f"\n{title}\n", shown(lines[0]), f"|{'|'.join(rule)}|", *map(shown, lines[1:]), sep="\n")
+
+
+Measure = tuple[str, float, str, float | None]
+"""What was measured, the value, its format, and its limit."""
+
+
+def print_measures(title: str, measures: Iterable[Measure]) -> None:
+    """Print a table of single values with their limits."""
+    rows = [
+        (what, f"{value:{form}}", *(("", "") if limit is None else (f"{limit:g}", share(value, limit))))
+        for what, value, form, limit in measures
+    ]
+    print_table(title, ("what", "found", "limit", "of the limit"), rows)
 
 
 def print_machine(*libraries: str) -> None:

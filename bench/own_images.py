@@ -9,17 +9,7 @@ from PIL import Image
 
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_id
 from cleanset.vocabulary import class_keys
-from measuring import (
-    PROJECT,
-    Run,
-    cleanset,
-    median_processor_seconds,
-    median_seconds,
-    print_machine,
-    print_table,
-    scratch,
-    share,
-)
+from measuring import PROJECT, Run, cleanset, figures, print_machine, print_table, scratch, share
 
 CLASSES = 200
 DISTINCT = 500
@@ -60,11 +50,6 @@ def main() -> None:
         ("reader", "seconds", "processor seconds", "MiB"),
         rows,
     )
-
-
-def figures(runs: list[Run]) -> tuple[float, float, float]:
-    """Median seconds and processor seconds, and the largest memory in MiB."""
-    return median_seconds(runs), median_processor_seconds(runs), max(each.peak_mib for each in runs)
 
 
 def draw_images(folder: Path) -> None:

@@ -29,7 +29,7 @@ from cleanset.edition.paths import Edition
 from cleanset.files import sha256
 from cleanset.stages import intersect, select
 from cleanset.tables import INDEX, LOCATIONS, read_table, write_table
-from measuring import BIN, print_machine, print_table, scratch, share
+from measuring import BIN, Measure, print_machine, print_measures, scratch
 
 CANDIDATES = 15
 DISTINCT = 300
@@ -88,26 +88,22 @@ def main() -> None:
     def median(starts: list[tuple[float, float]], place: int) -> float:
         return statistics.median(each[place] for each in starts)
 
-    rows = [
-        row("start to the first page, no reviews, s", median(empty, 0), START_SECONDS),
-        row("the same, processor seconds", median(empty, 1), START_SECONDS),
-        row("start with all classes reviewed, s", median(full, 0), START_SECONDS),
-        row("the same, processor seconds", median(full, 1), START_SECONDS),
-        row(f"next class, median of {len(turns)}, ms", statistics.median(turns), TURN_MILLISECONDS),
-        row("next class, 95 % of them, ms", float(np.percentile(turns, 95)), TURN_MILLISECONDS),
-        row(f"by a verdict, median of {len(verdicts)}, ms", statistics.median(verdicts), TURN_MILLISECONDS),
-        row(f"memory of the server after {EARLY} classes, MiB", memory[0], MEMORY_MIB),
-        row(f"memory of the server after {TURNS} classes, MiB", memory[1], MEMORY_MIB),
-        row("its growth in between, MiB", memory[1] - memory[0], GROWTH_MIB),
-        row("memory of the server, peak, MiB", peak, MEMORY_MIB),
+    measures: list[Measure] = [
+        ("start to the first page, no reviews, s", median(empty, 0), ".2f", START_SECONDS),
+        ("the same, processor seconds", median(empty, 1), ".2f", START_SECONDS),
+        ("start with all classes reviewed, s", median(full, 0), ".2f", START_SECONDS),
+        ("the same, processor seconds", median(full, 1), ".2f", START_SECONDS),
+        (f"next class, median of {len(turns)}, ms", statistics.median(turns), ".0f", TURN_MILLISECONDS),
+        ("next class, 95 % of them, ms", float(np.percentile(turns, 95)), ".0f", TURN_MILLISECONDS),
+        (f"by a verdict, median of {len(verdicts)}, ms", statistics.median(verdicts), ".0f", TURN_MILLISECONDS),
+        (f"memory of the server after {EARLY} classes, MiB", memory[0], ".0f", MEMORY_MIB),
+        (f"memory of the server after {TURNS} classes, MiB", memory[1], ".0f", MEMORY_MIB),
+        ("its growth in between, MiB", memory[1] - memory[0], ".0f", GROWTH_MIB),
+        ("memory of the server, peak, MiB", peak, ".0f", MEMORY_MIB),
     ]
-    title = f"{CLASSES:,} classes x {CANDIDATES} candidates, three models, {len(images)} distinct images"
-    print_table(title, ("what", "measured", "limit", "of the limit"), rows)
-
-
-def row(what: str, value: float, limit: float) -> tuple[str, str, str, str]:
-    """One line of the table."""
-    return what, f"{value:.2f}" if value < 10 else f"{value:.0f}", f"{limit:.0f}", share(value, limit)
+    print_measures(
+        f"{CLASSES:,} classes x {CANDIDATES} candidates, three models, {len(images)} distinct images", measures
+    )
 
 
 def images_of(arguments: list[str]) -> list[bytes]:

@@ -3,15 +3,14 @@
 import os
 import random
 import shutil
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from measuring import BIN, PROJECT, Run, median_processor_seconds, print_machine, print_table, run, scratch, share
+from measuring import BIN, PROJECT, Run, figures, print_machine, print_table, run, scratch, share
+from tests.remotes.servers import nginx
 
 ROUNDS = 3
 LIMIT = 1.5
@@ -19,32 +18,14 @@ ROLES = ("standard", "norm_robust", "corruption_robust")
 CLASSES, PER_CLASS, SIZE = 1_000, 3, 100_000
 TRACKED = (".dvc/config", ".dvcignore", "dvc.yaml", "params.yaml", "sample/dvc.yaml", "sample/dvc.lock")
 """The files of this project that DVC reads; `src/` beside them is empty."""
-NGINX = """\
-daemon off;
-pid {folder}/nginx.pid;
-error_log {folder}/nginx.log;
-{user}
-events {{}}
-http {{
-    access_log off;
-    client_body_temp_path {folder}/body;
-    proxy_temp_path {folder}/proxy;
-    fastcgi_temp_path {folder}/fastcgi;
-    uwsgi_temp_path {folder}/uwsgi;
-    scgi_temp_path {folder}/scgi;
-    server {{ listen 127.0.0.1:{port}; root {folder}/remote; }}
-}}
-"""
 
 
 def main() -> None:
-    if (nginx := shutil.which("nginx", path=f"{os.environ['PATH']}{os.pathsep}/usr/sbin")) is None:
-        sys.exit("no nginx: install it (nginx-light)")
     with scratch() as folder:
         publish_plain(folder)
         publish_project(folder)
         found: dict[str, list[Run]] = {}
-        with served(nginx, folder) as url:
+        with served(folder) as url:
             ways = {
                 "plain files, DVC's own settings": ("plain", "files", {}),
                 "plain files, this project's settings": ("plain", "files", {"verify": "true", "jobs": "32"}),
@@ -124,29 +105,22 @@ def pull(folder: Path, source: str, target: str, settings: dict[str, str]) -> Ru
 
 
 @contextmanager
-def served(nginx: str, folder: Path) -> Iterator[str]:
+def served(folder: Path) -> Iterator[str]:
     """The remote behind nginx on a port of loopback; gives its address."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    user = "user root;" if os.geteuid() == 0 else ""
-    (folder / "nginx.conf").write_text(NGINX.format(folder=folder, port=port, user=user))
-    server = subprocess.Popen(
-        [nginx, "-p", folder, "-e", folder / "nginx.log", "-c", folder / "nginx.conf"], stderr=subprocess.DEVNULL
-    )
-    try:
-        time.sleep(1)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.terminate()
-        server.wait()
+    with nginx(
+        lambda port: f"server {{ listen 127.0.0.1:{port}; root {folder}/remote; }}",
+        folder / "nginx",
+        "http://127.0.0.1:{port}",
+    ) as remote:
+        yield remote.url
 
 
 def report(found: dict[str, list[Run]]) -> None:
     """Print the medians, and the project's share of the limit."""
     rows: list[tuple[str, ...]] = []
     for name, runs in found.items():
-        seconds = sorted(each.seconds for each in runs)
-        rows.append((name, f"{seconds[len(seconds) // 2]:.1f}", f"{median_processor_seconds(runs):.1f}"))
+        seconds, processor_seconds, _ = figures(runs)
+        rows.append((name, f"{seconds:.1f}", f"{processor_seconds:.1f}"))
     plain, _, ours = ((float(row[1]), float(row[2])) for row in rows)
     ratios = tuple(mine / theirs for mine, theirs in zip(ours, plain, strict=True))
     rows.append(("the last by the first", *(f"{ratio:.2f}" for ratio in ratios)))

@@ -1,44 +1,25 @@
 """The report of 3 x 3,000 images: its time, its size, and the delay until Chromium shows it."""
 
-import io
 import shutil
 import statistics
 import sys
-import tarfile
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from playwright.sync_api import Browser, sync_playwright
 
 import simulation
-from cleanset.dataset.archives import locate, to_table
-from cleanset.dataset.ilsvrc import image_id
 from cleanset.edition.paths import Edition
-from cleanset.files import sha256
-from cleanset.images.codec import inspect
 from cleanset.tables import INDEX, LOCATIONS, SELECTION, read_table, write_table
 from export import PER_CLASS, drawing, selection_of
-from measuring import (
-    Run,
-    cleanset,
-    median_processor_seconds,
-    median_seconds,
-    print_machine,
-    print_table,
-    scratch,
-    share,
-)
+from measuring import Run, cleanset, figures, in_child, print_machine, print_table, scratch, share
 from replay import real_labels
 
 ROUNDS = 3
 VIEWS = 5
 SECONDS, INDEX_BYTES, PAINT = 60.0, 2_000_000, 1.0
 DRAWN = 150
-TAR = "images.tar"
 
 FIRST_PAINT = """
 new Promise((done) => new PerformanceObserver((list) => {
@@ -51,9 +32,7 @@ new Promise((done) => new PerformanceObserver((list) => {
 def main() -> None:
     with scratch() as folder:
         simulated, distinct = folder / "simulated", folder / "distinct"
-        # in a process of its own: its memory would count as the stage's own
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-            pool.submit(build, simulated, distinct).result()
+        in_child(build, simulated, distinct)
         editions = (simulated, distinct)
         runs = {edition: [cleanset("report", edition=edition) for _ in range(ROUNDS)] for edition in editions}
         print_machine()
@@ -65,7 +44,7 @@ def build(simulated: Path, distinct: Path) -> None:
     """Two editions of 50,000 images with the images that their models keep; in one of them no image is kept twice."""
     labels = simulation.fewest_first(list(real_labels().values()))
     simulation.write_edition(simulated, labels)
-    simulation.write_params(simulated, dataset={"images": TAR})
+    simulation.write_params(simulated, dataset={"images": simulation.TAR})
     rng = np.random.default_rng(0)
     write_images(simulated, [drawing(rng) for _ in range(DRAWN)])
     cleanset("intersect", edition=simulated)
@@ -83,18 +62,11 @@ def build(simulated: Path, distinct: Path) -> None:
 
 def write_images(folder: Path, drawn: Sequence[bytes]) -> None:
     """A tar of the drawn images; in index and locations each occurs many times."""
-    with tarfile.open(folder / TAR, "w") as tar:
-        for number, data in enumerate(drawn, start=1):
-            member = tarfile.TarInfo(f"{image_id(number)}.JPEG")
-            member.size = len(data)
-            tar.addfile(member, io.BytesIO(data))
     edition = Edition(folder)
     index = read_table(edition.index, INDEX)
-    which = np.arange(len(index)) % len(drawn)
-    facts = pd.DataFrame([inspect(data) for data in drawn])
-    facts = facts.assign(size=list(map(len, drawn)), sha256=list(map(sha256, drawn))).iloc[which].reset_index(drop=True)
-    write_table(edition.index, index.assign(**{str(name): facts[name] for name in facts}), INDEX)
-    places = to_table(locate(folder / TAR), folder / TAR).iloc[which].reset_index(drop=True)
+    simulation.write_images(folder, index.head(len(drawn)), drawn)
+    write_table(edition.index, simulation.with_facts(index, drawn), INDEX)
+    places = read_table(edition.locations, LOCATIONS).iloc[np.arange(len(index)) % len(drawn)].reset_index(drop=True)
     write_table(edition.locations, places.assign(image_id=index["image_id"]), LOCATIONS)
 
 
@@ -105,16 +77,15 @@ def images(folder: Path) -> int:
 
 
 def print_times(found: dict[str, list[Run]]) -> None:
-    rows = [(name, *medians(runs)) for name, runs in found.items()]
-    slowest = max(map(median_seconds, found.values()))
+    found_figures = {name: figures(runs) for name, runs in found.items()}
+    rows = [
+        (name, f"{seconds:.1f}", f"{processor:.1f}", f"{peak:.0f}")
+        for name, (seconds, processor, peak) in found_figures.items()
+    ]
+    slowest = max(seconds for seconds, _, _ in found_figures.values())
     rows += [("limit", f"{SECONDS:g}", "", ""), ("of the limit", share(slowest, SECONDS), "", "")]
     title = f"cleanset report, 3 models, {PER_CLASS * 1000:,} images each, median of {ROUNDS} rounds"
     print_table(title, ("sets of", "seconds", "processor seconds", "peak MiB"), rows)
-
-
-def medians(runs: Sequence[Run]) -> tuple[str, str, str]:
-    peak = max(run.peak_mib for run in runs)
-    return f"{median_seconds(runs):.1f}", f"{median_processor_seconds(runs):.1f}", f"{peak:.0f}"
 
 
 def print_pages(report: Path) -> None:

@@ -30,7 +30,7 @@ from cleanset.studies.robustness.results import CLEAN, SELECTIONS, UNCHANGED, St
 from cleanset.studies.robustness.scenarios.measures import ScenarioAnswers, ScenarioStudy, cells_of, regression_of
 from cleanset.studies.robustness.scenarios.params import SCENARIOS, Baselines
 from export import photographs_or_drawings
-from measuring import print_machine, print_table, run, scratch, share
+from measuring import print_machine, print_measures, print_table, run, scratch, share
 
 PHOTOGRAPHS = 8
 MAX_SHARE_OF_LIBRARY = 0.55
@@ -61,33 +61,22 @@ def main() -> None:
         [*rows, ("limit", "", f"{MAX_SHARE_OF_LIBRARY:.2f}")],
     )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print_table(
-        f"Measures of {len(ROLES)} models, {CLASSES * PER_CLASS:,} images in 75 corruptions, 320 frames, 12 scenarios",
-        ("what", "found", "limit", "of the limit"),
+    images_of_sets = f"Measures of {len(ROLES)} models, {CLASSES * PER_CLASS:,} images in"
+    print_measures(
+        f"{images_of_sets} 75 corruptions, 320 frames, 12 scenarios",
         [
-            ("reading answers to 96 variants, s", f"{read:.1f}", "", ""),
-            ("reading, and one draw, s", f"{read + once:.1f}", str(MAX_SECONDS), share(read + once, MAX_SECONDS)),
-            (
-                "reading, and 1,000 draws, s",
-                f"{read + drawn:.1f}",
-                str(MAX_SECONDS_DRAWN),
-                share(read + drawn, MAX_SECONDS_DRAWN),
-            ),
-            ("peak memory, MiB", f"{peak:.0f}", str(MAX_MEBIBYTES), share(peak, MAX_MEBIBYTES)),
+            ("reading answers to 96 variants, s", read, ".1f", None),
+            ("reading, and one draw, s", read + once, ".1f", MAX_SECONDS),
+            ("reading, and 1,000 draws, s", read + drawn, ".1f", MAX_SECONDS_DRAWN),
+            ("peak memory, MiB", peak, ".0f", MAX_MEBIBYTES),
         ],
     )
-    print_table(
-        f"Measures of {len(ROLES)} models, {CLASSES * PER_CLASS:,} images in {FRAMES} frames, in a process of its own",
-        ("what", "found", "limit", "of the limit"),
+    print_measures(
+        f"{images_of_sets} {FRAMES} frames, in a process of its own",
         [
-            ("reading answers, s", f"{read_frames:.1f}", "", ""),
-            ("1,000 draws, s", f"{measured_frames:.1f}", "", ""),
-            (
-                "peak memory, MiB",
-                f"{peak_of_frames:.0f}",
-                str(MAX_MEBIBYTES_OF_FRAMES),
-                share(peak_of_frames, MAX_MEBIBYTES_OF_FRAMES),
-            ),
+            ("reading answers, s", read_frames, ".1f", None),
+            ("1,000 draws, s", measured_frames, ".1f", None),
+            ("peak memory, MiB", peak_of_frames, ".0f", MAX_MEBIBYTES_OF_FRAMES),
         ],
     )
     sys.exit(own > MAX_SHARE_OF_LIBRARY * library)

@@ -9,7 +9,6 @@ import io
 import os
 import statistics
 import sys
-import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import cycle, islice
@@ -19,7 +18,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from measuring import Run, cleanset, print_machine, print_table, run, scratch, share
+from measuring import REAL, Run, cleanset, print_machine, print_table, run, scratch, share
 
 NAMES = {
     "forward": "(a) forward, images ready",
@@ -285,36 +284,20 @@ def timm_loop(folder: Path, params: Any, settings: Any, image_ids: Sequence[str]
 
 def build(arguments: argparse.Namespace) -> str:
     """An edition with that many images in a tar, and one model; returns what the images are."""
-    import numpy as np
-    import pandas as pd
     import timm
     from safetensors.torch import save_file
 
     import export
     import simulation
-    from cleanset.dataset.archives import locate, to_table
-    from cleanset.dataset.ilsvrc import CLASSES, image_id
-    from cleanset.edition.paths import Edition
-    from cleanset.files import sha256
-    from cleanset.images.codec import inspect
-    from cleanset.tables import INDEX, LOCATIONS, write_table
+    from cleanset.dataset.ilsvrc import CLASSES
 
     folder, count = arguments.folder, arguments.images
     folder.mkdir()
     source, images = ("drawn, small", small_drawings()) if arguments.memory else export.photographs_or_drawings()
-    facts = pd.DataFrame([inspect(data) for data in images])
-    facts = facts.assign(size=list(map(len, images)), sha256=list(map(sha256, images)))
-    repeated = facts.iloc[np.arange(count) % len(images)].reset_index(drop=True)
     index = simulation.index_of([[number % CLASSES] for number in range(count)])
-    write_table(Edition(folder).index, index.assign(**{str(name): repeated[name] for name in repeated}), INDEX)
-    with tarfile.open(folder / TAR, "w") as tar:
-        for number, data in enumerate(islice(cycle(images), count), start=1):
-            member = tarfile.TarInfo(f"{image_id(number)}.JPEG")
-            member.size = len(data)
-            tar.addfile(member, io.BytesIO(data))
-    write_table(Edition(folder).locations, to_table(locate(folder / TAR), folder / TAR), LOCATIONS)
+    simulation.write_images(folder, index, images)
 
-    trained = Path(os.environ.get("CLEANSET_REAL", ".")) / "weights" / f"{arguments.model}.safetensors"
+    trained = REAL / "weights" / f"{arguments.model}.safetensors"
     weights = folder / WEIGHTS
     if trained.is_file():
         weights.write_bytes(trained.read_bytes())

@@ -4,8 +4,11 @@ The labels may be the real reassessed ones; everything else is drawn with a fixe
 """
 
 import hashlib
+import io
+import tarfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -13,15 +16,19 @@ import pandas as pd
 import yaml
 from numpy.typing import NDArray
 
+from cleanset.dataset.archives import locate, to_table
 from cleanset.dataset.ilsvrc import CLASSES, image_id
 from cleanset.edition.paths import Edition
+from cleanset.files import sha256
 from cleanset.images.boxes import Crop
+from cleanset.images.codec import inspect
 from cleanset.scoring.logits import log_odds_of
 from cleanset.selection.crop_check import Prediction, after_crop
 from cleanset.selection.fill import UNREVIEWED, Decision, fill, with_decisions
-from cleanset.tables import CANDIDATES, CROP_SCORES, INDEX, SCORES, read_table, write_table
+from cleanset.tables import CANDIDATES, CROP_SCORES, INDEX, LOCATIONS, SCORES, read_table, write_table
 from cleanset.vocabulary import class_keys
 
+TAR = "images.tar"
 ROLES = ("standard", "norm_robust", "corruption_robust")
 RIGHT = {"standard": 0.80, "norm_robust": 0.70, "corruption_robust": 0.75}
 """Accuracy of each model on the images with a label."""
@@ -87,6 +94,26 @@ def index_of(labels: Sequence[Sequence[int]]) -> pd.DataFrame:
             "single": [len(each) == 1 for each in labels],
         }
     )
+
+
+def write_images(folder: Path, index: pd.DataFrame, images: Sequence[bytes]) -> None:
+    """Write a tar with an image for each row of the index, the images again and again, the index with their facts."""
+    archive, edition = folder / TAR, Edition(folder)
+    with tarfile.open(archive, "w") as tar:
+        for name, data in zip(index["image_id"], cycle(images), strict=False):
+            member = tarfile.TarInfo(f"{name}.JPEG")
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    write_table(edition.index, with_facts(index, images), INDEX)
+    write_table(edition.locations, to_table(locate(archive), archive), LOCATIONS)
+
+
+def with_facts(index: pd.DataFrame, images: Sequence[bytes]) -> pd.DataFrame:
+    """The index with size, digests, width, height and mode of the images, which are repeated in it."""
+    facts = pd.DataFrame([inspect(data) for data in images])
+    facts = facts.assign(size=list(map(len, images)), sha256=list(map(sha256, images)))
+    repeated = facts.iloc[np.arange(len(index)) % len(images)].reset_index(drop=True)
+    return index.assign(**{str(name): repeated[name] for name in repeated})
 
 
 def scores_of(labels: Sequence[Sequence[int]], right: Mapping[str, float]) -> dict[str, pd.DataFrame]:

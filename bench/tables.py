@@ -1,17 +1,14 @@
 """Full scale without a GPU: intersect, select, crops and review_apply for 50,000 images and three models."""
 
 import shutil
-import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
 import simulation
-from measuring import Run, cleanset, print_machine, print_table, scratch, share
+from measuring import Run, cleanset, figures, in_child, print_machine, print_table, scratch, share, together
 from replay import real_labels
 
 ROUNDS = 5
@@ -29,12 +26,11 @@ STAGES = (*BEFORE_REVIEW, "crops", "review_apply")
 def main() -> None:
     with scratch() as folder:
         drawn, perfect = folder / "drawn", folder / "perfect"
-        # in processes of their own: the memory of this one would count as the stages' own
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-            pool.submit(build, drawn, simulation.RIGHT).result()
-            run_stages(drawn, BEFORE_REVIEW)
-            verdicts = pool.submit(simulation.write_reviews, drawn).result()
-            pool.submit(build, perfect, dict.fromkeys(simulation.ROLES, 1.0)).result()
+        # the memory of this process would count as the stages' own
+        in_child(build, drawn, simulation.RIGHT)
+        run_stages(drawn, BEFORE_REVIEW)
+        verdicts = in_child(simulation.write_reviews, drawn)
+        in_child(build, perfect, dict.fromkeys(simulation.ROLES, 1.0))
         rounds = [run_stages(drawn, STAGES) for _ in range(ROUNDS)]
         run_stages(perfect, STAGES)
         print_machine()
@@ -72,9 +68,7 @@ def print_times(rounds: Sequence[Stages], verdicts: int) -> None:
     rows = [time_row(stage, [each[stage] for each in rounds]) for stage in rounds[0]]
     every = [[run for runs in each.values() for run in runs] for each in rounds]
     rows.append(time_row("all", every))
-    seconds = statistics.median(total_seconds(runs) for runs in every)
-    processor_seconds = statistics.median(total_processor_seconds(runs) for runs in every)
-    peak = max(run.peak_mib for runs in every for run in runs)
+    seconds, processor_seconds, peak = figures([*map(together, every)])
     rows.append(("limit", f"{SECONDS:g}", f"{SECONDS:g}", f"{MIB:g}"))
     rows.append(("of the limit", share(seconds, SECONDS), share(processor_seconds, SECONDS), share(peak, MIB)))
     title = f"50,000 images, three models, {verdicts:,} verdicts in 1,000 files, median of {len(rounds)} rounds"
@@ -84,20 +78,8 @@ def print_times(rounds: Sequence[Stages], verdicts: int) -> None:
 def time_row(name: str, rounds: Sequence[Sequence[Run]]) -> tuple[str, str, str, str]:
     """Medians of the times, the largest of the memories."""
     count = f", {len(rounds[0])} processes" if len(rounds[0]) > 1 else ""
-    return (
-        name + count,
-        f"{statistics.median(map(total_seconds, rounds)):.2f}",
-        f"{statistics.median(map(total_processor_seconds, rounds)):.2f}",
-        f"{max(run.peak_mib for runs in rounds for run in runs):.0f}",
-    )
-
-
-def total_seconds(runs: Sequence[Run]) -> float:
-    return sum(run.seconds for run in runs)
-
-
-def total_processor_seconds(runs: Sequence[Run]) -> float:
-    return sum(run.processor_seconds for run in runs)
+    seconds, processor_seconds, peak = figures([*map(together, rounds)])
+    return name + count, f"{seconds:.2f}", f"{processor_seconds:.2f}", f"{peak:.0f}"
 
 
 def print_counts(drawn: Path, perfect: Path) -> None:

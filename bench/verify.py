@@ -1,7 +1,6 @@
 """cleanset verify of 9,000 full-size images against reading and hashing them with one process per core."""
 
 import os
-import statistics
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,7 +12,7 @@ from cleanset.sets.folder import CARD, write_descriptions
 from cleanset.sets.manifest import Entry, file_name
 from cleanset.vocabulary import class_keys, label_names
 from export import photographs_or_drawings
-from measuring import Run, cleanset, print_machine, print_table, run, scratch, share
+from measuring import Run, cleanset, figures, print_machine, print_table, run, scratch, share
 
 ROUNDS = 7
 LIMIT = 1.3
@@ -87,9 +86,8 @@ def report(title: str, found: dict[tuple[str, bool], list[Run]], decoded: Run) -
         medians = []
         for name, text in (("hash", "reading and hashing, a process per core"), ("verify", "cleanset verify")):
             runs = found[name, warm]
-            seconds = statistics.median(each.seconds for each in runs)
+            seconds, processor, _ = figures(runs)
             best = min(each.seconds for each in runs)
-            processor = statistics.median(each.processor_seconds for each in runs)
             medians.append((seconds, best, processor))
             rows.append((f"{text}, {where}", *(f"{value:.2f}" for value in medians[-1])))
         ratios = [b / a for a, b in zip(*medians, strict=True)]

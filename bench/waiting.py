@@ -5,7 +5,6 @@ the unchanged image, each stored as a JPEG of quality 85. Without a GPU, the pro
 """
 
 import argparse
-import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import cycle, islice
@@ -33,7 +32,7 @@ from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITI
 from cleanset.studies.robustness.images import ChangedImages, ChangeName, StudyFile
 from cleanset.studies.robustness.results import UNCHANGED
 from export import photographs_or_drawings
-from measuring import PROJECT, print_machine, print_table, scratch, share
+from measuring import REAL, print_machine, print_table, scratch, share
 
 MAX_WAITING_SHARE = 0.05
 MAX_OF_MODEL_ALONE = 1.15
@@ -129,8 +128,7 @@ def model_of(name: str, preprocessing: ResizeAndCrop = PREPROCESSING) -> LoadedM
     """A timm model with its weights of CLEANSET_REAL, else of ../shared/real, else with random ones."""
     torch.manual_seed(0)
     network = timm.create_model(name).eval()
-    real = Path(os.environ.get("CLEANSET_REAL") or PROJECT.parent / "shared" / "real")
-    weights = real / "weights" / f"{name}.safetensors"
+    weights = REAL / "weights" / f"{name}.safetensors"
     if weights.is_file():
         network.load_state_dict(load_file(weights))
     normalise = Normalise(network.pretrained_cfg["mean"], network.pretrained_cfg["std"])
