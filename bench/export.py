@@ -80,6 +80,7 @@ def build(whole: Path, start: Path) -> str:
             ):
                 write_table(path, pd.DataFrame(columns=schema.names), schema)
             write_text(Edition(folder).scored_with(role), json.dumps(simulation.SCORED))
+            write_text(Edition(folder).audit(role), "null\n")
     simulation.write_images(whole, index, photographs)
     for table in (Edition(whole).index, Edition(whole).locations):
         shutil.copy(table, start / "data")
