@@ -282,8 +282,6 @@ def evaluate(
     manifest first. `python -m pydoc cleanset.measure.user_model` has the
     contract of a MODULE:CALLABLE. Predictions made elsewhere need no torch.
     """
-    from rich.console import Console
-
     from cleanset.measure import command, measures, rendering
 
     wanted = command.Wanted(
@@ -302,10 +300,7 @@ def evaluate(
     # what a user's module prints must not stand within the results
     with redirect_stdout(sys.stderr):
         measured, rows = command.run(Edition(edition), wanted)
-    if as_json:
-        print(measures.as_json(measured, rows))
-    else:
-        Console().print(rendering.as_text(measured, rows), highlight=False)
+    show(measures.as_json(measured, rows) if as_json else rendering.as_text(measured, rows))
 
 
 @app.command(rich_help_panel=TOOLS)
@@ -340,12 +335,7 @@ def compare(
         if edition or model:
             raise CleansetError("compare: --edition and --model go with score tables; these are results of models")
         compared = results.run(paths)
-        if as_json:
-            typer.echo(results.as_json(compared))
-        else:
-            from rich.console import Console
-
-            Console().print(results.as_text(compared), highlight=False)
+        show(results.as_json(compared) if as_json else results.as_text(compared))
         raise typer.Exit(1 if compared.left_out else 0)
 
     from cleanset.measure.compare import report as tool
@@ -569,15 +559,10 @@ def agreement(
     as_json: Json = False,
 ) -> None:
     """Show the reviewers' agreement: kappa, and the images on which they differ."""
-    from rich.console import Console
-
     from cleanset.review import reports
 
     report = reports.run_agreement(Edition(edition))
-    if as_json:
-        print(reports.agreement_as_json(report))
-    else:
-        Console().print(reports.agreement_table(report), highlight=False)
+    show(reports.agreement_as_json(report) if as_json else reports.agreement_table(report))
 
 
 @app.command(rich_help_panel=TOOLS)

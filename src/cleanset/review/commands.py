@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cleanset.edition.paths import HERE, LOOPBACK, Browser, Edition, Folder, Host, Port, PublicUrl
+from cleanset.edition.paths import HERE, LOOPBACK, Browser, Edition, Folder, Host, Port, PublicUrl, show
 from cleanset.errors import CleansetError
 
 app = typer.Typer(
@@ -88,8 +88,6 @@ def review(
 
 def show_status(edition: Edition, team: Sequence[str], as_json: bool) -> None:
     """Print the progress of the reviews, and of each reviewer of a team."""
-    from rich.console import Console
-
     from cleanset.review import status as review_status
 
     found = review_status.run(edition)
@@ -100,9 +98,9 @@ def show_status(edition: Edition, team: Sequence[str], as_json: bool) -> None:
     if as_json:
         print(review_status.as_json(found, progress.as_json(of_team) if team else None))
         return
-    Console().print(review_status.as_table(found), highlight=False)
+    show(review_status.as_table(found))
     if team:
-        Console().print(progress.as_table(of_team), highlight=False)
+        show(progress.as_table(of_team))
 
 
 def check_team(team: Sequence[str], alone: Mapping[str, object]) -> None:
@@ -128,15 +126,10 @@ def check_audit_options(audit: int | None, with_audit: Mapping[str, object], wit
 
 def show_calibration(edition: Edition, as_json: bool) -> None:
     """Print how reviewers judge gold items."""
-    from rich.console import Console
-
     from cleanset.review import reports
 
     found = reports.run_calibration(edition)
-    if as_json:
-        print(reports.calibration_as_json(found))
-    else:
-        Console().print(reports.calibration_table(found), highlight=False)
+    show(reports.calibration_as_json(found) if as_json else reports.calibration_table(found))
 
 
 @app.command()

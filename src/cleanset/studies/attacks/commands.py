@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cleanset.edition.paths import HERE, Architecture, Device, EditionOfRoles, StudyFolder
+from cleanset.edition.paths import HERE, Architecture, Device, EditionOfRoles, StudyFolder, show
 from cleanset.errors import CleansetError
 
 if TYPE_CHECKING:
@@ -134,8 +134,6 @@ def evaluate(
     classifies correctly and that no attack breaks. OUT has the changed
     images, attack_measures.csv and attack_results.json.
     """
-    from rich.console import Console
-
     from cleanset.edition.paths import Edition
     from cleanset.measure.command import Wanted
     from cleanset.studies.attacks import evaluation
@@ -150,4 +148,4 @@ def evaluate(
         straight_through=straight_through or (),
         warnings=warnings,
     )
-    Console().print(evaluation.as_text(evaluated), highlight=False)
+    show(evaluation.as_text(evaluated))

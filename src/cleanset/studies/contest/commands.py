@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cleanset.edition.paths import HERE, LOOPBACK, Browser, Host, Port, PublicUrl, use_classes_of
+from cleanset.edition.paths import HERE, LOOPBACK, Browser, Host, Json, Port, PublicUrl, show, use_classes_of
 from cleanset.vocabulary import require_imagenet
 
 app = typer.Typer(no_args_is_help=True, help="Run a contest of models that abstain, judged by people.")
@@ -171,13 +171,11 @@ def threshold(
 @app.command()
 def standing(
     on: On,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
     write: Annotated[bool, typer.Option("--write", help="Write results/standing.json and results/notices/.")] = False,
     contest: Folder = HERE,
 ) -> None:
     """Show the standing at the end of a day, from the files alone."""
-    from rich.console import Console
-
     from cleanset.studies.contest import report
     from cleanset.studies.contest.reading import read_contest
     from cleanset.studies.contest.standing import standing as standing_on
@@ -191,7 +189,7 @@ def standing(
     if as_json:
         typer.echo(report.as_json(found), nl=False)
     else:
-        Console().print(report.as_text(found), highlight=False)
+        show(report.as_text(found))
 
 
 @app.command()
@@ -230,9 +228,7 @@ def judge(
 @app.command()
 def judges(contest: Folder = HERE) -> None:
     """Show how each judge answers the control images. For organizers, not for judges."""
-    from rich.console import Console
-
     from cleanset.studies.contest.judges import as_table, judge_scores
     from cleanset.studies.contest.reading import read_contest
 
-    Console().print(as_table(judge_scores(read_contest(contest))), highlight=False)
+    show(as_table(judge_scores(read_contest(contest))))

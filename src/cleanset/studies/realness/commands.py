@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 from typer.core import TyperCommand
 
-from cleanset.edition.paths import LOOPBACK, Browser, Host, Port, PublicUrl
+from cleanset.edition.paths import LOOPBACK, Browser, Host, Json, NewFolder, Port, PublicUrl, show
 from cleanset.errors import CleansetError
 
 app = typer.Typer(no_args_is_help=True, help="Plan and analyse a study in which people rate how real images look.")
@@ -60,7 +60,7 @@ def settings_of(kind: type[Settings], text: str, option: str, **more: Any) -> Se
 def plan(
     set_folder: Annotated[Path, typer.Option("--set", help="The folder of a finished set.")],
     attacked: Annotated[Path, typer.Option(help="A folder of attacked images, JPEGs or PNGs at any depth.")],
-    out: Annotated[Path, typer.Option(help="A new or empty folder.")],
+    out: NewFolder,
     people: Annotated[
         int | None,
         typer.Option(
@@ -155,22 +155,17 @@ def analyse(
     ordinal: Annotated[
         bool, typer.Option("--ordinal", help="Fit an ordinal model, too, as a check; needs statsmodels.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Analyse ratings: means, agreement, and whether modified images pass for real.
 
     A mixed model and two one-sided tests show whether modified images are
     rated like real ones; real images taken for modified are listed.
     """
-    from rich.console import Console
-
     from cleanset.studies.realness import analysis
     from cleanset.studies.realness.ratings import ExclusionLimits
 
     limits = settings_of(ExclusionLimits, exclude, "--exclude")
     wanted = settings_of(analysis.AnalysisSettings, settings, "--settings", limits=limits, ordinal=ordinal)
     found = analysis.run(ratings, wanted, plan, out)
-    if as_json:
-        print(analysis.as_json(found))
-    else:
-        Console().print(analysis.as_text(found), highlight=False)
+    show(analysis.as_json(found) if as_json else analysis.as_text(found))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cleanset.edition.paths import HERE, Architecture, Device, EditionOfRoles, Hub, Precision, StudyFolder
+from cleanset.edition.paths import HERE, Architecture, Device, EditionOfRoles, Hub, Precision, StudyFolder, show
 from cleanset.errors import CleansetError
 
 if TYPE_CHECKING:
@@ -173,14 +173,12 @@ def evaluate(
     files of a study in measures/, its metrics in metrics/, and results.json,
     which cleanset compare takes.
     """
-    from rich.console import Console
-
     from cleanset.edition.paths import Edition
     from cleanset.measure.command import Wanted
     from cleanset.studies.robustness import evaluation
 
     wanted = Wanted(images, model, architecture, precision=precision, device=device, hub=hub)
-    Console().print(evaluation.as_text(evaluation.run(Edition(edition), wanted, out, params)), highlight=False)
+    show(evaluation.as_text(evaluation.run(Edition(edition), wanted, out, params)))
 
 
 @app.command()
