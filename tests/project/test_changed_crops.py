@@ -12,6 +12,8 @@ from cleanset.edition.paths import Edition
 from cleanset.tables import CROP_SCORES, INDEX, SELECTION, read_table
 from tests.checkouts import Checkout
 
+pytestmark = pytest.mark.exhaustive
+
 ROLES = ("standard", "norm_robust", "corruption_robust")
 WNID, CLASS_INDEX = "n04254680", 805
 
@@ -48,15 +50,6 @@ def error_of(checkout: Checkout, *command: str) -> str:
     return line
 
 
-def test_a_review_without_a_new_box_runs_no_model(pulled: Checkout) -> None:
-    before = Edition(pulled.folder).crops.read_bytes()
-    change(pulled, kept_whole(pulled)[-1], verdict="reject", reason="drawing")
-    ran = pulled.stages_run("--single-item", "crops", "score_crops@standard", "review_apply@standard")
-    assert ran == ["crops", "review_apply@standard"]
-    assert Edition(pulled.folder).crops.read_bytes() == before
-
-
-@pytest.mark.exhaustive
 def test_a_new_box_runs_every_model(pulled: Checkout) -> None:
     edition, image_id = Edition(pulled.folder), kept_whole(pulled)[0]
     index = read_table(edition.index, INDEX).set_index("image_id")
@@ -87,7 +80,6 @@ def test_a_new_box_runs_every_model(pulled: Checkout) -> None:
     assert kept.to_numpy().tolist() == expected
 
 
-@pytest.mark.exhaustive
 def test_what_was_published_is_what_a_box_gives(pulled: Checkout, built: Checkout) -> None:
     """With the former reviews every output has its former bytes: nothing of a crop is left over."""
     pulled.run("git", "checkout", "--quiet", "--", "reviews")

@@ -10,7 +10,6 @@ import pytest
 
 from tests.checkouts import Checkout
 from tests.locks import lock_problems, parse_lock
-from tests.small_edition import STAGES, small_checkout
 
 LOCK = """
 schema: '2.0'
@@ -52,7 +51,6 @@ stages:
 UNDECLARED = "writes other bytes, though neither its VERSION nor a named module changed"
 RESCORED = f"score {UNDECLARED}: raise src/scoring/VERSION, then run dvc repro and commit dvc.lock"
 MUTATIONS = {
-    "preprocessing": ("images/preprocessing.py", "Image.Resampling.BICUBIC", "Image.Resampling.LANCZOS"),
     "scoring": ("scoring/logits.py", "np.argsort(-probabilities", "np.argsort(probabilities"),
     "decoding": (
         "images/codec.py",
@@ -62,7 +60,6 @@ MUTATIONS = {
 }
 """A module below src/cleanset, what occurs once in it, and what a mistake puts in its place."""
 CAUGHT_IN = {
-    "preprocessing": ("score@standard", "src/cleanset/scoring/VERSION", "data/scores/standard.parquet"),
     "scoring": ("score@standard", "src/cleanset/scoring/VERSION", "data/scores/standard.parquet"),
     "decoding": ("preprocess", "src/cleanset/dataset/VERSION", "data/index.parquet"),
 }
@@ -177,11 +174,3 @@ def test_a_changed_rule_without_a_raised_version_fails(mutation: str, copy: Chec
     copy.commit("Raise the VERSION")
     copy.run("dvc", "repro", "--force", "--single-item", stage)
     assert of_lock(copy) == []
-
-
-def test_two_folders_give_the_same_bytes(small: Checkout, pristine: Checkout, tmp_path: Path) -> None:
-    other = small_checkout(pristine, tmp_path / "elsewhere" / "cleanset")
-    other.run("dvc", "repro")
-    first, second = ((folder / "dvc.lock").read_text() for folder in (small.folder, other.folder))
-    assert first == second
-    assert len(parse_lock(first)) == len(STAGES)
