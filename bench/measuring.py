@@ -118,7 +118,7 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 
 
 Measure = tuple[str, float, str, float | None]
-"""What was measured, the value, its format, and its limit."""
+"""Name, value, format and limit of a measure."""
 
 
 def print_measures(title: str, measures: Iterable[Measure]) -> None:

@@ -1,5 +1,6 @@
 """A model added to an edition and removed again, with a real DVC: nothing else is scored again."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ def checkout(small: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Check
     """A clone in which all is there and up to date, with the weights of a further model."""
     clone = small.clone_with_data(tmp_path_factory.mktemp("adding") / "cleanset")
     network = timm.create_model("test_byobnet", num_classes=1000)
+    shutil.rmtree(clone.folder / "studies")  # which name the sample's three models
     save_file(network.state_dict(), clone.folder / "sample" / "weights" / "further.safetensors")
     return clone
 
