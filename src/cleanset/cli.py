@@ -34,6 +34,7 @@ class _Commands(typer.core.TyperGroup):
         """The command that the arguments name, and those left for it. Raises CleansetError for one that has moved."""
         if args and args[0] == "replay":
             raise CleansetError("cleanset replay: now bench/replay.py of a checkout: run make published there")
+        # pipelines, locks and people call a stage by its name alone
         return super().resolve_command(ctx, ["stage", *args] if args and args[0] in STAGES else args)
 
 
@@ -83,6 +84,7 @@ def run_stage(
     if not STAGES[name] and model is not None:
         raise CleansetError(f"stage {name}: --model {model}, but the stage is of all models: leave the option out")
     stage = import_module(f"cleanset.stages.{name}")
+    # a killed run leaves files that no other process removes
     stage.run(without_abandoned(Edition(edition)), *([model] if model is not None else []))
 
 
@@ -126,6 +128,7 @@ def make_edition(
     if reviews is not None:
         from cleanset.review import carried
 
+        # first of all: reviews that cannot be read must not leave a new edition behind
         old = carried.read_old_reviews(reviews)
     tables = {"labels": labels, "names": names, "scores": scores}
     if images is not None:
@@ -135,6 +138,7 @@ def make_edition(
         from cleanset.vocabulary import use_classes
 
         found = read_images(images, labels, names)
+        # before scores and reviews are read, which name classes
         use_classes(found.classes)
         about = read_about(card) if card else None
         make_own_edition(folder, images, found, models or models_of(scores, found.labels), tables, about)
@@ -385,6 +389,7 @@ def publish(
     from cleanset.sets import publish as tool
 
     if Edition(folder).params_yaml.is_file():
+        # unlike --edition, an argument may be a set, so that its classes are not in use yet
         from cleanset.sets import release
 
         publication = release.run(Edition(use_classes_of(folder)), out, with_images, key)
@@ -424,6 +429,7 @@ def verify(
     from cleanset.sets import verify as tool
 
     if from_verdicts:
+        # by the program in the release itself, which knows no other option
         from cleanset.sets import release
 
         if decode or expect or as_json:
@@ -656,12 +662,14 @@ def main() -> None:
         # a name of a file may hold what the terminal's encoding lacks, or bytes that are no text
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
+    # before typer, which would call the option unknown and say no more
     for (command, option), now in MOVED.items():
         if sys.argv[1:2] == [command] and option in {each.partition("=")[0] for each in sys.argv[2:]}:
             sys.exit(f"error: {command} {option}: not an option any more; {now}")
     try:
         app()
     except ModuleNotFoundError as error:
+        # a fault of this package, whose traceback is needed
         if error.name is None or error.name.partition(".")[0] == "cleanset":
             raise
         extra = extra_of(error.name, sys.argv[1] if len(sys.argv) > 1 else "")
@@ -671,6 +679,7 @@ def main() -> None:
     except CleansetError as error:
         sys.exit(f"error: {error}")
     except OSError as error:
+        # raised by a library under this name, without an error of the system
         if error.strerror is None:
             raise
         sys.exit(f"error: {system_error(error)}")

@@ -49,6 +49,7 @@ def cut(text: str, length: int) -> str:
     if len(text) <= length:
         return text
     number = f" ({len(text):,} characters)"
+    # both ends are kept: the object comes first, the end of a path and the remedy last
     kept = max(length - len(number) - 1, 2)
     return f"{text[: (kept + 1) // 2]}…{text[-(kept // 2) :]}{number}"
 

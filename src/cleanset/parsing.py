@@ -49,7 +49,8 @@ def parse_json(text: str | bytes, where: str, expected: str) -> Any:
 
 
 def _depth(content: bytes) -> int:
-    """Depth of nested brackets, those inside text included; json itself may crash on some 10,000."""
+    """Depth of nested brackets, those inside text included."""
+    # json itself may crash on some 10,000
     brackets = content.translate(None, _NO_BRACKETS)
     return max(accumulate(1 if each in b"[{" else -1 for each in brackets), default=0)
 

@@ -153,6 +153,7 @@ def class_table(names: Iterable[tuple[str, str]], where: str) -> ClassTable:
     Raises CleansetError, naming `where`, for fewer than 2 or more than 5,000, for a key that is not a name for a
     folder, and for two keys that some file system takes for one.
     """
+    # sorted, so that an index depends on no order of files
     rows = sorted(names)
     if not MIN_CLASSES <= len(rows) <= MAX_CLASSES:
         raise CleansetError(f"{where}: {len(rows):,} classes; expected {MIN_CLASSES} to {MAX_CLASSES:,}")
@@ -174,12 +175,14 @@ def check_class_key(key: str, where: str) -> None:
     """Raise CleansetError, naming `where`, unless every file system can call a folder by this key."""
     plain = all(each in _INNER or each.isalnum() or unicodedata.category(each)[0] == "M" for each in key)
     ends = bool(key) and (key[0].isalnum() or key[0] == "_") and key[-1] not in set(_INNER) - set(_LAST)
+    # Windows takes con.png for the device con, too
     if not (plain and ends) or len(key.encode()) > MAX_KEY_BYTES or _DEVICE.fullmatch(key.partition(".")[0]):
         raise CleansetError(f"{where}: {shown(key)} as a class; {EXPECTED_KEY}: rename it")
 
 
 def folded_name(name: str) -> str:
     """The form in which two names are one to some file system: without case and with one Unicode form."""
+    # once more, because folding may give another Unicode form
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
@@ -269,6 +272,7 @@ def search_classes(names: Iterable[ClassName], typed: str, most: int = 12) -> li
     """The classes in which every typed word occurs: as a word first, then as the beginning of one, then within."""
     words = typed.casefold().split()
 
+    # so that "cat" finds cats before the catamaran
     def place(each: ClassName) -> int:
         forms = (r"\b{}\b", r"\b{}", "{}")
         fits = (all(re.search(form.format(re.escape(word)), each.searched) for word in words) for form in forms)

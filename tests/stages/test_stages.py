@@ -531,17 +531,11 @@ def written_by(edition: Edition) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-def test_the_same_bytes_again(tmp_path: Path) -> None:
+def test_the_same_bytes_again_and_from_reviews_in_another_order_and_place(tmp_path: Path) -> None:
     edition = edition_in(tmp_path / "one")
     first = written_by(edition)
-    assert written_by(edition) == first
+    assert written_by(edition) == written_by(edition_in(tmp_path / "other", backwards=True)) == first
     assert len(first) > 30
-
-
-@pytest.mark.slow
-def test_the_same_bytes_from_reviews_in_another_order_and_place(tmp_path: Path) -> None:
-    in_order, backwards = edition_in(tmp_path / "one"), edition_in(tmp_path / "other", backwards=True)
-    assert written_by(backwards) == written_by(in_order)
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ SOURCES = {
     "ILSVRC2012_img_val.tar": "image-net.org, after signing up: ILSVRC2012, Validation images (all tasks), 6.3 GB",
     "ILSVRC2012_devkit_t12.tar.gz": "image-net.org, after signing up: ILSVRC2012, Development kit (Task 1 & 2), 2.5 MB",
 }
+# md5sum marks files that it read in binary mode by an asterisk
 _LINE = re.compile(r"([0-9a-f]{32}) [ *](.+)")
 
 

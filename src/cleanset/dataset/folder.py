@@ -138,6 +138,7 @@ def check_ids(class_by_id: Mapping[str, str], where: str) -> None:
     for image_id, key in class_by_id.items():
         check_id(image_id, where)
         exported = exported_name(key, image_id)
+        # the whole image or its crop lies in a set, and another model's set may have the other
         for name in (image_id, exported, f"{exported}{CROPPED}"):
             other = seen.setdefault(folded_name(name), image_id)
             if other != image_id:
@@ -192,6 +193,7 @@ def read_labels(path: Path) -> tuple[dict[str, str], dict[str, str]]:
 
     Raises CleansetError for an image that is listed twice, an empty class or group, and a group in several classes.
     """
+    # spreadsheets begin UTF-8 with a byte order mark
     text = read_text(path, "save it as UTF-8").removeprefix("\ufeff")
     has_groups = text.partition("\n")[0].strip().endswith(f",{GROUP}")
     columns = (*LABEL_COLUMNS, GROUP) if has_groups else LABEL_COLUMNS

@@ -33,6 +33,7 @@ def parse_image_name(name: str) -> tuple[str, str | None] | None:
     that of the copy on Hugging Face.
     """
     match = _IMAGE_NAME.fullmatch(name)
+    # the first image has number 1
     if match is None or int(match[2]) == 0:
         return None
     return match[1], match[3]

@@ -23,6 +23,7 @@ GROUND_TRUTH_NAME = "ILSVRC2012_validation_ground_truth.txt"
 MAX_DEVKIT_BYTES = 2**28
 """Unpacked, up to the file that is read; the real one has under 10 MiB."""
 
+# int alone takes digits of any script, and any number of them
 _ILSVRC_ID = re.compile(r"[0-9]{1,4}")
 
 
@@ -80,6 +81,7 @@ def _devkit_member(devkit: Path, name: str) -> bytes:
 
 
 def _member_in_folder(devkit: Path, name: str) -> bytes | None:
+    # the first by name, whatever order the file system has
     found = sorted(path for path in devkit.rglob(name) if path.is_file())
     if not found:
         return None

@@ -120,6 +120,7 @@ def make_own_edition(
     params = _read(OF_OWN_IMAGES / "own_params.yaml").format(
         **{key: _in_flow(value) for key, value in values.items()}, models=entries, about=indent(block, "  ")
     )
+    # before anything is written: what was given may make params that no stage reads
     checked_params(parse_yaml(params, "params.yaml"), "params.yaml")
     training = _read(OF_OWN_IMAGES / "own_training_params.yaml").format(
         images=_in_flow(_relative(images, folder / TRAINING)),
@@ -216,6 +217,7 @@ def _min_crop_pixels(found: LabelledImages) -> int:
 
 def _in_flow(value: object) -> str:
     """A value as YAML in one line."""
+    # without a width PyYAML breaks long lines
     text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, sort_keys=False, width=10_000)
     return text.removesuffix("...\n").strip()
 

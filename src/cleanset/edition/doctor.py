@@ -147,6 +147,7 @@ def check_idle(tmp: Path) -> None:
     for pid in _processes(tmp / "rwlock") or ():
         if _is_dvc(pid):
             raise CleansetError(f"{tmp.parent}: DVC is at work (process {pid}): wait until it has ended")
+    # a process that has just started is not in that list yet, but holds one of these
     for name in ("lock", "rwlock.lock"):
         if (tmp / name).is_file() and _is_locked(tmp / name):
             raise CleansetError(f"{tmp.parent}: DVC is at work ({name} is held): wait until it has ended")

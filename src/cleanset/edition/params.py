@@ -273,6 +273,7 @@ class Export(Section):
 
     images_per_class: Annotated[int, Field(ge=1, le=1000)] = 3
     strict: bool = False
+    # no leading zeros: two texts must not name one version
     version: Annotated[str, Field(pattern=r"^(0|[1-9][0-9]{0,8})(\.(0|[1-9][0-9]{0,8})){2}$")] = "0.0.0"
     date: str = ""
     about: About | None = None
@@ -336,6 +337,7 @@ class Params(Section):
     def _by_protocol(cls, content: object) -> object:
         if not isinstance(content, dict):
             return content
+        # before defaults are filled in, which would hide that a key is missing
         completed = dict(content)
         protocol = content.get("protocol", "as_written")
         for section, keys in next((keys for name, keys in PROTOCOLS.items() if name == protocol), {}).items():

@@ -83,6 +83,7 @@ def images_are_official(edition: Edition, images: str) -> bool:
     """
     from cleanset.dataset.archives import are_official, read_md5_list
 
+    # images in a folder are checked one by one, and under the MD5 of no archive
     if not is_there(edition.raw_md5) or edition.path(images).is_dir():
         return False
     return are_official(images, read_md5_list(edition.raw_md5))
