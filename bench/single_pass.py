@@ -1,7 +1,7 @@
 """Processor time of showing the corrupted images to three models, against one model and the forward passes of two more.
 
 The images are made once for all of them, and their digests are taken. Each run is a process of its own, and the
-processor time of its workers counts, too, from their start on.
+processor time of its workers counts, too, since their start.
 """
 
 import os
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def shown(names: tuple[str, ...]) -> float:
-    """The processor seconds of one pass of the models, from the start of the process on."""
+    """The processor seconds of one pass of the models, since the start of the process."""
     with scratch() as folder:
         for name in ("images", "times"):
             (folder / name).mkdir()

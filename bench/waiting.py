@@ -50,7 +50,7 @@ PREPROCESSING = ResizeAndCrop(f"Res{BASE_SIZE}", BASE_SIZE, BASE_SIZE, "bilinear
 
 class Waited(NamedTuple):
     """Changed images per second, made alone, classified alone, and both at once; the shares of the time of the latter
-    in which no batch was ready: of all, from the start of the processes on, and after the first quarter of the images,
+    in which no batch was ready: of all, since the start of the processes, and after the first quarter of the images,
     when every process has imported its libraries and compiled what it runs."""
 
     made: float
@@ -143,7 +143,7 @@ def waited(
     names = sorted(str(ChangeName(file, *change)) for file in files for change in changes)
     images = ChangedImages(files, corrupted_image, 85, 0)
     groups, cores = partial(grouped, names, batch_size), available_cores()
-    torch.zeros(1, device=device)  # the device's own start is no waiting for images
+    torch.zeros(1, device=device)  # the device's own start does not count as waiting for images
     with arithmetic(precision):
         made, ready = made_alone(images, batch_size, cores, list(groups()))
         classified = classified_alone(Scorer(model, device, precision), ready, cores)

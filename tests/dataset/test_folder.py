@@ -1,4 +1,4 @@
-"""Images of one's own, as people have them: what is read, and what is refused in one line."""
+"""Own images, as people have them: what is read, and what is refused in one line."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""Images of one's own: a folder for each class, or a table of files and classes.
+"""Your own images: a folder for each class, or a table of files and classes.
 
 An image id is the path of the image in the folder of all images, with its suffix: `melanoma/ISIC_0001.jpg`.
 """

@@ -88,7 +88,7 @@ def _check_file(folder: Path, role: str, model: Model, key: str) -> None:
 
 
 def images_beyond(folder: Path, model: Model) -> Iterator[BeyondImage]:
-    """The images from beyond a model's list, in the order of class and image id; none where no file names any.
+    """The images from beyond a model's list by class and image id; empty without a file of them.
 
     Raises CleansetError, naming the line, for a row that is not sorted by model, class and image id, or comes twice.
     """

@@ -21,7 +21,7 @@ Precision = Literal["float64", "float32", "tf32", "bfloat16"]
 class Dataset(Section):
     """Where images and labels come from; paths are relative to the edition's folder.
 
-    `reader`: ilsvrc for ImageNet's validation images, which have a devkit and reassessed labels, or folder for one's
+    `reader`: ilsvrc for ImageNet's validation images, which have a devkit and reassessed labels, or folder for your
     own, a folder for each class or `labels`, a CSV of file, class and perhaps group; `names`: a CSV of class and name.
     `label`: the one reassessed label of an image (real), or only where it equals the ILSVRC label (both).
     """
@@ -56,12 +56,14 @@ class Dataset(Section):
         others = ("devkit",) if self.is_own else ("labels", "names")
         for key in others:
             if getattr(self, key) is not None:
-                raise ValueError(f"{key} with reader {self.reader}, which does not read it; expected none: remove it")
+                raise ValueError(
+                    f"{key} with reader {self.reader}, which does not read it; expected other keys: remove it"
+                )
         return self
 
     @property
     def is_own(self) -> bool:
-        """Whether the images are one's own, not ImageNet's."""
+        """Whether the images are your own, not ImageNet's."""
         return self.reader == "folder"
 
     def class_list(self) -> list[int]:

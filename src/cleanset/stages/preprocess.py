@@ -62,7 +62,7 @@ def imagenet_images(edition: Edition, dataset: Dataset) -> Found:
 
 
 def own_images(edition: Edition, dataset: Dataset) -> Found:
-    """One's own images, which have one label each. Writes data/classes.tsv and brings the class table into use."""
+    """Your own images, which have one label each. Writes data/classes.tsv and brings the class table into use."""
     labels, names = (edition.path(name) if name else None for name in (dataset.labels, dataset.names))
     found = read_images(edition.path(dataset.images), labels, names)
     count = len(found.locations)
