@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from cleanset.cli import main
-from cleanset.edition.create import make_edition
+from cleanset.dataset.folder import read_images
+from cleanset.edition.create import make_edition, make_own_edition
 from cleanset.edition.models import models_from_texts
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import JOINT_STAGES, check_roles
 from cleanset.errors import CleansetError
+from tests.ten_images import drawn_image
 
 TEXTS = ["standard=timm:resnet50.tv_in1k", "robust=robustbench:Linf/Salman2020Do_R50"]
 
@@ -40,6 +42,19 @@ def test_without_models_they_are_those_of_the_imagenet_edition(tmp_path: Path, r
     original, made = read_params(repository / "imagenet"), read_params(tmp_path / "mine")
     assert made.model_copy(update={"root": ".."}) == original
     assert (tmp_path / "mine" / "dvc.yaml").read_bytes() == (repository / "imagenet" / "dvc.yaml").read_bytes()
+
+
+def test_own_images_of_a_network_and_a_random_order(tmp_path: Path) -> None:
+    """What a random order cannot tell decides the params of all; half of a short edge limits the crops."""
+    for key in ("cat", "dog"):
+        (tmp_path / "images" / key).mkdir(parents=True)
+        drawn_image(20, 30).save(tmp_path / "images" / key / "1.png")
+    models = models_from_texts(["a=random:0", "b=timm:resnet18"])
+    make_own_edition(tmp_path / "mine", tmp_path / "images", read_images(tmp_path / "images", None, None), models, {})
+    params = read_params(tmp_path / "mine")
+    assert list(params.models) == ["a", "b"]
+    assert (params.review.wrong_after_crop, params.count.accuracy) == ("accept", False)
+    assert params.review.min_crop_pixels == 10
 
 
 @pytest.mark.slow

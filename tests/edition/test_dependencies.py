@@ -122,8 +122,7 @@ def test_a_pipeline_can_be_read_aloud(project: str, limit: int, repository: Path
     assert len((repository / project / "dvc.yaml").read_text().splitlines()) < limit
 
 
-def test_the_command_checks_and_writes(pristine: Checkout, tmp_path: Path) -> None:
-    clone = pristine.clone(tmp_path / "cleanset")
+def test_the_command_checks_and_writes(clone: Checkout) -> None:
     path = clone.folder / "dvc.yaml"
     committed = path.read_text()
     path.write_text(committed.replace("      - ${root}/src/cleanset/stages/intersect.py\n", ""))
@@ -143,10 +142,9 @@ def test_the_command_checks_and_writes(pristine: Checkout, tmp_path: Path) -> No
     ],
 )
 def test_a_changed_rule_makes_its_stage_stale(
-    module: str, old: str, new: str, project: str, stage: str, pristine: Checkout, tmp_path: Path
+    module: str, old: str, new: str, project: str, stage: str, clone: Checkout
 ) -> None:
     """DVC itself says so. The share that makes a defence eligible changed no standing before."""
-    clone = pristine.clone(tmp_path / "cleanset")
     assert module not in clone.run("dvc", "status", stage, check=False, cwd=project).stdout
     path = clone.folder / "src" / "cleanset" / module
     path.write_text(path.read_text().replace(old, new, 1))

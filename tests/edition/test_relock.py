@@ -21,15 +21,13 @@ def lock_of(checkout: Checkout, project: str = ".") -> dict[str, dict[str, list[
 
 
 @pytest.mark.parametrize("project", [".", "studies/robustness", "studies/contest"])
-def test_a_lock_that_is_up_to_date_keeps_its_bytes(project: str, pristine: Checkout, tmp_path: Path) -> None:
-    clone = pristine.clone(tmp_path / "cleanset")
+def test_a_lock_that_is_up_to_date_keeps_its_bytes(project: str, clone: Checkout) -> None:
     assert relock(clone.folder / project) == []
     assert clone.run("git", "status", "--porcelain").stdout == ""
 
 
-def test_a_refactoring_is_entered_without_data(pristine: Checkout, tmp_path: Path) -> None:
+def test_a_refactoring_is_entered_without_data(clone: Checkout) -> None:
     """Only the stages that name the module change, and only its digest."""
-    clone = pristine.clone(tmp_path / "cleanset")
     path = clone.folder / CODE
     path.write_text(path.read_text() + "\n# refactored\n")
     before = lock_of(clone)
@@ -44,8 +42,7 @@ def test_a_refactoring_is_entered_without_data(pristine: Checkout, tmp_path: Pat
     assert CODE not in clone.run("dvc", "status", "intersect", check=False).stdout
 
 
-def test_a_stage_that_never_ran_is_refused(pristine: Checkout, tmp_path: Path) -> None:
-    clone = pristine.clone(tmp_path / "cleanset")
+def test_a_stage_that_never_ran_is_refused(clone: Checkout) -> None:
     path = clone.folder / "dvc.lock"
     lock = yaml.safe_load(path.read_text())
     del lock["stages"]["intersect"]
@@ -70,8 +67,7 @@ def test_outside_of_a_repository(repository: Path, tmp_path: Path) -> None:
         relock(tmp_path)
 
 
-def test_an_unknown_digest_is_refused(pristine: Checkout, tmp_path: Path) -> None:
-    clone = pristine.clone(tmp_path / "cleanset")
+def test_an_unknown_digest_is_refused(clone: Checkout) -> None:
     path = clone.folder / "dvc.yaml"
     read = "      - data/shared.parquet\n      - data/scores/"
     path.write_text(path.read_text().replace(read, read.replace("shared", "other")))
@@ -79,9 +75,8 @@ def test_an_unknown_digest_is_refused(pristine: Checkout, tmp_path: Path) -> Non
         relock(clone.folder)
 
 
-def test_a_raised_version_keeps_its_stages_out_of_date(pristine: Checkout, tmp_path: Path) -> None:
+def test_a_raised_version_keeps_its_stages_out_of_date(clone: Checkout) -> None:
     """It says that the outputs change, which only running the stages gives."""
-    clone = pristine.clone(tmp_path / "cleanset")
     (clone.folder / "src" / "cleanset" / "sets" / "VERSION").write_text("999\n")
     assert relock(clone.folder) == []
     assert "sets/VERSION" in clone.run("dvc", "status", "export", check=False).stdout
