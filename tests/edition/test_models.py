@@ -283,11 +283,14 @@ class TestFiles:
         check_roles(Edition(edition), ["standard", "robust", "mine"])
         assert sorted(path.name for path in edition.iterdir()) == ["dvc.yaml", "params.yaml"]
 
-    def test_neither_is_written_when_the_second_cannot_be(self, edition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize("full", ["params.yaml", "dvc.yaml"])
+    def test_neither_is_written_when_one_cannot_be(
+        self, edition: Path, full: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         rename = Path.replace
 
         def failing(path: Path, target: Path) -> Path:
-            if Path(target).name == "dvc.yaml":
+            if Path(target).name == full:
                 raise OSError(28, "No space left on device", str(target))
             return rename(path, target)
 

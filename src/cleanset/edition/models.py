@@ -313,5 +313,6 @@ def write_together(texts: Mapping[Path, str]) -> None:
                 stack.enter_context(replacing(path)).write_bytes(text.encode())
     except OSError:
         for path in (each for each, data in before.items() if each.read_bytes() != data):
-            path.write_bytes(before[path])
+            with replacing(path) as partial:
+                partial.write_bytes(before[path])
         raise
