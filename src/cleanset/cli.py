@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from cleanset.edition.paths import HERE, Device, Edition, Folder, Hub, Json, NewFolder, Precision, use_classes_of
+from cleanset.edition.paths import HERE, Device, Edition, Folder, Hub, Json, NewFolder, Precision, show, use_classes_of
 from cleanset.errors import CleansetError, install_command, system_error
 from cleanset.review import commands as review_cli
 from cleanset.studies.attacks import commands as attacks_cli

@@ -1,6 +1,6 @@
 """The files of an edition: the path of everything that a stage reads or writes, and its images.
 
-Options that several commands share.
+Options that several commands share, and printing what they found.
 """
 
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from cleanset.vocabulary import imagenet, parse_class_table, use_classes
 
 if TYPE_CHECKING:
     import pandas as pd
+    from rich.console import RenderableType
 
     from cleanset.dataset.archives import VerifiedImages
 
@@ -141,3 +142,13 @@ EditionOfRoles = Annotated[
         help="Folder of the edition that the roles belong to.", show_default="the current one", callback=use_classes_of
     ),
 ]
+
+
+def show(found: "RenderableType") -> None:
+    """Print a text as it is, and a table as wide as the terminal."""
+    if isinstance(found, str):
+        print(found)
+    else:
+        from rich.console import Console
+
+        Console().print(found, highlight=False)
