@@ -48,7 +48,7 @@ def test_only_the_new_model_and_the_joint_stages_run(checkout: Checkout) -> None
     lines = checkout.run("dvc", "metrics", "show").stdout.splitlines()
     assert lines[0].split() == ["Path", "standard"]
     status = checkout.run("git", "status", "--porcelain").stdout.splitlines()
-    assert [line for line in status if "metrics" in line] == []
+    assert [line for line in status if " metrics/" in line] == []
 
 
 def test_a_model_in_one_file_only_is_noticed_before_it_is_scored(checkout: Checkout) -> None:
