@@ -55,7 +55,7 @@ def test_a_model_in_one_file_only_is_noticed_before_it_is_scored(checkout: Check
     """As after a kill between the two files: in an edition that has its index already."""
     path = Path(checkout.folder) / "params.yaml"
     text = path.read_text()
-    path.write_text(text.replace("score: {", "  further: {source: timm, name: test_byobnet}\nscore: {"))
+    path.write_text(text.replace("models:\n", "models:\n  further: {source: timm, name: test_byobnet}\n"))
     done = checkout.run("dvc", "repro", check=False)
     path.write_text(text)
     errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
