@@ -361,12 +361,12 @@ def test_a_stake_keeps_the_digest() -> None:
     refused(contest(stakes=[without]), "batch first: digests: gold/wall; expected one of each of its defences")
 
 
-@pytest.mark.parametrize("accepted", [None, "2026-11-02", "2026-11-01"])
-def test_commands_run_only_when_the_board_has_accepted_them(accepted: str | None) -> None:
-    """By the day of the first run, 2026-11-01."""
-    entries = [Acceptance.model_validate({"defence": "gold/wall", "date": accepted})] if accepted else []
+@pytest.mark.parametrize("accepted", [[], ["2026-11-02"], ["2026-11-01"], ["2026-11-01", "2026-11-02"]])
+def test_commands_run_only_when_the_board_has_accepted_them(accepted: list[str]) -> None:
+    """By the day of the first run, 2026-11-01; a later permission changes nothing."""
+    entries = [Acceptance.model_validate({"defence": "gold/wall", "date": each}) for each in accepted]
     files = contest(defences={"gold/wall": defence(**COMMAND)}, accepted=entries)
-    if accepted == "2026-11-01":
+    if "2026-11-01" in accepted:
         assert standing(files, LATER)
     else:
         refused(files, "a command that the board has not accepted by then; expected board/accepted.yaml")

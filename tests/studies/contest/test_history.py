@@ -181,6 +181,16 @@ def test_an_entry_of_the_board_that_is_dated_back(made: OnDisk) -> None:
     )
 
 
+def test_an_entry_that_is_committed_a_day_late_stays(made: OnDisk) -> None:
+    commit(made, "2026-11-02T12:00:00Z")
+    decided = {"image": made.sha256, "date": "2026-11-10", "reason": "no bird", "members": ["ada"], "verdict": "bird"}
+    made.yaml("board/decisions.yaml", [decided])
+    commit(made, "2026-11-11T12:00:00Z")
+    assert run(made.folder, None, None)
+    made.path("board/decisions.yaml").unlink()
+    refused(made, "decisions.yaml: what was committed on 2026-11-11 for 2026-11-10 is changed or removed")
+
+
 def test_what_was_dated_back_may_be_dated_on_the_day_of_its_commit(made: OnDisk) -> None:
     """As the message says; and an answer that was changed too late may be restored."""
     commit(made, "2026-11-02T12:00:00Z")
