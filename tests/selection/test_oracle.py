@@ -304,6 +304,35 @@ def test_filling_one_class(images: list[OracleImage], places: int) -> None:
     }
 
 
+LATER = st.lists(st.sampled_from(["clean", "crop", "miscrop", "reject"]), min_size=len(IDS), max_size=len(IDS))
+
+
+@small
+@given(classes(), st.integers(1, 3), LATER)
+def test_a_settled_class_never_changes(images: list[OracleImage], places: int, mixed: list[str]) -> None:
+    filled = fill_class(images, places)
+    if not open_ids(filled):
+        for verdicts in (mixed, ["clean"] * len(IDS), ["crop"] * len(IDS)):
+            later = [
+                replace(image, verdict=verdict) if image.verdict == "undecided" else image
+                for image, verdict in zip(images, verdicts, strict=False)
+            ]
+            assert ids_by_place(fill_class(later, places)) == ids_by_place(filled)
+
+
+@small
+@given(classes(), st.integers(1, 3))
+def test_no_worse_step_while_a_better_image_is_left(images: list[OracleImage], places: int) -> None:
+    kept = set(ids_by_place(fill_class(images, places)))
+    usable = [image for image in images if image.verdict in ("clean", "crop")]
+    assert len(kept) == min(places, len(usable))
+    for inside in usable:
+        for outside in usable:
+            if inside.image_id in kept and outside.image_id not in kept:
+                step_in, step_out = (STEPS.index((one.tier, one.verdict)) for one in (inside, outside))
+                assert (step_in, -inside.confidence) < (step_out, -outside.confidence)
+
+
 @pytest.mark.slow
 @examples(50)
 @given(worlds(), st.randoms(use_true_random=False))

@@ -1,5 +1,7 @@
 """What two score tables or two exports disagree on."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -176,3 +178,53 @@ def test_added_and_dropped_images() -> None:
         ManifestChange("n01443537", "ILSVRC2012_val_00000293", "added", "", "rank 2, relaxed"),
     ]
     assert compare_exports([], []) == []
+
+
+@dataclass(frozen=True)
+class Values:
+    """Values of an image that may differ, easily compared."""
+
+    crop: tuple[int, int, int, int] | None
+    rank: int
+    tier: str
+    confidence: float
+    source: str
+
+
+VALUES = st.builds(
+    Values,
+    st.sampled_from([None, (0, 0, 5, 5), (0, 0, 5, 6)]),
+    st.integers(1, 2),
+    st.sampled_from(["top5", "reserve"]),
+    st.sampled_from([0.5, 0.75]),
+    st.sampled_from(["a" * 64, "b" * 64]),
+)
+exports = st.dictionaries(st.tuples(st.sampled_from(["n01440764", "n01443537"]), st.sampled_from("pq")), VALUES)
+
+
+def entries(values: dict[tuple[str, str], Values]) -> list[Entry]:
+    return [
+        changed(
+            WHOLE, wnid=wnid, image_id=image_id, crop=of.crop, rank=of.rank, tier=of.tier, confidence=of.confidence,
+            source_sha256=of.source, file_sha256=f"{of.source}{of.crop}",
+        )
+        for (wnid, image_id), of in values.items()
+    ]  # fmt: skip
+
+
+@small
+@given(exports, exports)
+def test_exports_against_an_oracle(a: dict[tuple[str, str], Values], b: dict[tuple[str, str], Values]) -> None:
+    expected = set()
+    for key in a.keys() | b.keys():
+        if key not in a:
+            expected.add((*key, "added"))
+        elif key not in b:
+            expected.add((*key, "dropped"))
+        else:
+            names = ("crop", "rank", "tier", "confidence", "source")
+            expected |= {(*key, name) for name in names if getattr(a[key], name) != getattr(b[key], name)}
+    found = [(each.wnid, each.image_id, each.what) for each in compare_exports(entries(a), entries(b))]
+    assert set(found) == expected
+    assert len(found) == len(expected)
+    assert [each[:2] for each in found] == sorted(each[:2] for each in found)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from cleanset.errors import CleansetError
 from cleanset.measure.user_model import CheckedNetwork
 from cleanset.scoring.differentiable import PixelNetwork
-from cleanset.studies.attacks.base import Known, Norm, Parameters, Subject, seed_of
+from cleanset.studies.attacks.base import Known, Norm, Parameters, Subject, seed_of, to_pixels
 from cleanset.studies.attacks.changes import RandomSpatialAttack
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack, TransferAttack, random_signs
 from cleanset.studies.attacks.library_attacks import SquareAttack
@@ -180,6 +180,16 @@ def test_signs_are_even() -> None:
     assert sorted(set(signs.ravel().tolist())) == [-1, 1]
     assert abs(float(signs.mean())) < 0.03
     assert abs(float((signs[1:] * signs[:-1]).mean())) < 0.03
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_candidates_are_in_the_ball(seed: int) -> None:
+    network = random_linear(seed=seed)
+    attack = spsa(steps=30)
+    for one in correct_subjects(network, 2):
+        (result,) = attack.results(on_cpu(network), [one], KNOWN)
+        assert attack.ball.contains(one.pixels, result.candidate)
+        assert np.array_equal(to_pixels(result.candidate.astype(float), one.pixels, attack.ball), result.candidate)
 
 
 PGD = PgdAttack(eps=EPS, steps=5, group=4)

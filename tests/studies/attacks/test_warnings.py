@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,7 @@ from cleanset.studies.attacks.warnings import (
     random_answers,
     read_warnings,
     saturated_answers,
+    successes,
     tied_answers,
     transfer_beats_gradient,
     write_warnings,
@@ -148,9 +150,21 @@ class Shattered(nn.Module):
         return found
 
 
-def test_what_images_of_another_model_break() -> None:
+class HashedNoise(nn.Module):
+    """Faint noise from a hash of the image, by which the gradient is multiplied, too."""
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        levels = torch.round(pixels.detach() * 255).to(torch.uint8).numpy()
+        seeds = [int.from_bytes(sha256(each.tobytes()).digest()[:4]) for each in levels]
+        drawn = np.stack([np.random.default_rng(seed).standard_normal((3, 12, 12)) for seed in seeds])
+        noise = torch.from_numpy(drawn).to(pixels)
+        found: Tensor = HONEST((pixels + 0.002 * noise).detach() + noise * (pixels - pixels.detach()))
+        return found
+
+
+@pytest.mark.parametrize("network", [Shattered(), HashedNoise()])
+def test_what_images_of_another_model_break(network: nn.Module) -> None:
     """All else looks well: there is a gradient, and the same image gets the same answer."""
-    network = Shattered()
     among = [one for one in subjects(HONEST) if classes(network, [one]) == {one.class_index}]
     known = replace(KNOWN, sources=lambda: {"honest": on_cpu(HONEST, 64)})
     found = probe(on_cpu(network, 64), among, known, PGD, [])
@@ -159,6 +173,47 @@ def test_what_images_of_another_model_break() -> None:
     assert seen.text.startswith("images made on honest succeed on")
     alone = probe(on_cpu(network, 64), among, KNOWN, PGD, [])
     assert (alone.seen, [each.sign for each in alone.not_told]) == ([], ["transfer_beats_gradient"])
+
+
+class Winners(nn.Module):
+    """A layer of which the tenth with the largest values passes (k-WTA), and a shortcut of 2 % that leads back.
+
+    Fitted to the honest network around its images. The values hardly differ, so that it is which of them pass that
+    tells the classes, and of that no gradient knows.
+    """
+
+    def __init__(self, shortcut: float = 0.02, units: int = 1000) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(4)
+        near = torch.from_numpy(np.stack([one.pixels for one in subjects(HONEST)] * 100) / 255)
+        near += 0.1 * (2 * torch.rand(near.shape, generator=generator, dtype=torch.float64) - 1)
+        self.weight, self.shortcut = 1e-3 * torch.randn(units, 432, generator=generator, dtype=torch.float64), shortcut
+        wanted, passed = HONEST(near).detach(), self.passed(near)
+        self.middle, self.mean = wanted.mean(0), passed.mean(0)
+        ridge = 0.3 * torch.eye(units, dtype=torch.float64)
+        left = torch.cat([passed - self.mean, ridge])
+        self.head = torch.linalg.lstsq(left, torch.cat([wanted - self.middle, 0 * ridge[:, :3]])).solution
+
+    def passed(self, pixels: Tensor) -> Tensor:
+        values = 1 + (pixels.flatten(1) - 0.5) @ self.weight.T
+        return values * (values >= values.topk(len(self.weight) // 10, dim=1).values[:, -1:])
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        found: Tensor = self.middle + (self.passed(pixels) - self.mean) @ self.head - self.shortcut * HONEST(pixels)
+        return found
+
+
+def test_winners_take_all() -> None:
+    """More steps do not help; without the shortcut, the gradient of such a layer leads somewhere, and PGD wins."""
+    network = Winners()
+    among = [one for one in subjects(HONEST) if classes(network, [one]) == {one.class_index}]
+    assert signs(network, among) == {"black_box_better"}
+    counts = [
+        successes(on_cpu(network, 64), among, KNOWN, PGD.model_copy(update={"steps": steps})).sum()
+        for steps in (10, 100)
+    ]
+    assert max(counts) <= 3 < successes(on_cpu(network, 64), among, KNOWN, SPSA).sum() - 3
+    assert "black_box_better" not in signs(Winners(shortcut=0), among)
 
 
 def certain_network(seed: int, images: Sequence[Pixels]) -> nn.Module:

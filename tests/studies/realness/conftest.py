@@ -3,6 +3,7 @@
 import csv
 import io
 import shutil
+import subprocess
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -35,6 +36,18 @@ def arguments(ratings: tuple[Rating, ...]) -> tuple[list[int], list[str], list[s
         [each.image for each in ratings],
         [each.kind == "modified" for each in ratings],
     )
+
+
+@pytest.fixture(scope="session")
+def rscript() -> str:
+    """Rscript with lmerTest; without them skips, also where CLEANSET_NO_SKIP is set: literals are checked anyway."""
+    program = shutil.which("Rscript")
+    if program is None:
+        pytest.skip("no R: install the packages r-cran-lme4 and r-cran-lmertest")
+    found = subprocess.run([program, "-e", "library(lmerTest)"], capture_output=True, check=False)
+    if found.returncode:
+        pytest.skip("R without lmerTest: install the packages r-cran-lme4 and r-cran-lmertest")
+    return program
 
 
 SIZES = ("--people", "8", "--settings", "real=4,modified=4,attention=2,pairs=2", "--seed", "3")

@@ -1,16 +1,18 @@
 """The mixed model against R's lme4 and lmerTest, and against what is known in closed form."""
 
 import math
+import subprocess
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.studies.realness import mixed as crossed
 from cleanset.studies.realness.mixed import RandomTerms, fit
 from cleanset.studies.realness.planning import PUBLISHED
-from tests.studies.realness.conftest import DIFFERENT_PEOPLE, arguments, published
+from tests.studies.realness.conftest import DIFFERENT_PEOPLE, arguments, path_of, published
 
 R_FOUND = """
 advpp intercepts 0.5820167 -1.1119096 0.0541605 743.8957 0.1418625 0 0.3958436 0.3958436 1.3481797 16737.2380
@@ -22,6 +24,19 @@ cadv intercepts 0.9234560 -2.5942726 0.0324131 1762.1976 0.0328354 0 0.2821817 0
 """
 """Study and random effects; intercept; effect, standard error, df; variances of person, slope, real, modified images,
 and residual; REML criterion."""
+FORMULAS: dict[RandomTerms, str] = {
+    "intercepts": "rating ~ type + (1 | pid) + (1 | image)",
+    "slopes": "rating ~ type + (1 + type | pid) + (0 + r | image) + (0 + m | image)",
+}
+R_CODE = """
+suppressMessages(library(lmerTest))
+d <- read.csv("FILE"); d <- d[d$pid <= 20, ]
+d$type <- factor(d$image_type, levels = c("real", "modified")); d$pid <- factor(d$pid)
+d$image <- factor(paste(d$image_type, d$image_id))
+d$r <- as.numeric(d$type == "real"); d$m <- 1 - d$r
+model <- lmer(FORMULA, data = d, REML = TRUE)
+cat(format(c(t(summary(model)$coefficients[, 1:3])), digits = 12), format(REMLcrit(model), digits = 12))
+"""
 
 
 @pytest.mark.parametrize("line", R_FOUND.strip().splitlines())
@@ -47,6 +62,26 @@ def test_what_r_finds(line: str, repository: Path) -> None:
     assert components.residual == pytest.approx(residual, abs=1e-4)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("random", FORMULAS)
+def test_r_now(random: RandomTerms, repository: Path, rscript: str) -> None:
+    """Twenty people of diffattack, here and in the R that is installed."""
+    code = R_CODE.replace("FILE", str(path_of(repository, "diffattack"))).replace("FORMULA", FORMULAS[random])
+    done = subprocess.run([rscript, "-e", code], capture_output=True, text=True, check=True)
+    numbers = [float(each) for each in done.stdout.split()]
+    ratings = tuple(each for each in published(repository, "diffattack") if int(each.person) <= 20)
+    found = fit(*arguments(ratings), random)
+    effects = [
+        number
+        for each in (found.intercept, found.modified)
+        for number in (each.estimate, each.standard_error, each.degrees)
+    ]
+    assert effects[::3] == pytest.approx(numbers[0:6:3], abs=1e-5)
+    assert effects[1::3] == pytest.approx(numbers[1:6:3], abs=1e-4)
+    assert effects[2::3] == pytest.approx(numbers[2:6:3], rel=1e-2)
+    assert found.criterion == pytest.approx(numbers[6], abs=1e-3)
+
+
 def test_no_variance_of_modified_images(repository: Path) -> None:
     """In ncf, where lme4 finds 0 too: the degrees of freedom are those of the other variances.
 
@@ -59,7 +94,7 @@ def test_no_variance_of_modified_images(repository: Path) -> None:
     assert 60 < found.modified.degrees < 68
 
 
-@pytest.mark.parametrize("random", ["intercepts", "slopes"])
+@pytest.mark.parametrize("random", FORMULAS)
 def test_a_search_that_ends_at_0_starts_again(
     random: RandomTerms, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,6 +105,35 @@ def test_a_search_that_ends_at_0_starts_again(
     found = fit(*ratings, random, "normal")
     assert found.criterion == pytest.approx(expected.criterion, abs=1e-4)
     assert found.modified.estimate == pytest.approx(expected.modified.estimate, abs=1e-4)
+
+
+def drawn(people: int, images: int, seed: int) -> npt.NDArray[np.float64]:
+    """Everybody rates everything: the first half of the images is real."""
+    rng = np.random.default_rng(seed)
+    y = rng.normal(size=(people, 1)) + 0.7 * rng.normal(size=(1, images)) + rng.normal(size=(people, images))
+    y[:, images // 2 :] += 0.5
+    return y
+
+
+def test_a_balanced_design_is_an_analysis_of_variance() -> None:
+    """Where everybody rates everything, REML gives the estimates of mean squares (Searle et al., 1992, chapter 4)."""
+    people, images = 12, 20
+    y = drawn(people, images, 3)
+    cells = [(f"p{person}", f"i{image}", image >= 10) for person in range(people) for image in range(images)]
+    found = fit(y.ravel(), [p for p, _, _ in cells], [i for _, i, _ in cells], [m for _, _, m in cells], "intercepts")
+    means = [y[:, :10].mean(), y[:, 10:].mean()]
+    of_images, of_people = y.mean(axis=0), y.mean(axis=1)
+    between = people * sum(((part - part.mean()) ** 2).sum() for part in (of_images[:10], of_images[10:]))
+    rest = ((y - of_images - of_people[:, np.newaxis] + y.mean()) ** 2).sum() / ((people - 1) * (images - 1))
+    ms_images = between / (images - 2)
+    ms_people = images * ((of_people - y.mean()) ** 2).sum() / (people - 1)
+    assert found.variances.residual == pytest.approx(rest, rel=1e-4)
+    assert found.variances.real == found.variances.modified == pytest.approx((ms_images - rest) / people, rel=1e-4)
+    assert found.variances.person == pytest.approx((ms_people - rest) / images, rel=1e-4)
+    assert found.modified.estimate == pytest.approx(means[1] - means[0])
+    # the effect's variance is that of image means alone: 2 MS / (people * images of a type), with images - 2 df
+    assert found.modified.standard_error == pytest.approx(math.sqrt(2 * ms_images / (people * 10)), rel=1e-4)
+    assert found.modified.degrees == pytest.approx(images - 2, rel=1e-2)
 
 
 def test_normal_degrees_are_infinite_and_change_nothing_else(repository: Path) -> None:

@@ -39,6 +39,7 @@ from cleanset.studies.robustness.exact import (
     saturate,
     zoom_blur,
 )
+from tests.properties import examples
 from tests.studies.robustness.digests import SEED, digest, stored
 from tests.studies.robustness.drawn import drawn, perturbed_frames
 from tests.studies.robustness.other_exp import CORRECT, other_exp, wrong
@@ -107,6 +108,30 @@ def test_no_size_differs(shape: tuple[int, int]) -> None:
             ), name
 
 
+@pytest.mark.slow
+@given(st.integers(32, 80), st.integers(32, 80), st.integers(0, 2**32 - 1), st.sampled_from(SEVERITIES))
+@examples(50)
+def test_no_noise_differs(height: int, width: int, seed: int, severity: int) -> None:
+    image = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+    for name, compiled in COMPILED.items():
+        assert np.array_equal(compiled(image, severity), corrupted_by_library(image, name, severity, 0)), name
+
+
+def test_brightness_of_one_color() -> None:
+    image = np.full((2, 2, 3), (101, 150, 52), np.uint8)
+    # value 150 + 25.5, hue and saturation kept: all channels times 1.17, truncated
+    assert brightness(image, 1)[0, 0].tolist() == [118, 175, 60]
+    assert brightness(np.full((2, 2, 3), 250, np.uint8), 1)[0, 0].tolist() == [255, 255, 255]
+
+
+def test_saturate_of_one_color() -> None:
+    image = np.full((2, 2, 3), (100, 150, 50), np.uint8)
+    # saturation 2/3: times .3 is .2, times 2 is cut to 1
+    assert saturate(image, 1)[0, 0].tolist() == [135, 150, 120]
+    assert saturate(image, 3)[0, 0].tolist() == [75, 150, 0]
+    assert saturate(np.full((2, 2, 3), 90, np.uint8), 3)[0, 0].tolist() == [90, 90, 90]
+
+
 def test_the_order_of_memory_does_not_matter() -> None:
     image = drawn(40, 50)
     for name, compiled in COMPILED.items():
@@ -136,6 +161,11 @@ def test_a_corruption_does_not_depend_on_numpys_exp(name: str) -> None:
 @pytest.mark.parametrize("name", ["gaussian_blur", "motion_blur", "snow", "spatter"])
 def test_a_perturbation_does_not_depend_on_numpys_exp(name: str) -> None:
     assert [digest(image) for image in perturbed_frames(drawn(256, 300), name, SEED)] == of_table("perturbation", name)
+
+
+def test_known_values() -> None:
+    found = [rounded_exp(each) for each in (0.0, 1.0, -1.0, -0.125, -800.0)]
+    assert found == [1.0, 2.718281828459045, 0.36787944117144233, 0.8824969025845955, 0.0]
 
 
 @given(st.floats(-700, 700))
@@ -178,7 +208,7 @@ DIGESTS_BY_OPENCV = """
 import cv2
 from cleanset.studies.robustness.corruptions.changes import corrupted_images
 from tests.studies.robustness.digests import SEED, digest
-from tests.studies.robustness.drawn import drawn
+from tests.studies.robustness.drawn import drawn, perturbed_frames
 
 for name in ("frost", "defocus_blur"):
     for image in corrupted_images(drawn(), name, seed=SEED):
@@ -240,6 +270,11 @@ def test_a_photograph_is_enlarged_as_by_ipp_with_avx2(file: str) -> None:
     small = photograph(file)
     large = enlarged(small, int(np.ceil(small.shape[0] * 1.1)), int(np.ceil(small.shape[1] * 1.1)))
     assert sha256(large.tobytes()).hexdigest()[:12] == LAYERS[file]
+
+
+def test_a_value_halfway_between_whole_numbers() -> None:
+    # 148.5000067: IPP rounds it down with AVX2 and some AVX-512, up with SSE 4.2
+    assert enlarged(photograph("frost1.png"), 660, 991)[12, 291, 1] == 148
 
 
 @pytest.mark.parametrize("size", [(40, 70), (300, 64), (257, 311)])

@@ -1,5 +1,6 @@
 """The corruptions against the library itself, and what must not decide them."""
 
+import io
 import re
 from typing import Any
 
@@ -7,6 +8,7 @@ import imagecorruptions
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.seeds import change_seed, image_seed
@@ -56,6 +58,21 @@ def test_another_severity_is_refused(severity: int) -> None:
 def test_another_array_is_refused(array: NDArray[Any]) -> None:
     with pytest.raises(ValueError, match=re.escape(f"array of {array.dtype} and shape {array.shape}; expected uint8")):
         corrupted_images(array, "fog")
+
+
+def test_contrast_pulls_towards_the_mean_of_each_channel() -> None:
+    image = np.zeros((32, 32, 3), np.uint8)
+    image[:, :16] = (255, 101, 41)
+    # mean 127.5, 50.5, 20.5; severity 1 keeps .4 of the distance, truncated
+    left, right = corrupted_images(image, "contrast", [1])[0][0, [0, 31]].tolist()
+    assert (left, right) == ([178, 70, 28], [76, 30, 12])
+
+
+def test_jpeg_compression_is_pillows_at_the_published_qualities() -> None:
+    for quality, found in zip((25, 18, 15, 10, 7), corrupted_images(SMALL, "jpeg_compression"), strict=True):
+        out = io.BytesIO()
+        Image.fromarray(SMALL).save(out, "JPEG", quality=quality)
+        assert np.array_equal(found, np.asarray(Image.open(out)))
 
 
 @pytest.mark.slow

@@ -6,6 +6,8 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 from scipy.ndimage import gaussian_filter, zoom
@@ -14,6 +16,7 @@ from cleanset.errors import CleansetError
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.robustness.perturbations.changes import frames_of
 from cleanset.studies.robustness.perturbations.params import ALL_PERTURBATIONS, NOISE_PERTURBATIONS, frame_count
+from tests.properties import examples
 from tests.studies.robustness import digests
 from tests.studies.robustness.drawn import drawn, perturbed_frames
 
@@ -147,6 +150,13 @@ def test_shear_leans_upright_lines() -> None:
         assert np.count_nonzero(difference) <= 6, frame
 
 
+def test_in_the_middle_nothing_moves() -> None:
+    for name in ("rotate", "shear", "translate", "brightness"):
+        middle = frames(name)[20 if name == "translate" else 15]
+        assert np.abs(middle.astype(int) - BASE).max() <= (1 if name == "brightness" else 0), name
+    assert np.array_equal(frames("scale")[24], BASE)
+
+
 @pytest.mark.slow
 def test_tilt_is_the_published_projection() -> None:
     height, width = WIDE.shape[:2]
@@ -183,6 +193,55 @@ def test_zoom_blur_is_a_running_mean() -> None:
         assert np.abs(found[frame] - total // (frame + 1)).max() <= 1
     flat = frames("zoom_blur", np.full((80, 80, 3), 77, np.uint8))
     assert {int(one.min()) for one in flat} == {int(one.max()) for one in flat} == {77}
+
+
+def test_brightness_goes_from_darker_to_brighter_by_a_fiftieth() -> None:
+    grey = np.full((64, 64, 3), 128, np.uint8)
+    found = [int(one[0, 0, 0]) for one in frames("brightness", grey)]
+    expected = [128 + 255 * (frame - 15) / 50 for frame in range(31)]
+    assert found[0] == 51
+    assert found[30] == 204
+    assert all(abs(one - wanted) < 1.001 for one, wanted in zip(found, expected, strict=True))
+
+
+def test_gaussian_blur_widens_a_point() -> None:
+    point = np.zeros((64, 64, 3), np.uint8)
+    point[32, 32] = 255
+    found = [one[32, 32, 0] for one in frames("gaussian_blur", point)]
+    for frame in (8, 15, 30):
+        sigma = 0.25 + 0.035 * frame
+        total = sum(math.exp(-(place**2) / (2 * sigma**2)) for place in range(-20, 21))
+        assert found[frame] == int(255 / total**2), frame
+    assert found == sorted(found, reverse=True)
+
+
+def test_motion_blur_runs_along_its_angle() -> None:
+    """At the last frame the angle is 0: along rows only."""
+    rows = np.zeros((64, 64, 3), np.uint8)
+    rows[20] = 200
+    assert np.abs(frames("motion_blur", rows)[30].astype(int) - rows).max() <= 1
+    # at the first it is -120 degrees
+    assert frames("motion_blur", rows)[0][20, 32, 0] < 100
+
+
+def test_snow_makes_paler_and_adds_flakes() -> None:
+    black = np.zeros((64, 64, 3), np.uint8)
+    found = np.stack(frames("snow", black))
+    # .15 of the pale .5 on black
+    assert found.min() == 19
+    assert found.max() > 100
+    assert (found == found[..., :1]).all()
+    # the flakes are turned by half a turn and added: the layer is symmetric on black
+    assert np.array_equal(found, found[:, ::-1, ::-1])
+
+
+def test_spatter_adds_pale_turquoise_that_runs_down() -> None:
+    black = np.zeros((96, 96, 3), np.uint8)
+    found = [one.astype(int) for one in frames("spatter", black, size=96)]
+    assert found[0].max() == int(0.6 * 238)
+    assert np.abs(found[0][..., 0] - found[0][..., 1] * 175 / 238).max() <= 1.5
+    assert np.array_equal(found[0][..., 1], found[0][..., 2])
+    assert not np.array_equal(found[0], found[1])
 
 
 @pytest.mark.slow
@@ -237,6 +296,17 @@ def test_no_water_on_a_small_image_leaves_it_as_it_is() -> None:
     tiny = drawn(8, 8)
     dry = [seed for seed in range(40) if not (perturbed_frames(tiny, "spatter", seed, size=8)[0] != tiny).any()]
     assert dry  # where the published script divides by 0
+
+
+@pytest.mark.slow
+@given(st.integers(0, 2**32 - 1), st.sampled_from(sorted(STEADY)))
+@examples(30)
+def test_mirrored_colors_are_changed_alike(seed: int, name: str) -> None:
+    """None of the steady ones tells the channels apart."""
+    image = np.random.default_rng(seed).integers(0, 256, (48, 50, 3), dtype=np.uint8)
+    straight = frames(name, image, size=32)[11]
+    swapped = frames(name, np.ascontiguousarray(image[..., ::-1]), size=32)[11]
+    assert np.abs(straight[..., ::-1].astype(int) - swapped).max() <= 1
 
 
 @pytest.mark.slow

@@ -73,6 +73,13 @@ def test_the_object_is_unchanged_bit_for_bit_and_the_background_is_not(name: str
     assert not np.array_equal(found[REGIONS.background], IMAGE[REGIONS.background])
 
 
+@pytest.mark.parametrize("definition", DEFINITIONS)
+def test_blur_object_leaves_the_background_unchanged_bit_for_bit(definition: str) -> None:
+    found = scenario("blur_object", definition=definition)
+    assert np.array_equal(found[REGIONS.background], IMAGE[REGIONS.background])
+    assert not np.array_equal(found[REGIONS.object], IMAGE[REGIONS.object])
+
+
 @pytest.mark.slow
 @given(st.integers(0, 2**32 - 1), st.integers(8, 40), st.integers(8, 40))
 @examples(30)
@@ -301,6 +308,13 @@ def test_as_coded_the_object_is_stretched_to_the_photograph_and_added() -> None:
     stretched = cv2.resize(image, (512, 256)).astype(int) + photograph
     whole = np.minimum(stretched, 255).astype(np.uint8)
     np.testing.assert_array_equal(found, base_image(Image.fromarray(whole)))
+
+
+def test_as_coded_a_dark_object_leaves_the_photograph() -> None:
+    photograph = drawn(300, 260)
+    nothing = regions_of(np.zeros((224, 224), np.bool_))
+    found = scenario("random_background", drawn(), nothing, photographs=[photograph], definition="as_coded")
+    np.testing.assert_array_equal(found, base_image(Image.fromarray(photograph)))
 
 
 def test_wrong_photographs_are_refused_in_one_line() -> None:
