@@ -37,6 +37,16 @@ class Dropping(nn.Module):
         return dropped
 
 
+def test_the_columns_that_programs_read(folder: Path) -> None:
+    types = cleanset.evaluate(by_colour, folder, to_tensor).predictions.dtypes
+    assert list(types.index) == [
+        "file", "class_index", "tier", "sha256", "prediction", "confidence", "correct", "top5_class",
+        "top5_probability", "log_odds",
+    ]  # fmt: skip
+    named = ("class_index", "prediction", "confidence", "correct", "log_odds")
+    assert [str(types[name]) for name in named] == ["int16", "int16", "float64", "bool", "float64"]
+
+
 @pytest.mark.parametrize("batch_size", [1, 2, 32])
 def test_a_function(folder: Path, batch_size: int) -> None:
     found = cleanset.evaluate(by_colour, folder, to_tensor, batch_size=batch_size)

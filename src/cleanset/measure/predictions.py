@@ -43,6 +43,11 @@ def expected_columns() -> str:
 
 # columns of the predictions that `cleanset evaluate --out` writes; class_index is the label there
 STORED = {"file", "sha256", "prediction", "top5_class", "top5_probability"}
+# programs read the columns of a model that was run in this order
+SCORED = (
+    "file", "class_index", "tier", "sha256", "prediction", "confidence", "correct", "top5_class", "top5_probability",
+    "log_odds",
+)  # fmt: skip
 # limit of a sum of probabilities: those of float16 are off by less
 MAX_SUM = 1.001
 # largest difference of 1,000 probabilities' sum from 1: those of bfloat16 are off by less
@@ -227,7 +232,8 @@ def _frame(items: Sequence[Item], classes: Sequence[Sequence[int]], probabilitie
 def scored_table(items: Sequence[Item], scores: pd.DataFrame) -> pd.DataFrame:
     """The predictions of a model, from the scores of exactly these images in the same order (see SCORES)."""
     table = _frame(items, scores["top5_class"].tolist(), scores["top5_probability"].tolist())
-    return table.assign(sha256=[item.sha256 for item in items], log_odds=scores["log_odds"].tolist())
+    table = table.assign(sha256=[item.sha256 for item in items], log_odds=scores["log_odds"].tolist())
+    return table.astype({"class_index": "int16", "confidence": "float64"})[list(SCORED)]
 
 
 def raised(error: BaseException) -> str:
