@@ -34,7 +34,7 @@ def slow_visit(visit: Open, server: Server) -> Reviewing:
 
 def wait_for(at: Reviewing, pressed: int) -> None:
     at.page.wait_for_function(
-        "pressed => Number(document.querySelector('#view').dataset.pressed) >= pressed", arg=pressed, timeout=PATIENCE
+        "pressed => Number(document.querySelector('#view')?.dataset.pressed) >= pressed", arg=pressed, timeout=PATIENCE
     )
 
 
