@@ -292,7 +292,7 @@ def test_a_note_without_a_verdict_survives_a_reload(edition: Path, tab: TabAlone
 
 
 def test_no_verdict_at_the_end(edition: Path, tab: TabAlone) -> None:
-    """Where no image is shown, nothing is saved or taken back; the end is no class."""
+    """Where no image is shown, nothing is saved or taken back; the end is not a class."""
     focus = tab.cursor.focus or ""
     tab.type("c")
     tab.cursor.focus, tab.mode, tab.ended = focus, "end", True
