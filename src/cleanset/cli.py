@@ -578,15 +578,10 @@ def audit(
     as_json: Json = False,
 ) -> None:
     """Show the bounds that follow from audits: how much of a set is flawed at most."""
-    from rich.console import Console
-
     from cleanset.review import reports
 
     found = reports.run_audit(Edition(edition), model)
-    if as_json:
-        print(reports.audit_as_json(found))
-    else:
-        Console().print(reports.as_text(found), highlight=False)
+    show(reports.audit_as_json(found) if as_json else reports.as_text(found))
 
 
 @app.command(rich_help_panel=DEVELOPMENT)

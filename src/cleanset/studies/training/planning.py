@@ -14,9 +14,9 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import torch
-from rich.console import Console
 from rich.table import Table
 
+from cleanset.edition.paths import show
 from cleanset.errors import CleansetError
 from cleanset.progress import tracked
 from cleanset.studies.training.experiments import grid_runs
@@ -173,7 +173,7 @@ def run(study: TrainingStudy, grid: str | None, steps: int, *, starts: bool) -> 
         measured = None if study.run(name).is_dir() else measure(study, params, name, steps)
         runs.append(PlannedRun(name, params.run(name), measured))
     hours = sum(each.seconds for each in runs) / HOUR
-    Console().print(plan_table(runs, hours), highlight=False)
+    show(plan_table(runs, hours))
     check_budget(grid or "all runs", hours, params.budget_hours)
     if starts:
         start(study, [params.stage(each.name) for each in runs if each.measured is not None])
