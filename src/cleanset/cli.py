@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from cleanset.edition.paths import HERE, Device, Edition, Folder, Hub, Json, NewFolder, Precision, show, use_classes_of
+from cleanset.edition.options import HERE, Device, Folder, Hub, Json, NewFolder, Precision, show
+from cleanset.edition.paths import Edition, use_classes_of
 from cleanset.errors import CleansetError, install_command, system_error
 from cleanset.review import commands as review_cli
 from cleanset.studies.attacks import commands as attacks_cli
@@ -587,7 +588,8 @@ def audit(
 @app.command(rich_help_panel=DEVELOPMENT)
 def pipelines(
     repository: Annotated[
-        Path, typer.Option(help="A checkout of this project.", show_default="the current folder")
+        Path,
+        typer.Option(help="A checkout of this project, or an edition elsewhere.", show_default="the current folder"),
     ] = HERE,
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; exit code 1 if a dvc.yaml is out of date.")
@@ -598,14 +600,15 @@ def pipelines(
 ) -> None:
     """Write into each dvc.yaml the modules that its stages depend on.
 
-    For all pipelines of the three editions. Relock after a refactoring that
+    For all pipelines of the editions there. Relock after a refactoring that
     changes no output; the tests rebuild the sample to show that.
     """
     from cleanset.edition.dependencies import projects_of, update_dependencies
     from cleanset.edition.dependencies import relock as relocked
     from cleanset.files import is_there
 
-    projects = projects_of([repository, repository / "imagenet", repository / "imagenet-published"])
+    others = (repository / name for name in ("imagenet", "imagenet-published"))
+    projects = projects_of([repository, *(each for each in others if is_there(each / "dvc.yaml"))])
     changed = update_dependencies(projects, app, write=not check)
     for path in changed:
         typer.echo(f"{path}: {'out of date; run cleanset pipelines' if check else 'written'}")

@@ -15,7 +15,7 @@ from cleanset.edition.readings import readings
 from cleanset.errors import CleansetError
 from cleanset.sets.archive import unpack, write_tar
 from cleanset.sets.card import front_matter
-from cleanset.sets.catalogues import citation_cff, croissant_json
+from cleanset.sets.catalogues import citation_cff, croissant_json, deposit_json
 from cleanset.sets.description import Release, licence_text, release_of
 from cleanset.vocabulary import class_table, imagenet, use_classes
 
@@ -104,18 +104,21 @@ def test_whose_images_they_are_is_said_of_own_images_alone() -> None:
 
 
 @pytest.mark.usefixtures("own_classes")
-def test_every_text_says_the_same() -> None:
+@pytest.mark.parametrize("title", ["Easy lesions", "$licence of {title}, {} and ${x}"])
+def test_every_text_says_the_same(title: str) -> None:
+    """Whatever the title holds: no text takes it for a template."""
     about = About.model_validate(
-        CARD | {"doi": "10.5281/zenodo.1", "funding": ["Grant <1> & more"], "licence": "CC0-1.0"}
+        CARD | {"title": title, "doi": "10.5281/zenodo.1", "funding": ["Grant <1> & more"], "licence": "CC0-1.0"}
     )
     release = Release(version="1.0.0", date="2026-11-25", archive="photos", review="One.", about=about)
     croissant = croissant_json([], "0" * 64, release)
     assert release_of(croissant.encode()) == release
     licence = licence_text(release.texts)
     citation = citation_cff(about, release.version, release.date)
+    assert json.loads(deposit_json("a", ["One."], [], release, with_images=False))["title"] == title
     for text in (croissant, licence, citation):
         assert "10.5281/zenodo.1" in text
-        assert "Easy lesions" in text
+        assert title in text
     assert "CC0-1.0" in licence
     assert "Our clinic" in licence
     assert yaml.safe_load(citation)["authors"] == [

@@ -134,6 +134,18 @@ def test_the_command_checks_and_writes(clone: Checkout) -> None:
     assert clone.run("cleanset", "pipelines", "--check").stdout == ""
 
 
+def test_an_edition_elsewhere_made_before_a_module_moved(clone: Checkout, tmp_path: Path) -> None:
+    names = "dvc.yaml", "studies/contest/dvc.yaml"
+    for name in names:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text((clone.folder / name).read_text().replace("contest/rules.py", "contest/before.py"))
+    assert (tmp_path / names[1]).read_bytes() != (clone.folder / names[1]).read_bytes()
+    written = clone.run("cleanset", "pipelines", "--repository", str(tmp_path)).stdout
+    assert written == f"{tmp_path / names[1]}: written\n"
+    assert [(tmp_path / name).read_bytes() for name in names] == [(clone.folder / name).read_bytes() for name in names]
+
+
 @pytest.mark.parametrize(
     ("module", "old", "new", "project", "stage"),
     [

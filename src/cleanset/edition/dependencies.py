@@ -35,7 +35,6 @@ PLUMBING = {
         f"cleanset.studies.{study}.commands": "calls the stage"
         for study in ("attacks", "contest", "realness", "robustness", "training")
     },
-    "cleanset.edition.paths": "options of commands",
     "cleanset.edition": "reads params.yaml, whose keys stages name, and knows where files lie",
     "cleanset.dataset.archives": "finds images; what is read is checked by SHA-256",
     "cleanset.dataset.ilsvrc": "the numbering of the classes, which never changes",

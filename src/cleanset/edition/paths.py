@@ -1,20 +1,14 @@
-"""The files of an edition: the path of everything that a stage reads or writes, and its images.
-
-Options that several commands share, and printing what they found.
-"""
+"""The files of an edition: the path of everything that a stage reads or writes, and its images."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from cleanset.files import PathBelow, PathOfName, is_there, read_text, remove_abandoned
 from cleanset.vocabulary import imagenet, parse_class_table, use_classes
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.console import RenderableType
 
     from cleanset.dataset.archives import VerifiedImages
 
@@ -103,52 +97,3 @@ def use_classes_of(folder: Path) -> Path:
     path = Edition(folder).classes
     use_classes(parse_class_table(read_text(path, "run dvc repro"), str(path)) if is_there(path) else imagenet())
     return folder
-
-
-Folder = Annotated[
-    Path,
-    typer.Option("--edition", help="Folder with params.yaml.", show_default="this folder", callback=use_classes_of),
-]
-StudyFolder = Annotated[Path, typer.Option("--study", help="Folder of the study.", show_default="the current one")]
-HERE = Path()
-NewFolder = Annotated[Path, typer.Option(help="A new or empty folder.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
-Host = Annotated[str, typer.Option(help="Address to listen on; others need the printed token.")]
-LOOPBACK = "127.0.0.1"
-Port = Annotated[
-    int | None,
-    typer.Option(min=0, max=65535, help="0: any free port. Without it: a fixed one for this folder and name."),
-]
-PublicUrl = Annotated[
-    str | None,
-    typer.Option(
-        help="The address that people open, where a reverse proxy or a forwarded port (ssh -L) stands between."
-    ),
-]
-Browser = Annotated[bool, typer.Option(help="Open the page in the browser.")]
-Architecture = Annotated[str | None, typer.Option(help="timm architecture of the weights file.")]
-Device = Annotated[str | None, typer.Option(help="auto (default), cpu, cuda or cuda:N.")]
-Precision = Annotated[
-    str | None, typer.Option(help="float64 (default), float32, tf32 or bfloat16.", show_default=False)
-]
-Hub = Annotated[
-    Path | None,
-    typer.Option(help="Write a model card with a model-index for the Hugging Face Hub: a new .md file, or a folder."),
-]
-EditionOfRoles = Annotated[
-    Path,
-    typer.Option(
-        help="Folder of the edition that the roles belong to.", show_default="the current one", callback=use_classes_of
-    ),
-]
-
-
-def show(found: "RenderableType") -> None:
-    """Print a text as it is, and a table as wide as the terminal."""
-    if isinstance(found, str):
-        print(found)
-    else:
-        from rich.console import Console
-
-        Console().print(found, highlight=False)

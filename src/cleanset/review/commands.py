@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from cleanset.edition.paths import HERE, LOOPBACK, Browser, Edition, Folder, Host, Port, PublicUrl, show
+from cleanset.edition.options import HERE, LOOPBACK, Browser, Folder, Host, Port, PublicUrl, show
+from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 
 app = typer.Typer(

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cleanset.edition.params import read_params
-from cleanset.edition.paths import HERE, Edition
+from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import remove_abandoned, write_text
 from cleanset.measure.command import Wanted
@@ -93,7 +93,7 @@ def run(
     params: AttackParams,
     out: Path,
     *,
-    lpips_folder: Path = HERE,
+    lpips_folder: Path = Path(),
     transfer_from: Sequence[str] = (),
     straight_through: Sequence[str] = (),
     warnings: bool = True,

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from cleanset.edition.paths import HERE, LOOPBACK, Browser, Host, Json, Port, PublicUrl, show, use_classes_of
+from cleanset.edition.options import HERE, LOOPBACK, Browser, Host, Json, Port, PublicUrl, show
+from cleanset.edition.paths import use_classes_of
 from cleanset.vocabulary import require_imagenet
 
 app = typer.Typer(no_args_is_help=True, help="Run a contest of models that abstain, judged by people.")

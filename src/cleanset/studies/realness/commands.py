@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 from typer.core import TyperCommand
 
-from cleanset.edition.paths import LOOPBACK, Browser, Host, Json, NewFolder, Port, PublicUrl, show
+from cleanset.edition.options import LOOPBACK, Browser, Host, Json, NewFolder, Port, PublicUrl, show
 from cleanset.errors import CleansetError
 
 app = typer.Typer(no_args_is_help=True, help="Plan and analyse a study in which people rate how real images look.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cleanset.edition.paths import HERE, Architecture, Device, EditionOfRoles, Hub, Precision, StudyFolder, show
+from cleanset.edition.options import HERE, Architecture, Device, EditionOfRoles, Hub, Precision, StudyFolder, show
 from cleanset.errors import CleansetError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cleanset.edition.paths import HERE, StudyFolder
+from cleanset.edition.options import HERE, StudyFolder
 
 if TYPE_CHECKING:
     from cleanset.studies.training.study import TrainingStudy

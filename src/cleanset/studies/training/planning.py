@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from rich.table import Table
 
-from cleanset.edition.paths import show
+from cleanset.edition.options import show
 from cleanset.errors import CleansetError
 from cleanset.progress import tracked
 from cleanset.studies.training.experiments import grid_runs

@@ -1,0 +1,59 @@
+"""The options that several commands share, and printing what a command found."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cleanset.edition.paths import use_classes_of
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+Folder = Annotated[
+    Path,
+    typer.Option("--edition", help="Folder with params.yaml.", show_default="this folder", callback=use_classes_of),
+]
+StudyFolder = Annotated[Path, typer.Option("--study", help="Folder of the study.", show_default="the current one")]
+HERE = Path()
+NewFolder = Annotated[Path, typer.Option(help="A new or empty folder.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+Host = Annotated[str, typer.Option(help="Address to listen on; others need the printed token.")]
+LOOPBACK = "127.0.0.1"
+Port = Annotated[
+    int | None,
+    typer.Option(min=0, max=65535, help="0: any free port. Without it: a fixed one for this folder and name."),
+]
+PublicUrl = Annotated[
+    str | None,
+    typer.Option(
+        help="The address that people open, where a reverse proxy or a forwarded port (ssh -L) stands between."
+    ),
+]
+Browser = Annotated[bool, typer.Option(help="Open the page in the browser.")]
+Architecture = Annotated[str | None, typer.Option(help="timm architecture of the weights file.")]
+Device = Annotated[str | None, typer.Option(help="auto (default), cpu, cuda or cuda:N.")]
+Precision = Annotated[
+    str | None, typer.Option(help="float64 (default), float32, tf32 or bfloat16.", show_default=False)
+]
+Hub = Annotated[
+    Path | None,
+    typer.Option(help="Write a model card with a model-index for the Hugging Face Hub: a new .md file, or a folder."),
+]
+EditionOfRoles = Annotated[
+    Path,
+    typer.Option(
+        help="Folder of the edition that the roles belong to.", show_default="the current one", callback=use_classes_of
+    ),
+]
+
+
+def show(found: "RenderableType") -> None:
+    """Print a text as it is, and a table as wide as the terminal."""
+    if isinstance(found, str):
+        print(found)
+    else:
+        from rich.console import Console
+
+        Console().print(found, highlight=False)
