@@ -7,7 +7,6 @@ import math
 import re
 import subprocess
 import sys
-import tarfile
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -272,8 +271,8 @@ def test_the_bytes_of_a_folder_are_not_verified(tmp_path: Path) -> None:
     assert {entry.source_check for entry in read_entries(export_folder)} == {"archive_md5"}
     assert "Not verified" not in (export_folder / "README.md").read_text()
     images = edition.folder / "data" / "raw" / "val"
-    with tarfile.open(images.with_name(TAR)) as tar:
-        tar.extractall(images, filter="data")
+    images.mkdir()
+    subprocess.run(["tar", "-xf", images.with_name(TAR), "-C", images], check=True)
     edit(edition.params_yaml, f"data/raw/{TAR}", "data/raw/val")
     edition.locations.unlink()
     export.run(edition, "standard")

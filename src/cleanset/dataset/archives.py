@@ -165,16 +165,11 @@ def _in_tar(archive: Path) -> Iterator[_Found]:
         with tarfile.open(archive, "r:") as tar:
             for member in tar:
                 where = f"{archive}, member {shown(member.name)}"
-                check_plain(where, member)
+                check_member(where, member)
+                check_size(where, member.size)
                 if member.isdir():
                     continue
                 path = PurePosixPath(member.name)
-                if path.is_absolute() or ".." in path.parts:
-                    raise CleansetError(f"{where}: a path outside the archive; take the official archive")
-                if not member.isreg():
-                    raise CleansetError(
-                        f"{where}: a link or device; expected plain files only: take the official archive"
-                    )
                 location = Location(archive, member.offset_data, member.size, None)
                 yield where, path.name, _wnid(path.parent.name), location
             _check_end(archive, tar.offset)
@@ -187,11 +182,15 @@ def _in_tar(archive: Path) -> Iterator[_Found]:
         ) from None
 
 
-def check_plain(where: str, member: tarfile.TarInfo) -> None:
-    """Raise CleansetError, naming `where`, for a sparse member and for one of an impossible size."""
+def check_member(where: str, member: tarfile.TarInfo, remedy: str = "take the official archive") -> None:
+    """Raise CleansetError, naming `where` and `remedy`, unless it is a folder or a plain file inside of its archive."""
+    path = PurePosixPath(member.name)
+    if path.is_absolute() or ".." in path.parts:
+        raise CleansetError(f"{where}: a path outside the archive; {remedy}")
     if member.issparse() or any(key.startswith("GNU.sparse") for key in member.pax_headers):
-        raise CleansetError(f"{where}: a sparse file; expected plain files only: take the official archive")
-    check_size(where, member.size)
+        raise CleansetError(f"{where}: a sparse file; expected plain files only: {remedy}")
+    if not (member.isreg() or member.isdir()):
+        raise CleansetError(f"{where}: a link or device; expected plain files only: {remedy}")
 
 
 def _check_end(archive: Path, offset: int) -> None:

@@ -9,7 +9,7 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from cleanset.dataset.archives import KAGGLE_IMAGES, check_plain, check_size
+from cleanset.dataset.archives import KAGGLE_IMAGES, check_member, check_size
 from cleanset.dataset.ilsvrc import CLASSES, class_of_ilsvrc_id, image_id, image_number, parse_image_name
 from cleanset.errors import CleansetError, reason
 from cleanset.files import is_there, read_text
@@ -93,7 +93,9 @@ def _member_in_archive(devkit: Path, name: str) -> bytes | None:
     try:
         with tarfile.open(devkit) as tar:
             for member in tar:
-                check_plain(f"{devkit}, member {shown(member.name)}", member)
+                where = f"{devkit}, member {shown(member.name)}"
+                check_member(where, member)
+                check_size(where, member.size)
                 # the offset in the unpacked stream: a small archive may unpack to any size
                 if member.offset_data + member.size > MAX_DEVKIT_BYTES:
                     raise CleansetError(f"{devkit}: more than {MAX_DEVKIT_BYTES:,} bytes unpacked; fetch it again")

@@ -21,11 +21,15 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
+from cleanset.dataset.archives import check_member
 from cleanset.errors import CleansetError, one_line, reason
 from cleanset.files import new_folder, read_text
 from cleanset.sets.folder import check_outside, read_entries, read_image
 from cleanset.sets.manifest import Entry, check_set, columns
+from cleanset.validation import shown
 from cleanset.vocabulary import CLASSES_FILE, classes_in_use
+
+_REMEDY = "expected one of cleanset publish"
 
 
 def write_tar(folder: Path, out: Path) -> None:
@@ -79,18 +83,26 @@ def _extracted(path: Path, at: Path) -> Path:
     try:
         # "r:" and not "r", which would decompress, too: what publish writes is never compressed
         with tarfile.open(path, "r:") as tar:
-            # the filter refuses paths and links that lead out of the folder: the tar may come from anywhere
-            tar.extractall(at, filter="data")
+            # not extractall: before Python 3.11.4 it has no filter for members that lead out of the folder
+            for member in tar:
+                check_member(f"{path}, member {shown(member.name)}", member, _REMEDY)
+                _extract(tar, member, at / member.name)
     except (tarfile.TarError, OSError, ValueError, EOFError) as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise
-        raise CleansetError(
-            f"{path}: not a tar that can be read ({reason(error)}); expected one of cleanset publish"
-        ) from None
+        raise CleansetError(f"{path}: not a tar that can be read ({reason(error)}); {_REMEDY}") from None
     folders = list(at.iterdir()) if at.is_dir() else []
     if len(folders) != 1 or not folders[0].is_dir():
         raise CleansetError(f"{path}: entries at its top: {len(folders)}; expected one folder")
     return folders[0]
+
+
+def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
+    (path if member.isdir() else path.parent).mkdir(parents=True, exist_ok=True)
+    data = tar.extractfile(member)
+    if data is not None:
+        with data, path.open("wb") as file:
+            shutil.copyfileobj(data, file)
 
 
 _SUFFIXES = {".jpeg": "jpg", ".jpg": "jpg", ".png": "png"}
