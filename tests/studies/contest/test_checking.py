@@ -212,7 +212,10 @@ SETS = "../../data/export/standard/manifest.csv"
     [
         (clean_image, "x.png: an image of the clean set; expected another"),
         (lambda made: made.path(SETS).unlink(), "no finished set to compare submitted images with; run dvc pull"),
-        (lambda made: made.path(IMAGE).write_bytes(png((200, 0, 1))), r"x.png: SHA-256 [0-9a-f]{64}; expected"),
+        (
+            lambda made: made.path(IMAGE).write_bytes(png((200, 0, 1))),
+            r"x.png: SHA-256 [0-9a-f]{64}; expected [0-9a-f]{64} of the m",
+        ),
         (lambda made: made.path(IMAGE).unlink(), "x.png: missing; expected every image that the manifest names"),
         (
             lambda made: made.path(f"{FIRST}/images/y.png").write_bytes(b""),
@@ -242,8 +245,14 @@ SETS = "../../data/export/standard/manifest.csv"
                 ("submissions/red/first", "red/first: not a submission; expected a name <date>-<n>"),
                 ("submissions/red/2026-11-02-0", "expected a name <date>-<n>"),
                 ("submissions/red/2026-13-02-1", "manifest.yaml: missing"),
-                ("submissions/Red/2026-11-02-1", "submissions/Red: unexpected; expected a folder with a name of small"),
-                ("answers/aaaaaaaa/friday.yaml", "friday.yaml: unexpected; expected a file <date>.yaml, such as 2026-"),
+                (
+                    "submissions/Red/2026-11-02-1",
+                    "submissions/Red: unexpected; expected a folder with a name of small letters, digits",
+                ),
+                (
+                    "answers/aaaaaaaa/friday.yaml",
+                    "friday.yaml: unexpected; expected a file <date>.yaml, such as 2026-11-27",
+                ),
                 ("answers/aaaaaaaa/2026-02-30.yaml", "unexpected; expected a file <date>.yaml"),
                 ("board/opinions.yaml", "opinions.yaml: unexpected; expected decisions.yaml, appeals.yaml, stakes.ya"),
                 (f"{RUN}.csv", "unexpected; expected a file <date>.json"),
@@ -270,6 +279,10 @@ SETS = "../../data/export/standard/manifest.csv"
         (
             lambda made: made.yaml("board/decisions.yaml", [DECISION | {"image": made.sha256, "reason": None}]),
             "decisions.yaml: decisions.0.reason: expected a string",
+        ),
+        (
+            lambda made: made.yaml("board/decisions.yaml", [{"image": made.sha256, "date": "2026-11-10"}]),
+            "decisions.yaml: decisions.0.reason: Field required",
         ),
         (
             lambda made: made.yaml("board/decisions.yaml", [DECISION | {"image": made.sha256, "members": ["eve"]}]),

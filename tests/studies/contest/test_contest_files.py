@@ -121,7 +121,10 @@ VALID: dict[type[Section], dict[str, Any]] = {
         (SubmissionManifest, {"images": [image("x", file="../x.png")]}, "images.0.file: expected a match of"),
         (SubmissionManifest, {"images": [image("x", file="x.gif")]}, "images.0.file: expected a match of"),
         (SubmissionManifest, {"images": [image("x", width=0)]}, "images.0.width: expected greater than or equal to 1"),
-        (SubmissionManifest, {"images": [image("x", width=20_000, height=20_000)]}, "expected at most 100,000,000"),
+        (
+            SubmissionManifest, {"images": [image("x", width=20_000, height=20_000)]},
+            "20000 x 20000 pixels; expected at most 100,000,000",
+        ),
         *((BoardDecision, {"reason": each}, "reason: expected a match of") for each in ("", " ", ".", "\u00a0\u200b")),
         (BoardDecision, {"reason": None}, "reason: expected a string"),
         (BoardDecision, {"judges": 5}, "expected either verdict or judges"),
@@ -164,10 +167,16 @@ def of_model(date: str) -> DefenceRun:
         (contest(X, stakes=[]), "gold/wall is not staked; expected a target that is staked by 2026-11-02"),
         (contest([submission("red", ["x", "x"])]), "the same image as submissions/red/2026-11-02-1/x.png"),
         (contest([*X, submission("red", ["y"])]), "submissions/red/2026-11-02-1: a second time"),
-        (contest([submission("red", [f"x{n}" for n in range(11)])]), "11 images of red on that day; expected at most"),
+        (
+            contest([submission("red", [f"x{n}" for n in range(11)])]),
+            "11 images of red on that day; expected at most 10$",
+        ),
         (contest([submission("red", ["y"], width=4097)]), "4097 x 100 pixels; expected at most 4096 a side"),
         (contest([submission("red", ["y"], width=1)]), "1 x 100 pixels; expected at least 16 a side"),
-        (contest(X, controls={sha("x"): CONTROL}), "x.png: a control image of the judges; expected an image that they"),
+        (
+            contest(X, controls={sha("x"): CONTROL}),
+            "x.png: a control image of the judges; expected an image that they do not",
+        ),
         (
             contest(X, [WeekOfAnswers("f" * 8, day(FRIDAY), {sha("x"): answer()})]),
             "judge ffffffff is not in the roster",
@@ -225,7 +234,8 @@ def of_model(date: str) -> DefenceRun:
         (contest(X, runs=[run({"x": "bird"}, "gold/moat")]), "runs/gold/moat/2026-11-07.json: unknown defence"),
         (
             contest(runs=[of_model("2026-11-03"), of_model("2026-11-04")], first=False),
-            f"a run of a model with the digest {sha('2026-11-04')}; expected {sha('2026-11-03')}, as in the run of",
+            f"2026-11-04.json: a run of a model with the digest {sha('2026-11-04')}; "
+            f"expected {sha('2026-11-03')}, as in the run of",
         ),
     ],
 )  # fmt: skip

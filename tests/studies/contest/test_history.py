@@ -478,13 +478,17 @@ def test_a_submodule(name: str, made: OnDisk, tmp_path: Path) -> None:
     other.mkdir()
     git(other, "init", "-q", date=FIRST_NOON)
     git(other, "commit", "-qm", "nothing", "--allow-empty", date=FIRST_NOON)
+    head = next((other / ".git" / "refs" / "heads").glob("*")).read_text().strip()
+
+    def commit_link(path: Path) -> None:
+        git(made.edition, "update-index", "--add", "--cacheinfo", f"160000,{head},{path}", date=FIRST_NOON)
+        git(made.edition, "commit", "-qm", "a submodule", date="2026-11-03T12:00:00Z")
+
+    commit_link(Path("beside_the_contest"))
+    assert run(made.folder, None, None)
     if name == "judges":
         git(made.edition, "rm", "-qr", "--cached", str(made.path(name)), date=FIRST_NOON)
-    path = made.path(name).relative_to(made.edition)
-    head = (other / ".git" / "refs" / "heads").glob("*")
-    link = f"160000,{next(head).read_text().strip()},{path}"
-    git(made.edition, "update-index", "--add", "--cacheinfo", link, date="2026-11-03T12:00:00Z")
-    git(made.edition, "commit", "-qm", "a submodule", date="2026-11-03T12:00:00Z")
+    commit_link(made.path(name).relative_to(made.edition))
     refused(made, f"{name}: a submodule in commit [0-9a-f]{{12}}; expected the files themselves")
 
 

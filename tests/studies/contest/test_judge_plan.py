@@ -35,6 +35,7 @@ from tests.studies.contest.made import (
     FRIDAY,
     JUDGES,
     SATURDAY,
+    SECOND_FRIDAY,
     UNSURE,
     answer,
     contest,
@@ -104,9 +105,13 @@ def test_a_control_is_asked_once_and_stays_where_it_was_answered() -> None:
 
 
 def test_scores_on_controls() -> None:
-    """Two of three correct; the outline is 90 x 90 pixels, the mask the left 50 x 100: 4500 of 8600 pixels."""
+    """Two of three correct; the outline is 90 x 90 pixels, the mask the left 50 x 100: 4500 of 8600 pixels.
+
+    A control that was answered in two weeks counts once.
+    """
     names = [f"control_{number}" for number in range(3)]
     answers = judged({names[0]: BIRD, names[1]: BIRD, names[2]: UNSURE}, JUDGES[:1])
+    answers += [replace(each, week=day(SECOND_FRIDAY), answers=dict([*each.answers.items()][:1])) for each in answers]
     files = contest(controls=CONTROLS, answers=answers, submissions=[submission("red", IMAGES[:1])])
     mask = np.zeros((100, 100), np.bool_)
     mask[:, :50] = True

@@ -93,7 +93,9 @@ def test_the_commands_of_the_readme(built: Checkout, contest: Path, tmp_path: Pa
     assert "orchard 1/2" in (copy / "results" / "page.html").read_text()
 
 
-@pytest.mark.parametrize("name", DEFENCES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=pytest.mark.long if each == "reef/colors" else ()) for each in DEFENCES]
+)
 def test_its_defences_answer_as_recorded(name: str, built: Checkout, contest: Path, tmp_path: Path) -> None:
     """Only the rate differs from run to run."""
     copy = copy_with_data(built, contest, tmp_path)

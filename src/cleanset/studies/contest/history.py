@@ -400,7 +400,8 @@ def check_controls(contest: Path, history: History, files: ContestFiles) -> None
         for digest in each.answers.keys() & files.controls.keys():
             first[digest] = min(each.answers[digest].date, first.get(digest, datetime.date.max))
     masks = {mask_path(Path(), digest).as_posix(): digest for digest in sorted(first)}
-    versions = history.versions(*masks)
+    # without a path, git would tell of the whole repository
+    versions = history.versions(*masks) if masks else []
     controls = [(each.day, _tried(_controls, text) or {}) for each, text in history.contents(CONTROLS_YAML)]
     for digest, day in sorted(first.items()):
         of_control = [(on, known.get(digest)) for on, known in controls]

@@ -27,6 +27,7 @@ from cleanset.studies.contest.rules import INVALID, ContestRules, after
 class _Control:
     """A judge's answer to a control image; `overlap` is None if the control has no mask, 0 without an outline."""
 
+    sha256: str
     date: datetime.date
     is_correct: bool
     overlap: float | None
@@ -43,7 +44,7 @@ class JudgeRecords:
                 answer, mask, iou = each.answers[sha256], files.masks.get(sha256), None
                 if mask is not None:
                     iou = 0.0 if answer.outline is None else overlap(answer.outline, mask)
-                found = _Control(answer.date, files.controls[sha256].is_met_by(answer), iou)
+                found = _Control(sha256, answer.date, files.controls[sha256].is_met_by(answer), iou)
                 self.controls.setdefault(each.judge, []).append(found)
 
     def problem(self, judge: str, on: datetime.date) -> str | None:
@@ -98,7 +99,8 @@ def judge_scores(files: ContestFiles) -> list[JudgeScore]:
     found, records = [], JudgeRecords(files)
     for judge in sorted(files.roster):
         answered = {sha256 for each in files.answers if each.judge == judge for sha256 in each.answers}
-        controls = records.controls.get(judge, [])
+        # of a control that was answered twice, which `check_files` refuses, the last answer
+        controls = {each.sha256: each for each in records.controls.get(judge, ())}.values()
         correct = sum(each.is_correct for each in controls)
         overlaps = [each.overlap for each in controls if each.overlap is not None]
         found.append(
