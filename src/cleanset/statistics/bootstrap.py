@@ -2,9 +2,9 @@
 
 A class is a stratum: its images are drawn with replacement from its own. Drawing n of n underestimates the variance of
 a class's mean by the factor (n - 1) / n, a third with 3 images a class, where 95 % intervals cover only about 89 %.
-Drawing n - 1 of n and giving each class its full weight corrects that: P. J. McCarthy and
-C. B. Snowden, "The Bootstrap and Finite Population Sampling" (1985); J. N. K. Rao and C. F. J. Wu, "Resampling
-Inference with Complex Survey Data" (JASA 1988).
+Drawing n - 1 of n and giving each class its full weight corrects that: P. J. McCarthy and C. B. Snowden, "The Bootstrap
+and Finite Population Sampling" (1985); J. N. K. Rao and C. F. J. Wu, "Resampling Inference with Complex Survey Data"
+(JASA 1988).
 
 Classes of one image, of whose variance their image tells nothing, are drawn from together as one stratum, which rather
 overestimates it (collapsed strata; W. G. Cochran, "Sampling Techniques", chapter 5A). If there is only one such

@@ -19,15 +19,19 @@ from torchvision.models import alexnet
 
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
+from cleanset.images.preprocessing import Resized, base_image
 from cleanset.scoring.models import load_model
 from cleanset.scoring.scorer import choose_devices
 from cleanset.studies.attacks.attacking import run_attack, run_warnings
 from cleanset.studies.attacks.base import Pixels, Result, Subject
-from cleanset.studies.attacks.changes import RandomSpatialAttack
+from cleanset.studies.attacks.changes import NAME, RandomSpatialAttack
 from cleanset.studies.attacks.page import attacks_data, write_measures
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.study import AttackParams, AttackStudy
 from cleanset.studies.attacks.targets import Judge, pixels_of_png
+from cleanset.studies.robustness.answers import PREDICTIONS
+from cleanset.studies.robustness.corruptions.changes import corrupted_images
+from cleanset.studies.robustness.images import MASKS
 from cleanset.tables import SCORES, read_table, write_table
 from tests.studies.attacks.conftest import contents, copied
 from tests.studies.attacks.study import ROLE
@@ -141,6 +145,23 @@ def test_a_guess_is_a_mistake_that_is_known(attacked: AttackStudy) -> None:
     mistaken = set(found["class_index"][~found["was_correct"]])
     assert found["is_error"].tolist() == [index in mistaken for index in found["class_index"]]
     assert 0 < found["is_error"].sum() < 4
+
+
+def test_a_guess_has_the_severity_of_its_mistake(study: AttackStudy) -> None:
+    path = study.robustness.predictions("corruptions", ROLE)
+    clean = read_table(path, PREDICTIONS["corruptions"])
+    mistaken = clean.assign(change="contrast", severity=4, log_odds=np.float32(50))
+    mistaken["top5_class"] = [(classes + 1) % 1000 for classes in clean["top5_class"]]
+    both = pd.concat([clean, mistaken]).sort_values(NAME, ignore_index=True)
+    write_table(path, both, PREDICTIONS["corruptions"])
+    masks = clean[["file"]].assign(mask=None, mask_sha256=None, mask_format=None, origin=None, left_out="no_mask")
+    write_table(study.robustness.masks_table, masks, MASKS)
+    run_attack(study, ROLE, "guess", SETTINGS)
+    row = results(study, "guess").iloc[0]
+    found = pixels_of_png((folder_of(study, "guess") / row["png"]).read_bytes())
+    base = base_image(Image.open(study.edition.export(ROLE) / row["file"]))
+    (changed,) = corrupted_images(base, "contrast", [4])
+    assert np.array_equal(found, Resized(found.shape[-1])(Image.fromarray(changed)))
 
 
 def test_the_table_of_all(attacked: AttackStudy) -> None:

@@ -202,6 +202,14 @@ def test_what_is_refused(folder: Path, models: list[str], names: str, message: s
     assert "\n" not in str(error.value)
 
 
+def test_a_guess_by_another_name_is_refused(folder: Path) -> None:
+    """There are no stored predictions; the images themselves would look like an attack that always fails."""
+    path = folder / "guess.yaml"
+    path.write_text("attacks: {mine: {kind: guess}}\n")
+    with pytest.raises(CleansetError, match="guess: reads the stored predictions of a study; expected another attack"):
+        run(Edition(folder), Wanted(str(folder / "set"), ["mine:honest"]), attack_params(str(path)), folder / "guess")
+
+
 def test_the_params_of_a_request(tmp_path: Path) -> None:
     """Without a file all that have an Linf ball share one around the image; a file is as a study's."""
     found = attack_params("pgd, spsa,boundary", EPS, 5)

@@ -169,7 +169,7 @@ def test_a_start_that_the_network_takes_for_the_class() -> None:
     assert np.array_equal(result.candidate, GROUP[0].pixels)
 
 
-@pytest.mark.parametrize("attack", [boundary(steps=20), autoattack(attacks=("square",))])
+@pytest.mark.parametrize("attack", [boundary(steps=20), autoattack(40 / 255, ("square",))])
 def test_a_group_is_repeated_and_the_generators_are_left_alone(attack: Parameters) -> None:
     drawn_numbers = []
     for asked in (False, True):
@@ -180,6 +180,7 @@ def test_a_group_is_repeated_and_the_generators_are_left_alone(attack: Parameter
         drawn_numbers.append((float(torch.rand(1)), np.random.rand()))
     assert drawn_numbers[0] == drawn_numbers[1]
     assert all(np.array_equal(one.candidate, other.candidate) for one, other in zip(first, second, strict=True))
+    assert not any(np.array_equal(one.pixels, each.candidate) for one, each in zip(GROUP, first, strict=True))
     assert first[0].seed == second[0].seed != attack.results(on_cpu(NETWORK), GROUP[:2], OTHERS)[0].seed
 
 

@@ -47,6 +47,8 @@ def test_cells_that_are_there_twice_are_named() -> None:
         cube(table, AXES, "name")
 
 
-def test_a_value_that_is_on_no_axis_is_refused() -> None:
-    with pytest.raises(CleansetError, match="column severity: found 2; expected one of 1 values, 1 first"):
-        cube(rows(), {**AXES, "severity": [1]}, "name")
+@pytest.mark.parametrize(("axis", "found"), [(1, 2), (2, 1)])
+def test_a_value_that_is_on_no_axis_is_refused(axis: int, found: int) -> None:
+    message = f"column severity: found {found}; expected one of 1 values, {axis} first"
+    with pytest.raises(CleansetError, match=message):
+        cube(rows(), {**AXES, "severity": [axis]}, "name")

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
@@ -58,6 +59,13 @@ def test_order_and_processes_change_no_digest(sources: Sources, monkeypatch: pyt
     assert len(set(expected.values())) == len(names) == 2 * (1 + 4 * 2)
     mixed = names[::2] + names[::-2]
     assert dict(zip(mixed, run.digests(mixed), strict=True)) == expected
+
+
+def test_of_which_pixels(sources: Sources) -> None:
+    """Of an unchanged image without the JPEG step: rows of red, green and blue, of the crop after a resize to 256."""
+    with Image.open(sources.files["1.png"].path) as image:
+        pixels = np.array(image.resize((256, 256), Image.Resampling.BILINEAR))[16:240, 16:240]
+    assert list(digest_run(sources, 1, jpeg=None).digests(["1.png unchanged 00"])) == [sha256(pixels.tobytes())]
 
 
 def test_finished_shards_are_kept(sources: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

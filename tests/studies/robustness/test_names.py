@@ -37,3 +37,5 @@ def test_groups_are_replaced_by_their_members_in_the_order_of_the_benchmark() ->
     assert perturbations.perturbations_of(["blur", "shear"]) == ("motion_blur", "zoom_blur", "shear")
     assert scenarios.scenarios_of("blur") == ("blur_background", "blur_object")
     assert corruptions.corruptions_of([]) == ()
+    changed = corruptions.Corruptions(names=["snow"], severities=[3, 1])
+    assert changed.changes() == [("snow", 1), ("snow", 3)]

@@ -70,6 +70,14 @@ def test_changes_as_csv(folder: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["nan", "null", "007"])
+def test_a_model_whose_name_reads_as_another_value(folder: Path, name: str) -> None:
+    path = folder / "measures" / "corruptions.csv"
+    path.write_text(path.read_text().replace("a&b", name))
+    found = formatted(paper_table(folder, "corruptions", None, None), "latex")
+    assert rf"{name} & 42.0 {{\scriptsize [30.0, 50.0]}}" in found
+
+
 def test_another_selection(folder: Path) -> None:
     table = paper_table(folder, "corruptions", None, "own")
     assert [label for label, _ in table.rows] == ["a&b"]

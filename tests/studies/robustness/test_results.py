@@ -11,6 +11,7 @@ from cleanset.studies.robustness.corruptions.measures import relative_to
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS
 from cleanset.studies.robustness.results import (
     Chosen,
+    Definition,
     MeasureLine,
     Sampled,
     SampledMeasure,
@@ -187,17 +188,20 @@ def test_a_ratio_to_nothing_is_infinite() -> None:
     assert math.isnan(found.draws[1])
 
 
-def test_the_score() -> None:
+@pytest.mark.parametrize("definition", ["as_published", "as_written"])
+def test_the_score(definition: Definition) -> None:
     correct = GENERATOR.random((60, 4)) < 0.7
     unchanged = GENERATOR.random(60) < 0.9
-    found = sampled_score(correct, unchanged, "as_published", RESAMPLES)
+    found = sampled_score(correct, unchanged, definition, RESAMPLES)
 
     def by_hand(counts: np.ndarray) -> float:
-        """Variances with n - 1: of the scenarios' accuracies, and of the classes' means; of images drawn so often."""
+        """By the squares of the scenarios' accuracies, and of the classes' means; of images drawn so often."""
         shares = np.array([correct[each == CLASSES].T @ counts[each == CLASSES] / 3 for each in range(20)])
         mu = unchanged @ counts / counts.sum()
-        outside = ((correct.T @ counts / counts.sum() - mu) ** 2).sum() / 3
-        return float(1 - outside - ((shares.mean(axis=1) - mu) ** 2).sum() / 19)
+        outside, inside = (correct.T @ counts / counts.sum() - mu) ** 2, (shares.mean(axis=1) - mu) ** 2
+        if definition == "as_written":
+            return float(1 - outside.mean() ** 0.5 - inside.mean() ** 0.5)
+        return float(1 - outside.sum() / 3 - inside.sum() / 19)
 
     assert found.value == pytest.approx(by_hand(np.ones(60)))
     assert found.draws.shape == (200,)

@@ -69,7 +69,7 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
             "corruptions: {names: [fogg]}",
             "corruptions.names: unknown corruption 'fogg'; expected one of gaussian_noise",
         ),
-        ("corruptions: {names: []}", "corruptions.names"),
+        ("corruptions: {names: []}", "corruptions.names: expected at least 1 item, not 0; found []"),
         (
             "corruptions: {names: [fog, c_bar]}",
             "corruptions: published: null, and blue_noise_sample is of ImageNet-C-bar, whose corruptions are not made",

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import floor
-from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -128,6 +127,10 @@ class Other:
     pixels: Callable[[], Pixels]
 
 
+def _no_guess(subject: Subject) -> Pixels:
+    raise CleansetError("guess: reads the stored predictions of a study; expected another attack")
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
     """Everything that a search may use beside the network: the seed of params.yaml, other images, other models as
@@ -139,7 +142,7 @@ class Known:
     seed: int
     others: Callable[[], Mapping[str, Other]] = dict
     sources: Callable[[], Mapping[str, "PixelNetwork"]] = dict
-    guess: Callable[[Subject], Pixels] = attrgetter("pixels")
+    guess: Callable[[Subject], Pixels] = _no_guess
 
 
 class Parameters(Section):

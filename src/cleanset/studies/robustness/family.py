@@ -321,6 +321,6 @@ class Family:
 
     def section_in(self, params: CommonParams) -> FamilySection:
         """Its section of the params."""
-        # by name, since the params of a study are built from the families (settings.with_sections)
+        # by name, since the params of a study are built from the families (families.with_sections)
         section: FamilySection = getattr(params, self.name)
         return section

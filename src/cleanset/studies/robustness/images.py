@@ -212,7 +212,7 @@ MASKS = Table(
     mask_sha256=nullable(SHA256),
     mask_format=nullable(NAME),
     origin=nullable(NAME),  # person, generator or model
-    left_out=nullable(NAME),  # one of scenarios.image_masks.LeftOut; null: the image is in the scenarios
+    left_out=nullable(NAME),  # one of scenarios.masks.LeftOut; null: the image is in the scenarios
 )
 
 

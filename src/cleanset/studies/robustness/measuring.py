@@ -81,7 +81,8 @@ def read_measures(folder: Path, families: Sequence[Family], models: Sequence[str
 
 def _read(path: Path, models: Sequence[str] | None) -> pd.DataFrame:
     try:
-        table = pd.read_csv(path)
+        # names as they are written: pandas takes null for a missing value, and 007 for a number
+        table = pd.read_csv(path, keep_default_na=False, na_values=[""], dtype={"model": str})
     except (OSError, ValueError) as error:  # ValueError: what pandas and the decoding of UTF-8 raise
         raise CleansetError(f"{path}: cannot be read ({reason(error)}); expected a CSV table: {REMEDY}") from None
     columns = MEASURE_FILES.get(f"measures/{path.name}", tuple(table.columns))

@@ -20,7 +20,7 @@ from cleanset.studies.robustness.corruptions.measures import (
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.results import CLEAN, UNCHANGED, Sampled
 from tests.properties import examples
-from tests.studies.robustness.corruptions.test_results import SETS, answers, line, study
+from tests.studies.robustness.corruptions.test_measures import SETS, answers, line, study
 
 RESAMPLES = Bootstrap(resamples=50).resample([0, 0, 1, 1, 1, 2, 2, 0])
 

@@ -15,6 +15,7 @@ from statsmodels.stats.anova import anova_lm
 
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.scenarios import measures as module
+from cleanset.studies.robustness.scenarios.family import _baseline_names
 from cleanset.studies.robustness.scenarios.measures import (
     FACTORS,
     Design,
@@ -25,6 +26,7 @@ from cleanset.studies.robustness.scenarios.measures import (
     regression,
     stars,
 )
+from cleanset.studies.robustness.scenarios.params import Baselines
 from tests.properties import examples
 from tests.studies.robustness.scenarios.ximagenet12 import EX1, EX3, Published
 
@@ -241,3 +243,14 @@ def test_what_cannot_be_fitted_is_refused() -> None:
 
 def test_stars() -> None:
     assert [stars(p) for p in (0.00009, 0.0001, 0.001, 0.01, 0.05, 1)] == ["****", "***", "**", "*", "ns", "ns"]
+
+
+@pytest.mark.parametrize(
+    ("base", "names"),
+    [
+        (Baselines(), ["first", "unchanged", "great white shark"]),
+        (Baselines(model="b", scenario="blur_object", class_index=1), ["b", "blur_object", "goldfish"]),
+    ],
+)
+def test_the_names_of_the_baselines(base: Baselines, names: list[str]) -> None:
+    assert _baseline_names(base, "first", pd.DataFrame({"class_index": [7, 2]})) == names

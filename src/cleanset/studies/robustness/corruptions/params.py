@@ -69,7 +69,9 @@ def corruptions_of(names_or_groups: Iterable[str]) -> tuple[str, ...]:
     return expand_groups("corruption", names_or_groups, NAMED_GROUPS, NAMED_CORRUPTIONS, ALL_CORRUPTIONS)
 
 
-_Corruptions = Annotated[list[str], AfterValidator(lambda names: check_names(names, corruptions_of))]
+_Corruptions = Annotated[
+    list[str], Field(min_length=1), AfterValidator(lambda names: check_names(names, corruptions_of))
+]
 
 
 class Corruptions(Section):
@@ -79,7 +81,7 @@ class Corruptions(Section):
     made, which those of ImageNet-C-bar cannot be.
     """
 
-    names: Annotated[_Corruptions, Field(min_length=1, default_factory=lambda: list(CORRUPTIONS))]
+    names: Annotated[_Corruptions, Field(default_factory=lambda: list(CORRUPTIONS))]
     severities: Annotated[list[_Severity], Field(min_length=1, default_factory=lambda: list(SEVERITIES))]
     published: Annotated[str, Field(min_length=1)] | None = None
 
