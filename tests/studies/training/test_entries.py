@@ -57,6 +57,12 @@ def test_what_is_not_trained(tmp_path: Path) -> None:
     study = TrainingStudy(tmp_path / "studies" / "training")
     with pytest.raises(CleansetError, match=r"record.json: missing; train the run, or run dvc checkout"):
         model_entry(study, RunFiles(tmp_path))
-    (tmp_path / "record.json").write_text("[]")
-    with pytest.raises(CleansetError, match=r"record.json: not the record of a training"):
-        model_entry(study, RunFiles(tmp_path))
+    of_network = '{"settings": {"task": "segmentation", "network": {}}, "classes": [], "weights_sha256": ""}'
+    for text, problem in {
+        "[]": "not the record of a training",
+        '{"settings": {}, "classes": [], "weights_sha256": ""}': "not the record of a training",
+        of_network: "settings.network: name: Field required; expected a run's record: train the run",
+    }.items():
+        (tmp_path / "record.json").write_text(text)
+        with pytest.raises(CleansetError, match=f"record.json: {problem}"):
+            model_entry(study, RunFiles(tmp_path))

@@ -44,6 +44,11 @@ def test_smoothing_by_hand() -> None:
     assert smoothed(pd.Series([1.0, 2, 4]), 0.5).tolist() == pytest.approx([1, 5 / 3, 3])
 
 
+def test_what_follows_an_infinite_value_is_infinite() -> None:
+    """As in a training whose validation diverged once: the end must not look as if it had not."""
+    assert smoothed(pd.Series([1.0, math.inf, 2])).tolist() == [1, math.inf, math.inf]
+
+
 @given(st.lists(st.floats(-10, 10), min_size=1, max_size=20), st.floats(0, 0.95))
 def test_smoothing_is_a_weighted_mean(values: list[float], weight: float) -> None:
     expected = [
@@ -75,6 +80,8 @@ def test_rows_for_dvc_plots() -> None:
     table = history_rows([RUN])
     assert len(table) == 11
     assert table.iloc[0].tolist() == pytest.approx(["one", "fold_01", "loss", "train", 1, 10, 3.0, 3.0])
+    gap = history_rows([finished(ROWS.assign(train_loss=[1.0, NAN, 3.0]))])
+    assert gap["smoothed"].tolist()[:2] == smoothed(pd.Series([1.0, 3.0])).tolist()
 
 
 def test_the_mean_over_folds_is_of_those_that_got_so_far() -> None:

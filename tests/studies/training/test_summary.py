@@ -175,6 +175,18 @@ def test_the_same_inputs_give_the_same_bytes(study: TrainingStudy, tmp_path: Pat
             assert (again.folder / path.relative_to(study.folder)).read_bytes() == path.read_bytes()
 
 
+def test_studies_beside_it_are_linked_from_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where DVC runs the stage."""
+    made = finished_study(tmp_path)
+    beside = made.folder.parent / "robustness"
+    beside.mkdir(exist_ok=True)
+    (beside / "dvc.yaml").touch()
+    monkeypatch.chdir(made.folder)
+    stage.run(TrainingStudy(Path()))
+    (pages,) = soup(made.report / "index.html").select("nav[aria-label=Pages]")
+    assert [each.get_text() for each in pages.select("a")][-3:] == ["Costs", "Robustness", "Report of the sets"]
+
+
 def test_a_run_that_is_not_trained_is_named(tmp_path: Path) -> None:
     from shutil import rmtree
 

@@ -158,8 +158,20 @@ def killed_after_an_epoch(study: TrainingStudy) -> None:
     assert state.is_file()
 
 
-def test_a_killed_training_ends_with_the_same_weights(study: TrainingStudy) -> None:
-    write_params(study, one={"epochs": 12})
+WITH_DROPOUT = """
+from torch import nn
+
+def network():
+    layers = nn.Conv2d(3, 16, 3, stride=2), nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Dropout(), nn.Linear(256, 3)
+    return nn.Sequential(*layers), "timm-bilinear-36-32"
+"""
+
+
+@pytest.mark.parametrize("network", ["timm:test_efficientnet", "with_dropout:network"])
+def test_a_killed_training_ends_with_the_same_weights(study: TrainingStudy, network: str) -> None:
+    """Dropout draws from torch's global generator, within an epoch."""
+    (study.folder / "with_dropout.py").write_text(WITH_DROPOUT)
+    write_params(study, one={"network": network, "epochs": 12})
     whole = weights(study)
     killed_after_an_epoch(study)
     assert weights(study) == whole
@@ -193,6 +205,7 @@ def torchrun(study: TrainingStudy) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*launcher, *command], cwd=study.folder, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.long
 def test_two_processes_share_each_batch(study: TrainingStudy) -> None:
     """The mean of the gradients of two halves is that of the whole batch; gloo joins the processes."""
     write_params(study, one=IN_TWO)

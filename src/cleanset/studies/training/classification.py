@@ -117,8 +117,10 @@ def _all_pixels(pixels: TrainingPixels, workers: int) -> Tensor:
     """All pixels, uint8 of shape (images, 3, size, size)."""
     found = torch.empty(len(pixels), 3, pixels.size, pixels.size, dtype=torch.uint8)
     images = loaded(pixels, range(len(pixels)), workers)
-    for place, image in enumerate(tracked(images, len(pixels), f"reading {pixels.scenario}")):
-        found[place] = torch.from_numpy(image)
+    # a loader draws from torch's generator, and a resumed training reads the pixels in a later epoch
+    with torch.random.fork_rng(devices=[]):
+        for place, image in enumerate(tracked(images, len(pixels), f"reading {pixels.scenario}")):
+            found[place] = torch.from_numpy(image)
     return found
 
 

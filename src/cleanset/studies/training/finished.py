@@ -117,7 +117,13 @@ def smoothed(values: "pd.Series[float]", weight: float = SMOOTHING) -> "pd.Serie
 
     Each is divided by the sum of the weights so far, as TensorBoard does, so that the first equals the first value.
     """
-    return values.ewm(alpha=1 - weight).mean()
+    # as a loop: the sum of pandas leaves out infinite values, and differs in the last digit
+    found, average, total = list[float](), 0.0, 0.0
+    for value in values:
+        average = weight * average + (1 - weight) * value
+        total = weight * total + (1 - weight)
+        found.append(average / total)
+    return pd.Series(found, values.index, "float64")
 
 
 def history_rows(runs: Iterable[FinishedRun]) -> pd.DataFrame:

@@ -329,7 +329,7 @@ def write_report(study: TrainingStudy, runs: Sequence[FinishedRun], missing: Seq
             "experiments.html": _experiments(summary),
             "segmentation.html": segmentation_context(summary, sheets),
         }
-        studies = [name for name in LINKED if (study.folder.parent / name / "dvc.yaml").is_file()]
+        studies = [name for name in LINKED if (study.folder / ".." / name / "dvc.yaml").is_file()]
         pages = {name: PAGES[name] for name, context in contexts.items() if context}
         common = {"pages": pages, "studies": studies, "runs": runs, "original": ORIGINAL, "smoothing": SMOOTHING}
         for name in pages:

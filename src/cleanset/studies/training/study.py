@@ -141,9 +141,15 @@ def record_of_weights(
     another task than the wanted one.
     """
     record = parse_json(read_text(path, remedy), str(path), f"the record of a training: {remedy}")
-    if not isinstance(record, dict) or not {"settings", "classes", "weights_sha256"} <= set(record):
+    if (
+        not isinstance(record, dict)
+        or not isinstance(settings := record.get("settings"), dict)
+        or {"task", "network"} - set(settings)
+        or {"classes", "weights_sha256"} - set(record)
+    ):
         raise CleansetError(f"{path}: not the record of a training; expected settings, classes, weights: {remedy}")
-    task = record["settings"]["task"]
+    validate(Network, settings["network"], f"{path}: settings.network", f"; expected a run's record: {remedy}")
+    task = settings["task"]
     if task != wanted:
         raise CleansetError(f"{record['run']}: a run of {task}; expected a run of {wanted}")
     if not weights.is_file() or sha256(weights.read_bytes()) != record["weights_sha256"]:

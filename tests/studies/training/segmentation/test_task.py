@@ -212,6 +212,13 @@ def test_the_best_and_the_worst_are_shown_each_from_its_end() -> None:
     assert shown_images(images(float("nan"))).empty
 
 
+def test_sheets_of_scenarios_are_in_the_order_of_their_first_iou() -> None:
+    rows = [("a", "1", 3, float("nan")), ("b", "1", 3, 0.5), ("a", "2", 3, 0.5)]
+    assert shown_images(pd.DataFrame(rows, columns=["scenario", "file", "class_index", "iou"]))[
+        "scenario"
+    ].tolist() == ["b", "a"]
+
+
 def test_of_few_images_none_is_on_both_sides() -> None:
     assert shown_images(images(0.5, 0.9, 0.1), 3)["place"].tolist() == ["best", "best", "worst"]
     assert shown_images(images(0.5), 3)["place"].tolist() == ["best"]

@@ -85,7 +85,8 @@ def shown_images(images: pd.DataFrame, number: int = SHOWN_IMAGES) -> pd.DataFra
 
     Of few images none is on both sides: the better half is among the best.
     """
-    ordered = images.dropna(subset="iou").sort_values(["iou", "file"], ascending=[False, True])
+    measured = images.dropna(subset="iou")
+    ordered = measured.sort_values(["iou", "file"], ascending=[False, True])
     groups = ordered.groupby("scenario")["iou"]
     count, first, last = groups.transform("size"), groups.cumcount() + 1, groups.cumcount(ascending=False) + 1
     best = np.minimum(number, (count + 1) // 2)
@@ -93,7 +94,7 @@ def shown_images(images: pd.DataFrame, number: int = SHOWN_IMAGES) -> pd.DataFra
     sides = [(BEST, first, first <= best), (WORST, last, is_worst)]
     found = pd.concat([ordered[rows].assign(place=place, number=numbers[rows]) for place, numbers, rows in sides])
     found["tile"] = found["scenario"] + "_" + found["place"] + "_" + found["number"].astype(str) + ".jpg"
-    order = {scenario: position for position, scenario in enumerate(images["scenario"].unique())}
+    order = {scenario: position for position, scenario in enumerate(measured["scenario"].unique())}
     found = found.sort_values(["place", "number"]).sort_values(
         "scenario", key=lambda each: each.map(order), kind="stable"
     )
