@@ -6,11 +6,13 @@ shared memory, for a GPU, where that quarter would delay the launching of kernel
 so that a worker process starts in a second.
 """
 
+import pickle
 import signal
 import sys
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from itertools import count
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -104,13 +106,17 @@ class SharedBatches:
         raw = context.RawArray("B", int(np.prod(shape)))
         self.memory: NDArray[np.uint8] = np.frombuffer(raw, np.uint8).reshape(shape)
         self._workers: list[tuple[BaseProcess, Connection[Any, Any]]] = []
+        # sent when all processes are starting: as an argument it would hold up each until the one before has imported
+        source = pickle.dumps((read, preprocessing))
         for _ in range(workers):
             ours, theirs = context.Pipe()
-            arguments = (theirs, raw, shape, read, preprocessing)
-            process = context.Process(target=_fill, args=arguments, daemon=True)
+            process = context.Process(target=_fill, args=(theirs, raw, shape), daemon=True)
             process.start()
             theirs.close()
             self._workers.append((process, ours))
+        for _, pipe in self._workers:
+            with suppress(BrokenPipeError, ConnectionResetError):  # batches() tells that it has ended
+                pipe.send_bytes(source)
 
     def __enter__(self) -> "SharedBatches":
         return self
@@ -161,13 +167,18 @@ def _ended(process: BaseProcess, batch: Batch) -> CleansetError:
     )
 
 
-def _fill(
-    pipe: "Connection[Any, Any]", raw: Any, shape: tuple[int, ...], read: Source, preprocessing: Preprocessing
-) -> None:
-    """The worker process: decode the requested images into their places, until the pipe is closed."""
+def _fill(pipe: "Connection[Any, Any]", raw: Any, shape: tuple[int, ...]) -> None:
+    """The worker process: decode the requested images into their places, until the pipe is closed.
+
+    It is sent the source and the preprocessing first.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and closes the pipe
     sys.stdout = sys.stderr  # what a user's preprocessing prints must not stand within --json
     memory = np.frombuffer(raw, np.uint8).reshape(shape)
+    try:
+        read, preprocessing = pickle.loads(pipe.recv_bytes())
+    except (EOFError, ConnectionResetError):
+        return
     while True:
         try:
             slot, places = pipe.recv()
