@@ -29,7 +29,8 @@ CHROMIUM_OPTIONS = [
 ]  # fmt: skip
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 """The first that is there is taken; Chromium without windows takes less than half of the processor time."""
-settings.register_profile(FAST)
+# the same examples in each run: whether a commit passes is no matter of chance
+settings.register_profile(FAST, deadline=None, derandomize=True)
 REPOSITORY = Path(__file__).resolve().parents[1]
 TESTS = Path(__file__).resolve().parent
 
@@ -44,15 +45,18 @@ NEEDS = {
     "slow": {"pristine", "real_list", "small"},
 }
 """By marker: the fixtures that bring what it stands for."""
+WAITED_FOR = {*NEEDS["built"], "small"}
+"""The fixtures that one process makes, over a minute long, while the others wait."""
 STUDIED = {"shown", "studied"}
 """The fixtures that compute the sample's study, which takes minutes, or take it from the checkout's cache."""
 COSTLY = (*NEEDS, "hostile")
 """The markers of all tests that `make test-fast` leaves out."""
 FIRST = (
-    "project/test_guard.py", "real/test_real.py", "studies/robustness/test_pipeline.py",
-    "sets/published/test_published_edition.py", "hostile/test_hostile.py", "scoring/test_hostile_weights.py",
+    "project/test_guard.py", "studies/robustness/test_evaluation.py", "real/test_real.py",
+    "studies/robustness/test_pipeline.py", "sets/published/test_published_edition.py", "hostile/test_hostile.py",
+    "scoring/test_hostile_weights.py",
 )  # fmt: skip
-"""The first builds what others wait for, the next have the most to compute, the last need nothing that is built."""
+"""The first two build what others wait for, the next have the most to compute, the last need nothing that is built."""
 
 
 def real_folder() -> Path | None:
@@ -143,9 +147,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test by what its fixtures bring or compute, and begin with the files that take longest."""
+    """Mark each test by what its fixtures bring or compute, and begin with the files that take longest.
+
+    Those that wait for a built edition come when it is built, those that cost nothing at the end.
+    """
     cache, studies = REPOSITORY / ".dvc" / "cache", REPOSITORY / "studies"
-    costly, is_studied = set(), all(holds_data(cache, studies / name) for name in ("robustness", "attacks"))
+    costly, waiting = set(), set()
+    is_studied = all(holds_data(cache, studies / name) for name in ("robustness", "attacks"))
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         for name, having in NEEDS.items():
@@ -155,10 +163,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("exhaustive")
         if any(item.get_closest_marker(name) for name in COSTLY):
             costly.add(item.path)
+        if fixtures & WAITED_FOR:
+            waiting.add(item.path)
 
-    def turn(item: pytest.Item) -> tuple[int, bool]:
+    def turn(item: pytest.Item) -> tuple[int, bool, bool]:
         name = item.path.relative_to(TESTS).as_posix()
-        return (FIRST.index(name) if name in FIRST else len(FIRST)), item.path not in costly
+        return (FIRST.index(name) if name in FIRST else len(FIRST)), item.path not in costly, item.path in waiting
 
     items.sort(key=turn)
 

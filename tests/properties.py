@@ -3,7 +3,7 @@
 from hypothesis import settings
 
 FAST = "fast"
-"""The profile of `make test-fast` and `make test`, registered in conftest.py."""
+"""The profile of `make test-fast` and `make test`, registered in conftest.py; `make test ALL=1` draws new examples."""
 
 
 def examples(count: int) -> settings:

@@ -276,6 +276,9 @@ def test_damaged_bytes(seed: int, tmp_path: Path) -> None:
     (tmp_path / "t").write_bytes(data)
     with suppress(CleansetError):
         read_table(tmp_path / "t", table)
+    (tmp_path / "t").write_bytes(data[:-5])
+    with pytest.raises(CleansetError, match=r"t: not a Parquet file \(.*\); run dvc checkout"):
+        read_table(tmp_path / "t", table)
 
 
 def test_a_folder_in_its_place(tmp_path: Path) -> None:

@@ -114,6 +114,7 @@ def test_the_comparability_card(mine: str, folder: Path, edition: Edition, tmp_p
     out = tmp_path / "out"
     card = card_of(*measure(folder, f"{mine}:colours", f"{mine}:named", out=out))
     assert card.pixels_sha256 == sha256("\n".join(lines).encode())
+    assert (card.images.count, card.classes.of_images) == (3, 2)
     assert card.images.manifest_sha256 is None
     colours, named = card.models.values()
     assert colours.weights_sha256 == named.weights_sha256

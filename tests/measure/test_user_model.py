@@ -2,6 +2,8 @@
 
 import pickle
 import pydoc
+import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,7 @@ from cleanset.measure.command import Wanted, run
 from cleanset.measure.measures import content, notes_of
 from cleanset.measure.sets import open_set
 from cleanset.measure.specs import ModuleModel
-from cleanset.measure.user_model import load_module, tensors_sha256
+from cleanset.measure.user_model import CommandNetwork, load_module, tensors_sha256
 from cleanset.scoring.decoding import pixels_of
 from tests.measure.conftest import COLOURS
 
@@ -32,6 +34,40 @@ def test_network_and_preprocessing(mine: str) -> None:
     by_name = load_module(ModuleModel("mine:keras", mine, "keras"))
     assert (by_name.preprocessing.name, by_name.preprocessing.size) == ("keras256", 224)
     assert by_name.weights_sha256 == loaded.weights_sha256
+
+
+BY_BRIGHTNESS = """
+import pathlib, sys
+from PIL import Image
+
+for path in sorted(pathlib.Path(sys.argv[1]).iterdir()):
+    print(f"{path.name}, {'n01443537' if Image.open(path).getpixel((0, 0))[0] > 127 else 'n01440764'}")
+"""
+
+
+def test_a_command_is_shown_copies_and_answers_by_class() -> None:
+    network = CommandNetwork("command:mine", (sys.executable, "-c", BY_BRIGHTNESS))
+    pixels = torch.tensor([0.0, 1.0, 0.2], dtype=torch.float64).view(3, 1, 1, 1).expand(3, 3, 8, 8)
+    logits = network(pixels)
+    assert (logits.shape, logits.dtype, logits.sum().item()) == ((3, 1000), torch.float64, 3.0)
+    assert logits.argmax(dim=1).tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("sh", "-c", "echo one >&2; echo two >&2; exit 3"), "ends with exit code 3 ('two'); expected 0"),
+        (("./nowhere",), "does not start ([Errno 2] No such file or directory: './nowhere'); expected a program"),
+        (("true",), "no answer to 1 of 1 images, 00000.png among them; expected a line `file, wnid` for each"),
+        (
+            ("sh", "-c", "echo 00000.png, tench"),
+            "line 1 of its output: answers 'tench'; expected a wnid such as n01440764",
+        ),
+    ],
+)
+def test_a_command_that_does_not_answer(command: tuple[str, ...], message: str) -> None:
+    with pytest.raises(CleansetError, match=f"^command:mine: {re.escape(message)}"):
+        CommandNetwork("command:mine", command)(torch.zeros(1, 3, 8, 8))
 
 
 def test_the_digest_is_of_names_types_shapes_and_values() -> None:

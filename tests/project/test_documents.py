@@ -184,6 +184,7 @@ def installed_at(folder: Path) -> dict[str, str]:
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_the_first_blocks_of_the_readme(repository: Path, pristine: Checkout, tmp_path: Path) -> None:
     """With a drawn archive in place of ImageNet's, whose table of digests declares its MD5; as installed by pip."""
     archive = draw_archive(tmp_path / ARCHIVE, select_images(PublishedChoice()).candidates["image_id"])
@@ -299,6 +300,7 @@ def test_comparing(repository: Path, checkout: Checkout) -> None:
     assert json.loads(of_exports.stdout)["same"] is False
 
 
+@pytest.mark.long
 def test_using_a_set(repository: Path, checkout: Checkout) -> None:
     done = shell(checkout, block(repository, "cleanset verify data/export/standard"), COLUMNS="80")
     assert (done.returncode, done.stdout, done.stderr) == (
@@ -356,7 +358,11 @@ LONG_DEFENCES = (
 
 
 @pytest.mark.parametrize(
-    "name", ["shattered", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in LONG_DEFENCES)]
+    "name",
+    [
+        pytest.param("shattered", marks=pytest.mark.long),
+        *(pytest.param(each, marks=pytest.mark.exhaustive) for each in LONG_DEFENCES),
+    ],
 )
 def test_defences_and_honest_models(name: str, repository: Path, checkout: Checkout) -> None:
     """The row of the table is what the block gives, for each model in place of the one that it names."""

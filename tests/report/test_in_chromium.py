@@ -193,7 +193,7 @@ def test_the_images_of_one_model_on_a_sheet(report: Path, page: Page) -> None:
     assert (shown(page), page.inner_text("#found")) == (34, "34 images")
     page.locator("#filter-tier").select_option("relaxed")
     assert shown(page) == 3
-    assert page.locator("section:visible h2").all_inner_texts() == [
+    assert page.locator("section:visible h2").all_text_contents() == [
         "strawberry n07745940, class 949",
         "banana n07753592, class 954",
     ]

@@ -2,16 +2,20 @@
 
 import csv
 import json
+import math
 import re
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import yaml
 from bs4 import BeautifulSoup
 
+from cleanset.report.figures import histograms
+from cleanset.selection.fill import Filled
 from tests.checkouts import Checkout
 
 from .pages import cells, numbers, rows_under, soup, tables
@@ -21,6 +25,16 @@ TIERS = ["top5", "reserve", "relaxed"]
 CLASSES = 12
 
 Rows = list[dict[str, Any]]
+
+
+def test_confidences_by_twentieth() -> None:
+    """Known ones alone; 1 is in the last twentieth."""
+    table = pd.DataFrame({"class_index": 0, "image_id": list("abcd"), "tier": "top5", "rank": range(4)})
+    kept, others = table.assign(confidence=[0.0, 0.05, 0.999, 1.0]), table.assign(confidence=[0.5, *[math.nan] * 3])
+    top5, reserve, _ = histograms({"a": Filled(kept, others)})
+    assert top5.kept == (1, 1, *[0] * 17, 2)
+    assert top5.candidates == (1, 1, *[0] * 8, 1, *[0] * 8, 2)
+    assert (reserve.role, reserve.tier, sum(reserve.candidates)) == ("a", "reserve", 0)
 
 
 @pytest.fixture(scope="module")

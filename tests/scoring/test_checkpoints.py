@@ -403,8 +403,9 @@ class TestTruncated:
 
 
 class TestNoOrdinaryTensors:
-    def test_a_safetensors_file_without_keys(self, tmp_path: Path) -> None:
-        assert refusal(tmp_path, {}, "w.safetensors") == "no table of tensors; expected a state_dict"
+    @pytest.mark.parametrize(("content", "file"), [({}, "w.safetensors"), ([1, 2], "w.pt"), ({"a": 1}, "w.pt")])
+    def test_no_table(self, tmp_path: Path, content: Any, file: str) -> None:
+        assert refusal(tmp_path, content, file) == "no table of tensors; expected a state_dict"
 
     @pytest.mark.parametrize("key", [1, None, ("a", "b"), b"a"])
     def test_keys_that_are_no_text(self, tmp_path: Path, key: Any) -> None:

@@ -156,7 +156,9 @@ def test_shards_of_another_fingerprint_are_removed(tmp_path: Path) -> None:
     assert [list(shards.image_ids(number)) for number in (0, 2)] == [names[:8], names[16:]]
     shards.keep(0, rows[:8])
     shards.keep(2, rows[16:])
-    assert Shards(tmp_path / "s", "one", names, 4, min_images=8).missing == [1]
+    again = Shards(tmp_path / "s", "one", names, 4, min_images=8)
+    assert again.missing == [1]
+    assert [len(each) for each in again.finished()] == [8, 4]
     assert Shards(tmp_path / "s", "one", [*names[:4], "other", *names[5:]], 4, min_images=8).missing == [0, 1]
     (tmp_path / "s" / "one" / "00002.parquet").write_bytes(b"PAR1")  # cut off by a loss of power
     assert Shards(tmp_path / "s", "one", names, 4, min_images=8).missing == [1, 2]

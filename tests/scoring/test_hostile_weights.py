@@ -202,6 +202,7 @@ def run(numbers: range) -> Counter[str]:
 
 
 @pytest.mark.hostile
+@pytest.mark.long
 def test_no_mutated_weight_file_gives_a_traceback_or_hangs() -> None:
     found = run(range(300))
     assert [what for what in found if what.startswith("BROKEN")] == []

@@ -124,8 +124,15 @@ INVALID: list[tuple[int, dict[str, str], str]] = [
     (3, {"left": "-1"}, "crop -1 1 480 330; expected four edges from 0 to 65,535, or none for a whole image"),
     (3, {"right": "65536"}, "crop 0 1 65536 330; expected four edges from 0 to 65,535"),
     (3, {"right": ""}, "crop 0 1  330; expected four edges from 0 to 65,535"),
-    (2, {"file": "../x.JPEG"}, "file ../x.JPEG; expected n01440764/ILSVRC2012_val_00000293.JPEG"),
-    (2, {"file": "/etc/passwd"}, "file /etc/passwd; expected n01440764/ILSVRC2012_val_00000293.JPEG"),
+    *(
+        (2, {"file": file}, f"file {file}; expected n01440764/ILSVRC2012_val_00000293.JPEG")
+        for file in (
+            "../x.JPEG",
+            "/etc/passwd",
+            "../n01440764/ILSVRC2012_val_00000293.JPEG",
+            "n01440764/ILSVRC2012_val_00000294.JPEG",
+        )
+    ),
     (2, {"file": "n01440764/ILSVRC2012_val_00000293.png"}, "file n01440764/ILSVRC2012_val_00000293.png; expected n"),
     (2, {"pixels_sha256": "F" * 64}, f"pixels_sha256 {'F' * 64}; expected 64 hexadecimal digits"),
     (2, {"source_sha256": "f" * 64}, "file aaaaaaaaaaaa... of a whole image; expected its source ffffffffffff..."),

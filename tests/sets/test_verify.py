@@ -372,6 +372,7 @@ def test_links_as_dvc_makes_them_and_hidden_files(copy: Path, export_folder: Pat
 
 def test_what_a_program_might_take_for_images_of_the_set(copy: Path, export_folder: Path) -> None:
     """Hidden files, hidden folders, links to folders: libraries that walk the folder find them."""
+    (copy / ".1.npy").touch()
     (copy / ".payload").touch()
     (copy / "n01440764" / ".gitignore").touch()
     shutil.copy(copy / ONE, copy / "n01440764" / "._1.JPEG")
@@ -379,7 +380,8 @@ def test_what_a_program_might_take_for_images_of_the_set(copy: Path, export_fold
     shutil.copy(copy / ONE, copy / ".ipynb_checkpoints" / "1.JPEG")
     (copy / "n01440764" / "more").symlink_to(export_folder / "n01440764")
     assert [line.split(": ")[0].split()[1] for line in problems(copy)] == [
-        ".ipynb_checkpoints/1.JPEG", ".payload", "n01440764/._1.JPEG", "n01440764/.gitignore", "n01440764/more",
+        ".1.npy", ".ipynb_checkpoints/1.JPEG", ".payload", "n01440764/._1.JPEG", "n01440764/.gitignore",
+        "n01440764/more",
     ]  # fmt: skip
 
 

@@ -49,6 +49,7 @@ def test_a_wrong_ground_truth(made: Made, line: str) -> None:
     ("devkit", "message"),
     [
         (tar({"ILSVRC2014_devkit/data/meta_clsloc.mat": b"x"}, "w:gz"), f": {NO_KIT}"),
+        (tar({"data/ILSVRC2014_clsloc_validation_ground_truth.txt": TRUTH_LINES.encode()}, "w:gz"), f": {NO_KIT}"),
         (b"<html>sign up first</html>", ": not a tar archive (*); fetch it again"),
         (KIT[:-2000], ": not a tar archive (*); fetch it again"),
         (with_noise(KIT, 20), ": not a tar archive (*); fetch it again"),
@@ -63,7 +64,7 @@ def test_a_wrong_ground_truth(made: Made, line: str) -> None:
             ": more than 268,435,456 bytes unpacked; fetch it again",
         ),
     ],
-    ids=["other", "page", "truncated", "damaged", "damaged xz", "sparse", "endless"],
+    ids=["other", "other truth", "page", "truncated", "damaged", "damaged xz", "sparse", "endless"],
 )
 def test_a_wrong_devkit(made: Made, devkit: bytes, message: str) -> None:
     made.archives(devkit=devkit).fails(f"{AT_DEVKIT}{message}")

@@ -54,7 +54,7 @@ def _table(image_ids: Sequence[str], top1: NDArray[np.int64], confidences: NDArr
 
 
 def models_of(path: Path | None, labels: Labels) -> dict[str, Model]:
-    """The models of an edition of one's own images: those of a table of scores, or one that stands for none.
+    """The models of an edition of your own images: those of a table of scores, or one that stands for none.
 
     Every score is read and checked, as `read_scores` does. The table is to be copied into the edition as scores.csv.
     """

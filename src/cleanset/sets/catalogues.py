@@ -16,7 +16,7 @@ from cleanset.vocabulary import class_keys, classes_in_use
 
 _LABELS = ("class_index", "class_name")
 _PROPERTIES = {"image_id": "prov:wasDerivedFrom", "file_sha256": "sc:sha256"}
-"""Descriptions of the columns of a record, by the name of the property."""
+"""The property of another vocabulary that means the same as a column, by the column's name."""
 
 
 def croissant_json(entries: Sequence[Entry], manifest_sha256: str, release: Release) -> str:

@@ -87,7 +87,7 @@ class Entry(BaseModel):
     relative to the folder of the manifest; `source_check` is how the bytes of the whole image were checked;
     `pixels_sha256` is of the decoded RGB bytes of that file, row by row;
     `encoder` wrote the PNG of a cropped one: other versions may write the same pixels in other bytes. `group` is what
-    the image must not be split from, such as its patient, in a set of one's own images that has groups.
+    the image must not be split from, such as its patient, in a set of your own images that has groups.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.browser_tab import PATIENCE, SOURCE, Server
 from tests.forked_commands import forking
 
@@ -40,6 +42,7 @@ def test_kill_9_of_the_server_and_resume(edition: Path, start: Serve, visit: Ope
     assert set(reviews(edition)[GOLDFISH]) == {first, second, third}
 
 
+@pytest.mark.long
 def test_keys_pressed_while_the_server_stands_still(edition: Path, start: Serve, visit: Open) -> None:
     """A machine that is busy elsewhere for seconds delays a verdict; it does not drop it."""
     server = start(installed=True)  # its process is the command's
