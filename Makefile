@@ -39,17 +39,19 @@ from-scores: setup  ## [EDITION=imagenet]: rebuild an edition from your own arch
 	'other images, params or source code; check out their commit, or compute them anew by dvc repro' >&2; exit 1; }
 	cd "$(EDITION)" && dvc repro
 
+# the sample is built where a study lacks what it needs of it; other editions are pulled or built before
+UNBUILT = $(if $(filter .,$(EDITION)),$(if $(wildcard $(1)),,repro))
 # memory once taken is kept, which makes a network on the CPU up to twice as fast
 KEEP_MEMORY := MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=8000000000
 ON_CPU = $(if $(filter .,$(EDITION)),$(KEEP_MEMORY))
-robustness: setup  ## [EDITION=imagenet]: measure robustness on an edition's finished sets, pulled or built, and attack its models
+robustness: setup $(call UNBUILT,data/export/*/manifest.csv)  ## [EDITION=imagenet]: measure robustness on an edition's finished sets, pulled or built, and attack its models
 	cd "$(EDITION)/studies/robustness" && $(ON_CPU) dvc repro && dvc metrics show
 	cd "$(EDITION)/studies/attacks" && $(ON_CPU) dvc repro && dvc metrics show
 
 TRAINING_IMAGES ?= 100
 # each run computes on one processor, or on one GPU
 TRAINING_JOBS ?= $(if $(filter .,$(EDITION)),2,1)
-training: setup  ## [EDITION=imagenet]: train for robustness and on scenarios, and show the metrics; the sample draws its images
+training: setup $(call UNBUILT,data/index.parquet)  ## [EDITION=imagenet]: train for robustness and on scenarios, and show the metrics; the sample draws its images
 	@case "$(EDITION)" in .) cd sample && python training_images.py --per-class $(TRAINING_IMAGES);; esac
 	cd "$(EDITION)/studies/training" && dvc repro data && dvc stage list --name-only | grep ^train \
 	| $(ON_CPU) xargs --max-args=1 --max-procs=$(TRAINING_JOBS) dvc repro --single-item && dvc repro && dvc metrics show
