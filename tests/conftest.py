@@ -79,12 +79,19 @@ def _own(tmp_path_factory: pytest.TempPathFactory) -> Edition:
     return own_edition.finished(tmp_path_factory.mktemp("own"))
 
 
+@pytest.fixture(autouse=True)
+def _imagenet() -> Iterator[None]:
+    """Each test, and what is made for its file, begins with ImageNet's classes in use."""
+    use_classes(imagenet())
+    yield
+    use_classes(imagenet())
+
+
 @pytest.fixture
-def own(_own: Edition) -> Iterator[Edition]:
+def own(_own: Edition) -> Edition:
     """A finished edition of drawn images of three classes that are not ImageNet's; not to be changed."""
     use_classes_of(_own.folder)
-    yield _own
-    use_classes(imagenet())
+    return _own
 
 
 @pytest.fixture(scope="session")

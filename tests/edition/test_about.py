@@ -1,7 +1,6 @@
 """What publishers say of a set: read from card.yaml, checked, and the same in every text of the set."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from cleanset.sets.archive import unpack, write_tar
 from cleanset.sets.card import front_matter
 from cleanset.sets.catalogues import citation_cff, croissant_json, deposit_json
 from cleanset.sets.description import Release, licence_text, release_of
-from cleanset.vocabulary import class_table, imagenet, use_classes
+from cleanset.vocabulary import class_table, use_classes
 
 IMAGES = {"source": "Our clinic", "licence": "CC0-1.0", "people": "None."}
 CARD: dict[str, Any] = {
@@ -28,10 +27,8 @@ CARD: dict[str, Any] = {
 
 
 @pytest.fixture
-def own_classes() -> Iterator[None]:
+def own_classes() -> None:
     use_classes(class_table([("a", "a"), ("b", "b")], "here"))
-    yield
-    use_classes(imagenet())
 
 
 def written(folder: Path, content: object) -> Path:

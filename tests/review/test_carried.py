@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,17 +14,10 @@ from cleanset.files import sha256
 from cleanset.review.carried import read_old_reviews
 from cleanset.review.store import read_reviews
 from cleanset.stages import preprocess
-from cleanset.vocabulary import class_keys, classes_in_use, use_classes
+from cleanset.vocabulary import class_keys
 from tests.ten_images import drawn_image
 
 Run = Callable[..., list[str]]
-
-
-@pytest.fixture(autouse=True)
-def _classes_stay() -> Iterator[None]:
-    before = classes_in_use()
-    yield
-    use_classes(before)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Reviews of images that are not ImageNet's: any class key and image id is written, and read back as it was."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from cleanset.review.gold import GoldItem, gold_key_text, parse_gold_key
 from cleanset.review.save import with_review
 from cleanset.review.store import read_reviews, review_file
 from cleanset.review.verdicts import Review, parse_reviews
-from cleanset.vocabulary import class_keys, class_table, imagenet, use_classes
+from cleanset.vocabulary import class_keys, class_table, use_classes
 from tests.properties import examples
 from tests.review.texts import save
 
@@ -32,11 +31,9 @@ IDS = (
 CLEAN = Review(verdict="clean", sha256="0" * 64)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _own_classes() -> Iterator[None]:
+@pytest.fixture(autouse=True)
+def _own_classes() -> None:
     use_classes(class_table([(key, key) for key in KEYS], "here"))
-    yield
-    use_classes(imagenet())
 
 
 def is_id(text: str) -> bool:

@@ -4,13 +4,12 @@ A near-duplicate in another class is a hint that names image and class.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from cleanset.edition.paths import use_classes_of
-from cleanset.vocabulary import imagenet, use_classes
 from tests import own_edition
 
 from .reviewing import Reviewing, TabAlone, serve
@@ -29,10 +28,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def own(made: Path) -> Iterator[Path]:
+def own(made: Path) -> Path:
     use_classes_of(made)
-    yield made
-    use_classes(imagenet())
+    return made
 
 
 def test_small_images(own: Path, visit: Callable[..., Reviewing]) -> None:

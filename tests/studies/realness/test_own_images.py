@@ -1,7 +1,6 @@
 """A study of a set of images that are not ImageNet's, from the plan to the images that are looked at again."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,15 +17,14 @@ HEADER = "person,list,position,stimulus,answer,milliseconds\n"
 
 
 @pytest.fixture
-def attacked(own: Edition, tmp_path: Path) -> Iterator[Path]:
+def attacked(own: Edition, tmp_path: Path) -> Path:
     """The images of the set under the names of an attack."""
     folder = tmp_path / "attacked"
     for entry in read_entries(own.export("images")):
         target = folder / "pgd" / f"{entry.file}.png"
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(own.export("images") / entry.file, target)
-    yield folder
-    use_classes(imagenet())
+    return folder
 
 
 def test_from_the_plan_to_the_second_look(own: Edition, attacked: Path, tmp_path: Path) -> None:

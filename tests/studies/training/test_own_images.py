@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -88,9 +87,8 @@ def reproduced(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 @pytest.fixture
-def study(reproduced: Path, tmp_path: Path) -> Iterator[TrainingStudy]:
+def study(reproduced: Path, tmp_path: Path) -> TrainingStudy:
     """A copy of the study beside the same edition, with its classes in use."""
-    before = classes_in_use()
     mine = tmp_path / "mine"
     for name in ("params.yaml", "data", "labels.csv"):
         (mine / name).parent.mkdir(exist_ok=True)
@@ -99,8 +97,7 @@ def study(reproduced: Path, tmp_path: Path) -> Iterator[TrainingStudy]:
     found = TrainingStudy(mine / "studies" / "training")
     shutil.copytree(reproduced / "studies" / "training", found.folder, ignore=shutil.ignore_patterns("runs", "report"))
     use_classes_of_study(found)
-    yield found
-    use_classes(before)
+    return found
 
 
 def write_params(study: TrainingStudy, of_data: dict[str, Any] | None = None, **runs: dict[str, Any]) -> None:
