@@ -1,15 +1,20 @@
 """Wrong weights, and models that there are not, are one line, and no code in a file of weights is run."""
 
 import hashlib
+import json
 import os
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import timm
 import torch
 
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.stages.score_crops import check_weights
 from tests.stages.inputs import NETWORK, SCORE, with_model, with_weights
-from tests.ten_images import Made
+from tests.ten_images import SCORED, Made, write
 
 pytestmark = pytest.mark.slow
 
@@ -73,6 +78,14 @@ class TestWeights:
             "and writes it",
             *SCORE,
         )
+
+    def test_crops_are_scored_with_the_weights_of_their_images(self, made: Made) -> None:
+        edition = Edition(made.folder)
+        write(edition.scored_with("standard"), json.dumps(SCORED).encode())
+        same, other = (SimpleNamespace(weights_sha256=digit * 64) for digit in "56")
+        check_weights(edition, "standard", same)  # type: ignore[arg-type]
+        with pytest.raises(CleansetError, match=f"^standard: weights with SHA-256 {'6' * 64}, but .* has {'5' * 64};"):
+            check_weights(edition, "standard", other)  # type: ignore[arg-type]
 
     def test_no_such_gpu(self, scorable: Made) -> None:
         with_model(scorable, name=NETWORK)

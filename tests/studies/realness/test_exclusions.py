@@ -114,11 +114,18 @@ def test_published_ratings_have_no_lists_times_or_checks(limits: ExclusionLimits
         exclusions(StudyAnswers((Rating("a", "real", "x", 1),)), limits)
 
 
-def test_all_excluded_is_said_as_that() -> None:
+@pytest.mark.parametrize(
+    ("answered", "remedy"),
+    [((), "allow more"), (trials("a", "1", 1), "check that --plan is the plan of these answers, or allow more")],
+)
+def test_all_excluded_is_said_as_that(answered: tuple[AnsweredTrial, ...], remedy: str) -> None:
     ratings = tuple(Rating(person, kind, "x", 1) for person in "ab" for kind in KINDS)
     checks = (CheckAnswer("a", "pair", False), CheckAnswer("b", "pair", False))
-    with pytest.raises(CleansetError, match="all 2 people who rated images are excluded, by rule: comprehension 2;"):
-        analyse(StudyAnswers(ratings, checks), AnalysisSettings())
+    message = (
+        "all 2 people who rated images are excluded, by rule: comprehension 2; expected some who are not: " + remedy
+    )
+    with pytest.raises(CleansetError, match=message):
+        analyse(StudyAnswers(ratings, checks, answered), AnalysisSettings())
 
 
 def test_published_people_who_give_one_rating(repository: Path) -> None:
