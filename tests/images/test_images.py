@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.images.codec import cropped, decode, inspect, pixels_sha256, png
-from cleanset.images.preprocessing import RES256CROP224, ResizeAndCrop, timm_preprocessing
+from cleanset.images.preprocessing import RES256CROP224, ROBUSTBENCH, ResizeAndCrop, timm_preprocessing
 from tests.ten_images import drawn_image, jpeg, with_size
 
 pytestmark = pytest.mark.slow
@@ -32,8 +32,8 @@ ODD_SIZES = [
 
 
 def ours(name: str) -> ResizeAndCrop:
-    if name == "Res256Crop224":
-        return RES256CROP224
+    if name in ROBUSTBENCH:
+        return ROBUSTBENCH[name]
     config = timm.data.resolve_data_config({}, pretrained_cfg=timm.get_pretrained_cfg(name).to_dict())
     return timm_preprocessing(
         config["input_size"][-1], config["crop_pct"], config["interpolation"], config["crop_mode"]
@@ -42,7 +42,7 @@ def ours(name: str) -> ResizeAndCrop:
 
 def theirs(name: str) -> Callable[[Image.Image], torch.Tensor]:
     """The library's own transform, up to pixels in [0, 1] or normalised."""
-    if name == "Res256Crop224":
+    if name in ROBUSTBENCH:
         sys.modules.setdefault("autoattack", pyautoattack)
         sys.modules.setdefault("autoattack.state", pyautoattack.state)
         from robustbench.data import PREPROCESSINGS
@@ -61,7 +61,7 @@ def pixels(tensor: torch.Tensor) -> NDArray[np.uint8]:
     return result
 
 
-NAMES = ("Res256Crop224", *TIMM)
+NAMES = (*ROBUSTBENCH, *TIMM)
 
 
 @pytest.mark.parametrize("name", TIMM)
