@@ -355,7 +355,7 @@ def real_list() -> RealList:
     }
     perfect = scores_of(predictions)
     common = shared(index, [perfect, perfect, perfect])
-    return RealList(labels, candidates(index, common, perfect, range(1000), Rule(5)), common)
+    return RealList(labels, candidates(index, common, perfect, range(1000)), common)
 
 
 def test_39394_images_have_one_label(real_list: RealList) -> None:

@@ -260,6 +260,7 @@ def test_a_short_class_names_the_models_that_lack_images(edition: Path, tab: Tab
     assert f'<button data-visit="{GOLDFISH}">goldfish</button> {lacking}' in tab.type()["view"]
     short = [index for index, status in tab.session.statuses.items() if status.state == "short"]
     assert review_status.run(Edition(edition)).asked.classes["short"] == short
+    assert tab.order.matching("short") == short
 
 
 def test_a_crop_from_close_up_leads_back_to_the_cards(tab: TabAlone) -> None:

@@ -156,6 +156,8 @@ def test_filters(edition: Path) -> None:
     tab = TabAlone(edition)
     tab.type("f", "c")
     assert tab.said == "No class here: conflicts."
+    tab.type("f", "s")
+    assert tab.said == "No class here: short."
     tab.type("c", "c", "c", "n", "c")
     mine = tab.wnid
     assert mine not in (GOLDFISH, LADYBUG)
