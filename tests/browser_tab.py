@@ -21,9 +21,10 @@ class Server:
 
     def __init__(self, folder: Path, *command: str, installed: bool = False, source: Path = SOURCE) -> None:
         log = folder.parent / f"{folder.name}.stderr"
+        no_browser = () if "--browser" in command else ("--no-browser",)
         with log.open("a") as errors:
             self.process = subprocess.Popen(
-                [INSTALLED if installed else "cleanset", *command, "--no-browser"], cwd=folder, text=True,
+                [INSTALLED if installed else "cleanset", *command, *no_browser], cwd=folder, text=True,
                 stdout=subprocess.PIPE, stderr=errors, env=os.environ | forking(source),
             )  # fmt: skip
         assert self.process.stdout is not None

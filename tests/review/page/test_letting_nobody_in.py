@@ -2,6 +2,7 @@
 
 import http.client
 import socket
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -131,6 +132,23 @@ def test_off_loopback_a_token_is_needed(start: Serve, visit: Open) -> None:
     at.press("n")
     (kept,) = at.page.context.cookies()
     assert (kept["name"], kept["httpOnly"], kept["sameSite"]) == (f"cleanset-{server.port}", True, "Lax")
+
+
+def test_a_browser_is_opened_where_asked_for(start: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the token; not for another, nor for several people, who are at other machines."""
+    opened, program = tmp_path / "opened", tmp_path / "browser"
+    program.write_text(f'#!/bin/sh\necho "$1" >> "{opened}"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("BROWSER", f"{program} %s")
+    for options in (("--host", "127.0.0.1"), ("--reviewer", "ben", "--browser")):
+        assert status(start("ada", *options), "/", {}) in (200, 403)
+    server = start("ada", "--host", "0.0.0.0", "--browser")
+    token = server.address.partition("?token=")[2]
+    for _ in range(600):
+        if opened.is_file() and opened.read_text().endswith("\n"):
+            break
+        time.sleep(0.1)
+    assert opened.read_text() == f"http://localhost:{server.port}/?token={token}\n"
 
 
 def test_behind_a_proxy_with_tls(start: Serve, browser: Browser, repository: Path, tmp_path: Path) -> None:
