@@ -70,6 +70,13 @@ def test_a_wrong_devkit(made: Made, devkit: bytes, message: str) -> None:
     made.archives(devkit=devkit).fails(f"{AT_DEVKIT}{message}")
 
 
+def test_links_beside_what_is_read_from_a_devkit(made: Made) -> None:
+    link = tarfile.TarInfo("ILSVRC2012_devkit_t12/latest")
+    link.type, link.linkname = tarfile.SYMTYPE, "/anywhere"
+    members = [(tarfile.TarInfo(name), data) for name, data in devkit_files().items()]
+    made.archives(devkit=tar([(link, b""), *members], "w:gz")).succeeds("preprocess")
+
+
 def test_an_empty_folder_of_a_devkit(made: Made) -> None:
     made.archives().file("kit").mkdir()
     made.params(devkit="data/raw/kit")

@@ -182,13 +182,21 @@ def _in_tar(archive: Path) -> Iterator[_Found]:
         ) from None
 
 
-def check_member(where: str, member: tarfile.TarInfo, remedy: str = "take the official archive") -> None:
+_OFFICIAL = "take the official archive"
+
+
+def check_not_sparse(where: str, member: tarfile.TarInfo, remedy: str = _OFFICIAL) -> None:
+    """Raise CleansetError, naming `where` and `remedy`, for a sparse member."""
+    if member.issparse() or any(key.startswith("GNU.sparse") for key in member.pax_headers):
+        raise CleansetError(f"{where}: a sparse file; expected plain files only: {remedy}")
+
+
+def check_member(where: str, member: tarfile.TarInfo, remedy: str = _OFFICIAL) -> None:
     """Raise CleansetError, naming `where` and `remedy`, unless it is a folder or a plain file inside of its archive."""
+    check_not_sparse(where, member, remedy)
     path = PurePosixPath(member.name)
     if path.is_absolute() or ".." in path.parts:
         raise CleansetError(f"{where}: a path outside the archive; {remedy}")
-    if member.issparse() or any(key.startswith("GNU.sparse") for key in member.pax_headers):
-        raise CleansetError(f"{where}: a sparse file; expected plain files only: {remedy}")
     if not (member.isreg() or member.isdir()):
         raise CleansetError(f"{where}: a link or device; expected plain files only: {remedy}")
 

@@ -9,7 +9,7 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from cleanset.dataset.archives import KAGGLE_IMAGES, check_member, check_size
+from cleanset.dataset.archives import KAGGLE_IMAGES, check_not_sparse, check_size
 from cleanset.dataset.ilsvrc import CLASSES, class_of_ilsvrc_id, image_id, image_number, parse_image_name
 from cleanset.errors import CleansetError, reason
 from cleanset.files import is_there, read_text
@@ -94,7 +94,7 @@ def _member_in_archive(devkit: Path, name: str) -> bytes | None:
         with tarfile.open(devkit) as tar:
             for member in tar:
                 where = f"{devkit}, member {shown(member.name)}"
-                check_member(where, member)
+                check_not_sparse(where, member)
                 check_size(where, member.size)
                 # the offset in the unpacked stream: a small archive may unpack to any size
                 if member.offset_data + member.size > MAX_DEVKIT_BYTES:

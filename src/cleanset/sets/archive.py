@@ -86,7 +86,7 @@ def _extracted(path: Path, at: Path) -> Path:
             # not extractall: before Python 3.11.4 it has no filter for members that lead out of the folder
             for member in tar:
                 check_member(f"{path}, member {shown(member.name)}", member, _REMEDY)
-                _extract(tar, member, at / member.name)
+                _extract_member(tar, member, at / member.name)
     except (tarfile.TarError, OSError, ValueError, EOFError) as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise
@@ -97,7 +97,7 @@ def _extracted(path: Path, at: Path) -> Path:
     return folders[0]
 
 
-def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
+def _extract_member(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
     (path if member.isdir() else path.parent).mkdir(parents=True, exist_ok=True)
     data = tar.extractfile(member)
     if data is not None:
