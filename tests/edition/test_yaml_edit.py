@@ -176,11 +176,11 @@ def documents(draw: st.DrawFn) -> str:
     return (text + end).replace("\n", draw(st.sampled_from(["\n", "\r\n"])))
 
 
-def containers(content: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The keys that lead to each mapping and list that is not empty; items of lists are changed as a whole."""
-    below = content.items() if isinstance(content, dict) else ()
-    found = [path] if content and isinstance(content, dict | list) else []
-    return found + [each for key, value in below for each in containers(value, (*path, key))]
+def containers(content: Any) -> list[Any]:
+    """Each mapping and list that is not empty; items of lists are changed as a whole."""
+    below = content.values() if isinstance(content, dict) else ()
+    found = [content] if content and isinstance(content, dict | list) else []
+    return found + [each for value in below for each in containers(value)]
 
 
 NEW = st.sampled_from(
@@ -197,9 +197,7 @@ def common(texts: tuple[str, str]) -> int:
 def test_what_is_added_is_one_piece_and_can_be_removed_to_the_same_bytes(text: str, data: st.DataObject) -> None:
     content = yaml.safe_load(text)
     wanted = copy.deepcopy(content)
-    place = wanted
-    for key in data.draw(st.sampled_from(containers(content))):
-        place = place[key]
+    place = data.draw(st.sampled_from(containers(wanted)))
     at, new = data.draw(st.integers(0, len(place))), data.draw(NEW)
     if isinstance(place, list):
         # which of several equal items is new cannot be told
@@ -219,9 +217,7 @@ def test_what_is_added_is_one_piece_and_can_be_removed_to_the_same_bytes(text: s
 def test_other_lines_stay_when_an_entry_is_removed(text: str, data: st.DataObject) -> None:
     content = yaml.safe_load(text)
     wanted = copy.deepcopy(content)
-    place = wanted
-    for key in data.draw(st.sampled_from(containers(content))):
-        place = place[key]
+    place = data.draw(st.sampled_from(containers(wanted)))
     del place[data.draw(st.sampled_from([*place] if isinstance(place, dict) else range(len(place))))]
     try:
         less = edited_text(text, wanted, "f")

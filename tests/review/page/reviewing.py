@@ -1,7 +1,7 @@
 """What a reviewer does at the page, and the server that they started."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,13 @@ REASONS = {
 }  # fmt: skip
 LOOK_SECONDS = 0.7
 """From a class's appearance until a verdict; the page counts none of the first half second."""
+
+
+def wait_until(is_so: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def serve(edition: Path, reviewer: str, *options: str, source: Path = SOURCE, installed: bool = False) -> Server:

@@ -7,7 +7,6 @@ import subprocess
 import threading
 import time
 import urllib.request
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,12 +18,7 @@ from cleanset.review.hints.background import BackgroundHints
 from cleanset.review.hints.text import can_read_text
 from tests.browser_tab import INSTALLED
 
-
-def wait_until(is_so: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+from .reviewing import wait_until
 
 
 def children(pid: int) -> list[int]:

@@ -2,7 +2,6 @@
 
 import http.client
 import socket
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -21,7 +20,7 @@ from tests.documents import blocks
 from tests.remotes.servers import free_port, nginx
 
 from .conftest import Open, Serve
-from .reviewing import Reviewing
+from .reviewing import Reviewing, wait_until
 
 IMAGE = "/image/card/ILSVRC2012_val_00000005"
 SOCKET = "/_nicegui_ws/socket.io/?EIO=4&transport=websocket"
@@ -144,10 +143,7 @@ def test_a_browser_is_opened_where_asked_for(start: Serve, tmp_path: Path, monke
         assert status(start("ada", *options), "/", {}) in (200, 403)
     server = start("ada", "--host", "0.0.0.0", "--browser")
     token = server.address.partition("?token=")[2]
-    for _ in range(600):
-        if opened.is_file() and opened.read_text().endswith("\n"):
-            break
-        time.sleep(0.1)
+    wait_until(lambda: opened.is_file() and opened.read_text().endswith("\n"))
     assert opened.read_text() == f"http://localhost:{server.port}/?token={token}\n"
 
 

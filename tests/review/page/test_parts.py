@@ -4,7 +4,6 @@ import hashlib
 import re
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -27,7 +26,7 @@ from cleanset.vocabulary import REASONS, class_indices, class_names, search_clas
 from tests.review.texts import GOLDFISH
 
 from .reviewing import REASONS as MEANT
-from .reviewing import TabAlone, change_review, reviews, write
+from .reviewing import TabAlone, change_review, reviews, wait_until, write
 
 BOX = (0, 0, 300, 200)
 CLEAN = {"verdict": "clean"}
@@ -327,9 +326,8 @@ def test_hints_name_cards(tab: TabAlone) -> None:
     data = tab.library.photos.read(first)
     tab.session.hints = BackgroundHints(lambda _: data)
     tab.session.hints.request([first, second])
-    deadline = time.monotonic() + 60
-    while len(tab.session.hints.of([first, second])) < 2 and time.monotonic() < deadline:
-        time.sleep(0.1)
+    hints = tab.session.hints
+    wait_until(lambda: len(hints.of([first, second])) == 2)
     html = tab.type()["view"]
     assert "nearly the same as card 2" in html
     assert "nearly the same as card 1" in html

@@ -1,6 +1,5 @@
 """The box that is proposed for a crop: from measuring to the review file."""
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from cleanset.review.page.tab import BOX_SEEN
 from tests.browser_tab import PATIENCE
 
 from .conftest import Open, Serve
-from .reviewing import TabAlone, change_review, reviews, write
+from .reviewing import TabAlone, change_review, reviews, wait_until, write
 
 STAMPED = ("n02165456", "ILSVRC2012_val_00000084")
 """A ladybug with “© J. Painter 2012” at the bottom."""
@@ -22,10 +21,7 @@ At = Callable[..., TabAlone]
 
 def wait(tab: TabAlone) -> None:
     """Until the image in focus is measured."""
-    deadline = time.monotonic() + 60
-    while tab.session.hints.is_measuring(tab.cursor.focus or ""):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: not tab.session.hints.is_measuring(tab.cursor.focus or ""))
 
 
 @pytest.fixture
