@@ -205,7 +205,7 @@ def forward(model: Any, read: Any, settings: Any, image_ids: Sequence[str], insi
     device, size, found = settings.devices[0], settings.batch_size, list[float]()
     ready = np.stack([pixels_of(name, read, model.preprocessing) for name in image_ids[: max(READY_IMAGES, size)]])
     with arithmetic(settings.precision):
-        if device.type == "cpu" and not inside:
+        if not device.is_separate and not inside:
             scorer = Scorer(model, device, settings.precision)
             batches = [
                 Batch(image_ids[:size], ready[at : at + size]) for at in range(0, len(ready) // size * size, size)
@@ -214,9 +214,9 @@ def forward(model: Any, read: Any, settings: Any, image_ids: Sequence[str], insi
             with timed(found):
                 list(scorer(islice(cycle(batches), len(image_ids) // size), settings.workers))
         else:
-            network = model.network.to(device, DTYPES[settings.precision])
-            pixels = torch.from_numpy(ready).to(device)
-            lower = torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bfloat16")
+            network = model.network.to(device.torch, DTYPES[settings.precision])
+            pixels = torch.from_numpy(ready).to(device.torch)
+            lower = torch.autocast(device.torch.type, torch.bfloat16, enabled=settings.precision == "bfloat16")
             with torch.inference_mode(), lower:
                 network(pixels.to(DTYPES[settings.precision]) / 255)
                 with timed(found):
@@ -257,7 +257,7 @@ def timm_loop(folder: Path, params: Any, settings: Any, image_ids: Sequence[str]
     from cleanset.dataset.archives import locate
     from cleanset.scoring.scorer import DTYPES, arithmetic
 
-    device, dtype = settings.devices[0], DTYPES[settings.precision]
+    device, dtype = settings.devices[0].torch, DTYPES[settings.precision]
     network = timm.create_model(params.model(ROLE).name)
     network.load_state_dict(load_file(folder / params.model(ROLE).weights))
     network = network.eval().to(device, dtype)

@@ -16,8 +16,9 @@ from PIL import Image
 
 from cleanset.progress import available_cores, keep_freed_memory
 from cleanset.scoring.decoding import Batch
+from cleanset.scoring.devices import CPU_BATCH_SIZE, device_of
 from cleanset.scoring.engine import Settings
-from cleanset.scoring.scorer import CPU_BATCH_SIZE, Scorer, arithmetic
+from cleanset.scoring.scorer import Scorer, arithmetic
 from cleanset.scoring.shards import Shards
 from cleanset.studies.robustness.answering import ModelInPass, answer_in_one_pass, squares
 from cleanset.studies.robustness.answers import BATCH_SIZE, NAMED_ANSWERS, NAMED_DIGESTS, ReadAnswers, TakenDigests
@@ -33,7 +34,7 @@ MODELS, SIDE = ("test_efficientnet", "test_byobnet", "test_vit"), 160
 PHOTOGRAPHS = 24
 MAX_RATIO = 1.15
 CHANGES = [(UNCHANGED, 0), *((name, severity) for name in CORRUPTIONS for severity in SEVERITIES)]
-CPU = torch.device("cpu")
+CPU = device_of(torch.device("cpu"))
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import torch
 from timm.optim import create_optimizer_v2
 from torch.nn import functional
 
-from cleanset.scoring.scorer import choose_devices
+from cleanset.scoring.devices import choose_devices
 from cleanset.studies.training.classification import Classification
 from cleanset.studies.training.images import FoldData, read_fold
 from cleanset.studies.training.loop import Progress, StateFolder, Trained, train
@@ -42,7 +42,7 @@ Clock = Callable[[], float]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
-    device = choose_devices(parser.parse_args().device)[0]
+    device = choose_devices(parser.parse_args().device)[0].torch
     print_machine("torch", "timm")
     rows = [looped(device), ascended(device), resumed(device)]
     name, size, batch = NETWORKS[device.type]

@@ -20,10 +20,11 @@ from cleanset.files import sha256
 from cleanset.images.preprocessing import BASE_SIZE, ResizeAndCrop
 from cleanset.progress import available_cores
 from cleanset.scoring.decoding import Batch, SharedBatches
+from cleanset.scoring.devices import CPU_BATCH_SIZE, device_of
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.logits import Columns
 from cleanset.scoring.models import LoadedModel, Normalise
-from cleanset.scoring.scorer import CPU_BATCH_SIZE, Precision, Scorer, arithmetic, grouped
+from cleanset.scoring.scorer import Precision, Scorer, arithmetic, grouped
 from cleanset.scoring.shards import Shards
 from cleanset.studies.robustness.answering import ModelInPass, answer_in_one_pass
 from cleanset.studies.robustness.answers import NAMED_ANSWERS, ReadAnswers, with_class_logit
@@ -146,12 +147,12 @@ def waited(
     torch.zeros(1, device=device)  # the device's own start does not count as waiting for images
     with arithmetic(precision):
         made, ready = made_alone(images, batch_size, cores, list(groups()))
-        classified = classified_alone(Scorer(model, device, precision), ready, cores)
+        classified = classified_alone(Scorer(model, device_of(device), precision), ready, cores)
         with scratch() as folder:
             shards = Shards(folder, "waiting", names, batch_size, table=NAMED_ANSWERS)
             read_off = ReadAnswers(range(1000), keeps_logits=True)
             in_pass = {"model": ModelInPass(model, shards, read_off, finish)}
-            settings, times = Settings([device], precision, batch_size, cores), list[tuple[float, float]]()
+            settings, times = Settings([device_of(device)], precision, batch_size, cores), list[tuple[float, float]]()
             begin = perf_counter()
 
             def note(_: int, waiting: float) -> None:

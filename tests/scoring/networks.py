@@ -11,10 +11,11 @@ from torch import Tensor, nn
 
 from cleanset.files import sha256
 from cleanset.images.preprocessing import ResizeAndCrop
+from cleanset.scoring.devices import device_of
 from cleanset.scoring.models import LoadedModel
 from tests.ten_images import drawn_image, id_of, jpeg
 
-CPU = torch.device("cpu")
+CPU = device_of(torch.device("cpu"))
 SMALL = ResizeAndCrop("small", 36, 32, "bilinear")
 ENSEMBLE = {
     "standard": {"source": "timm", "name": "resnet50.a1_in1k"},

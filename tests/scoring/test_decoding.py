@@ -2,6 +2,11 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from time import sleep
 
 import numpy as np
 import psutil
@@ -57,6 +62,44 @@ def test_a_process_that_is_killed_is_reported() -> None:
         os.kill(process.pid, signal.SIGKILL)
         with pytest.raises(CleansetError, match="decodes images ended with exit code -9, near ILSVRC2012_val_"):
             list(batches)
+
+
+def test_a_process_that_is_killed_while_it_holds_the_lock_does_not_hold_up_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(SharedBatches, "LOCK_SECONDS", 0.1)
+    images = many(4)
+    with SharedBatches(images.__getitem__, SMALL, 2, 2) as shared:
+        shared._taken.get_lock().acquire()
+        with pytest.raises(CleansetError, match="decodes images ended with exit code 1, near ILSVRC2012_val_00000001"):
+            list(shared.batches(grouped(list(images), 2)))
+
+
+@dataclass(frozen=True)
+class SlowInOne:
+    """Images, after half a second in the first process that asks for one, which leaves its number in a file."""
+
+    folder: Path
+
+    def __call__(self, image_id: str) -> Image.Image:
+        with suppress(FileExistsError), (self.folder / "slow").open("x") as file:
+            file.write(str(os.getpid()))
+        is_slow = (self.folder / "slow").read_text() == str(os.getpid())
+        sleep(0.5 if is_slow else 0.01)
+        with (self.folder / str(os.getpid())).open("a") as file:
+            file.write(f"{image_id}\n")
+        return Image.new("RGB", (32, 32))
+
+
+def test_a_slow_process_takes_fewer_images(tmp_path: Path) -> None:
+    names = [str(number) for number in range(64)]
+    with SharedBatches(SlowInOne(tmp_path), SMALL, 64, 2) as shared:
+        list(shared.batches([names]))
+    slow = (tmp_path / "slow").read_text()
+    done = {path.name: path.read_text().split() for path in tmp_path.iterdir() if path.name != "slow"}
+    assert sorted(chain(*done.values()), key=int) == names
+    # half of them, if the batch was divided beforehand
+    assert len(done[slow]) < 20
 
 
 def test_no_process_outlives_the_one_that_is_killed() -> None:

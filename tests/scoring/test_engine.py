@@ -15,7 +15,7 @@ import torch
 
 from cleanset.errors import CleansetError
 from cleanset.scoring import scorer as scoring
-from cleanset.scoring.engine import Settings, score_shards
+from cleanset.scoring.engine import Settings, open_pipelines, score_shards
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import Precision, WaitingTime
 from cleanset.scoring.shards import Shards
@@ -41,8 +41,9 @@ def written(
     """The bytes of the table that a run leaves."""
     images = images or IMAGES
     shards = Shards(folder / "shards", "f", list(images), batch_size, min_images=8)
-    settings = Settings([CPU] * devices, precision, batch_size, workers)
-    score_shards(model or linear(), images.__getitem__, settings, shards, lambda *_: None, notify)
+    settings, model = Settings([CPU] * devices, precision, batch_size, workers), model or linear()
+    with open_pipelines(images.__getitem__, model.preprocessing, settings) as pipelines:
+        score_shards(model, pipelines, settings, shards, lambda *_: None, notify)
     write_table(folder / "table", shards.table(), SCORES)
     shards.remove()
     assert [path.name for path in folder.iterdir()] == ["table"]

@@ -21,7 +21,7 @@ from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box, Crop
 from cleanset.images.codec import cropped, part, png
-from cleanset.scoring import engine
+from cleanset.scoring import devices
 from cleanset.scoring.decoding import SharedBatches, in_threads
 from cleanset.selection.candidates import top5_predictions
 from cleanset.stages import score_crops
@@ -99,7 +99,7 @@ def test_every_crop_by_image_and_box(edition: Edition) -> None:
 def test_the_same_bytes_in_any_batch(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
     scored(edition)
     first = edition.crop_scores("standard").read_bytes()
-    monkeypatch.setattr(engine, "CPU_BATCH_SIZE", 64)
+    monkeypatch.setattr(devices, "CPU_BATCH_SIZE", 64)
     for batch_size in (1, 64):
         write_params(edition.folder, batch_size=batch_size)
         scored(edition)

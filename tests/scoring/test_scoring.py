@@ -18,12 +18,12 @@ from cleanset.images.codec import decode
 from cleanset.images.preprocessing import ResizeAndCrop
 from cleanset.progress import tracked
 from cleanset.scoring.decoding import in_threads
+from cleanset.scoring.devices import choose_devices, device_of
 from cleanset.scoring.models import LoadedModel, Normalise, load_model
 from cleanset.scoring.scorer import (
     Precision,
     Scorer,
     arithmetic,
-    choose_devices,
     grouped,
     to_table,
 )
@@ -33,7 +33,7 @@ from tests.ten_images import drawn_image, id_of, jpeg, ten_images
 
 pytestmark = pytest.mark.slow
 
-CPU = torch.device("cpu")
+CPU = device_of(torch.device("cpu"))
 
 
 @pytest.fixture(autouse=True)
@@ -42,9 +42,9 @@ def one_thread_inside_an_operator() -> None:
 
 
 def test_devices() -> None:
-    assert choose_devices("cpu") == [CPU]
+    assert [device.torch for device in choose_devices("cpu")] == [torch.device("cpu")]
     found = [torch.device("cuda", number) for number in range(torch.cuda.device_count())]
-    assert choose_devices("auto") == (found or [CPU])
+    assert [device.torch for device in choose_devices("auto")] == (found or [torch.device("cpu")])
 
 
 @pytest.fixture(scope="module")

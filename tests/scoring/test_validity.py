@@ -10,6 +10,7 @@ import torch
 
 from cleanset.edition.params import Score
 from cleanset.files import sha256
+from cleanset.scoring.devices import device_of
 from cleanset.scoring.engine import Settings, settings_for
 from cleanset.scoring.validity import MadeFrom, below_float64, code_of, library_versions, read_finished
 
@@ -97,5 +98,5 @@ def test_below_float64_results_depend_on_batch_and_device() -> None:
 
     assert below_float64(settings("float64")) == {}
     assert below_float64(settings("float32")) == {"batch_size": 4, "computed_on": "cpu"}
-    on_gpu = replace(settings("bfloat16"), devices=[torch.device("cuda", 1)])
+    on_gpu = replace(settings("bfloat16"), devices=[device_of(torch.device("cuda", 1))])
     assert below_float64(on_gpu) == {"batch_size": 4, "computed_on": "cuda"}

@@ -12,8 +12,7 @@ import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, parse_image_name
 from cleanset.errors import CleansetError, reason
@@ -21,6 +20,9 @@ from cleanset.files import BLOCK_BYTES, blocks_of, check_regular, md5, open_file
 from cleanset.progress import tracked
 from cleanset.validation import shown
 from cleanset.vocabulary import class_indices, classes_in_use
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SOURCES = {
     "ILSVRC2012_img_val.tar": "image-net.org, after signing up: ILSVRC2012, Validation images (all tasks), 6.3 GB",
@@ -250,8 +252,10 @@ def check_size(where: str, size: int) -> None:
         raise CleansetError(f"{where}: {size:,} bytes; expected at most {MAX_FILE_BYTES:,}: take the official file")
 
 
-def to_table(locations: Mapping[str, Location], images: Path) -> pd.DataFrame:
+def to_table(locations: Mapping[str, Location], images: Path) -> "pd.DataFrame":
     """Locations as the columns of table LOCATIONS, files relative to `images`."""
+    import pandas as pd  # decoding processes have no use for it
+
     return pd.DataFrame(
         {
             "image_id": list(locations),
@@ -262,7 +266,7 @@ def to_table(locations: Mapping[str, Location], images: Path) -> pd.DataFrame:
     )
 
 
-def from_table(table: pd.DataFrame, images: Path) -> dict[str, Location]:
+def from_table(table: "pd.DataFrame", images: Path) -> dict[str, Location]:
     """The locations in a table, by image id."""
     columns = (table[name].tolist() for name in ("image_id", "file", "offset", "size"))
     return {
@@ -289,7 +293,7 @@ class VerifiedImages:
     or no longer true; so the index holds no location, and is the same for every layout.
     """
 
-    def __init__(self, images: Path, locations: Path, index: pd.DataFrame) -> None:
+    def __init__(self, images: Path, locations: Path, index: "pd.DataFrame") -> None:
         self._images = images
         self._sha256_of = dict(zip(index["image_id"].tolist(), index["sha256"].tolist(), strict=True))
         self._looked_up = not locations.is_file()

@@ -284,7 +284,7 @@ def _logits(
     model: Callable[[Any], Any], batch: Any, files: Sequence[str], name: str, device: Any
 ) -> NDArray[np.float64]:
     """The logits of a batch, of shape (n, classes), in float64."""
-    from cleanset.scoring.scorer import to_device
+    from cleanset.scoring.devices import to_device
 
     try:
         output = model(to_device(batch, device) if device is not None and hasattr(batch, "to") else batch)

@@ -153,6 +153,7 @@ def evaluate(
     """
     for spec in specs:  # what is known to be missing shows before hours are spent on another
         check(spec)
+    settings.start_workers()
     if out is not None:
         remove_abandoned(out)
     pixels = cache(partial(pixels_digest, images))
@@ -198,8 +199,9 @@ def _predicted(
     record = {**made_from.facts, "fingerprint": made_from.fingerprint, "against_float64": None}
     try:
         record["deterministic"] = is_deterministic(model, images, settings)
-        scores = run.scores(shards)
-        record["against_float64"] = _against_float64(run, scores)
+        with run:
+            scores = run.scores(shards)
+            record["against_float64"] = _against_float64(run, scores)
     except CleansetError as error:
         text = str(error)
         # an error of a custom network or preprocessing begins with its name already
@@ -233,7 +235,6 @@ def is_deterministic(model: NamedModel, images: EvaluationSet, settings: Setting
     files = [item.file for item in images.items[: min(settings.batch_size, REPEATED)]]
     precision = settings.precision if settings.precision in ("float64", "float32") else "float32"
     settings = replace(settings, precision=precision, batch_size=len(files))
-    # equal batches of one run: on a GPU worker processes start once
     scores = score_few(model.loaded, images.read, settings, [*files * 2, *files[:1] * len(files)])
     columns = [np.stack(scores[name].tolist()) for name in scores if name != "image_id"]
     first, second, copies = (slice(len(files) * part, len(files) * (part + 1)) for part in range(3))

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from cleanset.errors import CleansetError
-from cleanset.progress import keep_freed_memory
-from cleanset.scoring.scorer import CPU_BATCH_SIZE, DTYPES, Precision, arithmetic
+from cleanset.scoring.devices import CPU_BATCH_SIZE, device_of
+from cleanset.scoring.scorer import DTYPES, Precision, arithmetic
 
 # standard deviation, in 0..1, of the noise of the uninteresting defense: source 004, appendix E
 NOISE = 0.05
@@ -32,8 +32,7 @@ class PixelNetwork(nn.Module):
         self, network: nn.Module, device: torch.device, precision: Precision, batch_size: int = CPU_BATCH_SIZE
     ) -> None:
         super().__init__()
-        if device.type != "cuda":
-            keep_freed_memory()
+        device_of(device).prepare()
         self.device, self.dtype, self.precision = device, DTYPES[precision], precision
         self.batch_size, self.queries = batch_size, 0
         # a copy: judge and search use the same model in different precisions

@@ -11,7 +11,8 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +24,19 @@ from numpy.typing import NDArray
 from cleanset.edition.params import Score
 from cleanset.errors import CleansetError, install_command
 from cleanset.images.codec import Read, Source
-from cleanset.progress import available_cores, keep_freed_memory, print_notice, rate_bar
-from cleanset.scoring.decoding import Batch, SharedBatches, in_threads
+from cleanset.images.preprocessing import Preprocessing
+from cleanset.progress import available_cores, print_notice, rate_bar
+from cleanset.scoring.decoding import Batch, SharedBatches, in_threads, worker_processes
+from cleanset.scoring.devices import Device, choose_devices, device_of
 from cleanset.scoring.logits import TOP, ReadOff, top5
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.record import Distance, distance, sample, sample_size
 from cleanset.scoring.scorer import (
-    CPU_BATCH_SIZE,
     Notify,
     Precision,
     Scored,
     Scorer,
     arithmetic,
-    choose_devices,
     grouped,
     ignore_notice,
     to_table,
@@ -59,82 +60,88 @@ _NOTHING = top5(np.zeros((1, TOP)))
 class Settings:
     """The settings of scoring; in float64 none of them changes the result.
 
-    `workers` is the number of decoding workers in all; with `in_processes`, they are processes without a GPU, too.
+    `workers` is the number of decoding workers in all; with `in_processes`, they are always processes.
     """
 
-    devices: Sequence[torch.device]
+    devices: Sequence[Device]
     precision: Precision
     batch_size: int
     workers: int
     in_processes: bool = False
 
+    def start_workers(self) -> None:
+        """Start what forks worker processes, if a run has any; it imports in the background while a model is read."""
+        if self.in_processes or any(device.is_separate for device in self.devices):
+            worker_processes()
+
 
 def settings_for(score: Score) -> Settings:
     """The settings for this machine: its devices, the batch size, and a worker for each core."""
     devices = choose_devices(score.device)
-    on_cpu = devices[0].type == "cpu"
-    batch_size = min(score.batch_size, CPU_BATCH_SIZE) if on_cpu else score.batch_size
-    return Settings(devices, score.precision, batch_size, available_cores())
+    return Settings(devices, score.precision, devices[0].batch_size(score.batch_size), available_cores())
 
 
 class DevicePipeline(ExitStack):
     """Decoding and scoring on one device; a context manager that ends its worker processes.
 
-    On a GPU, processes decode into shared memory; without one, threads do, unless `in_processes` is set.
+    Images are decoded in processes, into shared memory, or in threads. Processes start at once, so that a model is
+    read and moved meanwhile, and serve every model that is loaded.
     """
 
     def __init__(
         self,
-        model: LoadedModel,
         read: Source,
-        settings: Settings,
-        device: torch.device,
-        notify: Notify = ignore_notice,
-        read_off: ReadOff = top5,
+        preprocessing: Preprocessing,
+        batch_size: int,
+        workers: int,
+        device: Device,
+        in_processes: bool,
     ) -> None:
         super().__init__()
-        self._read, self._preprocessing, self._batch_size = read, model.preprocessing, settings.batch_size
-        self._workers = max(1, settings.workers // len(settings.devices))
-        self._on_gpu = device.type == "cuda"
-        if not self._on_gpu:
-            keep_freed_memory()
-        self._scorer = Scorer(model, device, settings.precision, notify, read_off)
-        self._shared: SharedBatches | None = None
-        if self._on_gpu or settings.in_processes:
-            shared = SharedBatches(read, model.preprocessing, settings.batch_size, self._workers)
-            self._shared = self.enter_context(shared)
-            if self._on_gpu:
-                self.enter_context(pinned(shared.memory))
+        device.prepare()
+        self.device, self._workers = device, workers
+        self._decoding = read, preprocessing, batch_size, workers
+        self._shared = self.enter_context(SharedBatches(*self._decoding)) if in_processes else None
+        if self._shared is not None:
+            self.enter_context(device.pin(self._shared.memory))
+
+    def load(
+        self, model: LoadedModel, precision: Precision, notify: Notify = ignore_notice, read_off: ReadOff = top5
+    ) -> None:
+        """Move a model to the device, in place of the one before."""
+        self._scorer = Scorer(model, self.device, precision, notify, read_off)
 
     def score(self, groups: Iterable[Sequence[str]]) -> Generator[Scored, None, None]:
         """The scores of each group of at most a batch of images, in order."""
-        if self._shared is not None:
-            shared = self._shared.batches(groups)
-            # several batches are computed at a time on a CPU: each has to outlive the next
-            batches = shared if self._on_gpu else (Batch(ids, pixels.copy()) for ids, pixels in shared)
-            yield from self._scorer(batches, self._workers)
-            return
-        decoded = in_threads(groups, self._read, self._preprocessing, self._batch_size, self._workers)
         # closing ends the decoding threads when the network fails
-        with closing(decoded):
-            yield from self._scorer(decoded, self._workers)
+        with closing(self._decoded(groups)) as batches:
+            yield from self._scorer(batches, self._workers)
+
+    def _decoded(self, groups: Iterable[Sequence[str]]) -> Generator[Batch, None, None]:
+        if self._shared is None:
+            return in_threads(groups, *self._decoding)
+        batches = self._shared.batches(groups)
+        # several batches are computed at a time on a CPU: each has to outlive the next
+        return batches if self.device.is_separate else (Batch(ids, pixels.copy()) for ids, pixels in batches)
 
     def waiting_share(self) -> float:
-        """The share of the time in which nothing was computed because no batch was ready."""
+        """The share of the time since `load` in which nothing was computed because no batch was ready."""
         return self._scorer.waiting.share()
 
 
 @contextmanager
-def pinned(memory: NDArray[np.uint8]) -> Iterator[None]:
-    """Page-lock memory, so that a device copies it without the processor; where that fails, the copy is only slower."""
-    runtime = torch.cuda.cudart()  # type: ignore[no-untyped-call]
-    address = torch.from_numpy(memory).data_ptr()
-    is_pinned = int(runtime.cudaHostRegister(address, memory.nbytes, 0)) == 0
-    try:
-        yield
-    finally:
-        if is_pinned:
-            runtime.cudaHostUnregister(address)
+def open_pipelines(
+    read: Source, preprocessing: Preprocessing, settings: Settings
+) -> Iterator[Sequence[DevicePipeline]]:
+    """A pipeline for each device, which ends with the block."""
+    workers = max(1, settings.workers // len(settings.devices))
+
+    def pipeline(device: Device) -> DevicePipeline:
+        in_processes = device.is_separate or settings.in_processes
+        return DevicePipeline(read, preprocessing, settings.batch_size, workers, device, in_processes)
+
+    with ExitStack() as stack:
+        yield [stack.enter_context(pipeline(device)) for device in settings.devices]
 
 
 def score_few(
@@ -147,22 +154,35 @@ def score_few(
 ) -> pd.DataFrame:
     """The scores of images in their order, computed on one device and without shards: for a few of them.
 
-    Raises CleansetError as `score_shards` does.
+    Threads decode, which start at once, unless `settings.in_processes` is set. Raises CleansetError as `score_shards`
+    does.
     """
-    settings = replace(settings, devices=settings.devices[:1])
-    pipeline = DevicePipeline(model, read, settings, settings.devices[0], read_off=read_off)
+    size, device = settings.batch_size, settings.devices[0]
+    with DevicePipeline(read, model.preprocessing, size, settings.workers, device, settings.in_processes) as pipeline:
+        return _score_on(pipeline, model, settings, names, on_progress, read_off)
+
+
+def _score_on(
+    pipeline: DevicePipeline,
+    model: LoadedModel,
+    settings: Settings,
+    names: Sequence[str],
+    on_progress: OnProgress = lambda *_: None,
+    read_off: ReadOff = top5,
+) -> pd.DataFrame:
     parts: list[Scored] = []
-    groups = grouped(names, settings.batch_size)
-    with arithmetic(settings.precision), pipeline, closing(pipeline.score(groups)) as scores:
-        for scored in scores:
-            parts.append(scored)
-            on_progress(len(scored.image_ids), pipeline.waiting_share())
+    with arithmetic(settings.precision):
+        pipeline.load(model, settings.precision, read_off=read_off)
+        with closing(pipeline.score(grouped(names, settings.batch_size))) as scores:
+            for scored in scores:
+                parts.append(scored)
+                on_progress(len(scored.image_ids), pipeline.waiting_share())
     return to_table(parts)
 
 
 def score_shards(
     model: LoadedModel,
-    read: Source,
+    pipelines: Sequence[DevicePipeline],
     settings: Settings,
     shards: Shards,
     on_progress: OnProgress,
@@ -175,7 +195,7 @@ def score_shards(
     """
     missing, stop = iter(shards.missing), threading.Event()
 
-    def run(device: torch.device) -> None:
+    def run(pipeline: DevicePipeline) -> None:
         # batches are read ahead, so a shard is begun before the one before it is finished
         started: deque[int] = deque()
 
@@ -187,31 +207,31 @@ def score_shards(
                         return
                     yield group
 
-        with DevicePipeline(model, read, settings, device, notify) as pipeline:
-            parts: list[Scored] = []
-            with closing(pipeline.score(groups())) as scores:
-                for scored in scores:
-                    parts.append(scored)
-                    on_progress(len(scored.image_ids), pipeline.waiting_share())
-                    if scored.image_ids[-1] == shards.image_ids(started[0])[-1]:
-                        shards.keep(started.popleft(), to_table(parts))
-                        parts = []
+        pipeline.load(model, settings.precision, notify)
+        parts: list[Scored] = []
+        with closing(pipeline.score(groups())) as scores:
+            for scored in scores:
+                parts.append(scored)
+                on_progress(len(scored.image_ids), pipeline.waiting_share())
+                if scored.image_ids[-1] == shards.image_ids(started[0])[-1]:
+                    shards.keep(started.popleft(), to_table(parts))
+                    parts = []
 
-    with arithmetic(settings.precision), ThreadPoolExecutor(len(settings.devices)) as pool:
+    with arithmetic(settings.precision), ThreadPoolExecutor(len(pipelines)) as pool:
         try:
-            for finished in as_completed([pool.submit(run, device) for device in settings.devices]):
+            for finished in as_completed([pool.submit(run, pipeline) for pipeline in pipelines]):
                 finished.result()
         finally:
             # one device's error ends the others at their next batch
             stop.set()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Run:
     """A run of a model over the images of `index`, in their order: from shards to a table and its exactness.
 
-    `index` has the columns image_id, ilsvrc_class, real_classes and single (see INDEX). `title` is that of the
-    progress bar, if not the name.
+    A context manager: the worker processes serve all of the run, and end with it. `index` has the columns image_id,
+    ilsvrc_class, real_classes and single (see INDEX). `title` is that of the progress bar, if not the name.
     """
 
     name: str
@@ -220,6 +240,17 @@ class Run:
     settings: Settings
     index: pd.DataFrame
     title: str = ""
+    _stack: ExitStack = field(default_factory=ExitStack, init=False)
+
+    def __enter__(self) -> "Run":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    @cached_property
+    def _pipelines(self) -> Sequence[DevicePipeline]:
+        return self._stack.enter_context(open_pipelines(self.read, self.model.preprocessing, self.settings))
 
     def shards(self, folder: Path, made_from: MadeFrom, table: Table = SCORES) -> Shards:
         """The shards in a folder; those of an interrupted run that was made from the same are finished."""
@@ -233,12 +264,12 @@ class Run:
         names = self.index["image_id"].tolist()
         with rate_bar(len(names), self.title or self.name) as done:
             if shards is None:
-                return score_few(self.model, self.read, self.settings, names, done)
+                return _score_on(self._pipelines[0], self.model, self.settings, names, done)
             done(shards.finished_images(), 0.0)
-            if compute is None:
-                score_shards(self.model, self.read, self.settings, shards, done, print_notice)
-            else:
+            if compute is not None:
                 compute(shards, done)
+            elif shards.missing:
+                score_shards(self.model, self._pipelines, self.settings, shards, done, print_notice)
         return shards.table()
 
     def against_float64(self, scores: pd.DataFrame) -> Distance | None:
@@ -246,7 +277,7 @@ class Run:
         if self.settings.precision == "float64":
             return None
         drawn = sample(self.index, sample_size(len(self.index)))
-        exact = score_few(self.model, self.read, replace(self.settings, precision="float64"), drawn)
+        exact = _score_on(self._pipelines[0], self.model, replace(self.settings, precision="float64"), drawn)
         found = distance(self.index, exact, scores)
         print_notice(f"{self.name}: {self.settings.precision} against float64: {found}")
         return found
@@ -258,11 +289,15 @@ class RayScorer:
     def __init__(self, load: Callable[[], LoadedModel], open_images: Callable[[], Read], settings: Settings) -> None:
         import ray
 
-        device = torch.device("cuda", 0) if settings.devices[0].type == "cuda" else torch.device("cpu")
+        is_separate = settings.devices[0].is_separate
+        device = device_of(torch.device("cuda", 0) if is_separate else torch.device("cpu"))
         workers = max(1, int(ray.get_runtime_context().get_assigned_resources().get("CPU", 1)))
         torch.set_num_threads(1)
         self._settings = replace(settings, devices=[device], workers=workers)
-        self._pipeline = DevicePipeline(load(), open_images(), self._settings, device)
+        model, in_processes = load(), is_separate or settings.in_processes
+        decoding = open_images(), model.preprocessing, settings.batch_size, workers
+        self._pipeline = DevicePipeline(*decoding, device, in_processes)
+        self._pipeline.load(model, settings.precision)
 
     def __call__(self, rows: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """The scores of the images of some shards, a row for each."""
@@ -303,7 +338,7 @@ def score_shards_on_ray(
 
     if not shards.missing:
         return
-    gpu = settings.devices[0].type == "cuda"
+    gpu = settings.devices[0].is_separate
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     ray.init(ignore_reinit_error=True, logging_level="error", log_to_driver=False, include_dashboard=False)
     context = ray.data.DataContext.get_current()

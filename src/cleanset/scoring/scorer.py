@@ -21,12 +21,10 @@ from torch import Tensor
 
 from cleanset.errors import CleansetError
 from cleanset.scoring.decoding import Batch
+from cleanset.scoring.devices import Device, Event
 from cleanset.scoring.logits import Columns, ReadOff, top5
 from cleanset.scoring.models import LoadedModel
 from cleanset.vocabulary import classes_in_use
-
-# images in a batch without a GPU: with more, half of the time goes into allocating memory
-CPU_BATCH_SIZE = 4
 
 Precision = Literal["float64", "float32", "tf32", "bfloat16"]
 # types of weights and pixels; bfloat16 is autocast's, operation by operation
@@ -48,27 +46,6 @@ class Scored(NamedTuple):
 
     image_ids: Sequence[str]
     columns: Columns
-
-
-def choose_devices(device: str) -> list[torch.device]:
-    """The devices that `score.device` names; `auto` is every CUDA device, or the CPU where there is none.
-
-    Raises CleansetError for a CUDA device that does not exist.
-    """
-    if device == "auto":
-        return [torch.device("cuda", number) for number in range(torch.cuda.device_count())] or [torch.device("cpu")]
-    chosen = torch.device(device)
-    if chosen.type == "cuda" and (chosen.index or 0) >= torch.cuda.device_count():
-        raise CleansetError(
-            f"score.device {device}: {torch.cuda.device_count()} CUDA devices found; expected it among them: "
-            "set auto or cpu"
-        )
-    return [chosen]
-
-
-def to_device(images: Tensor, device: torch.device) -> Tensor:
-    """Images, or their labels, on a device; a GPU copies them from page-locked memory, while the processor goes on."""
-    return images.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else images.to(device)
 
 
 @contextmanager
@@ -143,14 +120,14 @@ class Scorer:
     def __init__(
         self,
         model: LoadedModel,
-        device: torch.device,
+        device: Device,
         precision: Precision,
         notify: Notify = ignore_notice,
         read_off: ReadOff = top5,
     ) -> None:
         self.device, self.waiting = device, WaitingTime()
         self._precision, self._notify, self._read_off = precision, notify, read_off
-        self._network = copy.deepcopy(model.network).to(device, DTYPES[precision])
+        self._network = copy.deepcopy(model.network).to(device.torch, DTYPES[precision])
         self._max_images: int | None = None
 
     def __call__(self, batches: Iterable[Batch], threads: int = 1) -> Generator[Scored, None, None]:
@@ -159,9 +136,9 @@ class Scorer:
         Without a GPU, `threads` batches are computed at a time. Raises CleansetError if the model does
         not give a finite logit for each class and image.
         """
-        return self._on_cuda(batches) if self.device.type == "cuda" else self._on_cpu(batches, threads)
+        return self._ahead(batches) if self.device.is_separate else self._in_threads(batches, threads)
 
-    def _on_cpu(self, batches: Iterable[Batch], threads: int) -> Generator[Scored, None, None]:
+    def _in_threads(self, batches: Iterable[Batch], threads: int) -> Generator[Scored, None, None]:
         def work(batch: Batch) -> Scored:
             with self.waiting.computing():
                 return self._scored(batch.image_ids, self._logits(torch.from_numpy(batch.pixels), len(batch.image_ids)))
@@ -174,30 +151,20 @@ class Scorer:
         ):
             yield from scored
 
-    def _on_cuda(self, batches: Iterable[Batch]) -> Generator[Scored, None, None]:
+    def _ahead(self, batches: Iterable[Batch]) -> Generator[Scored, None, None]:
         """While the device computes one batch, the next is decoded and copied, and the one before is ranked."""
 
-        def collect(image_ids: Sequence[str], logits: Tensor, finished: torch.cuda.Event) -> Scored:
+        def collect(image_ids: Sequence[str], logits: Tensor, finished: Event) -> Scored:
             finished.synchronize()
             self.waiting.end()
             return self._scored(image_ids, logits)
 
-        with torch.cuda.device(self.device), ThreadPoolExecutor(1) as pool:
-            computing, copying = torch.cuda.current_stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        with self.device.use(), ThreadPoolExecutor(1) as pool:
             pending: deque[Future[Scored]] = deque()
             for image_ids, memory in batches:
-                with torch.cuda.stream(copying):
-                    pixels = torch.from_numpy(memory).to(self.device, non_blocking=True)
-                    copied = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
-                    copied.record(copying)
-                computing.wait_event(copied)
-                pixels.record_stream(computing)
+                pixels, copied = self.device.upload(memory)
                 self.waiting.begin()
-                on_device = self._logits(pixels, len(image_ids))
-                logits = torch.empty(on_device.shape, dtype=on_device.dtype, pin_memory=True)
-                logits.copy_(on_device, non_blocking=True)
-                finished = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
-                finished.record(computing)
+                logits, finished = self.device.download(self._logits(pixels, len(image_ids)))
                 pending.append(pool.submit(collect, image_ids, logits, finished))
                 copied.synchronize()  # the batch's memory may be overwritten once the next batch is asked for
                 if len(pending) > 1:
@@ -224,8 +191,7 @@ class Scorer:
             self._max_images = min(most, self._max_images or most)
             same = ", for the same result" if self._precision == "float64" else ""
             self._notify(f"{self.device}: out of memory; going on with {most} images at a time{same}")
-            if self.device.type == "cuda":
-                torch.cuda.empty_cache()
+            self.device.free_memory()
         classes = len(classes_in_use())
         if logits.shape != (len(pixels), classes):
             found = (count, *logits.shape[1:])
@@ -233,7 +199,7 @@ class Scorer:
         return logits[:count].double()
 
     def _forward(self, pixels: Tensor) -> Tensor:
-        lower = torch.autocast(self.device.type, torch.bfloat16, enabled=self._precision == "bfloat16")
+        lower = torch.autocast(self.device.torch.type, torch.bfloat16, enabled=self._precision == "bfloat16")
         with torch.inference_mode(), lower:
             logits: Tensor = self._network(pixels.to(DTYPES[self._precision]) / 255)
         return logits

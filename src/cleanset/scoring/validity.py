@@ -89,4 +89,4 @@ def below_float64(settings: "Settings") -> dict[str, Any]:
     """Batch size and device for a precision below float64, where results depend on them; empty for float64."""
     if settings.precision == "float64":
         return {}
-    return {"batch_size": settings.batch_size, "computed_on": settings.devices[0].type}
+    return {"batch_size": settings.batch_size, "computed_on": settings.devices[0].torch.type}

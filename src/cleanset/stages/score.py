@@ -72,6 +72,7 @@ def run_network(edition: Edition, params: Params, role: str) -> None:
 
     index = read_table(edition.index, INDEX)
     settings = settings_for(params.score)
+    settings.start_workers()
     model = load_member(params.network(role), edition.folder)
     read = verified_images(edition, params.dataset.images, index).read
     record = record_of(params, role, model, len(index))
@@ -89,8 +90,9 @@ def run_network(edition: Edition, params: Params, role: str) -> None:
         images = partial(open_images, folder, params.dataset.images)
         on_cluster = partial(score_shards_on_ray, load, images, settings)
     shards = scoring.shards(edition.partial_scores(role), made_from)
-    scores = scoring.scores(shards, on_cluster)
-    record = record.model_copy(update={"against_float64": scoring.against_float64(scores)})
+    with scoring:
+        scores = scoring.scores(shards, on_cluster)
+        record = record.model_copy(update={"against_float64": scoring.against_float64(scores)})
     write_table(edition.scores(role), scores, SCORES)
     write_record(edition.scored_with(role), record)
     shards.remove()

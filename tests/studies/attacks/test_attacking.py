@@ -20,8 +20,8 @@ from torchvision.models import alexnet
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import Resized, base_image
+from cleanset.scoring.devices import choose_devices
 from cleanset.scoring.models import load_model
-from cleanset.scoring.scorer import choose_devices
 from cleanset.studies.attacks.attacking import run_attack, run_warnings
 from cleanset.studies.attacks.base import Pixels, Result, Subject
 from cleanset.studies.attacks.changes import NAME, RandomSpatialAttack
@@ -66,7 +66,7 @@ def results(study: AttackStudy, name: str) -> pd.DataFrame:
 
 def judge_of(study: AttackStudy) -> Judge:
     params = read_params(study.edition.folder)
-    return Judge(load_model(params.model(ROLE), study.edition.folder), choose_devices("cpu")[0])
+    return Judge(load_model(params.model(ROLE), study.edition.folder), choose_devices("cpu")[0].torch)
 
 
 def test_none_gives_the_stored_scores_bit_for_bit(attacked: AttackStudy) -> None:

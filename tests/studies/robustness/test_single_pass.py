@@ -13,7 +13,7 @@ from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.measure.run import NAMED_SCORES
-from cleanset.scoring.engine import Settings, score_shards
+from cleanset.scoring.engine import Settings, open_pipelines, score_shards
 from cleanset.scoring.logits import top5
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.shards import Shards
@@ -69,7 +69,8 @@ def shards_in(folder: Path, batch_size: int = 4, only: Sequence[str] | None = No
 def alone(folder: Path, model: LoadedModel, log: Path) -> pd.DataFrame:
     """The answers of one model by the engine that scores the images of archives."""
     shards = shards_in(folder)
-    score_shards(model, Drawn(log), settings(), shards, lambda *_: None)
+    with open_pipelines(Drawn(log), model.preprocessing, settings()) as pipelines:
+        score_shards(model, pipelines, settings(), shards, lambda *_: None)
     return shards.table()
 
 

@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
+from cleanset.scoring.devices import choose_devices
 from cleanset.scoring.engine import Settings
 from cleanset.statistics.bootstrap import Bootstrap, Resamples
 from cleanset.studies.robustness.families import read_study_params
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.slow
 WNIDS = ["n02165456", "n01443537", "n07753592"]
 INDICES = [301, 1, 954]
 NAME = "test_efficientnet"
-CPU = Settings(devices=[torch.device("cpu")], precision="float64", batch_size=4, workers=1)
+CPU = Settings(devices=choose_devices("cpu"), precision="float64", batch_size=4, workers=1)
 
 
 def entry(folder: Path, outputs: int = 3, **keys: Any) -> TrainedModel:

@@ -266,4 +266,4 @@ def test_an_image_that_has_changed_since(study: TrainingStudy) -> None:
 def test_a_gpu_that_is_not_there() -> None:
     number = torch.cuda.device_count()
     with pytest.raises(CleansetError, match=rf"^params.yaml: device cuda:{number}: {number} CUDA devices found; exp"):
-        train.device_of(f"cuda:{number}")
+        train.device_named(f"cuda:{number}")

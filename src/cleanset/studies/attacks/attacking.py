@@ -21,6 +21,7 @@ from cleanset.files import replacing, sha256, write_text
 from cleanset.measure.run import load
 from cleanset.measure.specs import CommandModel, Spec, file_stems
 from cleanset.progress import print_notice, tracked
+from cleanset.scoring.devices import device_of
 from cleanset.scoring.differentiable import PixelNetwork, searching
 from cleanset.scoring.engine import Settings, settings_for
 from cleanset.scoring.shards import Shards
@@ -65,9 +66,9 @@ def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackP
             f"attack, or one of {', '.join(roles)}"
         )
     scoring = settings_for(params.edition.score)
-    lpips = lpips_of(study.folder, settings, scoring.devices[0])
+    lpips = lpips_of(study.folder, settings, scoring.devices[0].torch)
     judge, target = open_target(study, params, model, scoring, lpips)
-    how = Searching(scoring.devices[0], settings.search_precision, scoring.batch_size)
+    how = Searching(scoring.devices[0].torch, settings.search_precision, scoring.batch_size)
     images = first_images(target.images, settings.images_of(name, target.name))
     check_scores(study, params.edition, target, images)
     known, further = Known(settings.seed, target.others, cache(partial(_sources, study, params, target, how))), ""
@@ -115,7 +116,7 @@ class Attacking:
             "budget": params.budget.model_dump(),
             "seed": params.seed,
             "search_precision": params.search_precision,
-            "searched_on": "cpu" if device.type == "cpu" else torch.cuda.get_device_name(device),
+            "searched_on": device_of(device).name,
             "weights_sha256": target.model.weights_sha256,
             "images": len(images),
             "images_sha256": sha256("\n".join(images["file"] + " " + images["file_sha256"]).encode()),
@@ -209,7 +210,7 @@ def run_warnings(study: AttackStudy, model: str, attack_params: AttackParams | N
     scoring = settings_for(params.edition.score)
     _, target = open_target(study, params, model, scoring)
     check_scores(study, params.edition, target, first_images(target.images, params.attacks.probe.images))
-    how = Searching(scoring.devices[0], params.attacks.search_precision, scoring.batch_size)
+    how = Searching(scoring.devices[0].torch, params.attacks.search_precision, scoring.batch_size)
     others = target.sources(other_models(study, params, model), how)
     write_warnings(study.warnings(model), probed(target, params.attacks, others, how))
 
@@ -267,7 +268,7 @@ def evaluate(
     `lpips_folder`: the folder that the params name LPIPS's weights from. Raises CleansetError for a model that cannot
     be loaded.
     """
-    device = settings.devices[0]
+    device = settings.devices[0].torch
     how = Searching(device, params.search_precision, settings.batch_size)
     results, records = {}, {}
     for spec, stem in zip(specs, file_stems([spec.text for spec in specs]), strict=True):

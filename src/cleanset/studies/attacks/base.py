@@ -225,7 +225,7 @@ def to_unit(images: Sequence[Pixels], network: "PixelNetwork") -> "Tensor":
     """Pixels in 0..1 on the network's device, in its dtype: shape (n, 3, size, size)."""
     import torch
 
-    from cleanset.scoring.scorer import to_device
+    from cleanset.scoring.devices import to_device
 
     return to_device(torch.from_numpy(np.stack(images)), network.device).to(network.dtype) / LEVELS
 
@@ -280,8 +280,9 @@ def globally_seeded(seed: int, device: "torch.device") -> Iterator[None]:
     """Seed the global generators of torch and numpy, and put their states back at the end."""
     import torch
 
+    from cleanset.scoring.devices import device_of
+
     # without a list, fork_rng saves the state of every GPU
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices), numpy_seeded(seed):
+    with torch.random.fork_rng(device_of(device).generators()), numpy_seeded(seed):
         torch.manual_seed(seed)
         yield

@@ -92,7 +92,7 @@ class SpatialGridAttack(OneByOne):
         """The worst change of an image."""
         import torch
 
-        from cleanset.scoring.scorer import to_device
+        from cleanset.scoring.devices import to_device
 
         start = scaled_on_black(subject.pixels, self.scale)
         image = to_device(torch.from_numpy(start), network.device).to(network.dtype)

@@ -78,8 +78,8 @@ class PgdAttack(InBall):
         """A candidate for each image; `steps` + 1 queries each, with `draws` above 1 its share of all answers."""
         import torch
 
+        from cleanset.scoring.devices import to_device
         from cleanset.scoring.differentiable import EightBit
-        from cleanset.scoring.scorer import to_device
 
         norm, eps = self.norm, self.eps
         padded = [*group, *[group[-1]] * (self.group - len(group))]

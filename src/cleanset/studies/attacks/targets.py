@@ -36,11 +36,12 @@ from cleanset.images.preprocessing import Resized
 from cleanset.measure.user_model import CheckedNetwork, load_member
 from cleanset.scoring.checkpoints import load_checkpoint
 from cleanset.scoring.decoding import pixels_of
+from cleanset.scoring.devices import to_device
 from cleanset.scoring.differentiable import PixelNetwork, wrap_network
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.logits import Groups
 from cleanset.scoring.models import LoadedModel
-from cleanset.scoring.scorer import Precision, arithmetic, to_device
+from cleanset.scoring.scorer import Precision, arithmetic
 from cleanset.studies.attacks.base import (
     LEVELS,
     Ball,
@@ -435,7 +436,7 @@ def open_target(
     if around is not None:
         members = None if groups is None else groups.classes
         model = replace(model, network=wrap_network(model.network, members, around.wrapper is not None))
-    judge = Judge(model, settings.devices[0], lpips)
+    judge = Judge(model, settings.devices[0].torch, lpips)
     files, seed = files_of(study.edition, images), params.attacks.seed
     before = logits_before(judge, name, model, files, seed)
     is_of_edition = around is None and role not in further

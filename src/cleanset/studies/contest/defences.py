@@ -369,7 +369,7 @@ class ModelDefence:
             Subject(name, name, first_class(group), pixels_of(name, partial(read_image, paths), preprocessing))
             for name, group in list(known.items())[:PROBED]
         ]
-        network = PixelNetwork(self._model.network, self._settings.devices[0], "float64", PROBED)
+        network = PixelNetwork(self._model.network, self._settings.devices[0].torch, "float64", PROBED)
         with searching("float64"):
             return [asdict(each) for each in of_answers(network, subjects, PROBED)]
 

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from numpy.typing import NDArray
 from PIL import Image
 from pyarrow import parquet
@@ -31,8 +30,9 @@ from cleanset.files import sha256, write_text
 from cleanset.images.codec import Source
 from cleanset.images.preprocessing import BASE_SIZE, ResizeAndCrop, Resized
 from cleanset.measure.user_model import NetworkError, load_member
-from cleanset.progress import keep_freed_memory, print_notice, rate_bar
-from cleanset.scoring.decoding import Batch, SharedBatches
+from cleanset.progress import print_notice, rate_bar
+from cleanset.scoring.decoding import Batch, SharedBatches, worker_processes
+from cleanset.scoring.devices import Device
 from cleanset.scoring.engine import OnProgress, Settings, score_few, settings_for
 from cleanset.scoring.logits import Columns, ReadOff
 from cleanset.scoring.models import LoadedModel
@@ -56,6 +56,7 @@ from cleanset.studies.robustness.answers import (
     with_keys,
 )
 from cleanset.studies.robustness.families import (
+    CHANGING,
     FAMILIES,
     ChangePlan,
     StudyParams,
@@ -174,14 +175,13 @@ class _Pass:
         """The processes and threads of a device."""
         return max(1, self.settings.workers // len(self.settings.devices))
 
-    def run(self, device: torch.device, numbers: Iterator[int]) -> None:
+    def run(self, device: Device, numbers: Iterator[int]) -> None:
         """Compute shards on a device until `numbers`, which all devices take from, has no more."""
-        if device.type != "cuda":
-            keep_freed_memory()
+        device.prepare()
         # of the models that the device has been given so far
         scorers = dict[str, Scorer]()
         begin, waited = perf_counter(), 0.0
-        shared_memory = SharedBatches(self.images, Resized(BASE_SIZE), BATCH_SIZE, self.workers)
+        shared_memory = SharedBatches(self.images, Resized(BASE_SIZE), BATCH_SIZE, self.workers, CHANGING)
         with shared_memory as shared, ThreadPoolExecutor(self.workers) as pool:
             asked = perf_counter()
             for block in self._blocks(shared, numbers, pool):
@@ -217,9 +217,7 @@ class _Pass:
                 yield _Block(number, names, np.concatenate(parts), pool)
                 parts = []
 
-    def _answer(
-        self, name: str, block: _Block, device: torch.device, scorers: dict[str, Scorer], waiting: float
-    ) -> None:
+    def _answer(self, name: str, block: _Block, device: Device, scorers: dict[str, Scorer], waiting: float) -> None:
         """Show a model the images of a shard and keep its answers, or its problem."""
         each, settings, scored = self.models[name], self.settings, list[Scored]()
         wanted = each.shards.image_ids(block.number)
@@ -448,6 +446,7 @@ def run(study: Study, role: str, family: str | None = None) -> None:
     Other models of the study that lack answers are shown the same images; their stages then find finished shards in
     the cache, as stage digests does. Raises CleansetError for neither, and as `predict` and `change_plan` do.
     """
+    worker_processes(CHANGING)
     families = FAMILIES if family is None else [family_named(family)]
     models, sources = StudyModels(study), Sources.read(study)
     # all plans first: a photograph or a file that is missing shows before hours of work

@@ -32,7 +32,7 @@ from cleanset.scoring.decoding import SharedBatches
 from cleanset.scoring.logits import Columns, top5
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions
-from cleanset.studies.robustness.families import FAMILIES, ChangePlan, StudyParams, change_plan, params_of
+from cleanset.studies.robustness.families import CHANGING, FAMILIES, ChangePlan, StudyParams, change_plan, params_of
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.images import ChangeName, Sources, Study
 from cleanset.tables import (
@@ -296,7 +296,8 @@ class DigestRun:
         changed = self.plan.changed_images(self.sources.files_in(self.plan.images), self.wanted)
         # batches of one size: the shared memory of the workers is laid out once
         groups = [names[start : start + BATCH_SIZE] for start in range(0, len(names), BATCH_SIZE)]
-        with SharedBatches(changed, Resized(BASE_SIZE), BATCH_SIZE, self.workers or available_cores()) as shared:
+        workers = self.workers or available_cores()
+        with SharedBatches(changed, Resized(BASE_SIZE), BATCH_SIZE, workers, CHANGING) as shared:
             for batch in shared.batches(groups):
                 for pixels in batch.pixels[: len(batch.image_ids)]:
                     yield sha256(pixels.transpose(1, 2, 0).tobytes())

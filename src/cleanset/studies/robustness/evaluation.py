@@ -36,6 +36,7 @@ from cleanset.statistics.bootstrap import LEVEL
 from cleanset.studies.robustness.answers import CheckClean, DigestRun, ShownPixels, check_of_stored, installed_versions
 from cleanset.studies.robustness.corruptions.measures import ALEXNET_CLEAN_ERROR, ALEXNET_ERRORS
 from cleanset.studies.robustness.families import (
+    CHANGING,
     FAMILIES,
     ChangePlan,
     StudyParams,
@@ -92,11 +93,13 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     plans = [change_plan(family, sources, params) for family in families_in(params)]
 
     from cleanset.measure.run import check
+    from cleanset.scoring.decoding import worker_processes
     from cleanset.scoring.engine import settings_for
 
     # report a missing weights file before spending hours on another model
     for spec in specs:
         check(spec)
+    worker_processes(CHANGING)
     answers, settings, stems = AnswerFiles(out), settings_for(asked.score), file_stems([spec.text for spec in specs])
     digests = out / "digests"
     shown = {each.name: ShownPixels(digests / f"{each.name}.txt", DigestRun(each, sources, params)) for each in plans}

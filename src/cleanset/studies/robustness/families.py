@@ -34,6 +34,10 @@ def families_in(params: CommonParams) -> list[Family]:
     return [family for family in FAMILIES if family.section_in(params).names]
 
 
+CHANGING = [f"{__package__}.{family.name}.changes" for family in FAMILIES]
+"""What the processes that change images import."""
+
+
 def family_named(name: str) -> Family:
     """The family of that name. Raises CleansetError for an unknown one."""
     check_known("family", name, [family.name for family in FAMILIES])

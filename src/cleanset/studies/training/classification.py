@@ -23,8 +23,8 @@ from cleanset.measure.specs import ModuleModel
 from cleanset.measure.user_model import returned_by
 from cleanset.progress import tracked
 from cleanset.scoring.checkpoints import load_checkpoint
+from cleanset.scoring.devices import to_device
 from cleanset.scoring.models import weights_at_hand
-from cleanset.scoring.scorer import to_device
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.robustness.trained_models import OnClasses, normalised, trained_preprocessing
 from cleanset.studies.training.images import ALONE, FoldData, Share, TrainingPixels

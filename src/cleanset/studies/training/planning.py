@@ -13,19 +13,19 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
-import torch
 from rich.table import Table
 
 from cleanset.edition.options import show
 from cleanset.errors import CleansetError
 from cleanset.progress import tracked
+from cleanset.scoring.devices import Device
 from cleanset.studies.training.experiments import grid_runs
 from cleanset.studies.training.finished import network_name
 from cleanset.studies.training.images import Share, read_fold
 from cleanset.studies.training.loop import StateFolder, train
 from cleanset.studies.training.params import Run, TrainingParams, read_training_params
 from cleanset.studies.training.study import TrainingStudy
-from cleanset.studies.training.train import deterministic, device_of, task_of
+from cleanset.studies.training.train import deterministic, device_named, task_of
 
 # not timed: memory is allocated, and libraries choose their algorithms
 WARM_UP_STEPS = 5
@@ -81,9 +81,9 @@ def check_budget(grid: str, hours: float, budget: float | None) -> None:
 def measure(study: TrainingStudy, params: TrainingParams, name: str, steps: int) -> Measured:
     """Train the first fold of a run for some steps, and time them. Raises CleansetError as training does."""
     run = params.run(name)
-    device = device_of(params.device)
+    device = device_named(params.device)
     # of several devices one is measured, on its part of each batch
-    data = read_fold(study, params, name, run.fold_names()[0], device, Share(0, run.devices))
+    data = read_fold(study, params, name, run.fold_names()[0], device.torch, Share(0, run.devices))
     settings = run.model_copy(update={"steps": WARM_UP_STEPS + steps, "epochs": None, "early_stopping": None})
     with deterministic(params.threads), tempfile.TemporaryDirectory() as folder:
         timed = _Timed(task_of(data), device)
@@ -94,7 +94,7 @@ def measure(study: TrainingStudy, params: TrainingParams, name: str, steps: int)
 class _Timed:
     """A task that notes when its steps and validations end."""
 
-    def __init__(self, task: Any, device: torch.device) -> None:
+    def __init__(self, task: Any, device: Device) -> None:
         self._task, self._device = task, device
         self._ends: list[float] = []
         self._validations: list[float] = []
@@ -127,8 +127,7 @@ class _Timed:
         return self._validations[-1] if self._validations else 0.0
 
     def _wait(self) -> float:
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
+        self._device.synchronize()
         return perf_counter()
 
 

@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -21,8 +20,9 @@ from torch import Tensor, distributed, nn
 
 from cleanset.errors import CleansetError
 from cleanset.files import remove_abandoned, replacing, sha256, write_text
-from cleanset.progress import keep_freed_memory, training_bar
-from cleanset.scoring.scorer import arithmetic, choose_devices
+from cleanset.progress import training_bar
+from cleanset.scoring.devices import Device, choose_devices, device_of
+from cleanset.scoring.scorer import arithmetic
 from cleanset.scoring.validity import code_of, library_versions
 from cleanset.studies.training.classification import Classification
 from cleanset.studies.training.images import ALONE, FoldData, Share, read_fold
@@ -51,7 +51,7 @@ def run(study: TrainingStudy, name: str) -> None:
         start_processes(study, name, settings.devices)
         return
     remove_abandoned(study.runs)
-    with process_share(device_of(params.device), settings.devices) as (device, share):
+    with process_share(device_named(params.device), settings.devices) as (device, share):
         for fold in settings.fold_names():
             train_fold(device, share, study, name, fold)
     if share.rank:
@@ -76,7 +76,7 @@ def start_processes(study: TrainingStudy, name: str, count: int) -> None:
 
 
 @contextmanager
-def process_share(device: torch.device, processes: int) -> Iterator[tuple[torch.device, Share]]:
+def process_share(device: Device, processes: int) -> Iterator[tuple[Device, Share]]:
     """The device of this process and its share of each batch, among the processes that torchrun has started.
 
     Raises CleansetError for another number of processes than the run's `devices`, and for too few GPUs.
@@ -89,31 +89,30 @@ def process_share(device: torch.device, processes: int) -> Iterator[tuple[torch.
     if processes == 1:
         yield device, ALONE
         return
-    if device.type == "cuda":
+    if device.is_separate:
         number, gpus = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
         if number >= gpus:
             raise CleansetError(f"devices: {processes}, but {gpus} CUDA devices found; expected at most that number")
-        device = torch.device("cuda", number)
-        torch.cuda.set_device(device)
+        device = device_of(torch.device("cuda", number))
+        torch.cuda.set_device(device.torch)
     # the first process validates and tests alone, and torch gives up waiting for it after minutes by default
-    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=timedelta(days=7))
+    distributed.init_process_group(device.backend, timeout=timedelta(days=7))
     try:
         yield device, Share(distributed.get_rank(), processes)
     finally:
         distributed.destroy_process_group()
 
 
-def train_fold(device: torch.device, share: Share, study: TrainingStudy, name: str, fold: str) -> None:
+def train_fold(device: Device, share: Share, study: TrainingStudy, name: str, fold: str) -> None:
     """Train a fold and write its files beside its state; of several processes the first one writes."""
     params = read_training_params(study.params_yaml)
-    data = read_fold(study, params, name, fold, device, share)
+    data = read_fold(study, params, name, fold, device.torch, share)
     kind = data.run.task
     settings = {**data.settings(), "code": code_of(*CODE)}
     settings["versions"] = library_versions(LIBRARIES_BY_TASK[kind])
-    settings["device"] = device_kind(device)
+    settings["device"] = device.name
     folder = study.partial(name) / fold
-    if device.type == "cpu":
-        keep_freed_memory()
+    device.prepare()
     with deterministic(params.threads):
         task = task_of(data)
         if (module := data.run.network.module) is not None:  # imported by now
@@ -139,7 +138,7 @@ def train_fold(device: torch.device, share: Share, study: TrainingStudy, name: s
     write_costs(study.cost(name, fold), data.run, trained, device, parameters)
 
 
-def device_of(name: str) -> torch.device:
+def device_named(name: str) -> Device:
     """The device that `device` of params.yaml names. Raises CleansetError for a GPU that is not there."""
     try:
         return choose_devices(name)[0]
@@ -192,11 +191,6 @@ def deterministic(threads: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def device_kind(device: torch.device) -> str:
-    """The name of a GPU, or cpu."""
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
-
-
 def history_csv(history: Sequence[Row]) -> str:
     """The history as CSV: epoch, step, measures of training and validation, rate."""
     table = pd.DataFrame(history)
@@ -217,32 +211,24 @@ def write_record(path: Path, settings: Mapping[str, Any], trained: Trained, weig
     write_text(path, json.dumps(record, indent=2) + "\n")
 
 
-def write_costs(path: Path, run: Run, trained: Trained, device: torch.device, parameters: float) -> None:
+def write_costs(path: Path, run: Run, trained: Trained, device: Device, parameters: float) -> None:
     """Write seconds and images a second, of interrupted processes too, and the peak memory of this one.
 
     They differ from run to run, as does the time at which it finished, in UTC.
     """
     costs = {
         "finished": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "device": device_kind(device),
+        "device": device.name,
         "step": int(trained.history[-1]["step"]),
         "batch": run.batch,
         "size": run.size,
         "seconds": round(trained.seconds, 3),
         "images": trained.images,
         "images_per_second": round(trained.images / max(trained.seconds, 1e-9), 3),
-        "peak_memory_bytes": peak_memory(device),
+        "peak_memory_bytes": device.peak_memory(),
         "parameters_in_millions": parameters,
     }
     write_text(path, json.dumps(costs, indent=2) + "\n")
-
-
-def peak_memory(device: torch.device) -> int:
-    """Bytes that this process took at most: of the GPU, or of main memory."""
-    if device.type == "cuda":
-        return int(torch.cuda.max_memory_allocated(device))
-    # Linux counts in kilobytes, macOS in bytes
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def millions_of_parameters(network: nn.Module) -> float:

@@ -22,8 +22,8 @@ from torch.nn import functional
 
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
+from cleanset.scoring.devices import to_device
 from cleanset.scoring.models import weights_at_hand
-from cleanset.scoring.scorer import to_device
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.robustness.scenarios.changes import decode_photograph
 from cleanset.studies.robustness.scenarios.params import GENERATED
