@@ -9,8 +9,9 @@ pandas, pyarrow, pillow, pydantic, pyyaml, rich, scipy, typer; and robustbench 1
 is read). The waiting for corrupted images is measured too if the extra robustness is installed.
 It needs the folder of real photographs and weights: CLEANSET_REAL, else ../shared/real.
 
-It prints Markdown for RESULTS.md and ends with exit code 1 if a stored score differs. Parts that would begin after
---budget seconds are left out. Without a GPU: `--device cpu --images 200`, which compares two batch sizes instead.
+It prints Markdown for RESULTS.md, the most important rows first and each as soon as it is measured, and ends with exit
+code 1 if a stored score differs or a part fails. Parts that would begin after --budget seconds are left out. Without a
+GPU: `--device cpu --images 200`, which compares two batch sizes instead.
 """
 
 import argparse
@@ -36,6 +37,18 @@ SAMPLE_MODELS = {
 LIBRARIES = ("torch", "torchvision", "timm")
 MIN_OF_FORWARD, MIN_OF_SLOWER, MIN_OF_TIMM = 0.95, 0.9, 2.5
 """Limits: float64 by forward alone; float32 by the slower of forward and decoding; either by the plain timm loop."""
+COLUMNS = {
+    "precision": "",
+    "forward alone": ",.0f",
+    "score, without its start": ",.0f",
+    "score, with its start": ",.0f",
+    "plain timm loop": ",.0f",
+    f"score by forward (float64: at least {MIN_OF_FORWARD})": ".2f",
+    f"score by the slower of forward and decoding (others: at least {MIN_OF_SLOWER})": ".2f",
+    f"score by the timm loop (at least {MIN_OF_TIMM})": ".2f",
+    "largest difference from float64": ".1g",
+}
+"""Of the table of rates, images per second and ratios; with the format of each."""
 CHANGED_IMAGES = 80
 """Divisor of the number of images for the waiting: each of them is changed 76 times."""
 START_IMAGES = 4
@@ -52,7 +65,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=PRECISIONS)
-    parser.add_argument("--budget", type=float, default=400, help="seconds after which no further part begins")
+    parser.add_argument("--budget", type=float, default=480, help="seconds after which no further part begins")
     parser.set_defaults(memory=False, precision="float64")
     arguments = parser.parse_args()
     if problem := missing(arguments.device):
@@ -97,13 +110,15 @@ def check(arguments: argparse.Namespace, folder: Path) -> list[str]:
 
     print_machine(*LIBRARIES)
     print(f"Device: {device_name(arguments.device)}.")
-    part = partial(score.in_process, "same", folder, arguments, way)
-    compared = measured("stored scores on both devices", part) or []
+    exact = [each for each in arguments.precisions if each in PRECISIONS[:2]]
+    rates(arguments, folder, measured, exact)
+    compared = measured("stored scores on both devices", partial(in_process, "same", folder, arguments)) or []
     print_table("Stored scores in float64, on both devices", COMPARED, compared)
-    rates(arguments, folder, measured)
+    rates(arguments, folder, measured, [each for each in arguments.precisions if each not in exact])
+    decoding(arguments, folder, measured)
     if find_spec("imagecorruptions") is None:
         print("waiting for corrupted images: left out, the extra robustness is not installed", file=sys.stderr)
-    elif waited := measured("waiting for corrupted images", partial(score.in_process, "wait", folder, arguments, way)):
+    elif waited := measured("waiting for corrupted images", partial(in_process, "wait", folder, arguments)):
         print_table(*waited)
     print(f"\nAll of it took {perf_counter() - begin:.0f} s.")
     problems = [f"{name}: stored scores differ" for name, images, same, *_ in compared if same != images]
@@ -129,7 +144,7 @@ def way(arguments: argparse.Namespace) -> Any:
         return same(arguments)
     if arguments.way == "wait":
         return waiting_shares(arguments)
-    from cleanset.scoring.scorer import Scorer, arithmetic, grouped
+    from cleanset.scoring.scorer import grouped
 
     params, settings, image_ids = score.run_of(arguments)
     model, read = score.model_and_images(arguments.folder, params)
@@ -137,16 +152,9 @@ def way(arguments: argparse.Namespace) -> Any:
     groups = list(grouped(image_ids, settings.batch_size))
     list(batches.batches(groups[:1]))  # starts the processes and loads what they import
     found: list[float] = []
-    if arguments.way == "loader":
-        with score.timed(found):
-            for _ in batches.batches(groups):
-                pass
-        return found
-    scorer = Scorer(model, settings.devices[0], settings.precision)
-    with arithmetic(settings.precision):
-        list(scorer(batches.batches(groups[:1]), settings.workers))
-        with score.timed(found):
-            list(scorer(batches.batches(groups), settings.workers))
+    with score.timed(found):
+        for _ in batches.batches(groups):
+            pass
     return found
 
 
@@ -170,10 +178,10 @@ def same_scores(arguments: argparse.Namespace, name: str, weights: Path, images:
     from cleanset.edition.params import Model
     from cleanset.files import sha256
     from cleanset.progress import available_cores
+    from cleanset.scoring.devices import CPU_BATCH_SIZE, device_of
     from cleanset.scoring.engine import Settings, score_few
     from cleanset.scoring.models import load_model
     from cleanset.scoring.record import compare_scores
-    from cleanset.scoring.scorer import CPU_BATCH_SIZE
     from cleanset.tables import SCORES, write_table
 
     named = Model(source="timm", name=name, weights=str(weights), sha256=sha256(weights.read_bytes()))
@@ -185,7 +193,7 @@ def same_scores(arguments: argparse.Namespace, name: str, weights: Path, images:
     tables, seconds, written = [], [], []
     for place, size in ((cpu, CPU_BATCH_SIZE), (device, other_size)):
         begin = perf_counter()
-        table = score_few(model, read, Settings([place], "float64", size, available_cores()), names)
+        table = score_few(model, read, Settings([device_of(place)], "float64", size, available_cores()), names)
         seconds.append(f"{perf_counter() - begin:.1f}")
         write_table(arguments.folder / "table", table, SCORES)
         tables.append(table)
@@ -231,37 +239,42 @@ def waiting_shares(arguments: argparse.Namespace) -> Any:
 # Rates
 
 
-def rates(arguments: argparse.Namespace, folder: Path, measured: Measured) -> None:
-    """Measure and print the rates of each precision, and of decoding."""
+def rates(arguments: argparse.Namespace, folder: Path, measured: Measured, precisions: Sequence[str]) -> None:
+    """Measure and print a row of rates for each precision, when it is there."""
     whole, start = folder / "whole", folder / "start"
-    options = arguments
-    source = measured("building the editions", partial(score.in_process, "build", whole, options))
-    if source is None:
-        return
-    score.in_process("build", start, with_options(arguments, images=START_IMAGES))
-    decoding: dict[str, Sequence[float] | None] = {
-        "threads": measured("decoding, threads", partial(score.in_process, "threads", whole, options)),
-        "shared batches": measured("decoding, shared batches", partial(score.in_process, "processes", whole, options)),
-        "DataLoader": measured("decoding, DataLoader", partial(score.in_process, "loader", whole, options, way)),
-    }
-    rows = [(f"decoding: {name}", shown(rate(options.images, times))) for name, times in decoding.items()]
-    print_table(f"Decoding, {options.images:,} images ({source})", ("what", "images/s"), rows)
-    decoded = rate(options.images, decoding["shared batches"])
-    columns = [rates_of(arguments, precision, whole, start, decoded, measured) for precision in arguments.precisions]
-    names = list(columns[0])
-    table = [(name, *(shown(column[name], name) for column in columns)) for name in names]
-    table += [
-        (name, *(limits.get(precision, "") for precision in arguments.precisions)) for name, limits in LIMITS.items()
+    if not whole.is_dir():
+        source = measured("building the editions", partial(in_process, "build", whole, arguments))
+        if source is None:
+            return
+        in_process("build", start, with_options(arguments, images=START_IMAGES))
+        arguments.source = source
+        arguments.decoded = decoded_by(arguments, "processes", whole, measured)
+    print_table(f"{arguments.model}, {arguments.images:,} images ({arguments.source}), images/s", list(COLUMNS), [])
+    for precision in precisions:
+        found = rates_of(arguments, precision, whole, start, measured)
+        cells = (f"{value:{COLUMNS[name]}}" if value is not None else "" for name, value in found.items())
+        print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def decoding(arguments: argparse.Namespace, folder: Path, measured: Measured) -> None:
+    """Measure and print the rates of decoding alone, beside those of its alternatives."""
+    whole = folder / "whole"
+    names = {"threads": "threads", "processes": "shared batches", "loader": "DataLoader"}
+    rows = [
+        (name, shown(arguments.decoded if kind == "processes" else decoded_by(arguments, kind, whole, measured)))
+        for kind, name in names.items()
     ]
-    title = f"{arguments.model}, {arguments.images:,} images ({source}), images/s"
-    print_table(title, ("what", *arguments.precisions), table)
+    print_table(f"Decoding, {arguments.images:,} images ({arguments.source})", ("what", "images/s"), rows)
 
 
-LIMITS = {
-    "limit: score by forward alone, at least": {"float64": f"{MIN_OF_FORWARD}"},
-    "limit: score by the slower of both, at least": {"float32": f"{MIN_OF_SLOWER}"},
-    "limit: score by the plain timm loop, at least": {"float64": f"{MIN_OF_TIMM}", "float32": f"{MIN_OF_TIMM}"},
-}
+def decoded_by(arguments: argparse.Namespace, kind: str, whole: Path, measured: Measured) -> float | None:
+    """The images a second that one way of decoding reaches alone; None if it is left out."""
+    return rate(arguments.images, measured(f"decoding, {kind}", partial(in_process, kind, whole, arguments)))
+
+
+def in_process(kind: str, folder: Path, arguments: argparse.Namespace) -> Any:
+    """The result of a way of this file or of bench/score.py, in a process of its own."""
+    return score.in_process(kind, folder, arguments, way if kind in ("same", "wait", "loader") else None)
 
 
 def with_options(arguments: argparse.Namespace, **changes: object) -> argparse.Namespace:
@@ -270,36 +283,33 @@ def with_options(arguments: argparse.Namespace, **changes: object) -> argparse.N
 
 
 def rates_of(
-    arguments: argparse.Namespace, precision: str, whole: Path, start: Path, decoded: float | None, measured: Measured
-) -> dict[str, float | None]:
-    """The column of a precision: images per second, then ratios; None for what was left out."""
+    arguments: argparse.Namespace, precision: str, whole: Path, start: Path, measured: Measured
+) -> dict[str, Any]:
+    """The row of a precision, with the names of COLUMNS; None for what was left out."""
     options = with_options(arguments, precision=precision)
     half = with_options(options, images=max(options.images // 2, 1))
     for edition in (whole, start):
         score.write_params(edition, options)
-    forward = measured(f"{precision}: forward", partial(score.in_process, "forward", whole, half))
     stage = measured(f"{precision}: cleanset score", partial(score.stage, whole))
     starting = measured(f"{precision}: its start", partial(score.stage, start)) if stage else None
-    timm = measured(f"{precision}: timm loop", partial(score.in_process, "timm", whole, half))
-    loader = measured(
-        f"{precision}: scoring by DataLoader", partial(score.in_process, "loader_score", whole, options, way)
-    )
+    forward = rate(half.images, measured(f"{precision}: forward", partial(in_process, "forward", whole, half)))
+    timm = rate(half.images, measured(f"{precision}: timm loop", partial(in_process, "timm", whole, half)))
     scored = None
     if stage and starting and stage[0] > starting[0]:
         scored = (options.images - START_IMAGES) / (stage[0] - starting[0])
-    forward_rate, timm_rate = rate(half.images, forward), rate(half.images, timm)
-    slower = min(forward_rate, decoded) if forward_rate and decoded else None
-    return {
-        "forward alone": forward_rate,
-        "cleanset score, without its start": scored,
-        "cleanset score, with its start": rate(options.images, stage),
-        "scoring, fed by a DataLoader": rate(options.images, loader),
-        "plain timm loop": timm_rate,
-        "score by forward alone": ratio(scored, forward_rate),
-        "score by the slower of forward and decoding": ratio(scored, slower),
-        "score by the plain timm loop": ratio(scored, timm_rate),
-        "largest difference from float64": difference_from_float64(whole) if stage else None,
-    }
+    slower = min(forward, arguments.decoded) if forward and arguments.decoded else None
+    values = (
+        precision,
+        forward,
+        scored,
+        rate(options.images, stage),
+        timm,
+        ratio(scored, forward),
+        ratio(scored, slower),
+        ratio(scored, timm),
+        difference_from_float64(whole) if stage else None,
+    )
+    return dict(zip(COLUMNS, values, strict=True))
 
 
 def difference_from_float64(edition: Path) -> float | None:
@@ -319,13 +329,9 @@ def ratio(value: float | None, by: float | None) -> float | None:
     return value / by if value and by else None
 
 
-def shown(value: float | None, name: str = "") -> str:
-    """A number as a cell."""
-    if value is None:
-        return ""
-    if name.startswith("largest"):
-        return f"{value:.1g}"
-    return f"{value:.2f}" if name.startswith("score by") else f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+def shown(value: float | None) -> str:
+    """A rate as a cell."""
+    return "" if value is None else f"{value:,.0f}"
 
 
 class LoaderBatches:
