@@ -20,6 +20,7 @@ from torchvision.datasets import ImageFolder
 
 import cleanset
 from cleanset.edition.paths import Edition
+from cleanset.sets.image_set import ImageSet
 from tests.sets.conftest import FILES, trial
 from tests.sets.test_verify import describe_anew, rewrite, rows
 
@@ -71,6 +72,8 @@ def test_as_torchvision_names_it(edition: Edition) -> None:
     assert repr(images) == f"ImageSet(standard: 6 images of 3 classes, {str(export)!r}) {trial(export)}"
     other = cleanset.load("standard", edition.folder, transform=len)
     assert ", transform=<built-in function len>)" in repr(other)
+    assert repr(ImageSet(Path("a"), images.entries[:1])) == "ImageSet(standard: 1 images of 1 classes, 'a')"
+    assert repr(ImageSet(Path("a"), [])) == "ImageSet(no model: 0 images of 0 classes, 'a')"
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,10 @@ def test_ties_go_to_the_left_and_upper() -> None:
     assert largest_box_without([(0, 4, 10, 6)], (0, 0, 10, 10)) == (0, 0, 10, 4)
     assert largest_box_without([(0, 0, 10, 10)], (0, 0, 10, 10)) is None
     assert largest_box_without([], (5, 0, 3, -2)) is None
+    # up to where the obstacle ends, which is as low as the box
+    assert largest_box_without([(0, 0, 1, 2)], (0, 0, 2, 1)) == (1, 0, 2, 1)
+    assert largest_box_without([(1, 0, 2, 2)], (0, 0, 2, 1)) == (0, 0, 1, 1)
+    assert largest_box_without([(0, 0, 2, 1)], (0, 0, 1, 2)) == (0, 1, 1, 2)
 
 
 PLAIN = Measures(

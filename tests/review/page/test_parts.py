@@ -398,6 +398,12 @@ def test_one_unreadable_file_hinders_no_other_class(edition: Path) -> None:
     assert set(tab.session.statuses) == set(tab.library.classes)
     assert [index for index, status in tab.session.statuses.items() if status.broken] == [class_indices()[GOLDFISH]]
     assert "a folder; expected a regular file" in tab.type()["view"]
+    for key in ("a", "c", "r", "guess"):
+        tab.type(key)
+        assert tab.said.startswith("Not saved. ")
+        assert f"ben/{GOLDFISH}.yaml: a folder; expected a regular file" in tab.said
+        tab.notice = None
+    assert reviews(edition) == {}
 
 
 def test_statuses_stay_until_the_new_ones_are_there(

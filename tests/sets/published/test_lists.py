@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.sets.published.lists import PUBLISHED_MODEL, read_top5
+from cleanset.sets.published.lists import PUBLISHED_MODEL, published_candidates, read_top5
 from replay import check_pool, read_pool, real_labels
 
 A, B, C = (f"ILSVRC2012_val_{number:08d}" for number in (1, 2, 3))
@@ -21,6 +21,20 @@ def written(folder: Path, text: str) -> Path:
     path = folder / "list.csv"
     path.write_text(text)
     return path
+
+
+def test_published_candidates() -> None:
+    """Five of a class are its Top-5, those from beyond the list its reserve."""
+    found = published_candidates("norm_robust")
+    assert found[["tier", "rank"]].value_counts().to_dict() == {
+        ("top5", 1): 997, ("top5", 2): 994, ("top5", 3): 990, ("top5", 4): 988, ("top5", 5): 984,
+        ("reserve", 6): 58, ("reserve", 7): 32, ("reserve", 8): 17,
+    }  # fmt: skip
+    assert found.loc[found["class_index"] == 0, ["image_id", "rank"]].to_numpy().tolist() == [
+        ["ILSVRC2012_val_00024327", 1], ["ILSVRC2012_val_00017699", 2], ["ILSVRC2012_val_00029930", 3],
+        ["ILSVRC2012_val_00016018", 4], ["ILSVRC2012_val_00017700", 5],
+    ]  # fmt: skip
+    assert set(published_candidates("standard")["tier"]) == {"top5"}
 
 
 def test_top5(tmp_path: Path) -> None:
