@@ -173,7 +173,8 @@ def test_a_file_in_braces_stays_in_braces() -> None:
 def test_a_file_that_is_written_anew_is_sorted() -> None:
     """One with a box under an explicit key, which cannot be changed in its place."""
     third = f"  {THIRD}:\n    verdict: unsure\n    sha256: {SHA}\n"
-    first = f"  {FIRST}:\n    verdict: crop\n    reason: text\n    {{}}\n    object_fully_visible: true\n    sha256: {SHA}\n"
+    first = f"  {FIRST}:\n    verdict: crop\n    reason: text\n    {{}}\n    object_fully_visible: true\n"
+    first += f"    sha256: {SHA}\n"
     before = first.format("? crop\n    : - 0\n      - 0\n      - 480\n      - 330")
     found = changed(f"{TENCH}:\n{third}{before}", FIRST, CROPPED.model_copy(update={"crop": (1, 2, 3, 4)}))
     assert found == f"{TENCH}:\n{first.format('crop: [1, 2, 3, 4]')}{third}"

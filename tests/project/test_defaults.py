@@ -1,0 +1,52 @@
+"""Every default of the keys of params, of files that people write and of records: a changed one changes results."""
+
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel
+
+DEFAULTS = Path(__file__).with_name("defaults.yaml")
+
+
+def sections(base: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    for section in base.__subclasses__():
+        yield section
+        yield from sections(section)
+
+
+def plain(value: object) -> object:
+    """A default as YAML has it; a section whose keys all have their own defaults, which are listed, by its name."""
+    if isinstance(value, BaseModel):
+        is_default = value == type(value).model_construct()
+        return type(value).__name__ if is_default else {key: plain(each) for key, each in value}
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    return [plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def defaults_in(source: Path) -> dict[str, dict[str, object]]:
+    """The defaults of every section, by module and class."""
+    for path in sorted(source.rglob("*.py")):
+        if re.search(r"\bSection\b|\bBaseModel\b", path.read_text()):
+            importlib.import_module(".".join(path.relative_to(source).with_suffix("").parts))
+    found = {}
+    for section in set(sections(BaseModel)):
+        fields: dict[str, Any] = {
+            name: plain(field.get_default(call_default_factory=True))
+            for name, field in section.model_fields.items()
+            if not field.is_required()
+        }
+        if fields and section.__module__.startswith("cleanset."):
+            found[f"{section.__module__.removeprefix('cleanset.')}.{section.__qualname__}"] = fields
+    return dict(sorted(found.items()))
+
+
+def test_every_default_is_the_listed_one(repository: Path) -> None:
+    found, expected = defaults_in(repository / "src"), yaml.safe_load(DEFAULTS.read_text())
+    assert list(found) == list(expected)
+    for name, fields in found.items():
+        assert (name, fields) == (name, expected[name])
