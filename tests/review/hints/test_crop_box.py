@@ -3,6 +3,7 @@
 import io
 from dataclasses import replace
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageFilter
 
 from cleanset.images.boxes import Box
-from cleanset.review.hints.hints import CropProposal, crop_proposal, hints_of_image, largest_box_without
+from cleanset.review.hints.hints import crop_proposal, hints_of_image, largest_box_without
 from cleanset.review.hints.measures import Measures, measure
 from cleanset.review.hints.text import TextLine
 from tests.properties import examples
@@ -195,9 +196,24 @@ def test_a_proposal_keeps_enough_and_lies_inside(
         replace(PLAIN, size=size, margins=margins), [TextLine("lettering", 0.9, box, 0.0) for box in lines]
     )
     if found is not None:
-        assert isinstance(found, CropProposal)
         left, top, right, bottom = found.box
         assert 0 <= left < right <= size[0]
         assert 0 <= top < bottom <= size[1]
+        assert 10 * area(found.box) >= 6 * size[0] * size[1]
         assert found.box != (0, 0, *size)
-        assert 0.6 <= found.kept_share == pytest.approx(area(found.box) / (size[0] * size[1]))
+
+
+@pytest.mark.parametrize(
+    ("size", "boxes_of_lines", "margins", "box"),
+    [
+        ((100, 100), [(0, 0, 100, 12)], (0, 0, 0, 0), (0, 15, 100, 100)),
+        ((100, 100), [(30, 0, 40, 8)], (0.02, 0, 0, 0), (2, 10, 100, 100)),
+        ((100, 50), [], (0.1, 0, 0.1, 0.2), (10, 0, 90, 40)),
+        ((700, 500), [(650, 10, 690, 30)], (0, 0.1, 0, 0.1), (0, 50, 700, 450)),
+    ],
+)
+def test_what_is_proposed(size: tuple[int, int], boxes_of_lines: list[Box], margins: Any, box: Box) -> None:
+    lines = [TextLine("lettering", 0.9, each, 0.0) for each in boxes_of_lines]
+    found = crop_proposal(replace(PLAIN, size=size, margins=margins), lines)
+    assert found is not None
+    assert found.box == box

@@ -11,10 +11,11 @@ from cleanset.review.store import Votes
 from cleanset.sets.published import image_set
 from cleanset.sets.published import source_images as digests
 from cleanset.sets.published.image_set import select_images
-from cleanset.sets.published.lists import PublishedChoice, published_candidates, published_verdicts
+from cleanset.sets.published.lists import PublishedChoice, published_verdicts
 from tests.sets.published.drawn_archive import draw_archive
 
 FEW_CLASSES = 60
+LISTS = Path(__file__).resolve().parents[3] / "imagenet" / "published"
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,12 @@ def draw(folder: Path) -> Drawn:
 
 @cache
 def few_candidates(model: str) -> pd.DataFrame:
-    candidates = published_candidates(model)
-    return candidates[candidates["class_index"] < FEW_CLASSES]
+    """Rows of the published files, whose ranks are written there."""
+    listed = pd.read_csv(LISTS / "top5.csv").assign(tier="top5")
+    beyond = pd.read_csv(LISTS / "beyond.csv")
+    beyond = beyond.assign(tier="reserve", rank=beyond.groupby(["model", "class_index"]).cumcount() + 6)
+    rows = pd.concat([listed, beyond]).sort_values(["class_index", "rank"])
+    return rows[(rows["model"] == model) & (rows["class_index"] < FEW_CLASSES)].drop(columns="model")
 
 
 @cache

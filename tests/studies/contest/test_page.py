@@ -28,7 +28,7 @@ from cleanset.studies.contest.page import (
     write_page,
 )
 from cleanset.studies.contest.reading import read_contest
-from cleanset.studies.contest.standing import days_of_change, history, standing
+from cleanset.studies.contest.standing import history, standing
 from tests.report.pages import opened, soup, tables, violations
 from tests.studies.contest.made import (
     BIRD,
@@ -216,21 +216,19 @@ def test_no_day_of_change_is_missed(repository: Path) -> None:
         IMAGES[:1], judged(["x", "y"]), [run({"x": "bicycle", "y": "bird"})]
     )  # without an entry on that day
     sample = read_contest(repository / "studies" / "contest")
-    for found, on in ((sample, day(LAST)), (made, day("2026-12-20")), (broken, day("2026-11-30"))):
-        first = min(days_of_change(found, on))
-        days = [first + datetime.timedelta(count) for count in range((on - first).days + 1)]
-        every = [standing(found, each) for each in days]
-
-        def state(one: Any) -> Any:
-            return [(each.name, each.status, each.waits_for) for each in one.defences], one.attackers, one.defenders
-
-        expected = [
-            one.on
-            for before, one in zip([None, *every], every, strict=False)
-            if before is None or state(before) != state(one)
+    for found, on, expected in (
+        (sample, LAST, ["2026-10-26", "2026-10-30", "2026-11-02", "2026-11-12", "2026-11-14", "2027-01-31"]),
+        (made, "2026-12-20", ["2026-11-01", "2026-11-02", "2026-12-02", "2026-12-04"]),
+        (broken, "2026-11-30", ["2026-11-01", "2026-11-02", "2026-11-14"]),
+    ):
+        assert [str(one.on) for one in history(found, day(on))] == expected
+        days = [day(expected[0]) + datetime.timedelta(count) for count in range((day(on) - day(expected[0])).days + 1)]
+        states = [
+            ([(each.name, each.status, each.waits_for) for each in one.defences], one.attackers, one.defenders)
+            for one in (standing(found, each) for each in days)
         ]
-        assert [one.on for one in history(found, on)] == expected
-        assert len(expected) > 2
+        changed = [str(each) for each, before, now in zip(days[1:], states, states[1:], strict=False) if before != now]
+        assert changed == expected[1:]
 
 
 def test_the_page_of_the_sample_is_the_committed_one(repository: Path, tmp_path: Path) -> None:

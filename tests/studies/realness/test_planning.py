@@ -77,15 +77,19 @@ def test_the_length_of_a_file_does_not_tell_which_images_are_real(planned: Path)
 
 
 def test_an_attacked_image_is_shown_as_it_is(planned: Path, attacked: Path) -> None:
-    for each in rows(planned / "key.csv"):
-        if each["kind"] == "modified":
-            shown = np.asarray(Image.open(planned / "page" / "images" / f"{each['stimulus']}.png"))
-            assert np.array_equal(shown, np.asarray(Image.open(attacked / each["image"])))
+    modified = [each for each in rows(planned / "key.csv") if each["kind"] == "modified"]
+    assert len({each["image"] for each in modified}) == 6
+    for each in modified:
+        shown = np.asarray(Image.open(planned / "page" / "images" / f"{each['stimulus']}.png"))
+        assert np.array_equal(shown, np.asarray(Image.open(attacked / each["image"])))
 
 
 def test_a_pair_is_an_image_and_what_nobody_takes_for_real(planned: Path) -> None:
     """One side is the image; the expected one has half of its tiles as negatives."""
-    for trial in (each for each in rows(planned / "trials.csv") if each["kind"] == "pair"):
+    pairs = [each for each in rows(planned / "trials.csv") if each["kind"] == "pair"]
+    assert len(pairs) == 8 * 2
+    assert {each["expected"] for each in rows(planned / "key.csv") if each["kind"] == "pair"} == {"left", "right"}
+    for trial in pairs:
         (expected,) = [each["expected"] for each in rows(planned / "key.csv") if each["stimulus"] == trial["stimulus"]]
         sides = {"left": trial["file"], "right": trial["file_right"]}
         pixels = {side: np.asarray(Image.open(planned / "page" / "images" / name)) for side, name in sides.items()}
