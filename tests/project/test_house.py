@@ -106,6 +106,11 @@ def test_the_workflow_and_ci_call_make_test(repository: Path) -> None:
     workflow = yaml.safe_load(read(repository, ".github/workflows/test.yml"))
     steps = [step.get("run") for step in workflow["jobs"]["test"]["steps"]]
     assert steps[-2:] == ["make test ALL=1", "make test-ray test-generate"]
+    (environment,) = [step["env"] for step in workflow["jobs"]["test"]["steps"] if "env" in step]
+    assert environment == {"PYTEST_ADDOPTS": "-m 'not real'", "CLEANSET_NO_SKIP": "1"}
+    packages = set(re.findall(r"(?m)^packages=\"(.*)\"$", read(repository, ".ci/run"))[0].split())
+    installed = set(re.findall(r"--no-install-recommends (.*)", "\n".join(filter(None, steps)))[0].split())
+    assert installed == packages - {"chromium", "chromium-headless-shell"}
     assert read(repository, ".ci/run").endswith("\nmake --jobs=2 test LONG=1\n")
 
 

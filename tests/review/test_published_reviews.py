@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -69,8 +68,11 @@ def entries(folder: Path) -> dict[tuple[int, str], Entry]:
 
 
 @pytest.fixture(scope="module")
-def published(repository: Path) -> Rows:
-    """The verdicts that the notes were turned into; where they do not lie beside the checkout, skips."""
+def verdicts_csv(repository: Path) -> Rows:
+    """The verdicts that the notes were turned into; where they do not lie beside the checkout, skips.
+
+    Tests that read them are marked real: like the photographs, they are not in the repository.
+    """
     path = repository.parent / "shared" / "scooter" / "verdicts.csv"
     if not path.is_file() and not os.environ.get("CLEANSET_NO_SKIP"):
         pytest.skip(f"no {path}")
@@ -100,9 +102,10 @@ def test_each_is_of_a_class_that_is_among_the_reassessed_labels(entries: dict[tu
         assert class_index in labels[int(image_id[-8:]) - 1]
 
 
-def test_they_say_what_was_published(entries: dict[tuple[int, str], Entry], published: Rows) -> None:
-    assert len(published) == len(entries) == 3843
-    for row in published:
+@pytest.mark.real
+def test_they_say_what_was_published(entries: dict[tuple[int, str], Entry], verdicts_csv: Rows) -> None:
+    assert len(verdicts_csv) == len(entries) == 3843
+    for row in verdicts_csv:
         class_index, number = int(row["class_index"]), int(row["image_id"][-5:])
         entry = entries[class_index, row["image_id"]]
         assert entry["verdict"] == row["verdict"]
@@ -130,8 +133,9 @@ def test_they_say_what_was_published(entries: dict[tuple[int, str], Entry], publ
             assert words.replace("_", " ") in str(entry["note"])
 
 
-def test_each_correction_is_of_a_verdict_that_was_published(published: Rows) -> None:
-    found = {(int(row["class_index"]), int(row["image_id"][-5:])): row for row in published}
+@pytest.mark.real
+def test_each_correction_is_of_a_verdict_that_was_published(verdicts_csv: Rows) -> None:
+    found = {(int(row["class_index"]), int(row["image_id"][-5:])): row for row in verdicts_csv}
     for class_index, numbers in EXPLICIT.items():
         assert {found[class_index, number]["basis"] for number in numbers} == {"implied"}
     for class_index, numbers in NOT_JUST_MODIFIED.items():
@@ -139,11 +143,12 @@ def test_each_correction_is_of_a_verdict_that_was_published(published: Rows) -> 
     assert found[503, 38514]["verdict"] == "reject"
 
 
-def test_the_published_rule_gives_the_published_set(entries: dict[tuple[int, str], Entry], published: Rows) -> None:
+@pytest.mark.real
+def test_the_published_rule_gives_the_published_set(entries: dict[tuple[int, str], Entry], verdicts_csv: Rows) -> None:
     """The first three by rank that are clean or cropped, then those from beyond the Top-5."""
     places = {
         (int(row["class_index"]), row["image_id"]): 6 if row["place"] == "extra" else int(row["place"])
-        for row in published
+        for row in verdicts_csv
     }
     kept: dict[int, list[str]] = {}
     cropped = Counter[int]()
@@ -174,9 +179,9 @@ def test_whose_work_it_is(repository: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def candidates(published: Rows) -> pd.DataFrame:
+def candidates(verdicts_csv: Rows) -> pd.DataFrame:
     """The images that were looked at, as norm_robust ranks them; those from beyond its Top-5 come after."""
-    frame = pd.DataFrame(published)
+    frame = pd.DataFrame(verdicts_csv)
     extra = frame["place"] == "extra"
     place = frame["place"].where(~extra, "6").astype(int)
     return pd.DataFrame(
@@ -189,6 +194,7 @@ def candidates(published: Rows) -> pd.DataFrame:
     )
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("crops", "unknown_boxes", "kept", "cropped", "boxes_asked"),
     [("in_rank", "count", 2966, 109, 0), ("in_rank", "open", 2857, 0, 109), ("last", "count", 2966, 109, 0)],

@@ -59,7 +59,9 @@ def test_only_the_last_ones_are_kept(jpeg: bytes, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not can_read_text(), reason="the extra text is not installed")
+@pytest.mark.skipif(
+    not can_read_text() and not os.environ.get("CLEANSET_NO_SKIP"), reason="the extra text is not installed"
+)
 def test_text_is_read_in_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(background.NO_TEXT)
     image = Image.new("RGB", (320, 240), (90, 120, 90))
