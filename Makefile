@@ -69,7 +69,7 @@ test: lint tests  ## lint, type check, tests (12 minutes on two cores); with LON
 
 # MAKEFLAGS: what the tests run of this file are no jobs of this run
 tests: setup
-	MAKEFLAGS= $(PYTEST) $(if $(ALL),,--hypothesis-profile fast -m 'not exhaustive$(if $(LONG),, and not long)')
+	MAKEFLAGS= $(PYTEST) $(if $(LONG)$(ALL),,--hypothesis-profile fast) $(if $(ALL),,-m 'not exhaustive$(if $(LONG),, and not long)')
 
 test-fast: setup  ## the tests of rules, reviews, tables and reports: nothing built, no browser, no server (under a minute)
 	$(PYTEST) --numprocesses 2 --fast

@@ -3,10 +3,10 @@
 from hypothesis import settings
 
 FAST = "fast"
-"""The profile of `make test-fast` and `make test`, registered in conftest.py; `make test ALL=1` draws new examples."""
+"""The profile of `make test-fast` and `make test`, registered in conftest.py; not of LONG=1 and ALL=1."""
 
 
 def examples(count: int) -> settings:
-    """So many examples, the same in each run; a tenth of them unless in `make test ALL=1`."""
+    """So many examples, the same in each run; a tenth of them unless in `make test LONG=1` or `ALL=1`."""
     fast = settings.get_current_profile_name() == FAST
     return settings(max_examples=count // 10 if fast else count, deadline=None, derandomize=True)

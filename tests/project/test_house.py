@@ -118,7 +118,7 @@ def test_the_workflow_and_ci_call_make_test(repository: Path) -> None:
     ("arguments", "expected"),
     [
         ((), "--hypothesis-profile fast -m 'not exhaustive and not long'"),
-        (("LONG=1",), "--hypothesis-profile fast -m 'not exhaustive'"),
+        (("LONG=1",), "--no-loadscope-reorder  -m 'not exhaustive'"),
         (("ALL=1",), "--no-loadscope-reorder"),
     ],
 )
