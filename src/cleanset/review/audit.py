@@ -12,10 +12,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_text, write_text
 from cleanset.images.boxes import Box, box_of, parse_box
-from cleanset.parsing import csv_text, parse_csv, parse_json, read_yaml
+from cleanset.parsing import csv_text, parse_csv, read_yaml
 from cleanset.review.gold import GoldAnswer, Key, Share, calibrations, gold_answers, read_gold_key, without_golds
 from cleanset.review.store import AUDIT, BOARD, Votes, check_reviews, read_reviews, read_votes, review_file
 from cleanset.review.verdicts import Vote
@@ -26,7 +28,7 @@ from cleanset.statistics.finite import (
     lower_limit,
     open_bound,
 )
-from cleanset.validation import Role, Section, shown, validate
+from cleanset.validation import Role, Section, first_problem, shown, validate
 from cleanset.vocabulary import class_column, class_indices, class_keys
 
 if TYPE_CHECKING:
@@ -72,6 +74,8 @@ class AuditResult:
     longer in the set; `came`: the images that are new in it since; `now`: its images today. Both bounds are on the
     set of today.
     """
+
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     model: str
     kind: Kind
@@ -418,12 +422,9 @@ def audit_json(result: AuditResult | None) -> str:
 
 def read_audit_json(path: Path) -> AuditResult | None:
     """The result in data/audit/<role>.json. Raises CleansetError for anything else."""
-    content = parse_json(read_text(path, "run dvc repro"), str(path), "what stage review_apply writes: run dvc repro")
-    if content is None:
-        return None
+    text = read_text(path, "run dvc repro")
     try:
-        return AuditResult(**{**content, "auditors": tuple(content["auditors"])})
-    except (KeyError, TypeError):
-        raise CleansetError(
-            f"{path}: {shown(content)}; expected what stage review_apply writes: run dvc repro"
-        ) from None
+        return TypeAdapter(AuditResult | None).validate_json(text)
+    except ValidationError as error:
+        expected = "what stage review_apply writes: run dvc repro"
+        raise CleansetError(f"{path}: {first_problem(error)}; expected {expected}") from None

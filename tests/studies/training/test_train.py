@@ -137,6 +137,24 @@ def test_what_is_validated_on(study: TrainingStudy, validation: str, counts: tup
     assert (data.settings()["training_images"], data.settings()["validation_images"]) == counts[:2]
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "folds.csv: missing; run dvc repro"),
+        ("", "folds.csv: no CSV table (No columns to parse from file); run dvc repro"),
+        ("file,class_index,split\n", "folds.csv: no column 'fold'; found file, class_index, split: run dvc repro"),
+        ("file,split,fold\na.png,train,x\n", "folds.csv: no CSV table (invalid literal for int() with base 10: 'x'"),
+        ("file,split,fold\na.png,train,1\n", "folds.csv: of other images than images.parquet; expected the same: run"),
+    ],
+)
+def test_damaged_folds(study: TrainingStudy, text: str | None, message: str) -> None:
+    write_params(study, one={})
+    study.folds.unlink() if text is None else study.folds.write_text(text)
+    with pytest.raises(CleansetError) as error:
+        read_fold(study, read_training_params(study.params_yaml), "one", FOLD, torch.device("cpu"))
+    assert str(error.value).startswith(f"{study.folds.parent}/{message}")
+
+
 def test_steps_that_end_within_the_warm_up(study: TrainingStudy) -> None:
     write_params(study, one=ATTACKED | {"epochs": None, "steps": 2})
     with pytest.raises(CleansetError, match=r"^one, fold_01: adversarial.warm_up_epochs 2 of 1 epochs; expected fewer"):

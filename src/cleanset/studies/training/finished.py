@@ -94,16 +94,16 @@ def read_fold(files: RunFiles, run: str, fold: str) -> FinishedFold:
     for key in ("parameters_in_millions", "epoch"):
         if not isinstance(record, dict) or not isinstance(record.get(key), int | float):
             raise CleansetError(f"{files.record}: no {key} as a number; expected the record of a run: {remedy}")
-    history = _read_csv(files.history, ("epoch", "step"), remedy)
-    test = _read_csv(files.test, ("scenario", "class_index", "images"), remedy) if files.test.is_file() else None
+    history = read_csv(files.history, ("epoch", "step"), remedy)
+    test = read_csv(files.test, ("scenario", "class_index", "images"), remedy) if files.test.is_file() else None
     return FinishedFold(fold, record, history, test if test is not None else pd.DataFrame())
 
 
-def _read_csv(path: Path, columns: Iterable[str], remedy: str) -> pd.DataFrame:
-    """A CSV file with at least these columns."""
+def read_csv(path: Path, columns: Iterable[str], remedy: str, **options: Any) -> pd.DataFrame:
+    """A CSV file with at least these columns; `options` are those of pandas."""
     read_text(path, remedy)
     try:
-        found = pd.read_csv(path)
+        found = pd.read_csv(path, **options)
     except (ValueError, pd.errors.ParserError) as error:
         raise CleansetError(f"{path}: no CSV table ({str(error).splitlines()[0]}); {remedy}") from None
     for name in columns:

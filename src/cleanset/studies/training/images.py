@@ -22,6 +22,7 @@ from cleanset.sets.folder import read_regular_file
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.robustness.images import StudyFile, base_pixels
 from cleanset.studies.robustness.scenarios.params import GENERATED, ORIGINAL, RANDOM
+from cleanset.studies.training.finished import read_csv
 from cleanset.studies.training.params import Data, Run, TrainingParams
 from cleanset.studies.training.study import TrainingStudy
 from cleanset.tables import CLASS, FILE, NAME, SHA256, Table, nullable, read_table
@@ -384,10 +385,9 @@ def read_fold(
     """The data of a run's fold. Raises CleansetError for an unknown run or fold, and for classes without images."""
     run = params.run(name)
     check_known("fold", fold, run.fold_names())
-    if not study.folds.is_file():
-        raise CleansetError(f"{study.folds}: missing; expected the table that stage data writes: run dvc repro")
+    columns, kinds = ("file", "split", "fold"), {GROUP: str, "fold": int}
+    folds = read_csv(study.folds, columns, "run dvc repro", dtype=kinds, keep_default_na=False)
     images = read_table(study.images, TRAINING_IMAGES)
-    folds = pd.read_csv(study.folds, dtype={GROUP: str}, keep_default_na=False)
     if images["file"].tolist() != folds["file"].tolist():
         raise CleansetError(
             f"{study.folds}: of other images than {study.images.name}; expected the same: run dvc repro"
