@@ -1,6 +1,7 @@
 """Small real inputs that many tests share."""
 
 import gc
+import importlib
 import os
 import re
 import shutil
@@ -135,6 +136,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.fast:
         config.option.markexpr = " and ".join(f"not {name}" for name in COSTLY)
         settings.load_profile(FAST)
+        # the processes that tests start load it, too
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(TESTS / "fast"), os.environ.get("PYTHONPATH")]))
+        importlib.import_module("tests.fast.sitecustomize")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
