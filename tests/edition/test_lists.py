@@ -21,7 +21,6 @@ from cleanset.edition.models import (
 from cleanset.edition.params import Model, Params, checked_params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.scoring import ensemble
 
 A, B, C = (f"ILSVRC2012_val_{number:08d}" for number in (1, 2, 3))
 LIST = f"model,class_index,rank,image_id,confidence\nrobust,5,1,{A},0.9\nplain,5,1,{B},0.5\n"
@@ -166,7 +165,10 @@ def edition(folder: Path) -> Edition:
     return Edition(folder)
 
 
+@pytest.mark.slow
 def test_pin_writes_the_digests(edition: Edition) -> None:
+    from cleanset.scoring import ensemble
+
     assert ensemble.pin(edition) == ["robust"]
     assert read_params(edition.folder).model("robust").sha256 == sha(LIST)
     (member,) = ensemble.members(edition)

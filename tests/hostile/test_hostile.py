@@ -14,6 +14,8 @@ from tests.hostile import running
 from tests.hostile.kinds import KINDS, Kind
 from tests.hostile.running import case, run_cases
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.hostile
 @pytest.mark.parametrize("kind", KINDS)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 import cleanset as package
 from cleanset.edition.paths import Edition
@@ -17,6 +18,7 @@ ANSWER = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_no_table_or_page_has_it(own: Edition, tmp_path: Path) -> None:
     assert measures(pd.DataFrame(ANSWER)).top5 is None
     images = package.load("images", own.folder)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -216,19 +215,26 @@ PROBABILITIES = np.zeros((3, 1000), np.float32)
 PROBABILITIES[[0, 1, 2], [0, 5, 1]] = 1
 
 
+@pytest.mark.slow
+def test_a_tensor(folder: Path) -> None:
+    import torch
+
+    assert evaluate(torch.tensor(PROBABILITIES, requires_grad=True), folder).accuracy == 2 / 3
+
+
 def test_arrays_in_the_order_of_the_set(folder: Path) -> None:
     assert evaluate(np.array([0, 5, 1]), folder).model.measures.overall == Accuracy(3, 2)
     found = evaluate(PROBABILITIES, folder, name="mine")
     assert found.predictions["top5_class"].tolist() == [[0, 1, 2, 3, 4], [5, 0, 1, 2, 3], [1, 0, 2, 3, 4]]
     assert (found.accuracy, found.top5_accuracy) == (2 / 3, 1.0)
     assert found.calibration_error == pytest.approx(1 / 3)
-    as_tensor = torch.tensor(PROBABILITIES, requires_grad=True)
-    assert evaluate(as_tensor, folder).accuracy == evaluate(pd.DataFrame(PROBABILITIES), folder).accuracy == 2 / 3
+    assert evaluate(pd.DataFrame(PROBABILITIES), folder).accuracy == 2 / 3
     table = pd.DataFrame({"image": ["red", "blue", "green"], "class_index": [0, 5, 1]})
     assert evaluate(table, folder).accuracy == 2 / 3
     assert evaluate(table.assign(class_index=[class_keys()[each] for each in (0, 5, 1)]), folder).accuracy == 2 / 3
 
 
+@pytest.mark.slow
 def test_the_order_of_an_export_is_that_of_its_manifest(edition: Edition) -> None:
     loaded = cleanset.load("standard", edition.folder)
     found = cleanset.evaluate(np.array(loaded.targets), loaded)

@@ -30,9 +30,13 @@ def plain(value: object) -> object:
 
 def defaults_in(source: Path) -> dict[str, dict[str, object]]:
     """The defaults of every section, by module and class."""
-    for path in sorted(source.rglob("*.py")):
-        if re.search(r"\bSection\b|\bBaseModel\b", path.read_text()):
-            importlib.import_module(".".join(path.relative_to(source).with_suffix("").parts))
+    modules = [
+        ".".join(path.relative_to(source).with_suffix("").parts)
+        for path in source.rglob("*.py")
+        if re.search(r"\bSection\b|\bBaseModel\b", path.read_text())
+    ]
+    for module in modules:
+        importlib.import_module(module)
     found = {}
     for section in set(sections(BaseModel)):
         fields: dict[str, Any] = {
@@ -40,7 +44,8 @@ def defaults_in(source: Path) -> dict[str, dict[str, object]]:
             for name, field in section.model_fields.items()
             if not field.is_required()
         }
-        if fields and section.__module__.startswith("cleanset."):
+        # the attacks derive from sections, and stand in modules of their own
+        if fields and section.__module__.startswith(("cleanset.studies.attacks.", *modules)):
             found[f"{section.__module__.removeprefix('cleanset.')}.{section.__qualname__}"] = fields
     return dict(sorted(found.items()))
 

@@ -17,6 +17,8 @@ import cleanset
 from cleanset.edition.paths import Edition
 from cleanset.measure.command import Wanted, run
 
+pytestmark = pytest.mark.slow
+
 MODELS = tuple(f"tf_efficientnet_lite{number}" for number in range(3))
 PHOTOGRAPHS = 50
 

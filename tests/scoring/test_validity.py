@@ -6,12 +6,9 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-import torch
 
 from cleanset.edition.params import Score
 from cleanset.files import sha256
-from cleanset.scoring.devices import device_of
-from cleanset.scoring.engine import Settings, settings_for
 from cleanset.scoring.validity import MadeFrom, below_float64, code_of, library_versions, read_finished
 
 FACTS = {"precision": "float64", "versions": {"numpy": "2.4", "torch": "2.11.0"}, "sizes": (224, 256)}
@@ -92,7 +89,13 @@ def test_libraries_that_are_not_installed_are_left_out() -> None:
     assert "+" not in library_versions()["torch"]
 
 
+@pytest.mark.slow
 def test_below_float64_results_depend_on_batch_and_device() -> None:
+    import torch
+
+    from cleanset.scoring.devices import device_of
+    from cleanset.scoring.engine import Settings, settings_for
+
     def settings(precision: str) -> Settings:
         return settings_for(Score.model_validate({"device": "cpu", "precision": precision, "batch_size": 4}))
 

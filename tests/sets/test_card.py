@@ -156,6 +156,7 @@ def test_labels_and_reviewers(export_folder: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_class_that_a_crop_lacks(edition: Edition, tmp_path: Path) -> None:
     """The model no longer has it among its five: nothing is known of its probability."""
     other = make_edition(tmp_path)

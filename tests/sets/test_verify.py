@@ -190,6 +190,7 @@ def test_one_image_in_two_classes(copy: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_images_that_imagenet_has_twice(copy: Path) -> None:
     """Where the source's bytes are verified, equal pixels are no fault of the set: `load` takes it, and says so."""
     rewrite(copy, 7, pixels_sha256=rows(copy)[0]["pixels_sha256"])
@@ -209,6 +210,7 @@ REVIEWS = "an image that nobody has reviewed is left out"
 UNREVIEWED = "Images that nobody has reviewed were taken for clean: a first look, not for a study."
 
 
+@pytest.mark.slow
 def test_images_that_nobody_has_reviewed(copy: Path) -> None:
     """As the review policy in the description says; without a description, as the manifest's numbers do."""
     assert UNREVIEWED not in verify.run(copy, decode=False).notices
@@ -341,6 +343,7 @@ def test_a_pipe_is_no_file(copy: Path, name: str) -> None:
     ("name", "message"),
     [(name, f"{name}: not a regular file; expected a") for name in ("manifest.csv", ONE)],
 )
+@pytest.mark.slow
 def test_a_pipe_in_the_place_of_what_is_read(copy: Path, name: str, message: str) -> None:
     (copy / name).unlink()
     os.mkfifo(copy / name)

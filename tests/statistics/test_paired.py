@@ -91,6 +91,7 @@ def test_exchanged_models_have_the_mirrored_interval() -> None:
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+@pytest.mark.slow
 def test_holm_is_that_of_statsmodels(values: list[float]) -> None:
     assert holm(values) == pytest.approx(multipletests(values, method="holm")[1].tolist(), abs=1e-12)
 

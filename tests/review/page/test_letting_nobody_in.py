@@ -197,6 +197,7 @@ def test_addresses() -> None:
     assert address("0.0.0.0", 8080) == f"http://{own}:8080/"
 
 
+@pytest.mark.server
 def test_the_usual_port(tmp_path: Path) -> None:
     """Always the same for a folder and a name, another for others; any free one while it is taken."""
     ports = [usual_port(tmp_path, "ada"), usual_port(tmp_path, "ben"),

@@ -294,6 +294,7 @@ def test_folders_that_are_not_the_originals(few: Drawn, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("few")
+@pytest.mark.slow
 def test_two_images_that_imagenet_has_twice(tmp_path: Path) -> None:
     """Of two kept images with equal pixels, both are in the set: what is written can be verified and loaded."""
     kept = select_images(PublishedChoice()).filled.selection

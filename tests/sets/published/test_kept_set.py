@@ -18,6 +18,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
+@pytest.mark.slow
 def test_made_once(few: Drawn, cache: Path, tmp_path: Path) -> None:
     """Afterwards the archive need only be there; a lost image is made again."""
     archive = Path(shutil.copy(few.archive, tmp_path / "val.tar"))
@@ -38,6 +39,7 @@ def test_made_once(few: Drawn, cache: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in images.folder.parent.iterdir()) == ["lock", "norm_robust"]
 
 
+@pytest.mark.slow
 def test_two_at_once(few: Drawn, cache: Path) -> None:
     found: list[Path] = []
 

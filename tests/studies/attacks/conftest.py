@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from cleanset.studies.attacks.study import AttackStudy
-from tests.studies.attacks.study import made_study
 
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> AttackStudy:
     """A study on which nothing has run; not to be changed."""
+    from tests.studies.attacks.study import made_study  # takes seconds to import, which not all tests here need
+
     return made_study(tmp_path_factory.mktemp("made"))
 
 

@@ -19,6 +19,7 @@ from cleanset.studies.robustness.commands import MOVED
         ("stage answers --model standard --family blur", "^unknown family 'blur'; expected one of corruptions, "),
     ],
 )
+@pytest.mark.slow
 def test_what_has_moved_says_where_it_is(words: str, answer: str) -> None:
     done = CliRunner().invoke(app, ["robustness", *words.split()])
     assert isinstance(done.exception, CleansetError)

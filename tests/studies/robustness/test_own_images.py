@@ -48,6 +48,7 @@ def evaluate(folder: Path, images: Path, *options: str, params: dict[str, object
     return code, " ".join(shown.split()), errors
 
 
+@pytest.mark.slow
 def test_robustness_is_measured_without_a_reference(own: Edition, folder: Path) -> None:
     code, shown, errors = evaluate(folder, own.export("images"))
     assert (code, errors) == (0, "")
@@ -62,12 +63,14 @@ def test_robustness_is_measured_without_a_reference(own: Edition, folder: Path) 
     assert (card["classes"]["of_predictions"], card["reference"]) == (3, None)
 
 
+@pytest.mark.slow
 def test_a_folder_without_manifest_has_the_classes_of_the_named_edition(own: Edition, folder: Path) -> None:
     images = own.folder.parent / "images"
     code, shown, _ = evaluate(folder, images, "--edition", str(own.folder))
     assert (code, "12 images of 3 classes" in shown) == (0, True)
 
 
+@pytest.mark.slow
 def test_attacks(own: Edition, folder: Path) -> None:
     asked = ("attacks", "evaluate", "--attacks", "pgd", "--limit", "3", "--images", str(own.export("images")))
     code, shown, errors = says(cleanset(*asked, "--model", "threes:network", "--out", "out", cwd=folder))

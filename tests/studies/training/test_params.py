@@ -22,7 +22,6 @@ from cleanset.studies.training.params import (
     TrainingParams,
     read_training_params,
 )
-from cleanset.studies.training.segmentation.networks import PUBLISHED, decoder_and_encoder
 from tests.documents import all_blocks
 
 NETWORK = {"source": "timm", "name": "test_efficientnet"}
@@ -288,7 +287,10 @@ def test_an_unknown_measure_of_the_regression_is_refused() -> None:
         SegmentationMeasures.model_validate({"measure": "dice"})
 
 
+@pytest.mark.slow
 def test_the_imagenet_editions_grid_has_the_seven_networks(repository: Path) -> None:
+    from cleanset.studies.training.segmentation.networks import PUBLISHED, decoder_and_encoder
+
     params = yaml.safe_load((repository / "imagenet/studies/training/params.yaml").read_text())
     runs = [Run.model_validate(each) for name, each in params["runs"].items() if name.startswith("ex3_")]
     found = [decoder_and_encoder(each.network.name, each.network.encoder) for each in runs]
@@ -298,7 +300,10 @@ def test_the_imagenet_editions_grid_has_the_seven_networks(repository: Path) -> 
     assert all(each.steps == 40_000 and len(each.tests) == 9 for each in runs)
 
 
+@pytest.mark.slow
 def test_the_documented_run_is_one(repository: Path) -> None:
+    from cleanset.studies.training.segmentation.networks import decoder_and_encoder
+
     blocks = [each for each in all_blocks(repository) if (each.page, each.language) == ("docs/training.md", "yaml")]
     (found,) = [yaml.safe_load(each.text) for each in blocks if each.text.startswith("ex3_")]
     documented = Run.model_validate(found["ex3_fpn"])

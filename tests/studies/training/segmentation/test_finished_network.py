@@ -35,6 +35,8 @@ from cleanset.studies.training.train import write_weights
 from cleanset.tables import write_table
 from tests.studies.training.segmentation.drawn import CLASSES, WNIDS, draw
 
+pytestmark = pytest.mark.slow
+
 NETWORK = {"source": "smp", "name": "deeplabv3plus", "encoder": "test_efficientnet", "pretrained": False}
 SETTINGS = {"task": "segmentation", "network": NETWORK, "epochs": 1, "size": 32, "seed": 5}
 PARAMS = {"data": {"images": "images"}, "runs": {"small": SETTINGS}}

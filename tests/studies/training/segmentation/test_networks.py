@@ -16,6 +16,8 @@ from cleanset.studies.training.segmentation.networks import (
     segmentation_network,
 )
 
+pytestmark = pytest.mark.slow
+
 SMALL_RESNET = "resnet10t"
 NARROW_RESNET: dict[str, Any] = {"channels": (8, 8, 16, 16), "stem_width": 8}
 SWIN = "swin_tiny_patch4_window7_224"

@@ -33,6 +33,8 @@ from cleanset.studies.training.study import TrainingStudy
 from cleanset.tables import write_table
 from tests.studies.training.segmentation.drawn import CLASSES, READ, WNIDS, draw, file_of, write_examples
 
+pytestmark = pytest.mark.slow
+
 NETWORK = {"source": "smp", "name": "deeplabv3plus", "encoder": "test_efficientnet"}
 SCENARIOS = ["original", "segmented_image"]
 
