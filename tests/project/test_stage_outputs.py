@@ -28,11 +28,11 @@ from tests.ten_images import SCORED
 
 SHA = "0123456789abcdef" * 4
 AUDIT = AuditResult("standard", "fixed", 3, 3, 3, 1, ("cy",), 1, None, 0.5, 3, 0, 0)
-LISTED = {
+LISTED: dict[str, Any] = {
     "role": "standard", "source": "lists", "name": "mine", "list_sha256": SHA, "beyond_sha256": None, "images": 4,
     "listed": 3, "beyond": [],
 }  # fmt: skip
-WARNED = {
+WARNED: dict[str, Any] = {
     "role": "mine", "images": 4, "parameters": {"eps": 0.5}, "warnings": [{"sign": "no_gradient", "text": "4 of 4"}],
     "not_told": [],
 }  # fmt: skip

@@ -103,7 +103,7 @@ def read_csv(path: Path, columns: Iterable[str], remedy: str, **options: Any) ->
     """A CSV file with at least these columns; `options` are those of pandas."""
     read_text(path, remedy)
     try:
-        found = pd.read_csv(path, **options)
+        found: pd.DataFrame = pd.read_csv(path, **options)
     except (ValueError, pd.errors.ParserError) as error:
         raise CleansetError(f"{path}: no CSV table ({str(error).splitlines()[0]}); {remedy}") from None
     for name in columns:
