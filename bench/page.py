@@ -1,4 +1,4 @@
-"""The review page on 1,000 classes with 15 candidates each: how it starts, turns a class, and grows.
+"""The review page on 1,000 classes with 15 candidates each: its start, turns and growth; its start on 5,000 classes.
 
 `python bench/page.py FOLDER` shows the JPEG files below a folder in place of drawn images.
 """
@@ -20,8 +20,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import yaml
 from PIL import Image, ImageFilter
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 import simulation
 from cleanset.dataset.ilsvrc import CLASSES
@@ -29,6 +30,7 @@ from cleanset.edition.paths import Edition
 from cleanset.files import sha256
 from cleanset.stages import intersect, select
 from cleanset.tables import INDEX, LOCATIONS, read_table, write_table
+from cleanset.vocabulary import MAX_CLASSES, ClassName, ClassTable, use_classes
 from measuring import BIN, Measure, print_machine, print_measures, scratch
 
 CANDIDATES = 15
@@ -53,6 +55,13 @@ OPTIONS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-backgro
 Served = tuple["subprocess.Popen[str]", str]
 """A server's process and its address."""
 
+CARDS = """
+() => {
+  const images = [...document.querySelectorAll("#view img")];
+  return images.length && images.every((each) => each.complete && each.naturalWidth);
+}
+"""
+
 WATCH = """
 () => { window.turned = (key) => new Promise((done) => {
   const view = () => document.querySelector("#view");
@@ -74,9 +83,13 @@ WATCH = """
 def main() -> None:
     """Make the edition, measure, print."""
     images = images_of(sys.argv[1:])
-    with scratch() as folder:
+    with scratch() as folder, scratch() as large:
         make_edition(folder, images)
+        make_large_edition(large, images)
         print_machine()
+        largest = [start_seconds(large) for _ in range(ROUNDS)]
+        cards = [seconds_to_cards(large) for _ in range(ROUNDS)]
+        of_1000 = [seconds_to_cards(folder) for _ in range(ROUNDS)]
         empty = [start_seconds(folder) for _ in range(ROUNDS)]
         with server(folder) as (process, address):
             turns, verdicts, memory = turn_milliseconds(address, process.pid)
@@ -91,6 +104,10 @@ def main() -> None:
     measures: list[Measure] = [
         ("start to the first page, no reviews, s", median(empty, 0), ".2f", START_SECONDS),
         ("the same, processor seconds", median(empty, 1), ".2f", START_SECONDS),
+        ("the same until the cards are there in Chromium, s", statistics.median(of_1000), ".2f", START_SECONDS),
+        (f"start to the first page, {MAX_CLASSES:,} classes of your own, s", median(largest, 0), ".2f", START_SECONDS),
+        ("the same, processor seconds", median(largest, 1), ".2f", START_SECONDS),
+        ("the same until the cards are there in Chromium, s", statistics.median(cards), ".2f", START_SECONDS),
         ("start with all classes reviewed, s", median(full, 0), ".2f", START_SECONDS),
         ("the same, processor seconds", median(full, 1), ".2f", START_SECONDS),
         (f"next class, median of {len(turns)}, ms", statistics.median(turns), ".0f", TURN_MILLISECONDS),
@@ -114,10 +131,24 @@ def images_of(arguments: list[str]) -> list[bytes]:
     return [photograph(number) for number in range(DISTINCT)]
 
 
-def make_edition(folder: Path, images: list[bytes]) -> None:
+def make_large_edition(folder: Path, images: list[bytes]) -> None:
+    """As many classes as there may be, of images that are not ImageNet's."""
+    names = [f"thing {number:04d}" for number in range(MAX_CLASSES)]
+    table = ClassTable([ClassName(number, name, name) for number, name in enumerate(names)])
+    use_classes(table)
+    Edition(folder).classes.parent.mkdir()
+    Edition(folder).classes.write_text(table.text)
+    make_edition(folder, images, MAX_CLASSES)
+
+
+def make_edition(folder: Path, images: list[bytes], classes: int = CLASSES) -> None:
     """Index, images, scores, candidates; every image classified correctly by every model."""
-    labels = [[number % CLASSES] for number in range(CLASSES * CANDIDATES)]
+    labels = [[number % classes] for number in range(classes * CANDIDATES)]
     simulation.write_params(folder, dataset={"images": "data/raw/images.bin"})
+    if classes != CLASSES:
+        params = yaml.safe_load((folder / "params.yaml").read_text())
+        params["dataset"] = {"reader": "folder", "images": "data/raw/images.bin"}
+        (folder / "params.yaml").write_text(yaml.safe_dump(params | {"count": {"accuracy": False}}))
     simulation.write_edition(folder, labels, dict.fromkeys(simulation.ROLES, 1.0))
     write_images(folder, images)
     intersect.run(Edition(folder))
@@ -194,18 +225,36 @@ def start_seconds(folder: Path) -> tuple[float, float]:
         return seconds, sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
+def seconds_to_cards(folder: Path) -> float:
+    """Seconds from the start of the process until Chromium, which runs already, shows the cards of the first class."""
+    with chromium() as browser:
+        start = time.perf_counter()
+        with server(folder) as (_, address):
+            page = browser.new_page(viewport={"width": 1280, "height": 800})
+            page.goto(address)
+            page.wait_for_function(CARDS)
+            return time.perf_counter() - start
+
+
 @contextmanager
 def opened(address: str) -> Iterator[Page]:
     """The page in Chromium, its view there."""
+    with chromium() as browser:
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.goto(address)
+        page.wait_for_selector("#view")
+        yield page
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Chromium, running."""
     path = shutil.which("chromium") or shutil.which("google-chrome")
     if path is None:
         sys.exit("no Chromium: install the package chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=OPTIONS)
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
-        page.goto(address)
-        page.wait_for_selector("#view")
-        yield page
+        yield browser
         browser.close()
 
 

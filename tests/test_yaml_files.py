@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 import cleanset
 from cleanset.errors import CleansetError
-from cleanset.parsing import is_plain_text, parse_yaml, parse_yaml_with_lines, read_yaml
+from cleanset.parsing import is_plain_text, parse_document, parse_yaml, read_yaml
 from tests.properties import examples
 
 
@@ -96,7 +96,6 @@ def test_a_long_value_is_cut_in_the_middle() -> None:
 
 ELSEWHERE = {
     "edition/pipeline.py",  # dvc.lock and dvc.yaml, as DVC wrote them
-    "edition/yaml_edit.py",  # where the nodes of a text stand; their values are read in parsing.py
 }
 
 
@@ -129,7 +128,7 @@ def test_what_is_text_without_quotes(text: str, is_plain: bool) -> None:
     ],
 )
 def test_merge_keys_where_they_are_allowed(text: str) -> None:
-    assert parse_yaml_with_lines(text, "x", merges=True)[0] == as_dvc(text)
+    assert parse_document(text, "x", merges=True)[0] == as_dvc(text)
     with pytest.raises(CleansetError, match=r"^x, line [123]: "):
         parse_yaml(text, "x")
 
@@ -147,12 +146,12 @@ def test_merge_keys_where_they_are_allowed(text: str) -> None:
 )
 def test_merge_keys_that_are_refused(text: str, message: str) -> None:
     with pytest.raises(CleansetError, match=re.escape(f"x, {message}")):
-        parse_yaml_with_lines(text, "x", merges=True)
+        parse_document(text, "x", merges=True)
 
 
 def test_the_lines_of_keys() -> None:
     text = "a:\n  b: 1\n  c:\n  - d: 2\n  - {e: 3}\n\nf: {g: 4,\n  h: 5}\n"
-    assert parse_yaml_with_lines(text, "x") == (
+    assert parse_document(text, "x")[:2] == (
         {"a": {"b": 1, "c": [{"d": 2}, {"e": 3}]}, "f": {"g": 4, "h": 5}},
         {("a",): 1, ("a", "b"): 2, ("a", "c"): 3, ("f",): 7, ("f", "g"): 7, ("f", "h"): 8},
     )

@@ -13,7 +13,8 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -150,29 +151,35 @@ def read_yaml(path: Path, remedy: str, max_characters: int = MAX_CHARACTERS, *, 
     text = read_text(path, remedy)
     if len(text) > max_characters:
         raise CleansetError(f"{path}: {len(text):,} characters; expected at most {max_characters:,}")
-    return parse_yaml_with_lines(text, str(path), merges=merges)[0]
+    return parse_document(text, str(path), merges=merges)[0]
 
 
 def parse_yaml(text: str, where: str) -> object:
     """Dicts with text as keys, lists, text, whole and decimal numbers, booleans and None from one YAML document.
 
-    Raises CleansetError as `parse_yaml_with_lines` does.
+    Raises CleansetError as `parse_document` does.
     """
-    return parse_yaml_with_lines(text, where)[0]
+    return parse_document(text, where)[0]
 
 
-def parse_yaml_with_lines(text: str, where: str, *, merges: bool = False) -> tuple[object, Lines]:
-    """The content of one YAML document, as `parse_yaml` reads it, and the lines of its keys.
+Document = tuple[object, Lines, Sequence[yaml.Event]]
+"""The content of a YAML document, the lines of its keys, and the events that it was read from."""
+
+
+def parse_document(text: str, where: str, *, merges: bool = False) -> Document:
+    """One YAML document, its content as `parse_yaml` reads it.
 
     Raises CleansetError, naming `where` and the line, for anything else: bad syntax, a key twice, deep
     nesting, a tag, an anchor, and a plain scalar that YAML 1.1 and 1.2 read differently.
     """
+    if not text:
+        return None, {}, ()
     found = _LINE_BREAK_IN_1_1.search(text)
     if found:
         raise CleansetError(f"{where}: the character {found[0]!a}: write it escaped, in double quotes")
     try:
         reader = _Reader(yaml.CSafeLoader(text).get_event, where, merges)
-        return reader.document(), reader.lines
+        return reader.document(), reader.lines, reader.events
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f", line {mark.line + 1}" if mark else ""
@@ -182,16 +189,25 @@ def parse_yaml_with_lines(text: str, where: str, *, merges: bool = False) -> tup
         raise CleansetError(f"{where}: not YAML: {reason(error)}") from None
 
 
+parse_remembered = lru_cache(maxsize=64)(parse_document)
+"""`parse_document` for texts that are read several times in a row; nobody may change what it returns."""
+
+
 class _Reader:
     """Builds the values from the events of a document; so nothing is built of what is refused."""
 
     def __init__(self, next_event: Callable[[], Any], where: str, merges: bool) -> None:
-        self._next = next_event
+        self._next_event = next_event
+        self.events: list[yaml.Event] = []
         self._where = where
         self._merges = merges
         self._anchored: dict[str, dict[str, object]] = {}
         self.lines: dict[tuple[str, ...], int] = {}
         self._plain_values: dict[str, object] = {}  # many a text comes often, and costs ten times an entry
+
+    def _next(self) -> Any:
+        self.events.append(self._next_event())
+        return self.events[-1]
 
     def document(self) -> object:
         self._next()  # the stream

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cleanset.dataset.folder import check_id
 from cleanset.errors import CleansetError
 from cleanset.review.gold import GoldItem, gold_key_text, parse_gold_key
-from cleanset.review.save import with_review
+from cleanset.review.save import with_reviews
 from cleanset.review.store import read_reviews, review_file
 from cleanset.review.verdicts import Review, parse_reviews
 from cleanset.vocabulary import class_keys, class_table, use_classes
@@ -52,15 +52,15 @@ ids = st.one_of(st.sampled_from(IDS), st.text(min_size=1, max_size=20).map(lambd
 def test_a_review_file_holds_any_image_ids(key: str, images: list[str], data: st.DataObject) -> None:
     text = ""
     for image_id in images:
-        text = with_review(text, key, image_id, CLEAN, "here")
+        text = with_reviews(text, key, {image_id: CLEAN}, "here")
     assert {vote.image_id: vote.review for vote in parse_reviews(text, key, "here")} == dict.fromkeys(images, CLEAN)
     changed = data.draw(st.sampled_from(images))
     unsure = Review(verdict="unsure", sha256="0" * 64)
-    text = with_review(text, key, changed, unsure, "here")
+    text = with_reviews(text, key, {changed: unsure}, "here")
     expected = dict.fromkeys(images, CLEAN) | {changed: unsure}
     assert {vote.image_id: vote.review for vote in parse_reviews(text, key, "here")} == expected
     for image_id in images:
-        text = with_review(text, key, image_id, None, "here")
+        text = with_reviews(text, key, {image_id: None}, "here")
     assert text == ""
 
 

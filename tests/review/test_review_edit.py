@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
-from cleanset.review.save import with_review
+from cleanset.review.save import with_reviews
 from cleanset.review.verdicts import Review, parse_reviews
 from tests.properties import examples
 
@@ -23,7 +23,7 @@ CROPPED = Review(verdict="crop", reason="text", crop=(0, 0, 480, 330), object_fu
 
 
 def changed(text: str, image_id: str, review: Review | None) -> str:
-    return with_review(text, TENCH, image_id, review, "reviews/ann/n01440764.yaml")
+    return with_reviews(text, TENCH, {image_id: review}, "reviews/ann/n01440764.yaml")
 
 
 ALL = f"""\
@@ -243,8 +243,8 @@ def test_the_committed_files_are_as_they_would_be_written(repository: Path) -> N
         text, written = path.read_bytes().decode(), ""
         votes = parse_reviews(text, path.stem, str(path))
         for vote in reversed(votes):
-            assert with_review(text, path.stem, vote.image_id, vote.review, "") == text
-            written = with_review(written, path.stem, vote.image_id, vote.review, "")
+            assert with_reviews(text, path.stem, {vote.image_id: vote.review}, "") == text
+            written = with_reviews(written, path.stem, {vote.image_id: vote.review}, "")
         assert written == "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
 
 

@@ -22,7 +22,7 @@ from cleanset.parsing import csv_text
 from cleanset.review import queue
 from cleanset.review.audit import new_plan, set_images, verdicts_folder, write_plan
 from cleanset.review.gold import GOLD_KEY, GoldItem, gold_key_text
-from cleanset.review.save import with_review
+from cleanset.review.save import with_reviews
 from cleanset.review.store import basis_of, read_votes
 from cleanset.review.verdicts import Review
 from cleanset.sets import from_verdicts, release, verify
@@ -422,7 +422,7 @@ def test_both_programs_read_alike(written: list[tuple[Verdict, str | None]], wid
     if own:
         text = ""
         for image_id, review in by_id.items():
-            text = with_review(text, "n01440764", image_id, review, "test")
+            text = with_reviews(text, "n01440764", {image_id: review}, "test")
     else:
         entries = {name: review.model_dump(mode="json", exclude_none=True) for name, review in by_id.items()}
         text = yaml.safe_dump({"n01440764": entries}, width=width, sort_keys=False)

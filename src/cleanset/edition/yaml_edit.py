@@ -7,7 +7,7 @@ its own layout; people write other indents, comments at the margin, and lists ov
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import accumulate
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from cleanset.errors import CleansetError
-from cleanset.parsing import is_plain_text, parse_yaml
+from cleanset.parsing import Document, is_plain_text, parse_document
 
 
 class LayoutError(ValueError):
@@ -26,7 +26,9 @@ class InBraces(dict[str, Any]):
     """A mapping that is written in braces on one line where it is new; others are written on a line per key."""
 
 
-def edited_text(text: str, wanted: Mapping[str, Any], where: str) -> str:
+def edited_text(
+    text: str, wanted: Mapping[str, Any], where: str, parse: Callable[[str, str], Document] = parse_document
+) -> str:
     """The text of a YAML file, changed in as few places as possible so that its content is `wanted`.
 
     A new key follows the key before it in `wanted`; the other keys keep their order. Items of a list are added and
@@ -36,22 +38,35 @@ def edited_text(text: str, wanted: Mapping[str, Any], where: str) -> str:
     Raises CleansetError, naming `where`, for text that `parse_yaml` refuses; LayoutError if the result would not read
     back as `wanted`, or if a comment inside a replaced value would be lost.
     """
-    content = parse_yaml(text, where)
-    root: Any = yaml.compose(text, Loader=yaml.CSafeLoader)
+    content, _, events = parse(text, where)
     edit = _Edit(text)
     if content is None:
         edit.append(wanted)
     else:
-        edit.change(None, root, content, wanted)
+        following = iter(events[2:])  # behind the starts of stream and document
+        edit.change(None, _node(next(following), following), content, wanted)
     result = edit.result()
     # whatever the layout is, a text that reads back as wanted has no wrong value
     try:
-        is_as_wanted = _canonical(parse_yaml(result, where)) == _canonical(wanted)
+        is_as_wanted = _canonical(parse(result, where)[0]) == _canonical(wanted)
     except (CleansetError, UnicodeError):
         is_as_wanted = False
     if not is_as_wanted:
         raise LayoutError
     return result
+
+
+def _node(first: Any, following: Iterator[Any]) -> yaml.Node:
+    """The node that begins with an event, of pairs of keys and values; the events up to its end are taken."""
+    if isinstance(first, yaml.ScalarEvent):
+        return yaml.ScalarNode("", first.value, first.start_mark, first.end_mark, first.style)  # type: ignore[arg-type]
+    below: list[Any] = []
+    while not isinstance(event := next(following), yaml.CollectionEndEvent):
+        below.append(_node(event, following))
+    is_list = isinstance(first, yaml.SequenceStartEvent)
+    pairs = zip(below, below, strict=True) if is_list else zip(below[::2], below[1::2], strict=True)
+    kind = yaml.SequenceNode if is_list else yaml.MappingNode
+    return kind("", [*pairs], first.start_mark, event.end_mark, first.flow_style)  # type: ignore[arg-type]
 
 
 def _canonical(value: object) -> str:
@@ -208,8 +223,7 @@ class _Edit:
 
 def _entries(node: yaml.Node) -> tuple[list[yaml.Node], list[yaml.Node]]:
     """The nodes of keys and values; of a list, the items as both."""
-    pairs = node.value if isinstance(node, yaml.MappingNode) else [(item, item) for item in node.value]
-    return [key for key, _ in pairs], [value for _, value in pairs]
+    return [key for key, _ in node.value], [value for _, value in node.value]
 
 
 def _pairs(value: dict[str, object] | list[object]) -> list[tuple[Any, object]]:

@@ -13,7 +13,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_text, sha256, write_text
 from cleanset.images.boxes import Box
 from cleanset.review.gold import is_gold_answer, read_gold_key
-from cleanset.review.save import with_review
+from cleanset.review.save import with_reviews
 from cleanset.review.store import GUIDELINES, read_votes, review_file
 from cleanset.review.verdicts import Vote
 
@@ -85,11 +85,11 @@ def carry_over(old: OldReviews, new: Edition, images: LabelledImages | None) -> 
         if image_id == vote.image_id:
             continue
         key = reviewer, vote.wnid
-        texts[key] = with_review(texts[key], vote.wnid, vote.image_id, None, vote.where)
+        texts[key] = with_reviews(texts[key], vote.wnid, {vote.image_id: None}, vote.where)
         if image_id is None:
             left[reason] += 1
         else:
-            texts[key] = with_review(texts[key], vote.wnid, image_id, vote.review, vote.where)
+            texts[key] = with_reviews(texts[key], vote.wnid, {image_id: vote.review}, vote.where)
     for (reviewer, wnid), text in texts.items():
         if text:
             path = new.reviews / reviewer / f"{wnid}.yaml"

@@ -13,7 +13,7 @@ from cleanset.edition.paths import Edition, images_are_official
 from cleanset.edition.yaml_edit import LayoutError, edited_text
 from cleanset.errors import CleansetError
 from cleanset.files import ChangedMeanwhileError, locked, read_text, replace_file, sync_folder
-from cleanset.parsing import parse_yaml
+from cleanset.parsing import parse_remembered
 from cleanset.review.store import check_note, check_reviews, read_reviews, refuse_link, review_file
 from cleanset.review.verdicts import Review, Vote, parse_reviews
 from cleanset.tables import INDEX, read_table
@@ -58,13 +58,13 @@ def save_all(reviews: Path, reviewer: str, wnid: str, changes: Mapping[str, Verd
     with locked(path.parent):
         before = read_text(path, "save it as UTF-8") if path.exists() else ""
         found = {vote.image_id: vote for vote in parse_reviews(before, wnid, str(path))}
-        text = before
-        for image_id, change in changes.items():
-            vote = found.get(image_id)
-            if _is_new(change, vote, f"{path}, {image_id}"):
-                text = with_review(text, wnid, image_id, change.review, str(path))
-        if text != before:
-            replace_file(path, text.encode())
+        new = {
+            image_id: change.review
+            for image_id, change in changes.items()
+            if _is_new(change, found.get(image_id), f"{path}, {image_id}")
+        }
+        if new:
+            replace_file(path, with_reviews(before, wnid, new, str(path)).encode())
 
 
 def _is_new(change: VerdictChange, vote: Vote | None, place: str) -> bool:
@@ -90,8 +90,8 @@ def _shown(review: Review | None) -> str:
     return ", ".join(f"{name} {value}" for name, value in fields.items() if value)
 
 
-def with_review(text: str, wnid: str, image_id: str, review: Review | None, where: str) -> str:
-    """The text of a valid review file of class `wnid` with this verdict on one image, or without one on it (None).
+def with_reviews(text: str, wnid: str, reviews: Mapping[str, Review | None], where: str) -> str:
+    """The text of a valid review file of class `wnid` with these verdicts by image id, or without one (None).
 
     A new entry goes before the first one of a higher image id; comments stay as `edited_text` says. The text of a file
     without entries and comments is empty.
@@ -99,28 +99,31 @@ def with_review(text: str, wnid: str, image_id: str, review: Review | None, wher
     Raises CleansetError, naming `where`, if the text is written in such a way that this entry cannot
     be changed without touching another, or a comment.
     """
-    content: Any = parse_yaml(text, where)
+    content: Any = parse_remembered(text, where)[0]
     before = content[wnid] if content else {}
-    entries = [(other, fields) for other, fields in before.items() if review is not None or other != image_id]
-    if review is not None:
-        new = image_id, _fields(review, before.get(image_id, {}))
-        if image_id in before:
-            entries[[*before].index(image_id)] = new
-        else:
-            entries.insert(next((at for at, other in enumerate(before) if other > image_id), len(before)), new)
+    entries = [(other, fields) for other, fields in before.items() if reviews.get(other, ...) is not None]
+    for image_id, review in reviews.items():
+        if review is not None:
+            new = image_id, _fields(review, before.get(image_id, {}))
+            ids = [other for other, _ in entries]
+            if image_id in before:
+                entries[ids.index(image_id)] = new
+            else:
+                entries.insert(next((at for at, other in enumerate(ids) if other > image_id), len(ids)), new)
     try:
-        changed = edited_text(text, {wnid: dict(entries)}, where)
+        changed = edited_text(text, {wnid: dict(entries)}, where, parse_remembered)
     except LayoutError:  # a table in {…}, an explicit key: written anew, unless comments would be lost
+        names = ", ".join(reviews)
         if "#" in text:
             raise CleansetError(
-                f"{where}: written in a way in which {image_id} cannot be changed alone; "
+                f"{where}: written in a way in which {names} cannot be changed alone; "
                 "write it as docs/review.md shows, or change it by hand"
             ) from None
         try:
             changed = edited_text("", {wnid: dict(sorted(entries))}, where)
         except LayoutError:
             raise CleansetError(
-                f"{where}: this verdict on {image_id} cannot be written as YAML; write its note anew"
+                f"{where}: this verdict on {names} cannot be written as YAML; write its note anew"
             ) from None
     return "" if re.fullmatch(rf"\s*(['\"]?){re.escape(wnid)}\1:(\s*\{{\}})?\s*", changed) else changed
 
@@ -176,11 +179,9 @@ def _bind_file(path: Path, digests: Mapping[str, str]) -> int:
 def bound_text(text: str, wnid: str, digests: Mapping[str, str], where: str) -> tuple[str, int]:
     """The text of a review file with the SHA-256 of each image in place of `official`, and the number of images bound.
 
-    `digests`: by image id. Every other byte stays. Raises CleansetError, naming `where`, as `with_review` does.
+    `digests`: by image id. Every other byte stays. Raises CleansetError, naming `where`, as `with_reviews` does.
     """
     votes = parse_reviews(text, wnid, where)
     official = [vote for vote in votes if vote.review.is_official]
-    for vote in official:
-        bound = vote.review.model_copy(update={"sha256": digests[vote.image_id]})
-        text = with_review(text, wnid, vote.image_id, bound, where)
-    return text, len(official)
+    bound = {vote.image_id: vote.review.model_copy(update={"sha256": digests[vote.image_id]}) for vote in official}
+    return with_reviews(text, wnid, bound, where), len(official)

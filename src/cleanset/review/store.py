@@ -5,9 +5,10 @@ The table of the votes that decided a model's set, so that an export depends on 
 
 import re
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -108,7 +109,12 @@ def review_file(folder: Path, reviewer: str, wnid: str) -> Path:
 
 def read_file(path: Path) -> list[Vote]:
     """The verdicts in one file `<reviewer>/<wnid>.yaml`. Raises CleansetError for anything wrong in it."""
-    votes = parse_reviews(read_text(path, "save it as UTF-8"), path.stem, str(path))
+    return votes_in(read_text(path, "save it as UTF-8"), path)
+
+
+def votes_in(text: str, path: Path) -> list[Vote]:
+    """The verdicts in the text of the file at `path`, as `read_file` gives them."""
+    votes = parse_reviews(text, path.stem, str(path))
     for vote in votes:
         check_note(path.parent.name, vote.review, vote.where)
     return votes
@@ -133,7 +139,11 @@ def check_reviews(votes: Votes, index: pd.DataFrame, min_crop_pixels: int = 1, o
     `official_images`: these are the images of the official archive, so that a vote may name one by its id alone.
     """
     reviewed = index[index["image_id"].isin({image_id for _, image_id in votes})]
-    images = {row.image_id: row for row in reviewed.itertuples()}
+    check_votes(votes, {row.image_id: row for row in reviewed.itertuples()}, min_crop_pixels, official_images)
+
+
+def check_votes(votes: Votes, images: Mapping[Any, Any], min_crop_pixels: int, official_images: bool) -> None:
+    """As `check_reviews`, with the rows of the index by image id."""
     for (class_index, image_id), by_reviewer in votes.items():
         for vote in by_reviewer.values():
             if image_id not in images:

@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from cleanset.errors import CleansetError, cut
 from cleanset.images.boxes import Box, parse_box
-from cleanset.parsing import parse_yaml_with_lines
+from cleanset.parsing import parse_remembered
 from cleanset.validation import MAX_VALUE, shown, validate
 from cleanset.vocabulary import Basis, Reason, Seen, Verdict, class_column
 
@@ -100,7 +100,7 @@ def parse_reviews(text: str, wnid: str, where: str) -> list[Vote]:
     Raises CleansetError with `where` and the line for anything that is not exactly the format: bad syntax, two
     verdicts on one image, an unknown key, a missing or wrong value, and whatever `parse_yaml` refuses.
     """
-    content, lines = parse_yaml_with_lines(text, where)
+    content, lines, _ = parse_remembered(text, where)
     if content is None:
         return []
     files = _table(content, f"{where}, line 1", f"expected the {class_column()} of the file, {wnid}:")

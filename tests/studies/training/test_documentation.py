@@ -8,7 +8,7 @@ import yaml
 from pydantic import TypeAdapter
 
 from cleanset.edition.params import Model
-from cleanset.parsing import parse_yaml_with_lines
+from cleanset.parsing import parse_document
 from cleanset.studies.robustness.family import FurtherModel
 from cleanset.studies.robustness.scenarios.params import ScenarioMeasures
 from cleanset.studies.training.experiments import pairs
@@ -49,6 +49,6 @@ def test_score_over_trained_networks_of_the_page(repository: Path) -> None:
 
 def test_the_matrix_of_the_page(repository: Path) -> None:
     (text,) = (each for each in blocks(repository, "yaml", PAGE) if each.startswith("matrix"))
-    content = parse_yaml_with_lines(f"data: {{images: images}}\n{text}", PAGE, merges=True)[0]
+    content = parse_document(f"data: {{images: images}}\n{text}", PAGE, merges=True)[0]
     run = TrainingParams.model_validate(content).run("as_written_resnet50_image_g")
     assert (run.scenario, run.network.pretrained, run.folds) == ("image_g", True, 12)

@@ -18,6 +18,7 @@ from starlette.responses import PlainTextResponse, Response
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError, cut
 from cleanset.images.boxes import Box, check_box, parse_box
+from cleanset.progress import without_garbage_collection
 from cleanset.review.audit import AuditPlan, verdicts_folder
 from cleanset.review.gold import read_gold_key
 from cleanset.review.hints.background import BackgroundHints, usual_text_cache
@@ -86,6 +87,7 @@ def run(
         review_file(edition.reviews, reviewer, class_keys()[0])
     team = reviewers if len(reviewers) > 1 else ()
 
+    @without_garbage_collection()
     def make_application() -> FastAPI:
         library = open_library(edition)
         hints = None
@@ -129,7 +131,7 @@ def open_session(
     folder.mkdir(exist_ok=True)  # git has no empty folder
     golds = read_gold_key(edition.reviews)
     stored = StoredVotes(folder, reviewer, library.index, min_crop_pixels, official, golds)
-    known = {index: library.candidates(index).keys() for index in library.classes}
+    known = {index: library.candidates(index).keys() for index in library.classes if look_again}
     again = {} if look_again is None else read_look_again(look_again, known)
     hints = hints or BackgroundHints(library.photos.read, usual_text_cache(), classes_to_compare(library))
     opinions = read_opinions(edition.folder / name for name in library.params.review.opinions)

@@ -5,7 +5,6 @@ Others may change files during a review: the review files, and the scores of cro
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -14,7 +13,7 @@ import pandas as pd
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import is_there
+from cleanset.files import is_there, read_text
 from cleanset.images.boxes import Crop
 from cleanset.review.gold import GoldKey, without_golds
 from cleanset.review.hints.background import BackgroundHints
@@ -24,11 +23,11 @@ from cleanset.review.queue import ByRole, Question, State, class_status, combine
 from cleanset.review.save import VerdictChange, save_all
 from cleanset.review.store import (
     Votes,
-    check_reviews,
-    read_file,
+    check_votes,
     refuse_link,
     review_file,
     reviewer_folders,
+    votes_in,
 )
 from cleanset.review.verdicts import Review, Vote
 from cleanset.selection.crop_check import Prediction, predictions_of_crops
@@ -36,14 +35,12 @@ from cleanset.selection.fill import UNREVIEWED, Decision
 from cleanset.tables import CROP_SCORES, read_table
 from cleanset.vocabulary import class_keys
 
-_Stamp = tuple[int, int, int]
-"""Modification time in nanoseconds, bytes, inode."""
-
 
 class StoredVotes:
     """The reviews in `folder`, which others may change at any time, and where `reviewer` saves theirs.
 
-    The page asks at every step, so a file is read only when it changed.
+    The page asks at every step, so a file is parsed only when its text changed. Its time and size would not do: another
+    text within a tick of the clock may have the same.
     `official_images`: the images are those of the official archive, so that a review may name one by its id alone.
     `golds`: the gold items; answers to them are left out of the votes unless `mixed`.
     """
@@ -59,33 +56,23 @@ class StoredVotes:
     ) -> None:
         self.folder, self._reviewer, self._min_crop_pixels = folder, reviewer, min_crop_pixels
         self._official_images, self._golds, self.mixed = official_images, golds, False
-        self._files: dict[Path, tuple[_Stamp, list[Vote]]] = {}
-        # by id, for a look-up at every step; the column stays, because check_reviews reads it
-        self._index = index.set_index("image_id", drop=False)
+        self._files: dict[Path, tuple[str, list[Vote]]] = {}
+        self._images = {row.image_id: row for row in index.itertuples()}
         self._checked: dict[int, Votes] = {}
-
-    def check(self, classes: Iterable[int]) -> None:
-        """Read and check many classes at once, which is faster. Errors are left for `of_class` to report."""
-        found: dict[int, Votes] = {}
-        for class_index in classes:
-            with suppress(CleansetError, OSError):
-                found[class_index] = self._read(class_index)
-        with suppress(CleansetError):
-            self._check_against_images({key: each for votes in found.values() for key, each in votes.items()})
-            self._checked |= found
 
     def of_class(self, class_index: int) -> Votes:
         """The votes on a class; the same object if nothing changed. Raises CleansetError for an invalid one."""
         votes = self._read(class_index)
         if votes != self._checked.get(class_index):
-            self._check_against_images(votes)
+            on_images = without_golds(votes, self._golds)
+            check_votes(on_images, self._images, self._min_crop_pixels, self._official_images)
             self._checked[class_index] = votes
         return self._checked[class_index]
 
     def changed_at(self, class_index: int) -> int:
-        """Modification time in nanoseconds of this reviewer's file of a class, as last read; 0 without one."""
-        stamp, _ = self._files.get(self._path(self._reviewer, class_index), ((0, 0, 0), []))
-        return stamp[0]
+        """Modification time in nanoseconds of this reviewer's file of a class; 0 without one."""
+        path = self._path(self._reviewer, class_index)
+        return path.stat().st_mtime_ns if is_there(path) else 0
 
     def save(self, class_index: int, changes: Mapping[str, VerdictChange]) -> None:
         """Write this reviewer's verdicts on images of a class, by image id; they are on disk on return.
@@ -119,21 +106,12 @@ class StoredVotes:
 
     def _votes_in(self, path: Path) -> list[Vote]:
         refuse_link(path)
-        try:
-            state = path.stat()  # before reading: a change in between is seen the next time
-            # the inode too: a file replaced within a tick of the clock may have the same time and size
-            stamp = (state.st_mtime_ns, state.st_size, state.st_ino)
-            if path not in self._files or self._files[path][0] != stamp:
-                self._files[path] = stamp, read_file(path)
-        except FileNotFoundError:
-            self._files.pop(path, None)
+        if not path.exists():
             return []
+        text = read_text(path, "save it as UTF-8")
+        if path not in self._files or self._files[path][0] != text:
+            self._files[path] = text, votes_in(text, path)
         return self._files[path][1]
-
-    def _check_against_images(self, votes: Votes) -> None:
-        votes = without_golds(votes, self._golds)
-        reviewed = self._index.index.intersection(sorted({image_id for _, image_id in votes}))
-        check_reviews(votes, self._index.loc[reviewed], self._min_crop_pixels, self._official_images)
 
 
 class CropScores:
@@ -312,7 +290,6 @@ class Session:
     def refresh(self, classes: Iterable[int] | None = None) -> None:
         """Read the changed review files of these classes, or of all: if None, or if scores of crops changed."""
         if self.crop_scores.look() or not self.statuses:
-            self.stored.check(self.library.classes)
             self.statuses = {index: self._read_status(index, None) for index in self.library.classes}
         else:
             for class_index in self.library.classes if classes is None else classes:
