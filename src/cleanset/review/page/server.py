@@ -4,6 +4,7 @@ The browser asks for an image by its image id, which is looked up: paths from a 
 """
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -154,6 +155,7 @@ def application(sessions: Mapping[str, Session]) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        gc.freeze()  # else the next collection would go through all candidates while the first page waits
         tasks = [asyncio.create_task(_rescan(session, lock)) for session in sessions.values()]
         yield
         for task in tasks:
