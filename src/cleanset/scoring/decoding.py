@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from cleanset.errors import CleansetError
 from cleanset.images.codec import Source, decode
 from cleanset.images.preprocessing import Preprocessing
-from cleanset.progress import without_garbage_collection
 
 PRELOADED = (
     "PIL.JpegImagePlugin", "PIL.PngImagePlugin",
@@ -207,8 +206,7 @@ def _fill(
     sys.stdout = sys.stderr  # what a user's preprocessing prints must not stand within --json
     memory = np.frombuffer(raw, np.uint8).reshape(shape)
     try:
-        with without_garbage_collection():
-            read, preprocessing = pickle.loads(pipe.recv_bytes())
+        read, preprocessing = pickle.loads(pipe.recv_bytes())
     except (EOFError, ConnectionResetError):
         return
     while True:
