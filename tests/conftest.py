@@ -17,6 +17,7 @@ from cleanset.review.hints.background import NO_TEXT
 from cleanset.vocabulary import imagenet, use_classes
 from tests import own_edition
 from tests.checkouts import Checkout, copy_checkout, holds_data
+from tests.forked_commands import SHARED, forked_commands
 from tests.once import once
 from tests.properties import FAST
 from tests.small_edition import small_checkout
@@ -129,7 +130,10 @@ def browser() -> Iterator[Browser]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Leave out what is costly, if so asked; and search for garbage among what the tests make, not what is imported."""
+    """Leave out what is costly, if so asked; search for garbage among what the tests make, not what is imported.
+
+    The workers of a run share one server of commands.
+    """
     gc.disable()
     if moved := [name for name in FIRST if not (TESTS / name).is_file()]:
         raise pytest.UsageError(f"tests/conftest.py: FIRST names files that are not there: {', '.join(moved)}")
@@ -139,6 +143,8 @@ def pytest_configure(config: pytest.Config) -> None:
         # the processes that tests start load it, too
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(TESTS / "fast"), os.environ.get("PYTHONPATH")]))
         importlib.import_module("tests.fast.sitecustomize")
+    elif config.getoption("numprocesses", None):
+        os.environ[SHARED] = str(forked_commands())
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

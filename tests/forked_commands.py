@@ -5,7 +5,8 @@ libraries only: the code of `cleanset` is that of PYTHONPATH, read anew by each 
 from the server's in anything that an import may look at (a sitecustomize, certificates, switches of a library), the
 installed command is started.
 
-As a script, with the path of a socket, this is the server; it ends with its standard input.
+As a script, with the number of a listening socket and the folder of the commands, this is the server; it ends with its
+standard input.
 """
 
 import atexit
@@ -44,12 +45,14 @@ LIBRARIES = (
     "uvicorn", "yaml",
 )  # fmt: skip
 MAY_DIFFER = {
-    "COLUMNS", "CUBLAS_WORKSPACE_CONFIG", "LD_LIBRARY_PATH", "MFLAGS", "NO_COLOR", "OLDPWD", "PATH", "PS1", "PWD",
-    "PYTHONPATH", "SHLVL", "TORCHINDUCTOR_CACHE_DIR", "_",
+    "COLUMNS", "CUBLAS_WORKSPACE_CONFIG", "LD_LIBRARY_PATH", "LINES", "MFLAGS", "NO_COLOR", "OLDPWD", "PATH", "PS1",
+    "PWD", "PYTHONPATH", "SHLVL", "TORCHINDUCTOR_CACHE_DIR", "_",
 }  # fmt: skip
 MAY_DIFFER_FROM = ("CLEANSET_", "DVC_", "GIT_", "MAKE", "PYTEST_")
 """Environment variables that no library looks at when it is imported, and how others of them begin."""
 REFUSED = b"installed"
+SHARED = "CLEANSET_TEST_COMMANDS"
+"""The environment variable that names the folder to a test run's workers."""
 
 CLIENT = """#!{python} -IS
 import marshal, os, sys
@@ -91,7 +94,12 @@ class Request(NamedTuple):
 
 @cache
 def forked_commands() -> Path:
-    """A folder with the commands, for PATH; their server ends with this process. Empty where none is installed."""
+    """A folder with the commands, for PATH; empty where none is installed.
+
+    Their server ends with the process that started it: the first of a test run, whose workers use it too.
+    """
+    if SHARED in os.environ:
+        return Path(os.environ[SHARED])
     folder = Path(tempfile.mkdtemp(prefix="commands-"))
     address = str(folder / "socket")
     for name in PROGRAMS:
@@ -99,12 +107,14 @@ def forked_commands() -> Path:
             client = CLIENT.format(python=sys.executable, installed=installed, address=address, refused=REFUSED)
             (folder / name).write_text(client)
             (folder / name).chmod(0o755)
-    server = subprocess.Popen(
-        [sys.executable, "-P", __file__, address], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"}, start_new_session=True,
-    )  # fmt: skip
-    assert server.stdout
-    assert server.stdout.readline() == b"ready\n"
+    with socket.socket(socket.AF_UNIX) as listening:  # a command waits until the server has imported its libraries
+        listening.bind(address)
+        listening.listen(64)
+        server = subprocess.Popen(
+            [sys.executable, "-P", __file__, str(listening.fileno()), str(folder)], stdin=subprocess.PIPE,
+            env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+            pass_fds=[listening.fileno()], start_new_session=True,
+        )  # fmt: skip
     _SERVERS.append(server)
     return folder
 
@@ -134,17 +144,13 @@ class Running(NamedTuple):
     connection: socket.socket
 
 
-def serve(address: str, environment: Mapping[str, str]) -> Request | None:
+def serve(listening: socket.socket, folder: str, environment: Mapping[str, str]) -> Request | None:
     """Fork a process for each request. In that process, the request is returned; None in the server, at its end."""
-    listening = socket.socket(socket.AF_UNIX)
-    listening.bind(address)
-    listening.listen(64)
-    print("ready", flush=True)
     running: list[Running] = []
     while True:
         ready, _, _ = select.select([listening, sys.stdin, *(one for each in running for one in each[1:])], [], [])
         if sys.stdin in ready:
-            shutil.rmtree(Path(address).parent, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
             return None
         running = [each for each in running if not has_ended(each, ready)]
         if listening in ready:
@@ -239,5 +245,5 @@ if __name__ == "__main__":
     assert "cleanset" not in sys.modules
     gc.collect()
     gc.freeze()
-    if command := serve(sys.argv[1], started_with):
+    if command := serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2], started_with):
         run_and_end(command)
