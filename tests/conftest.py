@@ -18,6 +18,7 @@ from cleanset.vocabulary import imagenet, use_classes
 from tests import own_edition
 from tests.checkouts import Checkout, copy_checkout, holds_data
 from tests.forked_commands import SHARED, forked_commands
+from tests.forked_workers import forked_worker
 from tests.once import once
 from tests.properties import FAST
 from tests.small_edition import small_checkout
@@ -132,7 +133,7 @@ def browser() -> Iterator[Browser]:
 def pytest_configure(config: pytest.Config) -> None:
     """Leave out what is costly, if so asked; search for garbage among what the tests make, not what is imported.
 
-    The workers of a run share one server of commands.
+    The workers of a run are forked, and share one server of commands.
     """
     gc.disable()
     if moved := [name for name in FIRST if not (TESTS / name).is_file()]:
@@ -145,6 +146,8 @@ def pytest_configure(config: pytest.Config) -> None:
         importlib.import_module("tests.fast.sitecustomize")
     elif config.getoption("numprocesses", None):
         os.environ[SHARED] = str(forked_commands())
+        worker = forked_worker(config.invocation_params.args)
+        config.option.tx = [f"{spec}//python={worker}" for spec in config.option.tx]
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

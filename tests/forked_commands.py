@@ -23,9 +23,9 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple, NoReturn
@@ -45,8 +45,8 @@ LIBRARIES = (
     "uvicorn", "yaml",
 )  # fmt: skip
 MAY_DIFFER = {
-    "COLUMNS", "CUBLAS_WORKSPACE_CONFIG", "LD_LIBRARY_PATH", "LINES", "MFLAGS", "NO_COLOR", "OLDPWD", "PATH", "PS1",
-    "PWD", "PYTHONPATH", "SHLVL", "TORCHINDUCTOR_CACHE_DIR", "_",
+    "COLUMNS", "CUBLAS_WORKSPACE_CONFIG", "LD_LIBRARY_PATH", "LINES", "MFLAGS", "NO_COLOR", "OLDPWD",
+    "OPENCV_FFMPEG_LOGLEVEL", "PATH", "PS1", "PWD", "PYTHONPATH", "SHLVL", "TORCHINDUCTOR_CACHE_DIR", "_",
 }  # fmt: skip
 MAY_DIFFER_FROM = ("CLEANSET_", "DVC_", "GIT_", "MAKE", "PYTEST_")
 """Environment variables that no library looks at when it is imported, and how others of them begin."""
@@ -101,22 +101,30 @@ def forked_commands() -> Path:
     if SHARED in os.environ:
         return Path(os.environ[SHARED])
     folder = Path(tempfile.mkdtemp(prefix="commands-"))
+    installed = {name: path for name in PROGRAMS if (path := shutil.which(name))}
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    start_server(folder, installed, environment, "-P", __file__)
+    return folder
+
+
+def start_server(folder: Path, commands: Mapping[str, str], environment: Mapping[str, str], *program: str) -> None:
+    """Start a Python program that forks commands, and write their clients, by name, into a folder.
+
+    `commands` has what is executed where a command cannot be forked.
+    """
     address = str(folder / "socket")
-    for name in PROGRAMS:
-        if installed := shutil.which(name):
-            client = CLIENT.format(python=sys.executable, installed=installed, address=address, refused=REFUSED)
-            (folder / name).write_text(client)
-            (folder / name).chmod(0o755)
+    for name, installed in commands.items():
+        client = CLIENT.format(python=sys.executable, installed=installed, address=address, refused=REFUSED)
+        (folder / name).write_text(client)
+        (folder / name).chmod(0o755)
     with socket.socket(socket.AF_UNIX) as listening:  # a command waits until the server has imported its libraries
         listening.bind(address)
         listening.listen(64)
         server = subprocess.Popen(
-            [sys.executable, "-P", __file__, str(listening.fileno()), str(folder)], stdin=subprocess.PIPE,
-            env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+            [sys.executable, *program, str(listening.fileno()), str(folder)], stdin=subprocess.PIPE, env=environment,
             pass_fds=[listening.fileno()], start_new_session=True,
         )  # fmt: skip
     _SERVERS.append(server)
-    return folder
 
 
 def forking(source: Path) -> dict[str, str]:
@@ -144,8 +152,11 @@ class Running(NamedTuple):
     connection: socket.socket
 
 
-def serve(listening: socket.socket, folder: str, environment: Mapping[str, str]) -> Request | None:
-    """Fork a process for each request. In that process, the request is returned; None in the server, at its end."""
+def serve(listening: socket.socket, folder: str, accepts: Callable[[Mapping[str, str]], bool]) -> Request | None:
+    """Fork a process for each request, if its environment is one that the server accepts.
+
+    In that process, the request is returned; None in the server, at its end.
+    """
     running: list[Running] = []
     while True:
         ready, _, _ = select.select([listening, sys.stdin, *(one for each in running for one in each[1:])], [], [])
@@ -156,7 +167,7 @@ def serve(listening: socket.socket, folder: str, environment: Mapping[str, str])
         if listening in ready:
             connection, _ = listening.accept()
             request, descriptors = receive(connection)
-            if not may_be_forked(request.environment, environment):
+            if not accepts(request.environment):
                 connection.sendall(REFUSED)
                 connection.close()
             elif process := os.fork():
@@ -165,7 +176,11 @@ def serve(listening: socket.socket, folder: str, environment: Mapping[str, str])
                 os.setsid()
                 for number, descriptor in enumerate(descriptors):
                     os.dup2(descriptor, number)
-                os.closerange(3, max(listening.fileno(), connection.fileno(), *descriptors) + 1)
+                # not a range: what another object here has open, it would close a second time when it is freed
+                for each in (listening, connection, *(each.connection for each in running)):
+                    each.close()
+                for descriptor in (*descriptors, *(each.pidfd for each in running)):
+                    os.close(descriptor)
                 return request
             for descriptor in descriptors:
                 os.close(descriptor)
@@ -202,20 +217,25 @@ def end(process: int, number: signal.Signals) -> None:
         os.kill(process, number)
 
 
-def run(request: Request) -> int:
-    """Do what the installed command does; its exit code."""
+def enter(request: Request) -> None:
+    """Take over the folder of a command, its environment beside what imports have set, and new random states."""
     os.chdir(request.folder)
     os.umask(request.umask)
-    os.environ.clear()
     os.environ.update(request.environment)
+    random.seed()
+    import_module("numpy").random.seed()
+
+
+def run(request: Request) -> int:
+    """Do what the installed command does; its exit code."""
+    os.environ.clear()
+    enter(request)
     sys.path[:0] = [str(Path(request.installed).parent), *request.environment["PYTHONPATH"].split(os.pathsep)]
     sys.argv = [request.installed, *request.arguments]
     sys.modules["__main__"].__file__ = request.installed  # what processes that it starts import
     sys.modules.pop("sitecustomize", None)
     with suppress(ModuleNotFoundError):
         import_module("sitecustomize")
-    random.seed()
-    import_module("numpy").random.seed()
     try:
         code = import_module(f"{Path(request.installed).name}.cli").main()
     except SystemExit as error:
@@ -228,9 +248,8 @@ def run(request: Request) -> int:
     return code if isinstance(code, int) else int(code is not None)
 
 
-def run_and_end(request: Request) -> NoReturn:
-    """Run a command, and end as Python does, but for freeing what the server has imported, which takes a while."""
-    code = run(request)
+def leave(code: int) -> NoReturn:
+    """End as Python does, but for freeing what the server has imported, which takes a while."""
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     sys.stdout.flush()
@@ -245,5 +264,6 @@ if __name__ == "__main__":
     assert "cleanset" not in sys.modules
     gc.collect()
     gc.freeze()
-    if command := serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2], started_with):
-        run_and_end(command)
+    accepts = partial(may_be_forked, of_server=started_with)
+    if command := serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2], accepts):
+        leave(run(command))
