@@ -14,11 +14,14 @@ help:  ## list the targets
 
 setup: $(VENV)/.ready  ## create .venv with the locked requirements
 
-# pip would compile on one core only; a package may hold files that no Python compiles
+# two of pip, each for half of the packages, since it downloads and unpacks on one core; it would also compile on one
+# core only, and a package may hold files that no Python compiles
 $(VENV)/.ready: requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 …")'
 	$(PYTHON) -m venv $(VENV)
-	pip install --quiet --no-cache-dir --disable-pip-version-check --no-compile --require-hashes --no-deps --requirement requirements.txt
+	for half in 0 1; do awk "/^[^ ]/ {n++} n % 2 == $$half" requirements.txt > $(VENV)/half-$$half.txt; done
+	printf '%s\n' 0 1 | xargs -I{} -P 2 pip install --quiet --no-cache-dir --disable-pip-version-check --no-compile \
+	--require-hashes --no-deps --requirement $(VENV)/half-{}.txt
 	pip install --quiet --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	-@python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib
 	@touch $@
