@@ -67,8 +67,9 @@ def test_ten_models(tmp_path: Path, browser: Browser) -> None:
     ]  # fmt: skip
     assert shown["n01443537", "00000006"] == [["1", name, "1.000"] for name in TEN]
     assert [key[1][-1] for key in shown] == ["2", "3", "4", "6", "5"]
-    for width in (480, 1280):
-        for path, window in opened(browser, folder, width):
+    for path, window in opened(browser, folder):
+        for width in (480, 1280):
+            window.set_viewport_size({"width": width, "height": 900})
             assert window.evaluate("document.documentElement.scrollWidth") == width, path.name
 
 
