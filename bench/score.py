@@ -178,11 +178,12 @@ def run_of(arguments: argparse.Namespace) -> tuple[Any, Any, list[str]]:
 
 def model_and_images(folder: Path, params: Any) -> tuple[Any, Any]:
     """The model of a built edition, loaded, and the function that reads its images."""
-    from cleanset.edition.paths import Edition
+    from cleanset.edition.paths import Edition, verified_images
     from cleanset.scoring.models import load_model
-    from cleanset.stages.score import open_images
+    from cleanset.tables import INDEX, read_table
 
-    return load_model(params.model(ROLE), folder), open_images(Edition(folder), TAR)
+    edition = Edition(folder)
+    return load_model(params.model(ROLE), folder), verified_images(edition, TAR, read_table(edition.index, INDEX)).read
 
 
 @contextmanager

@@ -1,11 +1,5 @@
-"""The scores of many images: from the archive through decoding and the devices into shards.
+"""The scores of many images: from the archive through decoding and this machine's devices into shards."""
 
-On this machine, or as a Ray Data job on several, which needs `cleanset[ray]`. Every machine of the cluster must see the
-edition's folder, with the images and weights, under the same path. The cluster is that of RAY_ADDRESS; without it one
-is started on this machine.
-"""
-
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -14,21 +8,16 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pandas as pd
-import torch
-from numpy.typing import NDArray
 
 from cleanset.edition.params import Score
-from cleanset.errors import CleansetError, install_command
-from cleanset.images.codec import Read, Source
+from cleanset.images.codec import Source
 from cleanset.images.preprocessing import Preprocessing
 from cleanset.progress import available_cores, print_notice, rate_bar
 from cleanset.scoring.decoding import Batch, SharedBatches, in_threads, worker_processes
-from cleanset.scoring.devices import Device, choose_devices, device_of
-from cleanset.scoring.logits import TOP, ReadOff, top5
+from cleanset.scoring.devices import Device, choose_devices
+from cleanset.scoring.logits import ReadOff, top5
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.record import Distance, distance, sample, sample_size
 from cleanset.scoring.scorer import (
@@ -47,13 +36,6 @@ from cleanset.tables import SCORES, Table
 
 OnProgress = Callable[[int, float], None]
 """Called with the number of images just finished, and the share of the time that was spent waiting for data."""
-
-
-# shards in one task of a GPU; without a GPU a task is one shard
-SHARDS_PER_GPU_TASK = 8
-# stands for a shard's number in a row whose image id is the text of a CleansetError
-ERROR = -1
-_NOTHING = top5(np.zeros((1, TOP)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,90 +263,3 @@ class Run:
         found = distance(self.index, exact, scores)
         print_notice(f"{self.name}: {self.settings.precision} against float64: {found}")
         return found
-
-
-class RayScorer:
-    """A worker of the cluster, which keeps its model and device from shard to shard."""
-
-    def __init__(self, load: Callable[[], LoadedModel], open_images: Callable[[], Read], settings: Settings) -> None:
-        import ray
-
-        is_separate = settings.devices[0].is_separate
-        device = device_of(torch.device("cuda", 0) if is_separate else torch.device("cpu"))
-        workers = max(1, int(ray.get_runtime_context().get_assigned_resources().get("CPU", 1)))
-        torch.set_num_threads(1)
-        self._settings = replace(settings, devices=[device], workers=workers)
-        model, in_processes = load(), is_separate or settings.in_processes
-        decoding = open_images(), model.preprocessing, settings.batch_size, workers
-        self._pipeline = DevicePipeline(*decoding, device, in_processes)
-        self._pipeline.load(model, settings.precision)
-
-    def __call__(self, rows: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """The scores of the images of some shards, a row for each."""
-        image_ids = [image_id for shard in rows["image_ids"] for image_id in shard]
-        numbers = np.repeat(rows["number"], [len(shard) for shard in rows["image_ids"]])
-        groups = (g for shard in rows["image_ids"] for g in grouped(list(shard), self._settings.batch_size))
-        try:
-            with arithmetic(self._settings.precision):
-                scored = list(self._pipeline.score(groups))
-        except CleansetError as error:  # an exception would arrive wrapped and without its type
-            nothing = Scored([str(error)], _NOTHING)
-            scored, numbers, image_ids = [nothing], np.array([ERROR]), list(nothing.image_ids)
-        return {
-            "number": numbers,
-            "image_id": np.array(image_ids),
-            **{name: np.concatenate([each.columns[name] for each in scored]) for name in _NOTHING},
-        }
-
-
-def score_shards_on_ray(
-    load: Callable[[], LoadedModel],
-    open_images: Callable[[], Read],
-    settings: Settings,
-    shards: Shards,
-    on_progress: OnProgress,
-) -> None:
-    """Compute the missing shards with a worker for each GPU of the cluster, or for each core if it has none.
-
-    `load` and `open_images` are called by each worker. Raises CleansetError as the local engine does,
-    and if Ray is not installed.
-    """
-    try:
-        import ray
-    except ImportError:
-        raise CleansetError(
-            f"score.engine ray: Ray is not installed; run {install_command('ray')}, or set score.engine: local"
-        ) from None
-
-    if not shards.missing:
-        return
-    gpu = settings.devices[0].is_separate
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
-    ray.init(ignore_reinit_error=True, logging_level="error", log_to_driver=False, include_dashboard=False)
-    context = ray.data.DataContext.get_current()
-    context.enable_progress_bars = False
-    context.print_on_execution_start = False
-    resources = ray.cluster_resources()
-    count = max(1, int(resources.get("GPU" if gpu else "CPU", 1)))
-    rows = [{"number": number, "image_ids": list(shards.image_ids(number))} for number in shards.missing]
-    shards_per_task = SHARDS_PER_GPU_TASK if gpu else 1
-    finished = ray.data.from_items(rows, override_num_blocks=-(-len(rows) // shards_per_task)).map_batches(
-        RayScorer,
-        fn_constructor_args=(load, open_images, settings),
-        batch_size=shards_per_task,
-        compute=ray.data.ActorPoolStrategy(size=min(count, -(-len(rows) // shards_per_task))),
-        num_gpus=1 if gpu else 0,
-        num_cpus=max(1, int(resources.get("CPU", 1)) // count),
-    )
-    parts: dict[int, list[Scored]] = {}
-    for block in finished.iter_batches(batch_size=None, batch_format="numpy"):
-        if ERROR in block["number"]:
-            raise CleansetError(str(block["image_id"][block["number"] == ERROR][0]))
-        for number in np.unique(block["number"]).tolist():
-            chosen = block["number"] == number
-            columns = {name: block[name][chosen] for name in _NOTHING}
-            # the images of a shard may come in several blocks
-            parts.setdefault(number, []).append(Scored(block["image_id"][chosen], columns))
-            if sum(len(part.image_ids) for part in parts[number]) == len(shards.image_ids(number)):
-                shards.keep(number, to_table(parts.pop(number)))
-        on_progress(len(block["number"]), 0.0)

@@ -34,24 +34,25 @@ class MadeFrom:
         """32 hexadecimal digits that differ where any fact does."""
         return sha256(json.dumps(self.facts, sort_keys=True).encode())[:32]
 
-    def differences(self, record: object) -> list[str]:
+    def differences(self, record: object, here: str = "now") -> list[str]:
         """The reasons why a result with this record may not be used again, a phrase for each fact; empty if it may.
 
-        Further keys of the record, such as digests of the result itself, do not count.
+        Further keys of the record, such as digests of the result itself, do not count. `here`: the word before these
+        facts.
         """
         if not isinstance(record, dict):
             return ["no record of what it was made from"]
         # through JSON, where tuples become lists
-        return list(_differences(record, json.loads(json.dumps(self.facts))))
+        return list(_differences(record, json.loads(json.dumps(self.facts)), here))
 
 
-def _differences(found: Mapping[str, Any], wanted: Mapping[str, Any], above: str = "") -> Iterable[str]:
+def _differences(found: Mapping[str, Any], wanted: Mapping[str, Any], here: str, above: str = "") -> Iterable[str]:
     for key, value in wanted.items():
         name, before = f"{above}{key}", found.get(key)
         if isinstance(value, dict) and isinstance(before, dict):
-            yield from _differences(before, value | dict.fromkeys(before.keys() - value.keys()), f"{name}.")
+            yield from _differences(before, value | dict.fromkeys(before.keys() - value.keys()), here, f"{name}.")
         elif before != value:
-            yield f"{name} {shown(before)}, now {shown(value)}"
+            yield f"{name} {shown(before)}, {here} {shown(value)}"
 
 
 def read_finished(record: Path, made_from: MadeFrom, result: Path | None = None) -> dict[str, Any] | None:

@@ -5,18 +5,19 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from cleanset.edition.models import check_list
 from cleanset.edition.params import Model, Params, read_params
-from cleanset.edition.paths import Edition, verified_images
+from cleanset.edition.paths import Edition, use_classes_of, verified_images
 from cleanset.edition.pipeline import READING_LISTS, check_params_named, check_roles, check_versions
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.images.codec import Read
 from cleanset.scoring.brought import random_scores, read_scores
 from cleanset.scoring.record import ListRecord, ScoreRecord, write_record
 from cleanset.sets.published.lists import ListScores, list_scores
 from cleanset.tables import INDEX, SCORES, read_table, write_table
 
 if TYPE_CHECKING:
+    from cleanset.scoring.engine import Run, Settings
     from cleanset.scoring.models import LoadedModel
+    from cleanset.scoring.validity import MadeFrom
 
 
 def run(edition: Edition, role: str) -> None:
@@ -66,29 +67,16 @@ def read_list(edition: Edition, role: str, model: Model) -> None:
 def run_network(edition: Edition, params: Params, role: str) -> None:
     """Write the scores of a network, and their record."""
     # torch is imported here, because a list needs none
-    from cleanset.measure.user_model import load_member
-    from cleanset.scoring.engine import Run, score_shards_on_ray, settings_for
-    from cleanset.scoring.validity import MadeFrom, below_float64
+    from cleanset.scoring.cluster import ClusterRun, score_shards_on_ray
+    from cleanset.scoring.engine import settings_for
 
-    index = read_table(edition.index, INDEX)
     settings = settings_for(params.score)
     settings.start_workers()
-    model = load_member(params.network(role), edition.folder)
-    read = verified_images(edition, params.dataset.images, index).read
-    record = record_of(params, role, model, len(index))
-    made_from = MadeFrom(
-        {
-            "record": record.model_dump(mode="json"),
-            "index_sha256": sha256(edition.index.read_bytes()),
-            **below_float64(settings),
-        }
-    )
-    scoring, on_cluster = Run(f"score {role}", model, read, settings, index), None
+    scoring, made_from = prepare(edition, role, settings)
+    record, on_cluster = record_of(params, role, scoring.model, len(scoring.index)), None
     if params.score.engine == "ray":
-        folder = Edition(edition.folder.resolve())
-        load = partial(load_member, params.network(role), folder.folder)
-        images = partial(open_images, folder, params.dataset.images)
-        on_cluster = partial(score_shards_on_ray, load, images, settings)
+        on_node = partial(prepare, Edition(edition.folder.resolve()), role, settings)
+        on_cluster = partial(score_shards_on_ray, ClusterRun(on_node, made_from, settings))
     shards = scoring.shards(edition.partial_scores(role), made_from)
     with scoring:
         scores = scoring.scores(shards, on_cluster)
@@ -96,6 +84,26 @@ def run_network(edition: Edition, params: Params, role: str) -> None:
     write_table(edition.scores(role), scores, SCORES)
     write_record(edition.scored_with(role), record)
     shards.remove()
+
+
+def prepare(edition: Edition, role: str, settings: "Settings") -> tuple["Run", "MadeFrom"]:
+    """The run of a network, and what its scores are made from; each node of a cluster calls it."""
+    from cleanset.measure.user_model import load_member
+    from cleanset.scoring.engine import Run
+    from cleanset.scoring.validity import MadeFrom, below_float64
+
+    params = read_params(use_classes_of(edition.folder))
+    index = read_table(edition.index, INDEX)
+    model = load_member(params.network(role), edition.folder)
+    made_from = MadeFrom(
+        {
+            "record": record_of(params, role, model, len(index)).model_dump(mode="json"),
+            "index_sha256": sha256(edition.index.read_bytes()),
+            **below_float64(settings),
+        }
+    )
+    read = verified_images(edition, params.dataset.images, index).read
+    return Run(f"score {role}", model, read, settings, index), made_from
 
 
 def check_pinned(params: Params) -> None:
@@ -111,11 +119,6 @@ def check_pinned(params: Params) -> None:
             f"params.yaml: no sha256 of the {what} of {', '.join(networks or unpinned)}: run cleanset models --pin "
             f"first, which {how}"
         )
-
-
-def open_images(edition: Edition, images: str) -> Read:
-    """A function that reads an image of an edition and checks its SHA-256."""
-    return verified_images(edition, images, read_table(edition.index, INDEX)).read
 
 
 def record_of(params: Params, role: str, model: "LoadedModel", images: int) -> ScoreRecord:
