@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -64,6 +65,8 @@ NOT_RUN = {
     "--model torchvision:resnet50.IMAGENET1K_V2": "needs ImageNet-R: tests/measure/test_restricted.py has a folder",
     'pip install "cleanset[evaluate] @ git+https://…/cleanset.git"': "another address; test_extras.py checks the extra",
     'pip install "cleanset[review,text]"': "downloads RapidOCR: requirements.txt has what tests/review/hints runs",
+    "export RAY_AUTH_MODE=token": "needs two machines: make test-ray starts both as two network namespaces",
+    "export RAY_ADDRESS=192.0.2.1:6379": "needs two machines: make test-ray scores on such a cluster",
     'pip install "cleanset[generate]"': "downloads diffusers: make test-generate runs it with a pipeline of its own",
     "cleanset study plan --set data/export/standard --attacked attacked --out build/study": "needs attacked images: "
     "tests/study draws some",
@@ -125,6 +128,7 @@ def test_every_other_block_is_checked(repository: Path) -> None:
         ("docs/use.md", "python"): 3,
         ("docs/evaluate.md", "python"): 1,
         ("docs/curate.md", "yaml"): 2,
+        ("docs/curate.md", "bash"): 1,
         ("docs/review.md", "yaml"): 3,
         ("docs/review.md", "text"): 1,
         ("docs/review.md", "python"): 1,
@@ -468,6 +472,11 @@ def test_the_example_model_is_valid(repository: Path) -> None:
     assert Model.model_validate(content["models"]["mine"]).name == "resnet50"
     content = yaml.safe_load(re.sub(r"[0-9a-f]{6}…", SHA256, of_a_list))
     assert Model.model_validate(content["models"]["norm_robust"]).is_pinned
+
+
+def test_the_script_for_slurm_can_be_parsed(repository: Path) -> None:
+    (script,) = blocks(repository, "bash", "docs/curate.md")
+    assert subprocess.run(["bash", "-n"], input=script, text=True, check=False, capture_output=True).stderr == ""
 
 
 def test_every_path_of_the_tree_is_there(repository: Path) -> None:
