@@ -105,7 +105,7 @@ def held(_held: Held) -> Held:
     folder = _held.edition.folder
     for path in (*folder.glob("batches-*"), *folder.glob("hold-*")):
         path.unlink()
-    shutil.rmtree(_held.edition.scores("standard").parent)
+    shutil.rmtree(_held.edition.scores("standard").parent, ignore_errors=True)
     set_params(_held.edition, score={"device": "cpu", "engine": "ray"})
     return _held
 
@@ -176,8 +176,8 @@ def test_a_broken_image_is_named(tmp_path: Path) -> None:
 
 def test_your_own_images(tmp_path: Path) -> None:
     edition = own_edition.make(tmp_path)
-    (edition.folder / "held.py").write_text(HELD_MODEL.replace("3000", "9").replace("1000", "3"))
-    own_edition.change_params(edition, models={"standard": {"source": "module", "name": "held:network"}})
+    (edition.folder / "nets.py").write_text(HELD_MODEL.replace("3000", "9").replace("1000", "3"))
+    own_edition.change_params(edition, models={"standard": {"source": "module", "name": "nets:network"}})
     run, _ = score.prepare(edition, "standard", settings_for(read_params(edition.folder).score))
     write_table(tmp_path / "local", run.scores(None), SCORES)
     assert on_ray(edition) == ((tmp_path / "local").read_bytes(), {0, 1})
@@ -281,6 +281,7 @@ def test_a_node_that_differs_is_refused(
             "an older version": (tmp_path / "cluster.py", module),
         }[difference]
     )
+    held.hold(head)  # which would finish alone otherwise, before the other has started its worker
     with head.score(folder) as run:
         lines = run.communicate()[1].splitlines()
     assert run.returncode == 1
