@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 from itertools import product
+from time import process_time
 
 import numpy as np
 import pytest
@@ -150,6 +151,17 @@ def test_the_interval_is_that_of_scipy(counts: tuple[int, int]) -> None:
         assert exact_interval(*counts) == pytest.approx((expected.low, expected.high), abs=1e-9)
         one_sided = binomtest(*counts, alternative="greater").proportion_ci(0.95, method="exact")
         assert lower_limit(*counts) == pytest.approx(one_sided.low, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("counts", "limit"),
+    [((5, 100_000), 1.97016956e-05), ((99_995, 100_000), 0.9998948725), ((500, 1000), 0.4735177312)],
+)
+def test_the_shorter_tail_is_summed(counts: tuple[int, int], limit: float) -> None:
+    start = process_time()
+    assert lower_limit(*counts) == pytest.approx(limit, rel=1e-8)
+    # the longer tail of 100,000 trials takes ten seconds
+    assert process_time() - start < 1
 
 
 @given(COUNTS, st.floats(0, 1))

@@ -40,7 +40,11 @@ def at_least(successes: int, trials: int, share: float) -> float:
     """The binomial probability of as many successes or more."""
     if share in (0.0, 1.0):
         return float(share == 1.0 or successes == 0)
-    return min(1.0, math.fsum(math.exp(_log_binomial(k, trials, share)) for k in range(successes, trials + 1)))
+    # the shorter tail: the other may have 100,000 terms
+    is_upper = successes > trials // 2
+    tail = range(successes, trials + 1) if is_upper else range(successes)
+    total = math.fsum(math.exp(_log_binomial(k, trials, share)) for k in tail)
+    return min(1.0, total) if is_upper else max(0.0, 1 - total)
 
 
 def likelihood_ratio(successes: int, trials: int, share: float, other: float) -> float:
