@@ -57,7 +57,10 @@ def main() -> None:
 
 def draw(archive: Path) -> None:
     """Write a tar of 50,000 different JPEGs with the official names, made from the photographs."""
-    from export import photographs_or_drawings  # imports pandas, which would count as memory of what is measured
+    from export import (
+        photographs_or_drawings,
+        variant,
+    )  # imports pandas, which would count as memory of what is measured
 
     _, photographs = photographs_or_drawings()
     partial = archive.with_suffix(".partial")
@@ -69,23 +72,6 @@ def draw(archive: Path) -> None:
             member.size = len(changed)
             tar.addfile(member, io.BytesIO(changed))
     partial.rename(archive)
-
-
-def variant(data: bytes, number: int) -> bytes:
-    """The JPEG with other pixels for each number up to 511: its first quantization table changed, nothing encoded.
-
-    Bit n of the number decides whether the n-th of the lowest frequencies is taken as larger. `cleanset verify` would
-    find images that differ in a comment alone to be the same.
-    """
-    at = 2
-    while data[at + 1] != 0xDB:  # the segment of the tables
-        at += 2 + int.from_bytes(data[at + 2 : at + 4], "big")
-    width = 1 + (data[at + 4] >> 4)  # bytes of a value
-    changed = bytearray(data)
-    for bit in range(number.bit_length()):
-        low_byte = at + 5 + width * (bit + 2) - 1
-        changed[low_byte] += (number >> bit & 1) * (1 if changed[low_byte] < 255 else -1)
-    return bytes(changed)
 
 
 def copy_project(project: Path, archive: Path) -> Path:
@@ -103,7 +89,7 @@ def copy_project(project: Path, archive: Path) -> Path:
     for name in filter(None, listed.decode().split("\0")):
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(PROJECT / name, project / name, follow_symlinks=False)
-    for name in ("src/cleanset/dataset/archives.py", "imagenet/raw.md5", f"{EDITION}/raw.md5"):
+    for name in ("src/cleanset/dataset/ilsvrc.py", "imagenet/raw.md5", f"{EDITION}/raw.md5"):
         text = (project / name).read_text()
         for before, after in digests.items():
             text = text.replace(before, after)

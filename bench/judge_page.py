@@ -10,8 +10,10 @@ import yaml
 from playwright.sync_api import Page
 
 from cleanset.studies.contest.checking import manifest_entry
+from cleanset.studies.contest.files import Defence
 from cleanset.studies.contest.judge_page.session import answer_file, as_yaml
 from cleanset.studies.contest.judging import JudgeAnswer
+from cleanset.studies.contest.reading import defence_digest
 from measuring import print_machine, print_measures, scratch
 from page import opened, peak_mib, photograph, served
 
@@ -74,8 +76,10 @@ def write_contest(contest: Path) -> list[str]:
     write(contest / "contest.yaml", RULES)
     write(contest / "judges" / "roster.yaml", {"judges": {JUDGE: {"joined": str(MONDAY)}}})
     model = {"role": "standard", "confidence": "softmax", "threshold": 0.5}
-    write(contest / "defences/team0/wall/defence.yaml", {"submitted": str(MONDAY), "open": True, "model": model})
-    stake = {"batch": "first", "date": str(MONDAY), "by": "board", "defences": ["team0/wall"]}
+    defence, folder = {"submitted": str(MONDAY), "open": True, "model": model}, contest / "defences" / "team0" / "wall"
+    write(folder / "defence.yaml", defence)
+    digests_of = {"team0/wall": defence_digest(folder, Defence.model_validate(defence))}
+    stake = {"batch": "first", "date": str(MONDAY), "by": "board", "defences": ["team0/wall"], "digests": digests_of}
     write(contest / "board" / "stakes.yaml", [stake])
     for day in range(DAYS):
         for team in range(TEAMS):

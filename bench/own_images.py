@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_id
+from cleanset.dataset.ilsvrc import image_id
 from cleanset.vocabulary import class_keys
 from measuring import PROJECT, Run, cleanset, figures, print_machine, print_table, scratch, share
 
-CLASSES = 200
+IMAGES, CLASSES = 50_000, 200
 DISTINCT = 500
 """Images that are drawn; the others are links to them. They are small, so that reading counts most."""
 SIDE = 64
@@ -26,7 +26,7 @@ review: {{wrong_after_crop: accept}}
 count: {{accuracy: false}}
 """
 MODELS = {
-    "ImageNet's": ("devkit: null, expect_images: 50000", "  standard: {source: timm, name: resnet50.a1_in1k}"),
+    "ImageNet's": (f"devkit: null, expect_images: {IMAGES}", "  standard: {source: timm, name: resnet50.a1_in1k}"),
     "own": ("reader: folder", "  images: {source: random, name: '0'}"),
 }
 
@@ -46,7 +46,7 @@ def main() -> None:
     rows.append(("own / ImageNet's", *(f"{b / a:.2f}" for a, b in zip(theirs, ours, strict=True))))
     rows.append((f"of the limit {LIMIT}", *(share(b / a, LIMIT) for a, b in zip(theirs, ours, strict=True))))
     print_table(
-        f"cleanset preprocess, {VALIDATION_IMAGES:,} images of {CLASSES} classes, median of {ROUNDS}",
+        f"cleanset preprocess, {IMAGES:,} images of {CLASSES} classes, median of {ROUNDS}",
         ("reader", "seconds", "processor seconds", "MiB"),
         rows,
     )
@@ -63,7 +63,7 @@ def draw_images(folder: Path) -> None:
     for key in class_keys()[:CLASSES]:
         (folder / key).mkdir(parents=True)
     first: dict[int, Path] = {}
-    for number in range(1, VALIDATION_IMAGES + 1):
+    for number in range(1, IMAGES + 1):
         path = folder / class_keys()[number % CLASSES] / f"{image_id(number)}.JPEG"
         if number % DISTINCT in first:
             os.link(first[number % DISTINCT], path)

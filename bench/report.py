@@ -17,6 +17,7 @@ from measuring import Run, cleanset, figures, in_child, print_machine, print_tab
 from replay import real_labels
 
 ROUNDS = 3
+IMAGES = 50_000
 VIEWS = 5
 SECONDS, INDEX_BYTES, PAINT = 60.0, 2_000_000, 1.0
 DRAWN = 150
@@ -42,7 +43,7 @@ def main() -> None:
 
 def build(simulated: Path, distinct: Path) -> None:
     """Two editions of 50,000 images with the images that their models keep; in one of them no image is kept twice."""
-    labels = simulation.fewest_first(list(real_labels().values()))
+    labels = simulation.fewest_first(list(real_labels().values())[:IMAGES])
     simulation.write_edition(simulated, labels)
     simulation.write_params(simulated, dataset={"images": simulation.TAR})
     rng = np.random.default_rng(0)

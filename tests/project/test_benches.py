@@ -1,0 +1,179 @@
+"""Every bench of bench/README.md in miniature: a copy with small constants runs to its end and prints its table."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import pytest
+from PIL import Image
+
+pytestmark = pytest.mark.slow
+
+
+@dataclass(frozen=True)
+class Miniature:
+    """A bench's options, and the constants to replace: by module, the left side of a line and what it becomes.
+
+    `title`: the beginning of a line that is printed. `codes`: exit codes; a few benches end with 1 beyond a limit,
+    which so small a run may be.
+    """
+
+    title: str
+    options: tuple[str, ...] = ()
+    constants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    codes: tuple[int, ...] = (0,)
+
+
+MINIATURES = {
+    "attacks": Miniature(
+        "efficientnet_lite0 in float32 on cpu, 2 images",
+        constants={"attacks": {"ROUNDS": "1", "ON_CPU": '("efficientnet_lite0", "float32", 2, 4)'}},
+        codes=(0, 1),
+    ),
+    "audit": Miniature("Imperfect auditors", constants={"audit": {"SETS": "5", "REPETITIONS": "3"}}),
+    "contest": Miniature(
+        "2 defences, 20 images",
+        constants={"contest": {"DEFENCES, IMAGES, JUDGES, TEAMS": "2, 20, 2, 2", "ROUNDS": "1"}},
+    ),
+    "effort": Miniature("Processor time"),
+    "export": Miniature("9 images", constants={"export": {"ROUNDS": "1", "CLASSES, PER_CLASS": "3, 1"}}),
+    "full_size": Miniature("The published set", ("published",)),
+    "hostile": Miniature("Hostile input", ("--cases", "1")),
+    "idle": Miniature("Nothing to do", constants={"idle": {"ROUNDS": "1", "IMPORTS": '("numpy",)'}}),
+    "intervals": Miniature(
+        "Equal classes",
+        constants={
+            "intervals": {
+                "SIMULATIONS, BLOCK": "4, 2",
+                "DESIGNS, ERRORS": "((3, 2),), (0.5,)",
+                "MIN_COVERAGE, MIN_DEFINED": "0.94, 1",
+            }
+        },
+    ),
+    "judge_page": Miniature(
+        "4 images of a week, 1 of them answered",
+        constants={
+            "judge_page": {
+                "TEAMS, IMAGES_A_DAY, DAYS": "1, 4, 1",
+                "ANSWERED, MEASURED": "1, 2",
+                "LOOKING_SECONDS": "0.0",
+            }
+        },
+    ),
+    "own_images": Miniature(
+        "cleanset preprocess, 6 images of 2 classes",
+        constants={"own_images": {"IMAGES, CLASSES": "6, 2", "DISTINCT": "2", "ROUNDS": "1"}},
+    ),
+    "presses": Miniature(
+        "Key presses, by what they are for", ("1", "1", "without-browser"), {"page": {"DISTINCT": "2"}}
+    ),
+    "pull": Miniature(
+        "18 files of 100 bytes", constants={"pull": {"ROUNDS": "1", "CLASSES, PER_CLASS, SIZE": "2, 3, 100"}}
+    ),
+    "report": Miniature(
+        "Pages in Chromium",
+        constants={
+            "report": {"ROUNDS": "1", "VIEWS": "1", "DRAWN": "2", "IMAGES": "60"},
+            "export": {"CLASSES, PER_CLASS": "3, 1"},
+        },
+    ),
+    "robustness": Miniature(
+        "Measures of 3 models, 4 images in 75 corruptions",
+        constants={"robustness": {"PHOTOGRAPHS": "1", "ROLES, CLASSES, PER_CLASS": '("a", "b", "c"), 4, 1'}},
+        codes=(0, 1),
+    ),
+    "sample_attacks": Miniature("", codes=(1,)),
+    "score": Miniature(
+        "test_vit, float32, 4 images",
+        ("--images", "4", "--rounds", "1", "--model", "test_vit", "--precision", "float32"),
+    ),
+    "single_pass": Miniature(
+        "1 images x 76 changes", constants={"single_pass": {"PHOTOGRAPHS": "1"}}, codes=(0, 1)
+    ),
+    "tables": Miniature("Images", constants={"tables": {"ROUNDS": "1", "IMAGES": "60"}}),
+    "training": Miniature("", codes=(1,)),
+    "verify": Miniature("18 images", constants={"verify": {"ROUNDS": "1", "IMAGES": "18"}}),
+    "waiting": Miniature(
+        "test_byobnet on cpu, 1 images x 76 changes",
+        ("--images", "1", "--model", "test_byobnet", "--precisions", "float32"),
+        {"waiting": {"BATCHES_ALONE": "1"}},
+    ),
+}  # fmt: skip
+UNBUILT = {"sample_attacks": "run make robustness", "training": "run make training first"}
+"""Benches of a finished study, by the end of what they say where there is none."""
+ELSEWHERE = {
+    "check_gpu": "scoring/test_check_gpu.py",
+    "published_lists": "measure/compare/test_published_lists.py",
+    "replay": "sets/published/test_replay.py",
+}
+"""Benches that other tests run."""
+NOT_RUN = {
+    "checkpoints": "needs weights of timm's ResNet-50s",
+    "hints": "needs the built sample",
+    "page": "its wait for the first page is out of date",
+}
+LONG = {"full_size", "report", "single_pass", "tables", "attacks"}
+
+
+def test_every_bench_has_a_miniature(repository: Path) -> None:
+    text = (repository / "bench" / "README.md").read_text()
+    names = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+    assert names == {*MINIATURES, *ELSEWHERE, *NOT_RUN}
+    for name, test in ELSEWHERE.items():
+        assert name in (repository / "tests" / test).read_text()
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in MINIATURES]
+)
+def test_a_bench_runs_in_miniature(name: str, repository: Path, tmp_path: Path) -> None:
+    miniature = MINIATURES[name]
+    copy_project(repository, tmp_path, miniature)
+    draw_photographs(tmp_path / "real")
+    environment = os.environ | {
+        "PYTHONPATH": f"{tmp_path / 'sample'}:{tmp_path}",
+        "CLEANSET_REAL": str(tmp_path / "real"),
+        "CLEANSET_BENCH_DIR": str(tmp_path),
+    }
+    command = [sys.executable, f"bench/{name}.py", *miniature.options]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode in miniature.codes, done.stderr
+    if name in UNBUILT:
+        assert done.stderr.rstrip().endswith(UNBUILT[name])
+    else:
+        assert "Traceback" not in done.stderr
+        assert re.search(rf"^{re.escape(miniature.title)}.*\n\n\|.*\|\n\|[-:|]+\|\n\|", done.stdout, re.MULTILINE)
+
+
+def copy_project(repository: Path, folder: Path, miniature: Miniature) -> None:
+    """Links to all that is in the repository beside a copy of bench/ with other constants."""
+    for path in repository.iterdir():
+        if path.name not in ("bench", ".dvc", "data"):
+            (folder / path.name).symlink_to(path)
+    (folder / ".dvc").mkdir()
+    for name in (".gitignore", "config"):
+        shutil.copy(repository / ".dvc" / name, folder / ".dvc")
+    shutil.copytree(repository / "bench", folder / "bench", ignore=shutil.ignore_patterns("__pycache__"))
+    for module, constants in miniature.constants.items():
+        path = folder / "bench" / f"{module}.py"
+        text = path.read_text()
+        for left, value in constants.items():
+            line = rf"^{re.escape(left)} = (?:\((?:\n    .*)+\n\)|.*)$"
+            text, count = re.subn(line, f"{left} = {value}", text, flags=re.MULTILINE)
+            assert count == 1, f"bench/{module}.py: no constant {left}"
+        path.write_text(text)
+
+
+def draw_photographs(folder: Path) -> None:
+    """A hundred small JPEGs, and a devkit of which only the MD5 is asked."""
+    (folder / "photos").mkdir(parents=True)
+    (folder / "ILSVRC2012_devkit_t12.tar.gz").write_bytes(b"")
+    for number in range(100):
+        pixels = Image.frombytes("RGB", (8, 6), Random(number).randbytes(8 * 6 * 3))
+        pixels.resize((64, 48)).save(folder / "photos" / f"{number:03d}.JPEG", quality=90)
