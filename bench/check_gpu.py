@@ -48,7 +48,7 @@ COLUMNS = {
     f"score by the timm loop (at least {MIN_OF_TIMM})": ".2f",
     "largest difference from float64": ".1g",
 }
-"""Of the table of rates, images per second and ratios; with the format of each."""
+"""Columns of the table of rates, in images per second and ratios, with the format of each."""
 CHANGED_IMAGES = 80
 """Divisor of the number of images for the waiting: each of them is changed 76 times."""
 START_IMAGES = 4

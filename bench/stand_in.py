@@ -57,14 +57,19 @@ def main() -> None:
             for workers in arguments.workers:
                 columns.append(measure(folder / f"{precision} {workers}", precision, workers, arguments.images))
                 print(f"{precision}, {workers} processes: {columns[-1]['all']:.1f} s", file=sys.stderr)
-            rows = [(name, *(f"{column[name]:.2f}" for column in columns)) for name in columns[0]]
+            rows = [(name, *(shown(column[name]) for column in columns)) for name in columns[0]]
             names = [f"{workers} processes" if workers > 1 else "1 process" for workers in arguments.workers]
             rows.append(("limit", *(f"{LIMIT}" for _ in names)))
             title = f"{arguments.images:,} images, {precision}, batches of {BATCH_SIZE}, seconds"
             print_table(title, ("what", *names), rows)
 
 
-def measure(folder: Path, precision: Any, workers: int, images: int) -> dict[str, float]:
+def shown(value: float | None) -> str:
+    """A number of seconds, or a ratio, as a cell."""
+    return "" if value is None else f"{value:.2f}"
+
+
+def measure(folder: Path, precision: Any, workers: int, images: int) -> dict[str, float | None]:
     """Seconds by what they were spent on, in the run of a model and its sample in float64."""
     import simulation
     from cleanset.scoring.engine import Run, Settings
@@ -95,7 +100,7 @@ def measure(folder: Path, precision: Any, workers: int, images: int) -> dict[str
         idle, first = device.idle, device.first - begin
         device.first = 0.0
         run.against_float64(shards.table())
-        sample = device.first - end if device.first else 0.0
+        sample = device.first - end if device.first else None
     logits = np.random.default_rng(1).normal(size=(BATCH_SIZE, CLASSES))
     start = perf_counter()
     top5(logits)

@@ -14,7 +14,7 @@ from cleanset.scoring.devices import Device
 SECONDS = {torch.float32: 0.071 / 256, torch.float64: 0.149 / 256}
 """Seconds an image of a ResNet-50's forward pass on an H200, as measured in batches of 256."""
 BYTES_PER_SECOND = 25e9
-"""Of a copy from page-locked memory to a GPU."""
+"""Rate of a copy from page-locked memory to a GPU."""
 CLASSES = 1000
 
 

@@ -31,11 +31,11 @@ PRELOADED = (
     "PIL.JpegImagePlugin", "PIL.PngImagePlugin",
     "cleanset.cli", "cleanset.dataset.archives", "cleanset.scoring.decoding",
 )  # fmt: skip
-"""What every worker process imports: `cleanset.cli` is the main module of a command."""
+"""Modules that every worker process imports: `cleanset.cli` is the main module of a command."""
 # batches that are decoded before they are asked for; in shared memory one more is in use
 PREFETCHED_BATCHES = 4
 PORTIONS = 4
-"""Portions of a batch for each worker, on average: with a worker three times slower, 2.3 times as fast as one."""
+"""Portions of a batch for each worker, on average: with 1, one slow worker in four made decoding 2.3 times slower."""
 
 
 class Batch(NamedTuple):

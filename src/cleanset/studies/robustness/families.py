@@ -35,7 +35,7 @@ def families_in(params: CommonParams) -> list[Family]:
 
 
 CHANGING = [f"{__package__}.{family.name}.changes" for family in FAMILIES]
-"""What the processes that change images import."""
+"""Modules that the processes which change images import."""
 
 
 def family_named(name: str) -> Family:
