@@ -34,6 +34,7 @@ from cleanset.vocabulary import MAX_CLASSES, ClassName, ClassTable, use_classes
 from measuring import BIN, Measure, print_machine, print_measures, scratch
 
 CANDIDATES = 15
+LARGE = MAX_CLASSES
 DISTINCT = 300
 """Drawn images, repeated under 15,000 ids."""
 
@@ -65,12 +66,12 @@ CARDS = """
 WATCH = """
 () => { window.turned = (key) => new Promise((done) => {
   const view = () => document.querySelector("#view");
-  const before = view().dataset.wnid;
+  const before = view().dataset.classKey;
   let start = 0;
   addEventListener("keydown", () => { start = performance.now(); }, { once: true, capture: true });
   const look = () => {
     const images = [...document.querySelectorAll("#view img")];
-    const there = view().dataset.wnid !== before && images.every((each) => each.complete && each.naturalWidth);
+    const there = view().dataset.classKey !== before && images.every((each) => each.complete && each.naturalWidth);
     // the frame in which all is there has been painted when the next one begins
     if (there) requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - start)));
     else setTimeout(look, 2);
@@ -105,7 +106,7 @@ def main() -> None:
         ("start to the first page, no reviews, s", median(empty, 0), ".2f", START_SECONDS),
         ("the same, processor seconds", median(empty, 1), ".2f", START_SECONDS),
         ("the same until the cards are there in Chromium, s", statistics.median(of_1000), ".2f", START_SECONDS),
-        (f"start to the first page, {MAX_CLASSES:,} classes of your own, s", median(largest, 0), ".2f", START_SECONDS),
+        (f"start to the first page, {LARGE:,} classes of your own, s", median(largest, 0), ".2f", START_SECONDS),
         ("the same, processor seconds", median(largest, 1), ".2f", START_SECONDS),
         ("the same until the cards are there in Chromium, s", statistics.median(cards), ".2f", START_SECONDS),
         ("start with all classes reviewed, s", median(full, 0), ".2f", START_SECONDS),
@@ -133,12 +134,12 @@ def images_of(arguments: list[str]) -> list[bytes]:
 
 def make_large_edition(folder: Path, images: list[bytes]) -> None:
     """As many classes as there may be, of images that are not ImageNet's."""
-    names = [f"thing {number:04d}" for number in range(MAX_CLASSES)]
+    names = [f"thing {number:04d}" for number in range(LARGE)]
     table = ClassTable([ClassName(number, name, name) for number, name in enumerate(names)])
     use_classes(table)
     Edition(folder).classes.parent.mkdir()
     Edition(folder).classes.write_text(table.text)
-    make_edition(folder, images, MAX_CLASSES)
+    make_edition(folder, images, LARGE)
 
 
 def make_edition(folder: Path, images: list[bytes], classes: int = CLASSES) -> None:
@@ -219,7 +220,7 @@ def start_seconds(folder: Path) -> tuple[float, float]:
         connection.request("GET", "/")
         response = connection.getresponse()
         assert response.status == 200
-        assert b"data-wnid" in response.read()
+        assert b"data-class-key" in response.read()
         seconds = time.perf_counter() - start
         ticks = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
         return seconds, sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")

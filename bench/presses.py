@@ -77,7 +77,7 @@ CARDS = """
   const cards = [...view.querySelectorAll("[data-card]")].map((card, place) => ({
     number: place + 1, id: card.dataset.card, queued: "queued" in card.dataset, reason: card.dataset.likeliest,
     focus: card.classList.contains("focus") }));
-  return { wnid: view.dataset.wnid, cards } }
+  return { wnid: view.dataset.classKey, cards } }
 """
 SHOWN = """
 async (before) => { const { secondsShown, whole } = await import("/static/looks.js");
