@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=PRECISIONS)
     parser.add_argument("--budget", type=float, default=480, help="seconds after which no further part begins")
-    parser.set_defaults(memory=False, precision="float64")
+    parser.set_defaults(memory=False, precision="float64", source=None, decoded=None)
     arguments = parser.parse_args()
     if problem := missing(arguments.device):
         sys.exit(f"error: {problem}")
@@ -258,6 +258,8 @@ def rates(arguments: argparse.Namespace, folder: Path, measured: Measured, preci
 
 def decoding(arguments: argparse.Namespace, folder: Path, measured: Measured) -> None:
     """Measure and print the rates of decoding alone, beside those of its alternatives."""
+    if arguments.source is None:
+        return
     whole = folder / "whole"
     names = {"threads": "threads", "processes": "shared batches", "loader": "DataLoader"}
     rows = [

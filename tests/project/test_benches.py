@@ -164,7 +164,9 @@ def copy_project(repository: Path, folder: Path, miniature: Miniature) -> None:
     for path in repository.iterdir():
         if path.name not in ("bench", ".dvc", "data"):
             (folder / path.name).symlink_to(path)
-    (folder / ".dvc").mkdir()
+    for name in (".dvc", "data"):
+        (folder / name).mkdir()
+    shutil.copy(repository / "data" / "README.md", folder / "data")
     for name in (".gitignore", "config"):
         shutil.copy(repository / ".dvc" / name, folder / ".dvc")
     shutil.copytree(repository / "bench", folder / "bench", ignore=shutil.ignore_patterns("__pycache__"))
