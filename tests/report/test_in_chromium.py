@@ -86,7 +86,7 @@ def test_a_table_scrolls_with_the_keyboard(report: Path, page: Page) -> None:
     region.focus()
     for _ in range(3):
         page.keyboard.press("ArrowRight")
-    page.wait_for_timeout(500)  # it scrolls smoothly
+    page.wait_for_function("region => region.scrollLeft > 20", arg=region.element_handle())  # it scrolls smoothly
     assert region.evaluate("(region) => region.scrollLeft") > 20
 
 

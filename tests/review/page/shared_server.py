@@ -15,6 +15,7 @@ from threading import Lock
 
 import uvicorn
 from fastapi import FastAPI, Request
+from nicegui import core
 from starlette.responses import PlainTextResponse
 
 from cleanset.edition.paths import Edition
@@ -41,6 +42,7 @@ class Shared:
 
     def change_edition(self, folder: str) -> None:
         self._folder, self._sessions = Path(folder), {}
+        core.sio.eio.ping_timeout = 600  # the clocks of tabs, which tests set forward, run ahead of the pings
         for task in self._rescans:
             task.cancel()
         self._rescans = []

@@ -43,17 +43,20 @@ def over_image(at: Reviewing) -> tuple[float, float]:
     return left + width * 0.3, top + height * 0.4
 
 
+def zoom_by_wheel(at: Reviewing) -> None:
+    width = shown_image(at)[2]
+    at.page.mouse.wheel(0, -120)
+    at.page.wait_for_function(
+        "width => document.querySelector('.cropper-canvas img').getBoundingClientRect().width > width", arg=width
+    )
+
+
 def test_zooming_and_moving_the_image_leave_the_box(edition: Path, at: Reviewing) -> None:
     at.draw([86, 58, 266, 188])
     box = at.box()
     over_image(at)
     for _ in range(4):
-        before = shown_image(at)
-        at.page.mouse.wheel(0, -120)
-        at.page.wait_for_function(
-            "width => document.querySelector('.cropper-canvas img').getBoundingClientRect().width > width",
-            arg=before[2],
-        )
+        zoom_by_wheel(at)
         assert at.box() == box
     for key in ("+", "-", "2", "0", "1"):
         at.page.keyboard.press(key)
@@ -68,11 +71,11 @@ def test_zooming_and_moving_the_image_leave_the_box(edition: Path, at: Reviewing
     assert shown_image(at) != before
     assert at.box() == box
     at.page.set_viewport_size({"width": 1000, "height": 700})
-    at.page.wait_for_timeout(500)
+    at.look(0.5)
     assert at.box() == box
     at.press("w", "v")
-    at.page.mouse.wheel(0, -120)
-    at.page.wait_for_timeout(400)
+    zoom_by_wheel(at)
+    at.look(0.4)
     at.press("Enter")
     assert [entry["crop"] for entry in reviews(edition)[GOLDFISH].values()] == [box]
 
@@ -81,8 +84,7 @@ def test_the_box_is_drawn_where_it_lies(looking: Reviewing) -> None:
     """Zoomed, the drawn rectangle still encloses the same pixels of the image."""
     looking.draw([86, 58, 266, 188])
     over_image(looking)
-    looking.page.mouse.wheel(0, -120)
-    looking.page.wait_for_timeout(200)
+    zoom_by_wheel(looking)
     left, top, width, _ = shown_image(looking)
     scale = width / 407
     drawn = looking.page.locator(".cropper-crop-box").bounding_box()
@@ -127,8 +129,8 @@ def test_a_saved_crop_is_not_changed_by_looking(edition: Path, at: Reviewing) ->
     at.press("x")
     at.page.wait_for_selector("[data-look=crop][data-ready]", state="attached")
     over_image(at)
-    at.page.mouse.wheel(0, -120)
-    at.page.wait_for_timeout(300)
+    zoom_by_wheel(at)
+    at.look(0.3)
     assert at.page.get_attribute("#panel [role=checkbox]", "aria-checked") == "false"
     at.press("Enter")
     assert at.notice == "Not saved yet: state that the object stays fully visible, by v."

@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 
 from cleanset.errors import CleansetError
+from cleanset.web import pages
 from cleanset.web.guard import PERSON, Guard, is_loopback, own_hosts, public_origin
 from cleanset.web.pages import address, bind, bind_usual, kept_tokens, usual_port
 from tests.browser_tab import Server
@@ -178,23 +179,23 @@ def test_behind_a_proxy_with_tls(start: Serve, browser: Browser, repository: Pat
 
 
 def test_loopback_is_not_reached_from_other_addresses(server: Server) -> None:
-    other = socket.gethostbyname(socket.gethostname())
-    if is_loopback(other):
-        other = "127.0.0.2"  # the same interface, but not the address that is bound
-    with pytest.raises(OSError, match=r"refused|timed out|unreachable"):
-        socket.create_connection((other, server.port), timeout=5)
+    """127.0.0.2 is the same interface, and reaches what listens on all addresses."""
+    with bind("0.0.0.0", 0) as everywhere:
+        socket.create_connection(("127.0.0.2", everywhere.getsockname()[1]), timeout=5).close()
+    socket.create_connection(("127.0.0.1", server.port), timeout=5).close()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", server.port), timeout=5)
 
 
-def test_addresses() -> None:
+def test_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     assert address("127.0.0.1", 8080) == "http://127.0.0.1:8080/"
     assert address("::1", 8080) == "http://[::1]:8080/"
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("203.0.113.1", 9))
-            own = probe.getsockname()[0]
-        except OSError:  # no network at all
-            own = socket.gethostname()
-    assert address("0.0.0.0", 8080) == f"http://{own}:8080/"
+    monkeypatch.setattr(pages, "_ELSEWHERE", ("127.8.9.1", "::1"))  # the only way there is known: by loopback
+    assert address("0.0.0.0", 8080) == "http://127.0.0.1:8080/"
+    assert address("::", 8080) == "http://[::1]:8080/"
+    monkeypatch.setattr(pages, "_ELSEWHERE", ("255.255.255.255", "ff02::1"))  # no address to connect to
+    monkeypatch.setattr(socket, "gethostname", lambda: "tab")
+    assert address("0.0.0.0", 8080) == "http://tab:8080/"
 
 
 @pytest.mark.server

@@ -14,7 +14,7 @@ from tests.browser_tab import PATIENCE, SOURCE, Server
 from tests.forked_commands import forking
 
 from .conftest import Open, Serve
-from .reviewing import LOOK_SECONDS, TabAlone, reviews
+from .reviewing import TabAlone, reviews
 
 GOLDFISH, LADYBUG = "n01443537", "n02165456"
 CLEAN = {"verdict": "clean"}
@@ -27,17 +27,18 @@ def test_kill_9_of_the_server_and_resume(edition: Path, start: Serve, visit: Ope
     at.press("c", "c")
     server.kill()
     at.page.keyboard.press("c")
-    at.page.wait_for_timeout(300)
+    at.look(0.3)
     assert at.caption(third) == "not reviewed yet"
     assert reviews(edition) == {GOLDFISH: dict.fromkeys(sorted([first, second]), CLEAN)}
-    opened = at.page.evaluate("performance.timeOrigin")
+    at.page.evaluate("window.isLost = true")
     again = start(alone=True)
     assert again.port == server.port
     # the tab that is still open finds it and goes on where it was
-    at.page.wait_for_function("old => performance.timeOrigin > old", arg=opened, timeout=PATIENCE)
+    at.page.wait_for_function("!window.isLost", timeout=PATIENCE)
     at.ready()
+    at.page.wait_for_selector(".notice.error", timeout=PATIENCE)  # it tells of the key
     assert (at.page.url.startswith(again.address), at.wnid, at.focus) == (True, GOLDFISH, third)
-    at.page.wait_for_timeout(1000 * LOOK_SECONDS)  # the class has appeared anew
+    at.look()  # the class has appeared anew
     at.press("c")
     assert set(reviews(edition)[GOLDFISH]) == {first, second, third}
 
@@ -49,10 +50,12 @@ def test_keys_pressed_while_the_server_stands_still(edition: Path, start: Serve,
     at = visit(server)
     first, second = at.shown[:2]
     at.press("c")
-    at.page.wait_for_timeout(1_500)  # so that nothing but the key is under way
+    at.page.wait_for_function(  # so that nothing but the key is under way
+        "[...document.querySelectorAll('[data-likeliest]')].every(each => each.dataset.likeliest)", timeout=PATIENCE
+    )
     server.process.send_signal(signal.SIGSTOP)
     at.page.keyboard.press("c")
-    at.page.wait_for_timeout(9_000)
+    at.look(9.0)
     assert at.caption(second) == "not reviewed yet"
     server.process.send_signal(signal.SIGCONT)
     at.page.wait_for_selector(f"[data-card='{second}'].clean", timeout=PATIENCE)

@@ -74,7 +74,7 @@ def test_a_replacement_below_is_told_and_moves_nothing(edition: Path, start: Ser
         assert places(at, first) == before
     assert len(at.shown) == 7
     assert at.page.inner_text("#more") == "▼ 1 more"
-    at.page.wait_for_timeout(2_000)
+    at.look(2.0)
     at.press("a")
     assert "Left: card 7" in at.notice
     assert at.focus == at.shown[6]

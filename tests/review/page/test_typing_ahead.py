@@ -94,15 +94,14 @@ def test_verdicts_typed_at_once_hold_for_what_was_shown(edition: Path, start: Se
 
 def test_keys_before_the_image_is_there(start: Serve, visit: Open) -> None:
     """No error in the page's scripts (which fails the test), and each key counts once the image is there."""
-    at = visit(start())
-
-    def late(route: Route) -> None:
-        at.page.wait_for_timeout(1000)
-        route.continue_()
-
-    at.page.route("**/image/full/**", late)
+    at, held = visit(start()), list[Route]()
+    at.page.route("**/image/full/**", lambda route: held.append(route))
     for key in ("Enter", "+", "1", "Shift+ArrowLeft", "2"):
         at.page.keyboard.press(key)
+    at.page.wait_for_selector("[data-look=zoom]:not([data-ready])", state="attached")
+    at.page.unroute("**/image/full/**")
+    for route in held:
+        route.continue_()
     at.page.wait_for_selector("[data-look=zoom][data-ready]", state="attached")
     at.page.wait_for_function("document.querySelector('#zoom-ratio').textContent === '200 %'")
 
@@ -114,9 +113,11 @@ def test_a_key_that_the_connection_lost_is_sent_again_and_counts_once(edition: P
         " window.emitEvent = (...sent) => { if (lost) { emit(...sent); emit(...sent); } lost = true; } }"
     )
     first = at.focus
+    at.look()
     at.page.keyboard.press("u")
+    at.look(4.0)
     at.page.wait_for_selector(f"[data-card='{first}'].unsure", timeout=PATIENCE)
-    at.page.wait_for_timeout(500)
+    at.press("ArrowRight")  # answered after all that was sent
     assert reviews(edition) == {GOLDFISH: {first: {"verdict": "unsure"}}}
 
 
@@ -143,9 +144,9 @@ def test_a_key_held_down_stops_when_it_is_let_go(start: Serve, visit: Open) -> N
         at.page.keyboard.down("n")
     at.page.keyboard.up("n")
     at.page.evaluate("letArrive()")
-    wait_for(at, 1)
-    at.page.wait_for_timeout(2000)
-    assert at.of_view("pressed") == "1"
+    at.page.keyboard.press("?")
+    at.page.wait_for_selector("#overlay.help", timeout=PATIENCE)
+    assert at.of_view("pressed") == "2"
 
 
 def test_a_key_held_down_steps_once_an_answer(start: Serve, visit: Open) -> None:
@@ -155,8 +156,9 @@ def test_a_key_held_down_steps_once_an_answer(start: Serve, visit: Open) -> None
         at.page.keyboard.down("n")
         wait_for(at, step)
     at.page.keyboard.up("n")
-    at.page.wait_for_timeout(1000)
-    assert at.of_view("pressed") == "3"
+    at.page.keyboard.press("?")
+    at.page.wait_for_selector("#overlay.help", timeout=PATIENCE)
+    assert at.of_view("pressed") == "4"
 
 
 def test_back_goes_to_the_class_before(start: Serve, visit: Open) -> None:
