@@ -25,7 +25,11 @@ def children(pid: int) -> list[int]:
     """The processes that a process started and that still run."""
     found = Path(f"/proc/{pid}/task/{pid}/children")
     threads = Path(f"/proc/{pid}/task").glob("*/children") if found.exists() else []
-    return [int(child) for thread in threads for child in thread.read_text().split()]
+    of_process: list[int] = []
+    for thread in threads:
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended meanwhile
+            of_process += map(int, thread.read_text().split())
+    return of_process
 
 
 def spawned(pid: int) -> list[int]:

@@ -49,8 +49,8 @@ MIN_RATIO = 1.5
 def lines_of_text(image: Image.Image) -> tuple[TextLine, ...]:
     """The lines of text in a decoded image of any mode and size, from the nearest to an edge on, as far as time allows.
 
-    Takes 0.15 s on an idle core, and up to 0.65 s on a slower or busy one. Needs the extra `text`. Raises ValueError for a
-    shape that RapidOCR does not read, such as a strip of a few rows.
+    Takes 0.15 s on an idle core, and up to 0.65 s on a slower or busy one. Needs the extra `text`. Raises ValueError
+    for a shape that RapidOCR does not read, such as a strip of a few rows.
     """
     scale = (SEARCHED_PIXELS / (image.width * image.height)) ** 0.5
     size = (max(round(image.width * scale), 1), max(round(image.height * scale), 1))
