@@ -278,3 +278,30 @@ def test_real_photographs_have_the_sizes_that_their_headers_say(real: Path) -> N
         facts = inspect(path.read_bytes())
         with Image.open(path) as image:
             assert (facts.width, facts.height, facts.mode) == (*image.size, image.mode)
+
+
+def as_png(image: Image.Image, **options: object) -> bytes:
+    out = io.BytesIO()
+    image.save(out, format="PNG", **options)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("mode", "found"),
+    [
+        ("RGB", None),
+        ("L", None),
+        ("P", "a palette"),
+        ("1", "black and white"),
+        ("RGBA", "transparency"),
+        ("I;16", "16 bits"),
+    ],
+)
+def test_own_images_have_8_bits_of_rgb_or_grey(mode: str, found: str | None) -> None:
+    data = as_png(Image.new(mode, (9, 7)))
+    if found is None:
+        facts = inspect(data, ("JPEG", "PNG"))
+        assert (facts.width, facts.height, facts.mode) == (9, 7, mode)
+        return
+    with pytest.raises(ValueError, match=rf"^{found}; expected 8 bits of RGB or grey$"):
+        inspect(data, ("JPEG", "PNG"))
