@@ -68,7 +68,7 @@ remote: setup  ## URL=https://…: the address that finished sets are read from,
 # files stay on one process, in the order that tests/conftest.py gives them
 # three processes share two cores, since many a test waits for a browser or a server; each computes on one thread
 PYTEST := OMP_NUM_THREADS=1 $(KEEP_MEMORY) pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
-test: lint tests  ## lint, type check, tests (12 minutes on two cores); with LONG=1 as CI runs them (30), with ALL=1 all (45)
+test: lint tests  ## lint, type check, tests (10 minutes on two cores); with LONG=1 as CI runs them (20), with ALL=1 all (45)
 
 # MAKEFLAGS: what the tests run of this file are no jobs of this run
 tests: setup
