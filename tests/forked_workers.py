@@ -42,7 +42,7 @@ def work(request: Request) -> None:
 
 if __name__ == "__main__":
     *options, number, place = sys.argv[1:]
-    with redirect_stdout(StringIO()):  # what is wrong is told by each worker
+    with redirect_stdout(StringIO()):  # each worker reports errors itself
         pytest.main([*options, "--collect-only", "--numprocesses=0", "--dist=no"])
     if command := serve(socket.socket(fileno=int(number)), place, lambda _: True):
         work(command)

@@ -126,7 +126,7 @@ OUTPUTS = {
                 "a missing key": without(SCORED, "images"),
                 "an extra key": changed(SCORED, x=1),
                 "text for a number": changed(SCORED, images="ten"),
-                "a digest that is none": changed(SCORED, weights_sha256="5"),
+                "an invalid digest": changed(SCORED, weights_sha256="5"),
                 "another source": changed(SCORED, source="lists"),
                 "no number": changed(SCORED, images=float("nan")),
             },
@@ -159,7 +159,7 @@ OUTPUTS = {
             {
                 "another family": parquet({key: DIGESTS[key] for key in ("file", "change", "sha256")}),
                 "a frame beyond the last": parquet(DIGESTS | {"frame": [41]}, frame="int8"),
-                "a digest that is none": parquet(DIGESTS | {"sha256": [SHA.upper()]}, frame="int8"),
+                "an invalid digest": parquet(DIGESTS | {"sha256": [SHA.upper()]}, frame="int8"),
             },
         ),
     ],
