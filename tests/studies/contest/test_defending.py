@@ -119,7 +119,7 @@ def test_a_command_that_fails(code: str, seconds: float, message: str, tmp_path:
 
 
 def test_a_program_that_is_not_there(tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(defences, "way_to_confine", lambda: None)
+    monkeypatch.setattr(defences, "can_confine", lambda: False)
     with pytest.raises(CleansetError, match="gold/wall: its command did not start"):
         answers_of(["./no-such-program"], tmp_path, images, GROUPS, within(60), "gold/wall")
 
@@ -141,25 +141,13 @@ def test_a_command_leaves_nothing_running(tmp_path: Path, images: Path) -> None:
     assert not late.exists()
 
 
-needs_namespaces = pytest.mark.skipif(
-    defences.way_to_confine() is None and not os.environ.get("CLEANSET_NO_SKIP"),
-    reason="this machine does not let a user make namespaces",
+needs_bubblewrap = pytest.mark.skipif(
+    not defences.can_confine() and not os.environ.get("CLEANSET_NO_SKIP"),
+    reason="no bubblewrap, or this machine does not let a user make namespaces",
 )
 
 
-@pytest.fixture(params=["bubblewrap", "namespaces"])
-def confined(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By each way to confine a command that this machine has; fails without bubblewrap if CLEANSET_NO_SKIP is set."""
-    if request.param == "bubblewrap" and shutil.which("bwrap") is None:
-        reason = "no bubblewrap: install the package"
-        if os.environ.get("CLEANSET_NO_SKIP"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    monkeypatch.setattr(defences, "way_to_confine", lambda: getattr(defences, f"_by_{request.param}"))
-
-
-@needs_namespaces
-@pytest.mark.usefixtures("confined")
+@needs_bubblewrap
 def test_a_command_has_no_network(tmp_path: Path, images: Path) -> None:
     command, folder = script(
         tmp_path,
@@ -173,8 +161,7 @@ def test_a_command_has_no_network(tmp_path: Path, images: Path) -> None:
     assert answers_of(command, folder, images, GROUPS, within(60), "gold/wall") == ANSWERS
 
 
-@needs_namespaces
-@pytest.mark.usefixtures("confined")
+@needs_bubblewrap
 def test_a_command_sees_its_files_and_the_images(tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And the system's programs; no other file of its user, no other process; it can write to its home alone."""
     (tmp_path / "secret").write_text("the unpublished list")
@@ -226,16 +213,7 @@ def test_a_callable_takes_part_as_a_command(tmp_path: Path, repository: Path) ->
     assert answers_of(command, folder, images, GROUPS, within(60), "gold/wall") == ANSWERS
 
 
-@needs_namespaces
-def test_a_command_is_confined_without_sbin_in_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    places = os.environ["PATH"].split(":")
-    monkeypatch.setenv("PATH", ":".join(each for each in places if "sbin" not in each))
-    # past the cache
-    assert defences.way_to_confine.__wrapped__() is not None
-
-
-@needs_namespaces
-@pytest.mark.usefixtures("confined")
+@needs_bubblewrap
 def test_what_leaves_the_session_ends_too(tmp_path: Path, images: Path) -> None:
     """A child in a session of its own is not killed by its group, but it is with its namespace."""
     mark = f"sleep {os.getpid() % 1000 + 3000}"
@@ -318,8 +296,7 @@ def test_a_command_sees_one_image_at_a_time(tmp_path: Path) -> None:
     assert answer.preparation_seconds > 0
 
 
-@needs_namespaces
-@pytest.mark.usefixtures("confined")
+@needs_bubblewrap
 @pytest.mark.skipif(defences._KEYCTL is None, reason="needs the number of a system call")
 def test_a_command_leaves_nothing_in_a_keyring(tmp_path: Path) -> None:
     """As of a login session, which all processes of that session share, whatever namespaces they are in."""
@@ -385,12 +362,12 @@ def test_files_that_change_while_they_are_copied(tmp_path: Path) -> None:
 
 def test_a_machine_that_cannot_confine(monkeypatch: pytest.MonkeyPatch, made: OnDisk) -> None:
     """A command is not started, unless this is wanted, and the run says so."""
-    monkeypatch.setattr(defences, "way_to_confine", lambda: None)
+    monkeypatch.setattr(defences, "can_confine", lambda: False)
     on = day("2026-11-09")
     ready(made)
     use_command(made)
     files = until(read_contest(made.folder), on)
-    with pytest.raises(CleansetError, match="gold/wall: a command that this machine cannot confine, since it has neit"):
+    with pytest.raises(CleansetError, match="cannot confine; expected bubblewrap"):
         run_defence(made.folder, files, "gold/wall", on)
     assert run_defence(made.folder, files, "gold/wall", on, unconfined=True).confined is False
 
@@ -457,7 +434,7 @@ def test_a_run_of_a_command(tmp_path: Path, made: OnDisk) -> None:
     assert content["eligibility"] == expected
     assert content["images_per_minute"] > 0
     assert content["digest"] == made.digest()
-    assert content["confined"] is (defences.way_to_confine() is not None)
+    assert content["confined"] is defences.can_confine()
     assert standing(read_contest(made.folder), day("2026-11-14"))
 
 

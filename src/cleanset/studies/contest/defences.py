@@ -2,7 +2,7 @@
 
 A command sees nothing but the files that its defence.yaml names, one image, and programs and libraries of this machine,
 all for reading. It is the first process of a process namespace, so that everything that it starts ends with it, and has
-a network namespace without a network. Bubblewrap makes the namespaces where it is installed, else a script does.
+a network namespace without a network. Bubblewrap makes the namespaces.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cache, partial
@@ -45,35 +45,6 @@ _SYSTEM = (
 )  # fmt: skip
 """Programs and libraries of a system; other folders of /usr may hold anything."""
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-# with a user namespace (--map-root-user), because the others alone need root
-_NAMESPACES = ("unshare", "--map-root-user", "--mount", "--pid", "--fork", "--ipc", "--net", "--kill-child", "--")
-_SCRIPT = r"""
-set -e
-root=$1 places=$2
-shift 2
-mount -t tmpfs -o mode=755,size=1g tmpfs "$root"
-cd "$root"
-mkdir -p proc dev/shm tmp home old
-printf '%s\n' "$places" | while IFS='|' read -r kind from to; do
-  mkdir -p ".$(dirname "$to")"
-  if [ "$kind" = link ]; then ln -s "$from" ".$to"; continue; fi
-  if [ -d "$from" ]; then mkdir -p ".$to"; else touch ".$to"; fi
-  mount --rbind "$from" ".$to"
-  if [ "$kind" = device ]; then continue; fi
-  # a mount keeps the flags that it has outside: they have to be named again
-  for flags in ro ro,nosuid,nodev ro,noatime ro,nosuid,nodev,noatime ro,nosuid,nodev,noexec none; do
-    if mount -o "remount,bind,$flags" ".$to" 2> /dev/null; then break; fi
-  done
-  if [ "$flags" = none ]; then echo "cannot mount $from for reading only" >&2; exit 1; fi
-done
-mount -t proc proc proc
-# in sbin, which the PATH of a user may lack
-PATH=$PATH:/usr/sbin:/sbin pivot_root . old
-umount -l /old
-rmdir /old
-cd /defence
-exec setpriv --no-new-privs --bounding-set -all --inh-caps -all -- "$@" /images
-"""
 _BUBBLEWRAP = (
     "bwrap", "--unshare-all", "--die-with-parent", "--as-pid-1", "--cap-drop", "ALL", "--proc", "/proc",
     "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/home",
@@ -82,30 +53,21 @@ _OPTIONS = {"link": "--symlink", "read": "--ro-bind", "device": "--dev-bind"}
 
 
 @cache
-def way_to_confine() -> Callable[[Sequence[str], Path, Path, Path], list[str]] | None:
-    """`_by_bubblewrap` or `_by_namespaces`, whichever this machine allows; None if it allows neither.
+def can_confine() -> bool:
+    """Whether bubblewrap is installed and this machine lets it confine a command."""
+    with tempfile.TemporaryDirectory() as empty, suppress(OSError):
+        command = confined(["true"], Path(empty), Path(empty))
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    return False
 
-    The arguments are a command, its folder, that of its images, and an empty folder. The result is a command that sees
-    nothing else; HOME and TMPDIR have to be /home and /tmp.
+
+def confined(command: Sequence[str], folder: Path, images: Path) -> list[str]:
+    """A command that sees nothing but its folder, that of its images, and the system's programs and libraries.
+
+    HOME and TMPDIR have to be /home and /tmp.
     """
-    for way in (_by_bubblewrap, _by_namespaces):
-        with tempfile.TemporaryDirectory() as scratch, suppress(OSError):
-            command = way(["true"], Path(scratch), Path(scratch), Path(scratch))
-            if subprocess.run(command, capture_output=True, check=False).returncode == 0:
-                return way
-    return None
-
-
-def _by_bubblewrap(command: Sequence[str], folder: Path, images: Path, scratch: Path) -> list[str]:
     places = [part for kind, *place in _places(command[0], folder, images) for part in (_OPTIONS[kind], *place)]
     return [*_BUBBLEWRAP, *places, "--chdir", "/defence", "--", *command, "/images"]
-
-
-def _by_namespaces(command: Sequence[str], folder: Path, images: Path, scratch: Path) -> list[str]:
-    root = scratch / "root"
-    root.mkdir()
-    places = "\n".join("|".join(place) for place in _places(command[0], folder, images))
-    return [*_NAMESPACES, "sh", "-c", _SCRIPT, "sh", str(root), places, *command]
 
 
 def _places(program: str, folder: Path, images: Path) -> Iterator[tuple[str, str, str]]:
@@ -161,12 +123,12 @@ class CommandDefence:
         self, folder: Path, defence: Defence, groups: Collection[str], name: str, unconfined: bool = False
     ) -> None:
         self._folder, self._defence, self._groups, self._name = folder, defence, groups, name
-        self.is_confined = way_to_confine() is not None
+        self.is_confined = can_confine()
         self.preparation_seconds = 0.0
         if not self.is_confined and not unconfined:
             raise CleansetError(
-                f"{name}: a command that this machine cannot confine, since it has neither bubblewrap nor namespaces; "
-                "expected a machine that can, or --unconfined, with which the standing says so"
+                f"{name}: a command that this machine cannot confine; expected bubblewrap (the program bwrap), allowed "
+                "to make namespaces, or --unconfined, with which the standing says so"
             )
 
     def __call__(self, paths: Mapping[str, Path]) -> tuple[dict[str, str], None]:
@@ -228,9 +190,8 @@ def answers_of(
     with tempfile.TemporaryDirectory() as scratch:
         # no other variables: they may hold credentials, and somebody else wrote the command
         environment = {key: os.environ[key] for key in KEPT if key in os.environ}
-        confine = way_to_confine()
-        if confine is not None:
-            whole = confine(command, folder, images, Path(scratch))
+        if can_confine():
+            whole = confined(command, folder, images)
             environment |= {"HOME": "/home", "TMPDIR": "/tmp"}
         else:
             home = Path(scratch, "home")
