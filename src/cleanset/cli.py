@@ -91,7 +91,9 @@ def run_stage(
 
 @app.command("edition", rich_help_panel=TOOLS)
 def make_edition(
-    folder: Annotated[Path, typer.Argument(help="A new or empty folder.")],
+    folder: Annotated[
+        Path, typer.Argument(help="A new or empty folder; with --accept that of an edition.", show_default=False)
+    ] = HERE,
     model: Annotated[
         list[str] | None,
         typer.Option(
@@ -116,11 +118,26 @@ def make_edition(
         Path | None,
         typer.Option(help="The folder of an older edition: its verdicts hold where image and box are unchanged."),
     ] = None,
+    accept: Annotated[
+        bool,
+        typer.Option(
+            "--accept", help="Pin the images of an edition of your own as they are now, perhaps with new --scores."
+        ),
+    ] = False,
 ) -> None:
     """Make a new edition: a folder with its own params, pipeline and reviews.
 
     With --images an edition of your own images, without those of ImageNet.
+    Their digests are in images.sha256: after a change, --accept says what no
+    longer holds, and writes it anew.
     """
+    if accept:
+        from cleanset.review import accepted
+
+        if any((model, images, labels, names, card, reviews)):
+            raise CleansetError("edition --accept: goes with a folder and --scores alone; leave other options out")
+        typer.echo(accepted.accept(Edition(folder), scores))
+        return
     from cleanset.edition.create import make_edition, make_own_edition
     from cleanset.edition.models import models_from_texts
 

@@ -105,7 +105,7 @@ IN_FOLDERS: list[tuple[Change, str]] = [
     (written("cat/ISIC/0001.jpg", picture()), ""),
     (written("dög (1)/more__x.JPEG"), "differ only by case, Unicode form or folders"),
     (linked("cat/loop", "."), "folders deep; expected no link to a folder above it"),
-    (linked("cat/gone.jpg", "nowhere.jpg"), "is not in"),
+    (linked("cat/gone.jpg", "nowhere.jpg"), "cat/gone.jpg; put them there"),
     (piped("cat/pipe.jpg"), "a named pipe; expected a regular file"),
 ]
 
@@ -151,7 +151,7 @@ LABELS: list[tuple[str, str]] = [
     (f"{L}cat/../cat/x.jpg,b\n", "as the name of an image"),
     (f"{L}./cat/ISIC_0001.jpg,b\n", "as the name of an image"),
     (f"{L}cat//ISIC_0001.jpg,b\n", "as the name of an image"),
-    (f"{L}gone.jpg,b\n", "'gone.jpg' is not in"),
+    (f"{L}gone.jpg,b\nlost.jpg,b\n", ": gone.jpg, lost.jpg; put them there"),
     (f"{L}dög (1)/more,b\n", "not the name of an image"),
     (f"{L}dög (1)/b ild.png,A\n", "classes 'A' and 'a', which differ only by case"),
     (f"{L}dög (1)/b ild.png,b/c\n", "'b/c' as a class"),

@@ -12,7 +12,7 @@ import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, parse_image_name
 from cleanset.errors import CleansetError, reason
@@ -28,22 +28,27 @@ SOURCES = {
     "ILSVRC2012_img_val.tar": "image-net.org, after signing up: ILSVRC2012, Validation images (all tasks), 6.3 GB",
     "ILSVRC2012_devkit_t12.tar.gz": "image-net.org, after signing up: ILSVRC2012, Development kit (Task 1 & 2), 2.5 MB",
 }
-# md5sum marks files that it read in binary mode by an asterisk
-_LINE = re.compile(r"([0-9a-f]{32}) [ *](.+)")
+# these programs mark files that they read in binary mode by an asterisk
+_LINES = {name: re.compile(rf"([0-9a-f]{{{digits}}}) [ *](.+)") for name, digits in (("md5", 32), ("sha256", 64))}
 
 
 def read_md5_list(path: Path) -> dict[str, str]:
-    """MD5 digest by file name, from a list in md5sum's format.
+    """MD5 digest by file name. Raises CleansetError as `read_checksums` does."""
+    return read_checksums(path, "md5", "expected a line of md5sum for each raw file")
 
-    Raises CleansetError for any other line, and for a name that occurs twice.
+
+def read_checksums(path: Path, kind: Literal["md5", "sha256"], remedy: str) -> dict[str, str]:
+    """Digest by file name, from a list in the format of md5sum or sha256sum.
+
+    Raises CleansetError, which ends in `remedy`, if it is missing, and for any other line or a name that occurs twice.
     """
     digests: dict[str, str] = {}
-    text = read_text(path, "expected a line of md5sum for each raw file")
+    text = read_text(path, remedy)
     for number, line in enumerate(text.splitlines(), start=1):
-        match = _LINE.fullmatch(line)
+        match = _LINES[kind].fullmatch(line)
         if match is None:
             raise CleansetError(
-                f"{path}, line {number}: {shown(line)}; expected what md5sum prints: digest, two spaces, path"
+                f"{path}, line {number}: {shown(line)}; expected what {kind}sum prints: digest, two spaces, path"
             )
         if match[2] in digests:
             raise CleansetError(

@@ -4,7 +4,7 @@ An image id is the path of the image in the folder of all images, with its suffi
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -13,7 +13,7 @@ from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number, parse_image
 from cleanset.errors import CleansetError
 from cleanset.files import check_regular, read_text
 from cleanset.parsing import csv_text, parse_csv
-from cleanset.validation import shown
+from cleanset.validation import join_names, shown
 from cleanset.vocabulary import ClassTable, class_table, classes_in_use, folded_name
 
 SUFFIXES = (".jpeg", ".jpg", ".png")
@@ -81,22 +81,26 @@ def read_images(images: Path, labels: Path | None, names: Path | None) -> Labell
     ids = sorted(class_by_id)
     return LabelledImages(
         classes,
-        {name: _location(images, name, where) for name in ids},
+        _locations(images, ids, where),
         {name: classes.indices[class_by_id[name]] for name in ids},
         groups,
     )
 
 
-def _location(images: Path, image_id: str, where: str) -> Location:
-    path = images / image_id
-    try:
-        size = check_regular(path).st_size
-    except FileNotFoundError:
-        raise CleansetError(
-            f"{where}: {shown(image_id)} is not in {images}; put it there, or correct the table"
-        ) from None
-    check_size(str(path), size)
-    return Location(path, 0, size, None)
+def _locations(images: Path, ids: Iterable[str], where: str) -> dict[str, Location]:
+    found, missing = {}, []
+    for image_id in ids:
+        path = images / image_id
+        try:
+            size = check_regular(path).st_size
+        except FileNotFoundError:
+            missing.append(image_id)
+            continue
+        check_size(str(path), size)
+        found[image_id] = Location(path, 0, size, None)
+    if missing:
+        raise CleansetError(f"{where}: not in {images}: {join_names(missing)}; put them there, or correct the table")
+    return found
 
 
 def _in_class_folders(images: Path) -> Iterator[str]:

@@ -17,6 +17,7 @@ import yaml
 from PIL import Image
 
 from cleanset.dataset.folder import LabelledImages
+from cleanset.dataset.pinned import check_one_class, digests_of, pinned_text
 from cleanset.edition.about import About
 from cleanset.edition.git import GitError, run_git
 from cleanset.edition.models import Models, with_files_of, with_lists, with_models
@@ -24,6 +25,7 @@ from cleanset.edition.params import checked_params, read_params
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
 from cleanset.parsing import parse_yaml
+from cleanset.validation import join_names
 
 SOURCE = Path(__file__).resolve().parents[2]
 """The folder that the package lies in: `src` of a checkout, or where it is installed."""
@@ -51,6 +53,8 @@ COPIED_TO_OWN = (
 """Those that an edition of your own images takes from it."""
 IGNORED = "/data/*\n!/data/README.md\n/report/\nbuild/\ndvc_plots/\n*.partial\n.lock\n" + "/src\n" * IS_INSTALLED
 """The .gitignore of a new edition."""
+PINNED = "images.sha256"
+"""The digests of your own images, which stages depend on in place of their folder."""
 MIN_CROP_PIXELS = 32
 """The shortest edge of a crop, where the images are large enough."""
 _SHARED_CACHE = re.compile(r"\[cache\]\n    dir = (?:\.\./)+\.dvc/cache\n")
@@ -94,13 +98,15 @@ def make_own_edition(
     tables: Mapping[str, Path | None],
     about: About | None = None,
 ) -> None:
-    """Make `folder` an edition of the images that were `found` in the folder `images`; it is outside of both.
+    """Make `folder` an edition of the images that were `found` in the folder `images`, which is outside of it.
 
     `tables`: the files labels, names and scores as given, which are copied; `about` goes into the params. Everything
     is made, or nothing. Raises CleansetError if the folder is not empty, or lies among the images.
     """
     if folder.resolve().is_relative_to(images.resolve()):
         raise CleansetError(f"{folder}: among the images in {images}; expected a new folder outside of it")
+    digests = digests_of(found.locations)
+    check_own_images(found, digests)
     given = {key: path for key, path in tables.items() if path is not None}
     names = {key: f"{key}{path.suffix}" for key, path in given.items()}
     values = {
@@ -126,8 +132,9 @@ def make_own_edition(
         images=_in_flow(_relative(images, folder / TRAINING)),
         labels=_in_flow(f"../../{names['labels']}" if "labels" in names else None),
     )
-    inputs = [values["images"], *(names[key] for key in ("labels", "names") if key in names)]
+    inputs = [PINNED, *(names[key] for key in ("labels", "names") if key in names)]
     texts = {
+        PINNED: pinned_text(digests),
         "params.yaml": params,
         "dvc.yaml": with_files_of(_own_pipeline(inputs), models),
         f"{TRAINING}/params.yaml": training,
@@ -200,7 +207,25 @@ def _own_training_pipeline(*, has_labels: bool) -> str:
     """The dvc.yaml of training studies without what scenarios need, and with the table of labels if there is any."""
     text = _OF_SCENARIOS.sub("", _template(f"{TRAINING}/dvc.yaml"))
     text = re.sub(r"(?s)\A.*?^vars:", f"{_read(OF_OWN_IMAGES / 'own_training_head.yaml')}vars:", text, flags=re.M)
-    return text.replace("${data.images}\n", "${data.images}\n      - ${data.labels}\n") if has_labels else text
+    text = depending_on_pinned(text, "")
+    return text.replace(OF_TRAINING, f"{OF_TRAINING}      - ${{data.labels}}\n") if has_labels else text
+
+
+OF_TRAINING = f"      - ../../{PINNED}\n"
+
+
+def depending_on_pinned(text: str, images: str) -> str:
+    """The text of a dvc.yaml, of an edition or its trainings, with images.sha256 in place of the folder `images`."""
+    text = text.replace(f"      - {_in_flow(images)}\n", f"      - {PINNED}\n")
+    return text.replace("      - ${data.images}\n", OF_TRAINING)
+
+
+def check_own_images(found: LabelledImages, digests: Mapping[str, str]) -> None:
+    """Raise CleansetError that names the empty images, or those of two classes with the same bytes."""
+    empty = [image_id for image_id, location in found.locations.items() if not location.size]
+    if empty:
+        raise CleansetError(f"empty files: {join_names(empty)}; expected images: fetch them again, or remove them")
+    check_one_class(digests, found.class_of, "bytes")
 
 
 def _min_crop_pixels(found: LabelledImages) -> int:

@@ -26,6 +26,9 @@ class Edition:
     params_yaml = PathBelow("params.yaml")
     dvc_yaml = PathBelow("dvc.yaml")
     raw_md5 = PathBelow("raw.md5")
+    images_sha256 = PathBelow("images.sha256")
+    """The SHA-256 of your own images."""
+
     tables_md5 = PathBelow("tables.md5")
     """The MD5 of the tables that the metrics were computed from."""
 

@@ -91,10 +91,12 @@ def carry_over(old: OldReviews, new: Edition, images: LabelledImages | None) -> 
         else:
             texts[key] = with_reviews(texts[key], vote.wnid, {image_id: vote.review}, vote.where)
     for (reviewer, wnid), text in texts.items():
+        path = new.reviews / reviewer / f"{wnid}.yaml"
         if text:
-            path = new.reviews / reviewer / f"{wnid}.yaml"
             path.parent.mkdir(exist_ok=True)
             write_text(path, text)
+        else:
+            path.unlink(missing_ok=True)
     if old.guidelines is not None:
         write_text(new.reviews / GUIDELINES, old.guidelines)
     why = f"; not {', '.join(f'{count:,} ({reason})' for reason, count in sorted(left.items()))}" if left else ""

@@ -11,6 +11,7 @@ from cleanset.dataset.archives import Location, check_archive, locate, read_md5_
 from cleanset.dataset.folder import read_images
 from cleanset.dataset.ilsvrc import image_id, image_number, timm_info
 from cleanset.dataset.labels import kaggle_labels_beside, read_original_labels, read_reassessed
+from cleanset.dataset.pinned import ACCEPT, check_one_class, difference, read_pinned
 from cleanset.edition.models import check_lists
 from cleanset.edition.params import Dataset, read_params
 from cleanset.edition.paths import Edition
@@ -21,6 +22,9 @@ from cleanset.images.codec import inspect
 from cleanset.progress import available_cores, keep_freed_memory, tracked
 from cleanset.tables import INDEX, LOCATIONS, write_table
 from cleanset.vocabulary import class_indices, class_keys, use_classes
+
+NAMED = 20
+"""Images that cannot be read that an error names at most."""
 
 
 def run(edition: Edition) -> None:
@@ -33,7 +37,11 @@ def run(edition: Edition) -> None:
     # now, since stage score comes minutes later
     check_lists(edition.folder, params)
     found = own_images(edition, dataset) if dataset.is_own else imagenet_images(edition, dataset)
-    index = join(measure(found.locations, found.formats), found.original, found.reassessed)
+    pinned = read_pinned(edition.images_sha256) if dataset.is_own else None
+    facts = measure(found.locations, found.formats, pinned, str(edition.path(dataset.images)))
+    if dataset.is_own:
+        check_one_class(dict(zip(facts["image_id"], facts["pixels_sha256"], strict=True)), found.original, "pixels")
+    index = join(facts, found.original, found.reassessed)
     write_table(edition.index, index, INDEX, found.texts)
     write_table(edition.locations, to_table(found.locations, edition.path(dataset.images)), LOCATIONS)
 
@@ -152,26 +160,43 @@ def reassessed_labels(
     return {name: lists[image_number(name) - 1] for name in image_ids}
 
 
-def measure(locations: Mapping[str, Location], formats: tuple[str, ...] = ("JPEG",)) -> pd.DataFrame:
-    """Size, SHA-256, width, height, mode and pixels' SHA-256 of every image; every pixel is decoded."""
+def measure(
+    locations: Mapping[str, Location],
+    formats: tuple[str, ...] = ("JPEG",),
+    pinned: Mapping[str, str] | None = None,
+    where: str = "",
+) -> pd.DataFrame:
+    """Size, SHA-256, width, height, mode and pixels' SHA-256 of every image; every pixel is decoded.
+
+    Raises CleansetError, naming `where`, if the images are not those that are `pinned` by their SHA-256, and one that
+    names the images which cannot be read.
+    """
     keep_freed_memory()
     # threads suffice: Pillow and hashlib release the lock
     with ThreadPoolExecutor(available_cores()) as pool:
         measured = pool.map(partial(_measure_one, formats=formats), locations, locations.values())
-        rows = tracked(measured, len(locations), "preprocess")
-        return pd.DataFrame(list(rows))
+        rows = list(tracked(measured, len(locations), "preprocess"))
+    if pinned is not None:
+        differs = difference(pinned, {str(row["image_id"]): str(row["sha256"]) for row in rows})
+        if differs:
+            raise CleansetError(f"{where}: {differs}; expected the images of images.sha256: restore them, or {ACCEPT}")
+    problems = [str(row["problem"]) for row in rows if "problem" in row]
+    if problems:
+        wanted, remedy = ("JPEGs", "fetch") if formats == ("JPEG",) else ("JPEGs or PNGs", "convert or remove")
+        more = f" and {len(problems) - NAMED:,} more" if len(problems) > NAMED else ""
+        named = f"{', '.join(problems[:NAMED])}{more}"
+        raise CleansetError(f"{where}: cannot be read: {named}; expected whole {wanted}: {remedy} them")
+    return pd.DataFrame(rows)
 
 
 def _measure_one(name: str, location: Location, formats: tuple[str, ...]) -> dict[str, object]:
+    """The facts of an image, or its problem."""
     data = location.read()
+    found: dict[str, object] = {"image_id": name, "size": len(data), "sha256": sha256(data)}
     try:
-        facts = inspect(data, formats)
+        return found | asdict(inspect(data, formats))
     except ValueError as error:
-        wanted, remedy = ("JPEG", "fetch it again") if formats == ("JPEG",) else ("JPEG or PNG", "convert or remove it")
-        raise CleansetError(
-            f"{location.path}: {name} cannot be read ({error}); expected a whole {wanted}: {remedy}"
-        ) from None
-    return {"image_id": name, "size": len(data), "sha256": sha256(data), **asdict(facts)}
+        return found | {"problem": f"{name} ({error})"}
 
 
 def join(facts: pd.DataFrame, original: Mapping[str, int], reassessed: Mapping[str, list[int]]) -> pd.DataFrame:

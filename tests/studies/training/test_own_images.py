@@ -90,7 +90,7 @@ def reproduced(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 def study(reproduced: Path, tmp_path: Path) -> TrainingStudy:
     """A copy of the study beside the same edition, with its classes in use."""
     mine = tmp_path / "mine"
-    for name in ("params.yaml", "data", "labels.csv"):
+    for name in ("params.yaml", "data", "labels.csv", "images.sha256"):
         (mine / name).parent.mkdir(exist_ok=True)
         (mine / name).symlink_to(reproduced / name)
     shutil.copytree(reproduced.parent / "images", tmp_path / "images")
@@ -185,6 +185,13 @@ def refused(study: TrainingStudy, message: str) -> None:
 def test_images_of_the_edition_are_refused_unless_the_sets_alone_are_held_out(study: TrainingStudy) -> None:
     write_params(study, {"held_out": "edition"})
     refused(study, r"^00.png: its bytes are those of 00.png of the edition, which may not be trained on")
+
+
+def test_images_that_have_changed_since_they_were_pinned(study: TrainingStudy) -> None:
+    folder = study.edition.path("../images")
+    square(folder / "00.png", (0, 0, 0), [7])
+    square(folder / "02.png", (0, 0, 0), [8])
+    refused(study, r"images: 2 changed: 00.png, 02.png; expected the images of images.sha256: restore them")
 
 
 def test_other_images_of_a_group_of_the_edition_are_refused(study: TrainingStudy, tmp_path: Path) -> None:

@@ -1,0 +1,72 @@
+"""The digests that pin your own images: `images.sha256` of an edition, which `sha256sum -c` reads in their folder."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from cleanset.dataset.archives import Location, read_checksums
+from cleanset.errors import CleansetError
+from cleanset.files import sha256
+from cleanset.progress import available_cores, tracked
+from cleanset.validation import join_names
+
+ACCEPT = "run cleanset edition --accept in the folder of the edition"
+
+
+def digests_of(locations: Mapping[str, Location]) -> dict[str, str]:
+    """The SHA-256 of the bytes of each image, by image id. Raises CleansetError for a file that cannot be read."""
+    with ThreadPoolExecutor(available_cores()) as pool:
+        digests = pool.map(lambda location: sha256(location.read()), locations.values())
+        return dict(zip(locations, tracked(digests, len(locations), "images.sha256"), strict=True))
+
+
+def pinned_text(digests: Mapping[str, str]) -> str:
+    """The text of images.sha256."""
+    return "".join(f"{digests[image_id]}  {image_id}\n" for image_id in sorted(digests))
+
+
+def read_pinned(path: Path) -> dict[str, str]:
+    """The SHA-256 of each image, by image id. Raises CleansetError if the file is missing or has any other line."""
+    return read_checksums(path, "sha256", f"expected the digests of the images: {ACCEPT}")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The ids of images whose bytes have changed, that are missing, and that are additional."""
+
+    changed: Sequence[str]
+    missing: Sequence[str]
+    additional: Sequence[str]
+
+    def __bool__(self) -> bool:
+        return bool(self.changed or self.missing or self.additional)
+
+    def __str__(self) -> str:
+        kinds = {"changed": self.changed, "missing": self.missing, "additional": self.additional}
+        return "; ".join(f"{len(ids):,} {kind}: {join_names(ids)}" for kind, ids in kinds.items() if ids)
+
+
+def difference(pinned: Mapping[str, str], found: Mapping[str, str]) -> Difference:
+    """The difference between the pinned images and those that were found, both by id with their SHA-256."""
+    both = sorted(pinned.keys() & found.keys())
+    return Difference(
+        [name for name in both if pinned[name] != found[name]],
+        sorted(pinned.keys() - found.keys()),
+        sorted(found.keys() - pinned.keys()),
+    )
+
+
+def check_one_class(digests: Mapping[str, str], class_of: Mapping[str, int], what: str) -> None:
+    """Raise CleansetError for images of two classes that have one digest; `what` is equal then, bytes or pixels."""
+    in_order = sorted(digests, key=lambda name: (digests[name], name))
+    pairs = [
+        f"{one} and {other}"
+        for one, other in pairwise(in_order)
+        if digests[one] == digests[other] and class_of[one] != class_of[other]
+    ]
+    if pairs:
+        raise CleansetError(
+            f"the same {what} in two classes: {join_names(pairs)}; expected each image in one: remove one of the two"
+        )

@@ -1,0 +1,78 @@
+"""Accepting your own images as they are now: images.sha256 anew, and what no longer holds."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from cleanset.dataset.folder import LabelledImages, read_images
+from cleanset.dataset.pinned import difference, digests_of, pinned_text, read_pinned
+from cleanset.edition.create import TRAINING, check_own_images, depending_on_pinned
+from cleanset.edition.models import pin_models, write_together
+from cleanset.edition.params import Model, read_params
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.files import is_there, read_bytes, read_text, replacing, sha256, write_text
+from cleanset.review.carried import OldReviews, carry_over, read_old_reviews
+from cleanset.scoring.brought import read_scores
+from cleanset.vocabulary import use_classes
+
+
+def accept(edition: Edition, scores: Path | None) -> str:
+    """Pin the images of an edition as they are now, and remove the verdicts on images that have changed.
+
+    `scores`: a new table of scores, in place of the one that was brought. Returns what was done. An edition made before
+    images were pinned gets its images.sha256, on which its stages then depend. Raises CleansetError if the edition is
+    of ImageNet's images, and if brought scores are of other images than today's.
+    """
+    params = read_params(edition.folder)
+    if not params.dataset.is_own:
+        raise CleansetError(f"{edition.params_yaml}: of ImageNet's images, which raw.md5 pins; expected your own")
+    labels, names = (edition.path(name) if name else None for name in (params.dataset.labels, params.dataset.names))
+    pinned = read_pinned(edition.images_sha256) if is_there(edition.images_sha256) else None
+    old = read_old_reviews(edition.folder) if is_there(edition.classes) else None
+    found = read_images(edition.path(params.dataset.images), labels, names)
+    digests = digests_of(found.locations)
+    check_own_images(found, digests)
+    use_classes(found.classes)
+    differs = difference(digests if pinned is None else pinned, digests)
+    brought = {role: model for role, model in params.models.items() if model.source == "scores"}
+    if brought and (differs or scores is not None):
+        _bring(edition, scores, brought, found, str(differs))
+    said = [str(differs) if differs else "no image has changed"]
+    if old is not None and old.votes:
+        said.append(_carry(old, edition, found))
+    _depend_on_pinned(edition, params.dataset.images)
+    write_text(edition.images_sha256, pinned_text(digests))
+    return "\n".join(said)
+
+
+def _bring(
+    edition: Edition, scores: Path | None, models: Mapping[str, Model], found: LabelledImages, differs: str
+) -> None:
+    """Put a new table of scores in place of the brought one."""
+    file = edition.path(str(next(iter(models.values())).file))
+    if scores is None or (differs and sha256(read_bytes(scores)) == sha256(read_bytes(file))):
+        raise CleansetError(
+            f"{scores or file}: scores of the images before, of which {differs}; expected scores of today's images: "
+            "run cleanset edition --accept --scores FILE with a new table"
+        )
+    for model in models.values():
+        read_scores(scores, model.name, found.labels)
+    data = read_bytes(scores)
+    with replacing(file) as partial:
+        partial.write_bytes(data)
+    pin_models(edition.folder, {role: {"sha256": sha256(data)} for role in models})
+
+
+def _carry(old: OldReviews, edition: Edition, found: LabelledImages) -> str:
+    """Remove the verdicts that no longer hold. Answers to gold items stay: they are on images of their own."""
+    on_images = [(name, vote) for name, vote in old.votes if (name, vote.where) not in old.gold_answers]
+    return carry_over(replace(old, votes=tuple(on_images)), edition, found)
+
+
+def _depend_on_pinned(edition: Edition, images: str) -> None:
+    """Put images.sha256 in place of the folder among the dependencies of the stages, in an older edition."""
+    paths = [path for path in (edition.dvc_yaml, edition.folder / TRAINING / "dvc.yaml") if is_there(path)]
+    texts = {path: read_text(path, "save it as UTF-8") for path in paths}
+    after = {path: depending_on_pinned(text, images) for path, text in texts.items()}
+    write_together({path: text for path, text in after.items() if text != texts[path]})

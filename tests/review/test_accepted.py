@@ -1,0 +1,173 @@
+"""Own images are known by their bytes: images.sha256 pins them, and `edition --accept` says what no longer holds."""
+
+import hashlib
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from PIL import Image
+
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.stages import preprocess
+from tests import own_edition
+from tests.measure.compare.command import cleanset, says
+from tests.ten_images import drawn_image
+
+EDITION = ("edition", "own", "--images", "images")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of images of two classes, with scores.csv."""
+    lines = ["file,class,confidence"]
+    for number, key in enumerate(("cat", "dog")):
+        (tmp_path / "images" / key).mkdir(parents=True)
+        for place in range(3):
+            drawn_image(40, 40, seed=10 * number + place).save(tmp_path / "images" / key / f"{place}.png")
+            lines.append(f"{key}/{place}.png,{key},0.{9 - place}")
+    (tmp_path / "scores.csv").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def made(folder: Path, *options: str) -> Edition:
+    assert says(cleanset(*EDITION, *options, cwd=folder))[0] == 0
+    return Edition(folder / "own")
+
+
+def run(*command: str, cwd: Path) -> tuple[int, str]:
+    """Exit code and all that a command prints."""
+    code, out, errors = says(cleanset(*command, cwd=cwd))
+    return code, out + errors
+
+
+def accepted(folder: Path, *options: str) -> tuple[int, str]:
+    return run("edition", "--accept", *options, cwd=folder / "own")
+
+
+def test_sha256sum_reads_the_digests(folder: Path) -> None:
+    edition = made(folder)
+    command = ["sha256sum", "--check", "--strict", "--quiet", edition.images_sha256.resolve()]
+    assert subprocess.run(command, cwd=folder / "images", capture_output=True, check=True).stdout == b""
+    first = edition.images_sha256.read_text().splitlines()[0]
+    assert first == f"{hashlib.sha256((folder / 'images/cat/0.png').read_bytes()).hexdigest()}  cat/0.png"
+
+
+def test_stages_depend_on_the_digests_not_on_the_folder(folder: Path) -> None:
+    edition = made(folder)
+    for path in (edition.dvc_yaml, edition.folder / "studies/training/dvc.yaml"):
+        assert "images.sha256" in path.read_text()
+        assert "../images\n" not in path.read_text()
+        assert "data.images" not in path.read_text()
+
+
+def test_every_difference_is_in_one_line(folder: Path) -> None:
+    """Swapped files too, whose names and sizes tell nothing; a damaged one is a changed one."""
+    edition, images = made(folder), folder / "images"
+    shutil.move(images / "cat/0.png", images / "x.png")
+    shutil.move(images / "cat/1.png", images / "cat/0.png")
+    shutil.move(images / "x.png", images / "cat/1.png")
+    (images / "dog/0.png").write_bytes((images / "dog/0.png").read_bytes()[:-40])
+    (images / "dog/2.png").rename(images / "dog/3.png")
+    with pytest.raises(CleansetError) as raised:
+        own_edition.run(edition, "preprocess")
+    assert str(raised.value) == (
+        f"{edition.folder}/../images: 3 changed: cat/0.png, cat/1.png, dog/0.png; 1 missing: dog/2.png; 1 additional: "
+        "dog/3.png; expected the images of images.sha256: restore them, or run cleanset edition --accept in the folder "
+        "of the edition"
+    )
+
+
+def test_all_damaged_images_are_named_at_once(folder: Path) -> None:
+    for name in ("cat/1.png", "dog/0.png"):
+        path = folder / "images" / name
+        path.write_bytes(path.read_bytes()[:-40])
+    edition = made(folder)
+    with pytest.raises(CleansetError, match=r"images: cannot be read: cat/1\.png \(.*\), dog/0\.png \(.*\); expected"):
+        own_edition.run(edition, "preprocess")
+
+
+def test_no_edition_is_begun_with_empty_files(folder: Path) -> None:
+    for name in ("cat/1.png", "dog/0.png"):
+        (folder / "images" / name).write_bytes(b"")
+    code, text = run(*EDITION, cwd=folder)
+    assert code == 1
+    assert "empty files: cat/1.png, dog/0.png; expected images" in text
+    assert not (folder / "own").exists()
+
+
+def test_the_same_bytes_in_two_classes(folder: Path) -> None:
+    shutil.copy(folder / "images/cat/0.png", folder / "images/dog/9.png")
+    code, text = run(*EDITION, cwd=folder)
+    assert code == 1
+    assert "the same bytes in two classes: cat/0.png and dog/9.png" in text
+
+
+def test_the_same_pixels_in_two_classes(folder: Path) -> None:
+    with Image.open(folder / "images/cat/0.png") as image:
+        image.save(folder / "images/dog/9.png", compress_level=1)
+    edition = made(folder)
+    with pytest.raises(CleansetError, match=r"the same pixels in two classes: cat/0\.png and dog/9\.png"):
+        preprocess.run(edition)
+
+
+def test_accepting_removes_the_verdicts_on_changed_images_alone(folder: Path) -> None:
+    edition = made(folder)
+    own_edition.run(edition, "preprocess")
+    own_edition.review(edition, "ada")
+    before = (edition.reviews / "ada/dog.yaml").read_bytes()
+    assert accepted(folder) == (0, "no image has changed\n6 of 6 verdicts carried over\n")
+    drawn_image(40, 40, seed=99).save(folder / "images/cat/1.png")
+    assert accepted(folder) == (0, "1 changed: cat/1.png\n5 of 6 verdicts carried over; not 1 (other bytes)\n")
+    assert sorted(yaml.safe_load((edition.reviews / "ada/cat.yaml").read_text())["cat"]) == ["cat/0.png", "cat/2.png"]
+    assert (edition.reviews / "ada/dog.yaml").read_bytes() == before
+    own_edition.run(edition, "preprocess", "score", "intersect", "select", "crops", "score_crops", "review_apply")
+
+
+def test_a_class_without_any_verdict_left(folder: Path) -> None:
+    edition = made(folder)
+    own_edition.run(edition, "preprocess")
+    own_edition.review(edition, "ada")
+    for place in range(3):
+        drawn_image(40, 40, seed=90 + place).save(folder / f"images/cat/{place}.png")
+    assert accepted(folder)[1].endswith("3 of 6 verdicts carried over; not 3 (other bytes)\n")
+    own_edition.run(edition, "preprocess", "score", "intersect", "select", "crops", "score_crops", "review_apply")
+
+
+def test_brought_scores_are_of_the_images_that_they_were_brought_with(folder: Path) -> None:
+    edition = made(folder, "--scores", "scores.csv")
+    drawn_image(40, 40, seed=99).save(folder / "images/cat/1.png")
+    pinned = edition.images_sha256.read_bytes()
+    for options in ((), ("--scores", "../scores.csv")):
+        code, text = accepted(folder, *options)
+        assert code == 1
+        assert "scores of the images before, of which 1 changed: cat/1.png; expected scores of" in text
+        assert edition.images_sha256.read_bytes() == pinned
+    new = (folder / "scores.csv").read_text().replace("cat/1.png,cat,0.8", "cat/1.png,cat,0.4")
+    (folder / "new.csv").write_text(new)
+    assert accepted(folder, "--scores", "../new.csv")[0] == 0
+    assert (edition.folder / "scores.csv").read_text() == new
+    own_edition.run(edition, "preprocess", "score", "intersect", "select")
+
+
+def test_an_edition_made_before_images_were_pinned(folder: Path) -> None:
+    edition = made(folder)
+    edition.images_sha256.unlink()
+    training = edition.folder / "studies/training/dvc.yaml"
+    texts = {path: path.read_text() for path in (edition.dvc_yaml, training)}
+    edition.dvc_yaml.write_text(texts[edition.dvc_yaml].replace("- images.sha256", "- ../images"))
+    training.write_text(texts[training].replace("- ../../images.sha256", "- ${data.images}"))
+    with pytest.raises(CleansetError, match=r"images\.sha256: missing; .* run cleanset edition --accept in the folder"):
+        preprocess.run(edition)
+    assert accepted(folder) == (0, "no image has changed\n")
+    assert {path: path.read_text() for path in texts} == texts
+    own_edition.run(edition, "preprocess")
+
+
+def test_imagenets_images_are_not_accepted_so(folder: Path) -> None:
+    assert says(cleanset("edition", "other", cwd=folder))[0] == 0
+    code, text = run("edition", "--accept", "other", cwd=folder)
+    assert code == 1
+    assert "of ImageNet's images, which raw.md5 pins; expected your own" in text
