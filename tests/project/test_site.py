@@ -171,10 +171,10 @@ def test_the_python_reference_is_that_of_the_code(site: Path) -> None:
     assert "returns a network and its preprocessing" in text
 
 
-@pytest.fixture(params=WIDTHS)
-def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[tuple[Page, list[str]]]:
+@pytest.fixture
+def page(browser: Browser) -> Iterator[tuple[Page, list[str]]]:
     """A page without a network, and the addresses of requests that failed or went elsewhere, and the errors."""
-    context = browser.new_context(viewport={"width": request.param, "height": 900}, offline=True)
+    context = browser.new_context(offline=True)
     page, problems = context.new_page(), list[str]()
 
     def requested(asked: Request) -> None:
@@ -201,14 +201,18 @@ def test_it_is_read_from_the_disk(site: Path, page: tuple[Page, list[str]]) -> N
             continue
         shown.goto(path.as_uri())
         shown.wait_for_load_state("load")
-        assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+        for width in WIDTHS:
+            shown.set_viewport_size({"width": width, "height": 900})
+            assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth"), (path, width)
         images = "[...document.images].filter(each => !(each.complete && each.naturalWidth)).map(each => each.src)"
         assert shown.evaluate(images) == [], path
     assert problems == []
 
 
-def test_the_search_works_from_the_disk(site: Path, page: tuple[Page, list[str]]) -> None:
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_search_works_from_the_disk(site: Path, page: tuple[Page, list[str]], width: int) -> None:
     shown, problems = page
+    shown.set_viewport_size({"width": width, "height": 900})
     shown.goto((site / "index.html").as_uri())
     shown.evaluate("document.getElementById('__search').click()")  # what all its labels do
     shown.locator(".md-search-result__meta", has_text="Type to start searching").wait_for()  # the index is read
