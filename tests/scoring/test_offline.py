@@ -42,8 +42,9 @@ for model in read_params(Path()).models.values():
 """
 NO_SOCKETS = """
 import sys
+refused = True
 def refuse(event, arguments):
-    if event in ("socket.connect", "socket.sendto", "socket.getaddrinfo", "socket.gethostbyname"):
+    if refused and event in ("socket.connect", "socket.sendto", "socket.getaddrinfo", "socket.gethostbyname"):
         raise SystemExit(f"{event} {arguments}")
 sys.addaudithook(refuse)
 """
@@ -102,22 +103,21 @@ def test_the_block_of_connections_works(edition: Path, home: Path) -> None:
     assert done.stderr.startswith("socket.getaddrinfo ")
 
 
-def test_pages_that_lie_there(edition: Path, home: Path) -> None:
+def test_pages_that_lie_there_and_nothing_to_be_had(
+    edition: Path, home: Path, serving: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pages are removed without a connection; then, in the same process, the line says what to do."""
+    serving(Plan(b"", page=QUOTA), as_drive=True)
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
     for place in PLACES.values():
         (edition / place).parent.mkdir(parents=True)
         (edition / place).write_text(QUOTA)
     page = 'a web page ("Google Drive - Quota exceeded"), not weights: removed; run again to download the weights of'
-    assert run(edition, NO_SOCKETS + LOAD).stdout.splitlines() == [
+    *removed, hub, drive = run(edition, f"{NO_SOCKETS}{LOAD}refused = False\n{LOAD}").stdout.splitlines()
+    assert removed == [
         f"{PLACES['standard']}: {page} test_byobnet.r160_in1k",
         f"{PLACES['norm_robust']}: {page} Salman2020Do_R18",
     ]
-    assert files(edition) == {"params.yaml"}
-
-
-def test_what_to_do_when_nothing_can_be_had(edition: Path, serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
-    serving(Plan(b"", page=QUOTA), as_drive=True)
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
-    hub, drive = run(edition, LOAD).stdout.splitlines()
     assert hub.startswith(f"{PLACES['standard']}: cannot be downloaded (ConnectError: ")
     assert "save https://huggingface.co/timm/test_byobnet.r160_in1k/resolve/main/model.safetensors under" in hub
     assert drive == (
