@@ -17,7 +17,7 @@ from pathlib import Path
 
 from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, image_id
 from cleanset.files import blocks_of, md5
-from measuring import BIN, PROJECT, REAL, Run, in_child, print_machine, print_table, scratch, share, together
+from measuring import BIN, PROJECT, PYTHON, REAL, Run, in_child, print_machine, print_table, scratch, share, together
 from process_trees import StageUse, TreeRun, run_tree
 from pull import commit, environment, git, served
 from tests.remotes.servers import sshd
@@ -121,7 +121,7 @@ def measured(
 
 
 def plain(project: Path, name: str, archive: Path) -> TreeRun:
-    return measured(project, sys.executable, PROJECT / "bench" / "plain_loops.py", name, archive)
+    return measured(project, PYTHON, PROJECT / "bench" / "plain_loops.py", name, archive)
 
 
 def published(project: Path, archive: Path) -> None:
@@ -169,7 +169,7 @@ def daily(project: Path) -> None:
     export = project / EDITION / "data" / "export"
     nothing = measured(project, "dvc", "repro")
     metrics = measured(project, "dvc", "metrics", "show")
-    hashing = measured(project, sys.executable, PROJECT / "bench" / "hashing.py", export)
+    hashing = measured(project, PYTHON, PROJECT / "bench" / "hashing.py", export)
     each = " && ".join(f"{BIN / 'cleanset'} verify {export / role}" for role in ROLES)
     verify = measured(project, "sh", "-c", each)
     print(verify.output, file=sys.stderr)

@@ -23,6 +23,7 @@ REAL = Path(os.environ.get("CLEANSET_REAL") or PROJECT.parent / "shared" / "real
 """The folder of real photographs and weights, which may be missing."""
 BIN = Path(sys.executable).parent
 """Where the environment keeps its commands."""
+PYTHON = Path(sys.executable)
 
 Result = TypeVar("Result")
 _MIB = 2**20

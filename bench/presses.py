@@ -45,7 +45,7 @@ from cleanset.review.store import read_reviews
 from cleanset.sets.published.lists import read_top5
 from cleanset.tables import CANDIDATES, INDEX, write_table
 from cleanset.vocabulary import class_keys
-from measuring import PROJECT, print_machine, print_table, scratch, share
+from measuring import PROJECT, PYTHON, print_machine, print_table, scratch, share
 from replay import real_labels
 
 GOALS = {("norm_robust",): 2.5, simulation.ROLES: 4.8}
@@ -252,7 +252,7 @@ def serve(folder: Path, hinted: bool) -> None:
 
 @contextmanager
 def served(folder: Path, hinted: bool) -> Iterator[str]:
-    command = [sys.executable, __file__, "--serve", str(folder), *(["--hinted"] if hinted else [])]
+    command = [str(PYTHON), __file__, "--serve", str(folder), *(["--hinted"] if hinted else [])]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ)
     assert process.stdout is not None
     address = re.search(r"http://\S+", process.stdout.readline())

@@ -117,11 +117,9 @@ def served(folder: Path) -> Iterator[str]:
 
 def report(found: dict[str, list[Run]]) -> None:
     """Print the medians, and the project's share of the limit."""
-    rows: list[tuple[str, ...]] = []
-    for name, runs in found.items():
-        seconds, processor_seconds, _ = figures(runs)
-        rows.append((name, f"{seconds:.1f}", f"{processor_seconds:.1f}"))
-    plain, _, ours = ((float(row[1]), float(row[2])) for row in rows)
+    times = {name: figures(runs)[:2] for name, runs in found.items()}
+    rows: list[tuple[str, ...]] = [(name, *(f"{each:.1f}" for each in both)) for name, both in times.items()]
+    plain, _, ours = times.values()
     ratios = tuple(mine / theirs for mine, theirs in zip(ours, plain, strict=True))
     rows.append(("the last by the first", *(f"{ratio:.2f}" for ratio in ratios)))
     rows.append(("limit", f"{LIMIT:g}", f"{LIMIT:g}"))

@@ -30,7 +30,7 @@ from cleanset.studies.robustness.results import CLEAN, SELECTIONS, UNCHANGED, St
 from cleanset.studies.robustness.scenarios.measures import ScenarioAnswers, ScenarioStudy, cells_of, regression_of
 from cleanset.studies.robustness.scenarios.params import SCENARIOS, Baselines
 from export import photographs_or_drawings
-from measuring import print_machine, print_measures, print_table, run, scratch, share
+from measuring import PYTHON, print_machine, print_measures, print_table, run, scratch, share
 
 PHOTOGRAPHS = 8
 MAX_SHARE_OF_LIBRARY = 0.55
@@ -140,8 +140,8 @@ def studied_in(folder: Path, wanted: dict[str, object]) -> Studied:
 def frames() -> tuple[float, float, float]:
     """The seconds of reading and of measuring the answers to frames, and MiB, in a process of its own."""
     with scratch() as folder:
-        run(sys.executable, __file__, "write", folder, cwd=folder)
-        done = run(sys.executable, __file__, "frames", folder, cwd=folder)
+        run(PYTHON, __file__, "write", folder, cwd=folder)
+        done = run(PYTHON, __file__, "frames", folder, cwd=folder)
     read, measured = map(float, done.output.split())
     return read, measured, done.peak_mib
 

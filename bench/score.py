@@ -35,6 +35,8 @@ TIMM_BATCH = 64
 """Batch size of the plain loop without a GPU; with one it is score.batch_size."""
 LIMIT_OF_BOTH, LIMIT_MEMORY = 0.9, 1.1
 ROLE = "standard"
+CLEANSET = (sys.executable, "-c", "from cleanset.cli import main; main()")
+"""The command, which need not be installed as one."""
 LIBRARIES = ["numpy", "pandas", "PIL.Image", "pyarrow.parquet", "pydantic", "safetensors.torch", "timm", "torch"]
 """Libraries that are imported once for all ways."""
 FEW, MANY = 1_000, 50_000
@@ -121,9 +123,8 @@ def memory(arguments: argparse.Namespace, folder: Path) -> None:
 
 
 def stage(edition: Path) -> Times:
-    """The times of `cleanset score` in a process of its own, which need not be installed as a command."""
-    program = "from cleanset.cli import main; main()"
-    done = run(sys.executable, "-c", program, "score", "--model", ROLE, cwd=edition)
+    """The times of `cleanset score` in a process of its own."""
+    done = run(*CLEANSET, "score", "--model", ROLE, cwd=edition)
     return done.seconds, done.processor_seconds
 
 

@@ -23,17 +23,14 @@ from cleanset.scoring.shards import Shards
 from cleanset.studies.robustness.answering import ModelInPass, answer_in_one_pass, squares
 from cleanset.studies.robustness.answers import BATCH_SIZE, NAMED_ANSWERS, NAMED_DIGESTS, ReadAnswers, TakenDigests
 from cleanset.studies.robustness.corruptions.changes import corrupted_image
-from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.images import ChangedImages, ChangeName
-from cleanset.studies.robustness.results import UNCHANGED
-from measuring import print_machine, print_table, run, scratch, share
-from waiting import finish, model_of, stored
+from measuring import PYTHON, print_machine, print_table, run, scratch, share
+from waiting import CHANGES, finish, model_of, stored
 
 MODELS, SIDE = ("test_efficientnet", "test_byobnet", "test_vit"), 160
 """The architectures of the sample's models, and the side of their input."""
 PHOTOGRAPHS = 24
 MAX_RATIO = 1.15
-CHANGES = [(UNCHANGED, 0), *((name, severity) for name in CORRUPTIONS for severity in SEVERITIES)]
 CPU = device_of(torch.device("cpu"))
 
 
@@ -57,8 +54,7 @@ def main() -> None:
         return
     with scratch() as folder:
         one, three, passes = (
-            float(run(sys.executable, __file__, what, cwd=folder).output.splitlines()[-1])
-            for what in ("1", "3", "forward")
+            float(run(PYTHON, __file__, what, cwd=folder).output.splitlines()[-1]) for what in ("1", "3", "forward")
         )
     print_machine("torch", "timm", "imagecorruptions-imaug", "numba")
     print_table(

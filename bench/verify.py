@@ -12,7 +12,7 @@ from cleanset.sets.folder import CARD, write_descriptions
 from cleanset.sets.manifest import Entry, file_name
 from cleanset.vocabulary import class_keys, label_names
 from export import photographs_or_drawings
-from measuring import Run, cleanset, figures, print_machine, print_table, run, scratch, share
+from measuring import PYTHON, Run, cleanset, figures, print_machine, print_table, run, scratch, share
 
 ROUNDS = 7
 LIMIT = 1.3
@@ -68,7 +68,7 @@ def timed(name: str, folder: Path, warm: bool) -> Run:
             with path.open("rb") as file:
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     if name == "hash":
-        return run(sys.executable, Path(__file__).with_name("hashing.py"), folder, cwd=folder)
+        return run(PYTHON, Path(__file__).with_name("hashing.py"), folder, cwd=folder)
     if name == "verify":
         return cleanset("verify", ".", edition=folder)
     # which reports the made-up digests of pixels

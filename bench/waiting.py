@@ -44,7 +44,7 @@ BATCH_SIZES = {"cpu": CPU_BATCH_SIZE, "cuda": 256}
 BATCHES_ALONE = 50
 """Batches that the rate of the model alone is measured on."""
 PRECISIONS: tuple[Precision, ...] = ("float64", "float32")
-CHANGES = 1 + len(CORRUPTIONS) * len(SEVERITIES)
+CHANGES = [(UNCHANGED, 0), *((name, severity) for name in CORRUPTIONS for severity in SEVERITIES)]
 PREPROCESSING = ResizeAndCrop(f"Res{BASE_SIZE}", BASE_SIZE, BASE_SIZE, "bilinear")
 """Leaves a changed image as it is."""
 
@@ -64,7 +64,7 @@ class Waited(NamedTuple):
 def main() -> None:
     kind = "cuda" if torch.cuda.is_available() else "cpu"
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--images", type=int, default=IMAGES[kind], help=f"of each, {CHANGES} changed ones")
+    parser.add_argument("--images", type=int, default=IMAGES[kind], help=f"of each, {len(CHANGES)} changed ones")
     parser.add_argument("--model", default=MODELS[kind], help="a timm model; random weights, if need be")
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=PRECISIONS[:1])
     arguments = parser.parse_args()
@@ -88,7 +88,7 @@ def table(
     source, files = stored(folder, count)
     model = model_of(name)
     found = {str(precision): waited(model, files, device, precision, batch_size) for precision in precisions}
-    title = f"{name} on {device.type}, {len(files)} images x {CHANGES} changes ({source})"
+    title = f"{name} on {device.type}, {len(files)} images x {len(CHANGES)} changes ({source})"
     return title, ("what", *found, "limit"), rows_of(found, device.type)
 
 
@@ -140,8 +140,7 @@ def waited(
     model: LoadedModel, files: Mapping[str, StudyFile], device: torch.device, precision: Precision, batch_size: int
 ) -> Waited:
     """Make the changed images, classify as many, and do both at once, on all cores."""
-    changes = [(UNCHANGED, 0), *((name, severity) for name in CORRUPTIONS for severity in SEVERITIES)]
-    names = sorted(str(ChangeName(file, *change)) for file in files for change in changes)
+    names = sorted(str(ChangeName(file, *change)) for file in files for change in CHANGES)
     images = ChangedImages(files, corrupted_image, 85, 0)
     groups, cores = partial(grouped, names, batch_size), available_cores()
     torch.zeros(1, device=device)  # the device's own start does not count as waiting for images

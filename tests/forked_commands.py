@@ -1,9 +1,9 @@
-"""`cleanset` and `dvc` as commands that start in milliseconds: a server that has imported their libraries forks them.
+"""`cleanset`, `dvc` and Python scripts start in milliseconds: a server that has imported their libraries forks them.
 
 A third of the processor time of a test run went into starting Python with torch, timm or DVC. The server imports
 libraries only: the code of `cleanset` is that of PYTHONPATH, read anew by each command. Where the environment differs
 from the server's in anything that an import may look at (a sitecustomize, certificates, switches of a library), the
-installed command is started.
+installed command is started; so is Python with anything but the path of a script as its first argument.
 
 As a script, with the number of a listening socket and the folder of the commands, this is the server; it ends with its
 standard input.
@@ -28,9 +28,11 @@ from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple, NoReturn
 
-PROGRAMS = ("cleanset", "dvc")
+PYTHON = "python"
+PROGRAMS = ("cleanset", "dvc", PYTHON)
 LIBRARIES = (
     "aiohttp", "dulwich.ignore", "dulwich.index", "dulwich.worktree", "dvc.cachemgr", "dvc.cli.parser",
     "dvc.data_cloud", "dvc.lock", "dvc.repo.artifacts", "dvc.repo.datasets", "dvc.repo.graph", "dvc.repo.metrics.show",
@@ -45,7 +47,7 @@ LIBRARIES = (
     "uvicorn", "yaml",
 )  # fmt: skip
 MAY_DIFFER = {
-    "COLUMNS", "CUBLAS_WORKSPACE_CONFIG", "LD_LIBRARY_PATH", "LINES", "MFLAGS", "NO_COLOR", "OLDPWD",
+    "COLUMNS", "CUBLAS_WORKSPACE_CONFIG", "LD_LIBRARY_PATH", "LINES", "MFLAGS", "NO_COLOR", "NO_PROXY", "OLDPWD",
     "OPENCV_FFMPEG_LOGLEVEL", "PATH", "PS1", "PWD", "PYTHONPATH", "SHLVL", "TORCHINDUCTOR_CACHE_DIR", "_",
 }  # fmt: skip
 MAY_DIFFER_FROM = ("CLEANSET_", "DVC_", "GIT_", "MAKE", "PYTEST_")
@@ -152,8 +154,14 @@ class Running(NamedTuple):
     connection: socket.socket
 
 
-def serve(listening: socket.socket, folder: str, accepts: Callable[[Mapping[str, str]], bool]) -> Request | None:
-    """Fork a process for each request, if its environment is one that the server accepts.
+def is_forked(request: Request, of_server: Mapping[str, str]) -> bool:
+    """Whether a command is forked, by its environment; of Python, only scripts."""
+    is_script = bool(request.arguments) and request.arguments[0].endswith(".py")
+    return (is_script or Path(request.installed).name != PYTHON) and may_be_forked(request.environment, of_server)
+
+
+def serve(listening: socket.socket, folder: str, accepts: Callable[[Request], bool]) -> Request | None:
+    """Fork a process for each request that the server accepts.
 
     In that process, the request is returned; None in the server, at its end.
     """
@@ -167,7 +175,7 @@ def serve(listening: socket.socket, folder: str, accepts: Callable[[Mapping[str,
         if listening in ready:
             connection, _ = listening.accept()
             request, descriptors = receive(connection)
-            if not accepts(request.environment):
+            if not accepts(request):
                 connection.sendall(REFUSED)
                 connection.close()
             elif process := os.fork():
@@ -230,14 +238,21 @@ def run(request: Request) -> int:
     """Do what the installed command does; its exit code."""
     os.environ.clear()
     enter(request)
-    sys.path[:0] = [str(Path(request.installed).parent), *request.environment["PYTHONPATH"].split(os.pathsep)]
-    sys.argv = [request.installed, *request.arguments]
-    sys.modules["__main__"].__file__ = request.installed  # what processes that it starts import
+    name = Path(request.installed).name
+    sys.argv = request.arguments if name == PYTHON else [request.installed, *request.arguments]
+    program = Path(sys.argv[0]).absolute()
+    main = sys.modules["__main__"] = ModuleType("__main__")
+    main.__file__ = str(program)  # what processes that it starts import
+    sys.path[:0] = [str(program.resolve().parent), *request.environment["PYTHONPATH"].split(os.pathsep)]
     sys.modules.pop("sitecustomize", None)
     with suppress(ModuleNotFoundError):
         import_module("sitecustomize")
     try:
-        code = import_module(f"{Path(request.installed).name}.cli").main()
+        if name == PYTHON:
+            exec(compile(program.read_bytes(), program, "exec"), vars(main))
+            code = None
+        else:
+            code = import_module(f"{name}.cli").main()
     except SystemExit as error:
         code = error.code
     except BaseException:
@@ -264,6 +279,6 @@ if __name__ == "__main__":
     assert "cleanset" not in sys.modules
     gc.collect()
     gc.freeze()
-    accepts = partial(may_be_forked, of_server=started_with)
+    accepts = partial(is_forked, of_server=started_with)
     if command := serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2], accepts):
         leave(run(command))

@@ -37,6 +37,17 @@ def main():
         time.sleep(60)
 """
 """A `cleanset.cli` that tells how it was started."""
+SCRIPT = """
+if __name__ == "__main__":
+    from multiprocessing import get_context
+    from beside import NUMBER
+    print(NUMBER, __file__, sys.argv[0], sys.path[0])
+    if sys.argv[1] == "runs":
+        with get_context("spawn").Pool(1) as pool:
+            print(pool.map(print, ["in a process that imports the script"]))
+    sys.exit(main())
+"""
+"""What makes a script of it, beside a module that it imports."""
 
 
 @pytest.fixture
@@ -45,16 +56,20 @@ def folder(tmp_path: Path) -> Path:
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
     (package / "cli.py").write_text(CLI)
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "beside.py").write_text("NUMBER = 5\n")
+    (tmp_path / "scripts" / "script.py").write_text(f"{CLI}{SCRIPT}")
     return tmp_path
 
 
+@pytest.mark.parametrize("program", [("cleanset",), ("python", "scripts/script.py")], ids=str)
 @pytest.mark.parametrize("command", ["runs", "exit", "text", "fails", "kill"])
-def test_it_is_what_the_installed_command_does(folder: Path, command: str) -> None:
+def test_it_is_what_the_installed_command_does(folder: Path, program: tuple[str, ...], command: str) -> None:
     """Output, exit code, working folder, environment, standard input and umask."""
     found = []
     for variables in ({}, INSTALLED):
         done = subprocess.run(
-            ["cleanset", command, "an argument"], cwd=folder, input="given", capture_output=True, text=True,
+            [*program, command, "an argument"], cwd=folder, input="given", capture_output=True, text=True,
             check=False, umask=0o027, env=Checkout(folder, variables).environment(),
         )  # fmt: skip
         found.append((done.returncode, done.stdout, done.stderr.splitlines()[:1], done.stderr.splitlines()[-1:]))
@@ -64,9 +79,12 @@ def test_it_is_what_the_installed_command_does(folder: Path, command: str) -> No
 
 
 def test_it_is_forked(folder: Path) -> None:
-    """Unless the environment differs in what an import may look at."""
+    """Unless the environment differs in what an import may look at; of Python only scripts are."""
     for variables, forked in (({}, "True"), (INSTALLED, "False"), ({"HF_HUB_OFFLINE": "1"}, "False")):
         assert Checkout(folder, variables).run("cleanset", "forked").stdout.split("\n")[1] == forked
+        script = Checkout(folder, variables).run("python", "scripts/script.py", "forked")
+        assert script.stdout.split("\n")[2] == forked
+    assert Checkout(folder).run("python", "-c", "import sys; print('timm' in sys.modules)").stdout == "False\n"
 
 
 def test_the_code_is_read_anew(folder: Path) -> None:
@@ -113,4 +131,4 @@ def test_what_may_differ() -> None:
 
 
 def test_the_server_has_the_commands() -> None:
-    assert sorted(path.name for path in forked_commands().iterdir()) == ["cleanset", "dvc", "socket"]
+    assert sorted(path.name for path in forked_commands().iterdir()) == ["cleanset", "dvc", "python", "socket"]

@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,8 @@ from random import Random
 
 import pytest
 from PIL import Image
+
+from tests.forked_commands import PYTHON, forked_commands, forking
 
 pytestmark = pytest.mark.slow
 
@@ -30,6 +31,7 @@ class Miniature:
     codes: tuple[int, ...] = (0,)
 
 
+TWO_CHANGES = '[(UNCHANGED, 0), ("contrast", 1)]'
 MINIATURES = {
     "page": Miniature(
         "1,000 classes x 3 candidates, three models, 2 distinct images",
@@ -40,8 +42,8 @@ MINIATURES = {
         },
     ),
     "attacks": Miniature(
-        "efficientnet_lite0 in float32 on cpu, 2 images",
-        constants={"attacks": {"ROUNDS": "1", "ON_CPU": '("efficientnet_lite0", "float32", 2, 4)'}},
+        "test_efficientnet in float32 on cpu, 2 images",
+        constants={"attacks": {"ROUNDS": "1", "ON_CPU": '("test_efficientnet", "float32", 2, 4)'}},
         codes=(0, 1),
     ),
     "audit": Miniature("Imperfect auditors", constants={"audit": {"SETS": "5", "REPETITIONS": "3"}}),
@@ -100,18 +102,21 @@ MINIATURES = {
     "score": Miniature(
         "test_vit, float32, 4 images",
         ("--images", "4", "--rounds", "1", "--model", "test_vit", "--precision", "float32"),
+        {"score": {"CLEANSET": '("cleanset",)'}},
     ),
     "single_pass": Miniature(
-        "1 images x 76 changes", constants={"single_pass": {"PHOTOGRAPHS": "1"}}, codes=(0, 1)
+        "1 images x 2 changes",
+        constants={"single_pass": {"PHOTOGRAPHS": "1"}, "waiting": {"CHANGES": TWO_CHANGES}},
+        codes=(0, 1),
     ),
     "tables": Miniature("Images", constants={"tables": {"ROUNDS": "1", "IMAGES": "60"}}),
     "stand_in": Miniature("512 images, float32", ("--images", "512", "--workers", "1", "2", "--precisions", "float32")),
     "training": Miniature("", codes=(1,)),
     "verify": Miniature("18 images", constants={"verify": {"ROUNDS": "1", "IMAGES": "18"}}),
     "waiting": Miniature(
-        "test_byobnet on cpu, 1 images x 76 changes",
+        "test_byobnet on cpu, 1 images x 2 changes",
         ("--images", "1", "--model", "test_byobnet", "--precisions", "float32"),
-        {"waiting": {"BATCHES_ALONE": "1"}},
+        {"waiting": {"BATCHES_ALONE": "1", "CHANGES": TWO_CHANGES}},
     ),
 }  # fmt: skip
 UNBUILT = {"sample_attacks": "run make robustness", "training": "run make training first"}
@@ -144,12 +149,13 @@ def test_a_bench_runs_in_miniature(name: str, repository: Path, tmp_path: Path) 
     miniature = MINIATURES[name]
     copy_project(repository, tmp_path, miniature)
     draw_photographs(tmp_path / "real")
-    environment = os.environ | {
-        "PYTHONPATH": f"{tmp_path / 'sample'}:{tmp_path}",
+    forked = forking(tmp_path / "src")
+    environment = os.environ | forked | {
+        "PYTHONPATH": f"{tmp_path / 'sample'}:{tmp_path}:{forked['PYTHONPATH']}",
         "CLEANSET_REAL": str(tmp_path / "real"),
         "CLEANSET_BENCH_DIR": str(tmp_path),
-    }
-    command = [sys.executable, f"bench/{name}.py", *miniature.options]
+    }  # fmt: skip
+    command = ["python", f"bench/{name}.py", *miniature.options]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode in miniature.codes, done.stderr
     if name in UNBUILT:
@@ -170,7 +176,11 @@ def copy_project(repository: Path, folder: Path, miniature: Miniature) -> None:
     for name in (".gitignore", "config"):
         shutil.copy(repository / ".dvc" / name, folder / ".dvc")
     shutil.copytree(repository / "bench", folder / "bench", ignore=shutil.ignore_patterns("__pycache__"))
-    for module, constants in miniature.constants.items():
+    forked = forked_commands()
+    for module, constants in {
+        "measuring": {"BIN": f"Path({str(forked)!r})", "PYTHON": f"Path({str(forked / PYTHON)!r})"},
+        **miniature.constants,
+    }.items():
         path = folder / "bench" / f"{module}.py"
         text = path.read_text()
         for left, value in constants.items():
