@@ -15,11 +15,11 @@ Object.defineProperty(WebSocket.prototype, "onmessage", { set(handle) {
   const arrived = [];
   set.call(this, (event) => {
     arrived.push(event);
-    setTimeout(() => handle(arrived.shift()), 700);
+    setTimeout(() => handle(arrived.shift()), 300);
   });
 } });
 """
-"""What the server sends arrives in its order, 700 ms late."""
+"""What the server sends arrives in its order, 300 ms late."""
 
 
 def slow_visit(visit: Open, server: Server) -> Reviewing:
