@@ -21,9 +21,10 @@ def check_gpu(repository: Path, *arguments: str) -> subprocess.CompletedProcess[
 
 def tables(text: str) -> dict[str, list[list[str]]]:
     """The rows of each Markdown table below its header, as cells, by the title above it."""
-    found = {}
+    found: dict[str, list[list[str]]] = {}
     for title, body in re.findall(r"^(.+)\n\n\|.*\n\|[-:|]+\|\n((?:\|.*\n)+)", text, re.MULTILINE):
-        found[title] = [[cell.strip() for cell in line.strip("|").split("|")] for line in body.splitlines()]
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in body.splitlines()]
+        found.setdefault(title, []).extend(rows)  # a row is printed when it is there, as a table of its own
     return found
 
 
