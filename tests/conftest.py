@@ -79,7 +79,7 @@ def made(tmp_path: Path) -> Made:
 
 @pytest.fixture(scope="session")
 def _own(tmp_path_factory: pytest.TempPathFactory) -> Edition:
-    return own_edition.finished(tmp_path_factory.mktemp("own"))
+    return Edition(once(tmp_path_factory, "own", own_edition.finished) / "own")
 
 
 @pytest.fixture(autouse=True)
