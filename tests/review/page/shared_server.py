@@ -5,8 +5,8 @@ last. Each test has an edition of its own; images, their hints and what is read 
 """
 
 import asyncio
+import os
 import subprocess
-import sys
 import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -24,7 +24,8 @@ from cleanset.review.page import server
 from cleanset.review.page.library import Library, open_library
 from cleanset.review.page.session import Session
 from cleanset.web import pages
-from tests.browser_tab import Server
+from tests.browser_tab import SOURCE, Server
+from tests.forked_commands import PYTHON, forking
 
 REVIEWERS = ("ada", "ben", "board")
 ROOT = Path(__file__).resolve().parents[3]
@@ -103,9 +104,10 @@ class SharedServer:
     """The server as a process of its own."""
 
     def __init__(self, errors: Path) -> None:
+        environment = os.environ | forking(SOURCE) | {"PYTHONPATH": f"{ROOT}{os.pathsep}{SOURCE}"}
         with errors.open("w") as file:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__], cwd=ROOT, stdout=subprocess.PIPE, stderr=file, text=True
+                [PYTHON, __file__], cwd=ROOT, stdout=subprocess.PIPE, stderr=file, text=True, env=environment
             )
         assert self._process.stdout is not None
         ports = self._process.stdout.readline().split()
