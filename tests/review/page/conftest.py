@@ -27,15 +27,23 @@ def with_empty_reviews(reviewable: Checkout, folder: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def reviewable(repository: Path, pristine: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+def reviewable(
+    repository: Path, pristine: Checkout, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Checkout:
     """A clone with the sample's candidates; not to be changed. The stages after these take longer, and are not shown.
 
     They come from the checkout's cache even where a stage would run anew: a mutation of the page is found sooner so.
+    Without a cache they are those of `built`, which other tests need, too.
     """
+    cache = repository / ".dvc" / "cache"
 
     def make(folder: Path) -> None:
+        if not (cache / "files").is_dir():
+            built: Checkout = request.getfixturevalue("built")
+            built.clone_with_data(folder / "cleanset")
+            return
         clone = pristine.clone(folder / "cleanset")
-        clone.pull_what_is_in(repository / ".dvc" / "cache")
+        clone.pull_what_is_in(cache)
         if not (clone.folder / "data" / "candidates").is_dir():
             clone.run("dvc", "repro", "select")
 
