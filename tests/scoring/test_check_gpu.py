@@ -1,12 +1,14 @@
 """`make check-gpu`, as far as it runs on a machine without a GPU."""
 
+import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+
+from tests.forked_commands import PYTHON, forking
 
 pytestmark = pytest.mark.slow
 
@@ -15,8 +17,9 @@ TINY = ("--device", "cpu", "--images", "8", "--photographs", "2", "--drawings", 
 
 def check_gpu(repository: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the script in a process of its own."""
-    command = [sys.executable, str(repository / "bench" / "check_gpu.py"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [PYTHON, str(repository / "bench" / "check_gpu.py"), *arguments]
+    variables = os.environ | forking(repository / "src")
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
 
 
 def tables(text: str) -> dict[str, list[list[str]]]:
