@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 from cleanset.files import sha256
 from cleanset.images.preprocessing import BASE_SIZE, ResizeAndCrop
 from cleanset.progress import available_cores
-from cleanset.scoring.decoding import Batch, SharedBatches
+from cleanset.scoring.decoding import Batch, SharedBatches, worker_processes
 from cleanset.scoring.devices import CPU_BATCH_SIZE, device_of
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.logits import Columns
@@ -30,6 +30,7 @@ from cleanset.studies.robustness.answering import ModelInPass, answer_in_one_pas
 from cleanset.studies.robustness.answers import NAMED_ANSWERS, ReadAnswers, with_class_logit
 from cleanset.studies.robustness.corruptions.changes import corrupted_image
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
+from cleanset.studies.robustness.families import CHANGING
 from cleanset.studies.robustness.images import ChangedImages, ChangeName, StudyFile
 from cleanset.studies.robustness.results import UNCHANGED
 from export import photographs_or_drawings
@@ -45,6 +46,8 @@ BATCHES_ALONE = 50
 """Batches that the rate of the model alone is measured on."""
 PRECISIONS: tuple[Precision, ...] = ("float64", "float32")
 CHANGES = [(UNCHANGED, 0), *((name, severity) for name in CORRUPTIONS for severity in SEVERITIES)]
+PRELOADED = ["cleanset.studies.robustness.answering", *CHANGING]
+"""Modules for the server of worker processes: each of these runs this main module again, with its imports."""
 PREPROCESSING = ResizeAndCrop(f"Res{BASE_SIZE}", BASE_SIZE, BASE_SIZE, "bilinear")
 """Leaves a changed image as it is."""
 
@@ -85,6 +88,7 @@ def table(
 ) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]]:
     """Measure; the title, header and rows of the table. The images are written into the new `folder`."""
     folder.mkdir()
+    worker_processes(PRELOADED)
     source, files = stored(folder, count)
     model = model_of(name)
     found = {str(precision): waited(model, files, device, precision, batch_size) for precision in precisions}
