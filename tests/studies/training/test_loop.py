@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from cleanset.errors import CleansetError
-from cleanset.studies.training.loop import Progress, StateFolder, best_epoch, stops_early, train
-from tests.studies.training.toy_task import STEPS, ToyTask, settings, trained
+from cleanset.studies.training.loop import Outcome, Progress, StateFolder, best_epoch, stops_early, train
+from tests.studies.training.toy_task import STEPS, Points, ToyTask, settings, trained
 
 pytestmark = pytest.mark.slow
 
@@ -203,3 +203,30 @@ def test_a_full_disk_leaves_the_state_before(tmp_path: Path) -> None:
     task = ToyTask()
     trained(task, tmp_path)
     assert task.begun == [3, 4]
+
+
+class Flat(ToyTask):
+    """A loss without a slope, under which weights change by their decay alone."""
+
+    def loss(self, network: nn.Module, batch: Points, epoch: int) -> Outcome:
+        found = super().loss(network, batch, epoch)
+        return found._replace(loss=0 * found.loss)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_weight_decay_is_of_every_parameter(tmp_path: Path, optimizer: str) -> None:
+    """Biases too, as in the authors' recipes: three steps of rate .1 and decay .5 leave .95 ** 3 of each."""
+    task = Flat()
+    before = {name: each.clone() for name, each in task.network.state_dict().items()}
+    how = {"optimizer": optimizer, "weight_decay": 0.5, "schedule": "constant", "momentum": 0.0, "epochs": 1}
+    found = trained(task, tmp_path, **how)
+    assert sorted(found.weights) == ["0.bias", "0.weight", "2.bias", "2.weight"]
+    for name, each in found.weights.items():
+        torch.testing.assert_close(each, 0.857375 * before[name])
+
+
+def test_parameters_can_be_spared_from_weight_decay_by_name(tmp_path: Path) -> None:
+    task = Flat()
+    before = {name: each.clone() for name, each in task.network.state_dict().items()}
+    found = trained(task, tmp_path, weight_decay=0.5, optimizer="sgd", epochs=1, undecayed=["2.", "cls_token"])
+    assert [name for name in before if torch.equal(found.weights[name], before[name])] == ["2.weight", "2.bias"]

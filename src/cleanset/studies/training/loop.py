@@ -165,7 +165,7 @@ def train(
     `deterministic`.
     """
     optimizer = create_optimizer_v2(
-        task.network,
+        parameter_groups(task.network, settings.undecayed),
         opt=_OPTIMIZERS[settings.optimizer],
         lr=settings.rate,
         weight_decay=settings.weight_decay,
@@ -279,6 +279,17 @@ def best_epoch(history: Sequence[Row], measure: str = LOSS) -> int:
 def stops_early(history: Sequence[Row], patience: int, measure: str = LOSS) -> bool:
     """Whether the last `patience` epochs brought no smaller measure of validation."""
     return bool(history) and history[-1]["epoch"] - best_epoch(history, measure) >= patience
+
+
+def parameter_groups(network: nn.Module, undecayed: Sequence[str]) -> list[dict[str, Any]]:
+    """All parameters; those whose names contain one of the parts `undecayed` in a group without weight decay.
+
+    timm, given a network, would spare all biases and norms.
+    """
+    decayed, spared = list[nn.Parameter](), list[nn.Parameter]()
+    for name, each in network.named_parameters():
+        (spared if any(part in name for part in undecayed) else decayed).append(each)
+    return [{"params": decayed}, *([{"params": spared, "weight_decay": 0.0}] if spared else [])]
 
 
 def _scheduler(optimizer: torch.optim.Optimizer, settings: Optimization, steps: int, per_epoch: int) -> Any:

@@ -72,7 +72,10 @@ SEGMENTATION_CHOICES = {
     "augmentation": ("none", "shift_and_mirror"),
 }
 CONVOLUTIONAL: dict[str, Any] = {"optimizer": "sgd", "rate": 0.01, "momentum": 0.9, "weight_decay": 5e-4}
-ATTENTION: dict[str, Any] = {"optimizer": "adamw", "rate": 6e-5, "weight_decay": 0.01, "warm_up_epochs": 3}
+ATTENTION: dict[str, Any] = {
+    "optimizer": "adamw", "rate": 6e-5, "weight_decay": 0.01, "warm_up_epochs": 3,
+    "undecayed": ["norm", "pos_embed", "cls_token", "relative_position_bias_table"],
+}  # fmt: skip
 
 
 _WEIGHTS = re.compile(r"(\.\w+)?, pretrained$")
@@ -226,7 +229,8 @@ class Noise(Section):
 class Optimization(Section):
     """The search for weights, whatever is learnt.
 
-    `momentum`: of sgd only. `epochs` or `steps`, not both. `early_stopping`: the number of epochs without a smaller
+    `momentum`: of sgd only. `undecayed`: parts of the names of parameters without weight decay, such as norm; all others
+    have it. `epochs` or `steps`, not both. `early_stopping`: the number of epochs without a smaller
     validation loss after which training ends; null: never. `keep`: the weights of the epoch with the smallest
     validation loss (under attack, where that is trained against), or of the last one. `precision`: bfloat16 is torch's
     autocast. `devices`: GPUs, or processes on the CPU, that share each batch.
@@ -236,6 +240,7 @@ class Optimization(Section):
     rate: Positive = 1e-3
     momentum: Share = 0.9
     weight_decay: NotNegative = 0.0
+    undecayed: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list)
     schedule: Literal["constant", "cosine", "poly"] = "cosine"
     warm_up_epochs: Epochs = 0
     epochs: Annotated[int, Field(ge=1, le=100_000)] | None = None
