@@ -248,10 +248,11 @@ def central(image: NDArray[np.uint8], size: int = BASE_SIZE) -> NDArray[np.uint8
 class Resized:
     """Both sides resized to `size` (bilinear), nothing cropped: RobustBench's Res224 for any size.
 
-    An image of `size` x `size` stays as it is.
+    An image of `size` x `size` stays as it is. `is_nearest`: each pixel is that of the image nearest to its centre.
     """
 
     size: int
+    is_nearest: bool = False
 
     @property
     def name(self) -> str:
@@ -260,7 +261,8 @@ class Resized:
 
     def __call__(self, image: Image.Image) -> NDArray[np.uint8]:
         """The pixels, uint8 of shape (3, size, size), red first."""
-        resized = image.convert("RGB").resize((self.size, self.size), Image.Resampling.BILINEAR)
+        resampling = Image.Resampling.NEAREST if self.is_nearest else Image.Resampling.BILINEAR
+        resized = image.convert("RGB").resize((self.size, self.size), resampling)
         return np.ascontiguousarray(np.asarray(resized).transpose(2, 0, 1))
 
 

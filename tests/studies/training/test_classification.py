@@ -1,6 +1,8 @@
 """Batches: every image once an epoch, shifts and mirrors, and shares that make up the batch."""
 
+from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,9 +10,18 @@ import torch
 from PIL import Image
 
 from cleanset.files import sha256
-from cleanset.studies.training.classification import Batch, TrainingBatches, shifted_and_mirrored
+from cleanset.images.preprocessing import Resized
+from cleanset.studies.training.classification import (
+    EIGENVALUES,
+    EIGENVECTORS,
+    Batch,
+    TrainingBatches,
+    build_network,
+    lit,
+    shifted_and_mirrored,
+)
 from cleanset.studies.training.images import ALONE, Share, TrainingPixels
-from cleanset.studies.training.params import Run
+from cleanset.studies.training.params import Network, Run
 from cleanset.studies.training.recipes import Standard
 
 pytestmark = pytest.mark.slow
@@ -28,8 +39,8 @@ def pixels(tmp_path_factory: pytest.TempPathFactory) -> TrainingPixels:
     return TrainingPixels(folder, names, digests, np.arange(COUNT), SIZE)
 
 
-def batches(pixels: TrainingPixels, share: Share = ALONE, size: int = 4) -> TrainingBatches:
-    settings = {"network": {"name": "any"}, "augmentation": "none", "batch": size, "seed": 3, "epochs": 2}
+def batches(pixels: TrainingPixels, share: Share = ALONE, size: int = 4, **keys: object) -> TrainingBatches:
+    settings = {"network": {"name": "any"}, "augmentation": "none", "batch": size, "seed": 3, "epochs": 2, **keys}
     return TrainingBatches(pixels, Standard(), Run.model_validate(settings), share=share)
 
 
@@ -51,6 +62,52 @@ def test_every_image_comes_once_an_epoch_but_for_the_incomplete_batch(pixels: Tr
         assert len(set(orders[-1])) == 8
     assert orders[0] != orders[1]
     assert orders[1] == list(chain(*map(numbers, batches(pixels)(2))))
+
+
+def test_an_incomplete_batch_that_a_run_takes_is_the_last(pixels: TrainingPixels) -> None:
+    source = batches(pixels, incomplete_batch=True)
+    found = [numbers(batch) for batch in source(1)]
+    assert [len(each) for each in found] == [4, 4, 3]
+    assert sorted(chain(*found)) == list(range(COUNT))
+    # every process needs an image of it
+    assert [batches(pixels, Share(0, processes), incomplete_batch=True).count for processes in (3, 4)] == [3, 2]
+
+
+def test_how_an_image_comes_to_its_size(pixels: TrainingPixels) -> None:
+    """40 x 30 pixels to 16 x 16: of a ramp, the pixels nearest to the centres, or all of them."""
+    ramp = np.broadcast_to(np.arange(40, dtype=np.uint8)[None, :, None], (30, 40, 3))
+    whole = Image.fromarray(ramp)
+    nearest = Resized(SIZE, is_nearest=True)(whole)[0, 0].tolist()
+    assert nearest == [1, 3, 6, 8, 11, 13, 16, 18, 21, 23, 26, 28, 31, 33, 36, 38]
+    assert Resized(SIZE)(whole)[0, 0].tolist() == [1, 3, 6, 8, 11, 13, 16, 18, 21, 23, 26, 28, 31, 33, 36, 38]
+    name = "ramp.png"
+    whole.save(pixels.folder / name)
+    found = replace(pixels, files=[name], digests=[sha256((pixels.folder / name).read_bytes())])
+    # the central square has 30 of 40 columns
+    assert np.ptp(found(0)) < 30
+    assert np.array_equal(replace(found, whole=True, is_nearest=True)(0)[0, 0], nearest)
+
+
+def test_jitter_and_light_of_madrylab(pixels: TrainingPixels) -> None:
+    """Grey gets the colours of the eigenvectors: by the draws of one standard deviation, .05 of each eigenvalue."""
+    torch.manual_seed(0)
+    grey = torch.full((3, 2, 2), 100, dtype=torch.uint8)
+    shifts = torch.stack([lit(grey)[:, 0, 0] - 100 for _ in range(4000)]) / 255
+    covariance = EIGENVECTORS @ torch.diag((0.05 * EIGENVALUES) ** 2) @ EIGENVECTORS.T
+    torch.testing.assert_close(shifts.T @ shifts / 4000, covariance, atol=8e-6, rtol=0)
+    (first, *_) = batches(pixels, augmentation="crop_and_jitter", trained_on=["brightness", "contrast", "saturate"])(1)
+    assert (first.views.dtype, first.views.shape) == (torch.float32, (4, 1, 3, SIZE, SIZE))
+
+
+def test_a_network_without_normalisation_sees_0_to_1(tmp_path: Path) -> None:
+    wanted = Network(name="test_efficientnet", normalised=False)
+    network = build_network(wanted, 3, 32, tmp_path, 0)
+    whole = build_network(wanted.model_copy(update={"normalised": True}), 3, 32, tmp_path, 0)
+    images = torch.rand(2, 3, 32, 32, generator=torch.Generator().manual_seed(1))
+    mean, std = (torch.tensor(each)[:, None, None] for each in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
+    network.eval(), whole.eval()
+    torch.testing.assert_close(network((images - mean) / std), whole(images))
+    assert network.state_dict().keys() == {name for name in whole.state_dict() if name.startswith("1.")}
 
 
 def test_fewer_images_than_a_batch_are_one(pixels: TrainingPixels) -> None:

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
-from cleanset.studies.training.images import fold_numbers, folds_table, rows_of_fold, set_aside, split_names
+from cleanset.studies.training.images import (
+    fold_numbers,
+    folds_table,
+    rows_of_fold,
+    set_aside,
+    split_as_coded,
+    split_names,
+)
 from tests.properties import examples
 
 CLASSES = [1, 1, 1, 1, 1, 301, 301, 301, 301, 301, 301]
@@ -20,6 +27,17 @@ def test_literal_folds() -> None:
 def test_literal_split() -> None:
     names = split_names(CLASSES, 0)
     assert [place for place, name in enumerate(names) if name == "test"] == [4, 5]
+
+
+def test_the_split_of_source_002s_script() -> None:
+    """The files that splitfolders 0.6.1 puts into val, with the script's seed and ratio, of 7, 10 and 13."""
+    rows = [(f"{name}/{name}_{number:02d}.JPEG", name) for name in ("b", "a", "c") for number in range(13)]
+    rows = [row for row in rows if int(row[0][-7:-5]) < {"a": 7, "b": 10, "c": 13}[row[1]]]
+    files, names = zip(*rows, strict=True)
+    found = split_as_coded(files, ["abc".index(name) for name in names])
+    assert sorted(file[2:-5] for file, part in zip(files, found, strict=True) if part == "test") == [
+        "a_04", "a_06", "b_08", "b_09", "c_05", "c_08", "c_09",
+    ]  # fmt: skip
 
 
 def test_another_seed_divides_otherwise() -> None:

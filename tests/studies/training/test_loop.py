@@ -92,6 +92,21 @@ def test_the_history_has_means_and_rates(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("keys", "rates"),
+    [
+        # as MadryLab's StepLR, and AugMix's script for ImageNet with a third of the epochs
+        ({"schedule": "step", "decay_epochs": 2}, [0.1, 0.1, 0.01, 0.01, 0.001, 0.001]),
+        # (1 - i / 18) ** .9 of what is above the end, at the last step of each epoch
+        ({"schedule": "poly", "end_rate": 0.01}, [0.0909478, 0.0771500, 0.0630270, 0.0484667, 0.0332462, 0.0166757]),
+        ({"schedule": "linear"}, [0.0888889, 0.0722222, 0.0555556, 0.0388889, 0.0222222, 0.0055556]),
+    ],
+)
+def test_rates_at_the_last_step_of_each_epoch(tmp_path: Path, keys: dict[str, object], rates: list[float]) -> None:
+    found = trained(ToyTask(), tmp_path, epochs=6, **keys)
+    assert [row["rate"] for row in found.history] == pytest.approx(rates, abs=1e-7)
+
+
 def test_steps_may_end_within_an_epoch(tmp_path: Path) -> None:
     found = trained(ToyTask(), tmp_path, epochs=None, steps=STEPS + 1)
     assert [row["step"] for row in found.history] == [3, 4]

@@ -40,20 +40,63 @@ def read(folder: Path, **keys: Any) -> TrainingParams:
 @pytest.mark.parametrize(
     ("network", "protocol", "wanted"),
     [
-        ("resnet50", "as_written", ("sgd", 0.01, 0.9, 100, 16, 10)),
-        ("vit_base_patch16_224", "as_written", ("adam", 1e-4, 0.9, 200, 16, 10)),
-        ("resnet50", "as_coded", ("adam", 1e-3, 0.9, 200, 128, None)),
+        ("resnet50", "as_written", ("sgd", 0.01, 0.0, 100, 16, None, "best", "bilinear", "own", True)),
+        ("vit_base_patch16_224", "as_written", ("adam", 1e-4, 0.9, 200, 16, None, "best", "bilinear", "own", True)),
+        ("resnet50", "as_coded", ("adam", 1e-3, 0.9, 200, 128, None, "last", "nearest", "as_coded", False)),
     ],
 )
 def test_protocols(network: str, protocol: str, wanted: tuple[object, ...]) -> None:
     """As the paper's section 3.1 has it, where transformers differ, and as its script."""
     found = Run.model_validate({"network": {"name": network}, "protocol": protocol})
-    names = ("optimizer", "rate", "momentum", "epochs", "batch", "early_stopping")
-    assert tuple(getattr(found, name) for name in names) == wanted
-    assert (found.size, found.augmentation, found.folds, found.keep) == (224, "none", 1, "best")
+    names = ("optimizer", "rate", "momentum", "epochs", "batch", "early_stopping", "keep", "resizing", "split")
+    assert (*(getattr(found, name) for name in names), found.network.normalised) == wanted
+    assert (found.size, found.augmentation, found.folds, found.incomplete_batch) == (224, "none", 1, True)
 
 
-@pytest.mark.parametrize("keys", [{}, {"folds": 0}, {"protocol": "as_written"}, {"recipe": "augmix_mixing"}])
+def test_ex2_as_written_names_when_it_stops() -> None:
+    """The text stops it early, and names no number of epochs; EX1 has none."""
+    ex2 = {"network": NETWORK, "protocol": "as_written", "scenario": "image_r"}
+    with pytest.raises(
+        ValidationError, match="the text names no number of epochs; expected early_stopping: set it, or"
+    ):
+        Run.model_validate(ex2)
+    assert Run.model_validate({**ex2, "early_stopping": 10}).early_stopping == 10
+    assert Run.model_validate({**ex2, "early_stopping": None}).early_stopping is None
+    assert Run.model_validate({**ex2, "folds": 0}).early_stopping is None
+
+
+def test_the_recipe_of_madrylab() -> None:
+    """The defaults of its package for ImageNet; eps and the length of a step have none there."""
+    jitter = ["brightness", "contrast", "saturate"]
+    found = Run.model_validate({"network": NETWORK, "recipe": "madry", "trained_on": jitter, "folds": 0})
+    names = ("optimizer", "rate", "momentum", "weight_decay", "schedule", "decay_epochs", "epochs", "batch")
+    assert tuple(getattr(found, name) for name in names) == ("sgd", 0.1, 0.9, 1e-4, "step", 50, 200, 256)
+    how = found.adversarial
+    assert (how.steps, how.random_start, how.evaluation_mode, how.best_iterate) == (7, False, True, True)
+    assert (how.warm_up_epochs, found.is_attacked, found.incomplete_batch) == (0, True, True)
+    assert found.operations == ["crop_and_jitter", "projected gradient ascent"]
+    # a key of the run goes before the recipe's, in its section too
+    other = {"adversarial": {"eps": "2/255", "steps": 3}, "augmentation": "none", "epochs": 5}
+    found = Run.model_validate({"network": NETWORK, "recipe": "madry", **other})
+    assert (found.adversarial.eps, found.adversarial.steps, found.adversarial.best_iterate) == (2 / 255, 3, True)
+    assert (found.epochs, found.batch) == (5, 256)
+    with pytest.raises(
+        ValidationError, match="crop_and_jitter amounts to the test corruptions brightness, contrast, sat"
+    ):
+        Run.model_validate({"network": NETWORK, "recipe": "madry"})
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {},
+        {"folds": 0},
+        {"protocol": "as_written"},
+        {"protocol": "as_coded"},
+        {"recipe": "augmix_mixing"},
+        {"recipe": "madry", "augmentation": "none"},
+    ],
+)
 def test_all_settings_of_a_run_are_a_run(keys: dict[str, Any]) -> None:
     found = run(**keys)
     assert Run.model_validate(found.model_dump()) == found
@@ -111,11 +154,12 @@ def test_a_key_goes_before_the_protocol() -> None:
         ({"folds": 0, "test": ["image_r"]}, r"folds 0 leaves no images out for test \['image_r'\]"),
         ({"folds": 0, "max_tested": 3}, "folds 0 leaves no images out for max_tested 3"),
         ({"folds": 0, "validation": "as_written"}, "folds 0 leaves no images out for validation 'as_written'"),
+        ({"folds": 0, "split": "as_coded"}, "folds 0 leaves no images out for split 'as_coded'"),
         ({"recipe": "adversarial", "adversarial": {"eps": 4}}, "adversarial.eps 4 in Linf; expected less than 0.5, w"),
         ({"recipe": "adversarial", "adversarial": {"eps": 0.5}}, "adversarial.eps 0.5 in Linf; expected less than 0"),
         ({"recipe": "adversarial", "adversarial": {"eps": 200, "norm": "L2"}}, "eps 200 in L2; expected less than 194"),
         ({"recipe": "adversarial", "adversarial": {"warm_up_epochs": 2}}, "adversarial.warm_up_epochs 2 of 2 epochs"),
-        ({"adversarial": {"eps": 0.1}}, "adversarial: settings of adversarial for recipe standard; expected none"),
+        ({"adversarial": {"eps": 0.1}}, "adversarial: settings of adversarial or madry for recipe standard; expected"),
         (
             {"recipe": "adversarial", "augmix": {"width": 2}},
             "augmix: settings of augmix or augmix_mixing for recipe adversarial",
@@ -241,6 +285,7 @@ def test_as_written_is_the_papers_training() -> None:
     found = segmenting(protocol="as_written")
     assert (found.size, found.batch, found.steps, found.epochs) == (256, 4, 40_000, None)
     assert (found.optimizer, found.rate, found.momentum, found.schedule) == ("sgd", 0.01, 0.9, "poly")
+    assert (found.weight_decay, found.undecayed, found.end_rate) == (5e-4, [], 1e-4)
     assert (found.augmentation, found.early_stopping, found.folds) == ("none", None, 1)
     assert len(found.tests) == 9
     assert found.tests[0] == "original"
@@ -250,7 +295,8 @@ def test_as_written_is_the_papers_training() -> None:
 @pytest.mark.parametrize("name", ["upernet_swin", "upernet_vit-b16_ln_mln", "dpt_vit-b16"])
 def test_transformers_are_trained_with_adamw(name: str) -> None:
     found = segmenting(protocol="as_written", network={"source": "smp", "name": name})
-    assert (found.optimizer, found.rate) == ("adamw", 6e-5)
+    assert (found.optimizer, found.rate, found.schedule, found.end_rate) == ("adamw", 6e-5, "linear", 0)
+    assert found.undecayed == ["norm", "pos_embed", "cls_token", "relative_position_bias_table"]
     assert segmenting(protocol="as_written", network={"source": "smp", "name": "fpn_r50"}).optimizer == "sgd"
 
 
@@ -269,6 +315,8 @@ def test_epochs_take_the_place_of_the_iterations() -> None:
         ({"recipe": "adversarial"}, "recipe adversarial; expected standard for segmentation"),
         ({"scenario": "image_r"}, "scenario image_r; expected original for segmentation"),
         ({"augmentation": "random_resized_crop"}, "expected none or shift_and_mirror for segmentation"),
+        ({"resizing": "nearest"}, "resizing nearest; expected cropped for segmentation"),
+        ({"incomplete_batch": True}, "incomplete_batch True; expected False for segmentation"),
         (
             {"network": {"source": "timm", "name": "resnet50"}},
             "network resnet50 of timm for segmentation; expected one of",

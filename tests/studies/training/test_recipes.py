@@ -137,6 +137,20 @@ def test_batch_norm_while_the_loss_is_raised(evaluation_mode: bool) -> None:
     assert network.training
 
 
+def test_the_best_iterate_is_that_of_the_largest_loss() -> None:
+    """Steps as long as the ball is wide overshoot; of the original and all steps each image has the largest loss."""
+    network, batch, labels = convolutional().eval(), images(12), torch.arange(12) % 3
+    tries = [batch]
+    for steps in range(1, 5):
+        how = Adversarial(eps=0.3, steps=steps, step=0.3, random_start=False)
+        tries.append(AdversarialTraining(how).ascent(network, batch, labels, generator()))
+    losses = torch.stack([functional.cross_entropy(network(each), labels, reduction="none") for each in tries])
+    assert len(set(losses.argmax(dim=0).tolist())) > 1
+    how = Adversarial(eps=0.3, steps=4, step=0.3, random_start=False, best_iterate=True)
+    found = AdversarialTraining(how).ascent(network, batch, labels, generator())
+    assert torch.equal(found, torch.stack(tries)[losses.argmax(dim=0), torch.arange(12)])
+
+
 def test_the_ascent_leaves_no_gradient_in_the_weights() -> None:
     network = convolutional()
     network.zero_grad()

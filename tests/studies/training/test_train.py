@@ -10,17 +10,22 @@ import time
 from pathlib import Path
 from typing import Any
 
+import cv2
+import numpy as np
 import pandas as pd
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import load_file
 
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
+from cleanset.images.preprocessing import Resized
 from cleanset.studies.training import data, train
+from cleanset.studies.training.classification import trained_network
 from cleanset.studies.training.images import read_fold
 from cleanset.studies.training.params import read_training_params
-from cleanset.studies.training.study import TrainingStudy
+from cleanset.studies.training.study import TrainingStudy, model_entry
 from tests.checkouts import Checkout
 from tests.studies.training.coloured_study import coloured_study, write_params
 
@@ -77,9 +82,12 @@ def test_the_files_of_a_run(study: TrainingStudy) -> None:
     assert again == {path.name: path.read_bytes() for path in files.folder.iterdir()}
 
 
-@pytest.mark.parametrize("recipe", ["adversarial", "augmix", "augmix_mixing", "noise"])
+TRAINED_ON = {"noise": ["noise", "speckle_noise"], "madry": ["brightness", "contrast", "saturate"]}
+
+
+@pytest.mark.parametrize("recipe", ["adversarial", "madry", "augmix", "augmix_mixing", "noise"])
 def test_every_recipe_runs(study: TrainingStudy, recipe: str) -> None:
-    named = {"trained_on": ["noise", "speckle_noise"]} if recipe == "noise" else {}
+    named = {"trained_on": TRAINED_ON.get(recipe, [])}
     write_params(study, one={"recipe": recipe, "epochs": 1, "folds": 0, "test": None, **named})
     assert weights(study, fold="all")
     assert pd.read_csv(study.fold("one", "all").test).empty
@@ -135,6 +143,29 @@ def test_what_is_validated_on(study: TrainingStudy, validation: str, counts: tup
     assert not training & (validated | tested)
     assert (validated == tested) is (validation == "as_written")
     assert (data.settings()["training_images"], data.settings()["validation_images"]) == counts[:2]
+
+
+def test_a_run_as_the_published_script(study: TrainingStudy) -> None:
+    """Whole images without a filter, splitfolders' split, every image an epoch, the last network, pixels in 0..1."""
+    write_params(study, one={"protocol": "as_coded", "batch": 8, "epochs": 2, "size": 32, "test": ["image_grey"]})
+    read = read_fold(study, read_training_params(study.params_yaml), "one", FOLD, torch.device("cpu"))
+    assert {Path(file).stem for file in read.left_out["file"]} == {"08", "09"}
+    pixels = read.pixels(read.left_out, "image_grey")
+    image = np.asarray(Image.open(pixels.folder / pixels.files[0]))
+    assert pixels(0).shape == (3, 32, 32)
+    assert pixels(0)[:, 0, 0].tolist() == [cv2.cvtColor(image[1:2, 1:2], cv2.COLOR_RGB2GRAY).item()] * 3
+    train.run(study, "one")
+    files = study.fold("one", FOLD)
+    record = json.loads(files.record.read_text())
+    assert (record["epoch"], record["kept"], record["training_images"]) == (2, "the last epoch", 24)
+    assert pd.read_csv(files.history)["step"].tolist() == [3, 6]
+    network, preprocessing = trained_network(files.weights)
+    assert preprocessing == Resized(32, is_nearest=True)
+    assert isinstance(network.network[0], torch.nn.Identity)
+    with pytest.raises(
+        CleansetError, match="one: test_efficientnet sees pixels without normalisation; expected a norm"
+    ):
+        model_entry(study, files)
 
 
 @pytest.mark.parametrize(

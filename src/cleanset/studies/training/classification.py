@@ -19,6 +19,7 @@ from torchvision.transforms import v2
 
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError, reason
+from cleanset.images.preprocessing import Resized
 from cleanset.measure.specs import ModuleModel
 from cleanset.measure.user_model import returned_by
 from cleanset.progress import tracked
@@ -51,7 +52,7 @@ class Batch(NamedTuple):
 
 @dataclass(eq=False)
 class TrainingBatches:
-    """The batches of every epoch. Images that do not fill a last batch are left out in that epoch."""
+    """The batches of every epoch. Images that do not fill a last batch are left out, unless the run takes them."""
 
     pixels: TrainingPixels
     recipe: Standard
@@ -62,13 +63,14 @@ class TrainingBatches:
 
     @property
     def count(self) -> int:
-        """Batches in an epoch; at least one, which may be smaller."""
-        return max(1, len(self.pixels) // self.run.batch)
+        """Batches in an epoch; at least one, which may be smaller. Each process gets an image of a smaller one."""
+        full, rest = divmod(len(self.pixels), self.run.batch)
+        return max(1, full + (self.run.incomplete_batch and rest >= self.share.processes))
 
     def __call__(self, epoch: int) -> Iterable[Batch]:
         """The batches of an epoch in their order."""
         # a random crop is of the whole image, another one at every epoch
-        is_fixed = self.run.augmentation != "random_resized_crop"
+        is_fixed = self.run.augmentation not in CROPS
         if self.kept is None and is_fixed and 3 * self.pixels.size**2 * len(self.pixels) <= KEPT_BYTES:
             self.kept = _all_pixels(self.pixels, self.workers)
         generator = torch.Generator().manual_seed(epoch_seed(self.run.seed, epoch))
@@ -87,11 +89,34 @@ class TrainingBatches:
         return Batch(views, torch.from_numpy(self.pixels.labels[places]), seed)
 
     def _augmented(self, places: Sequence[int]) -> Tensor:
-        if self.run.augmentation == "random_resized_crop":
-            cropped = v2.Compose([v2.RandomResizedCrop(self.pixels.size), v2.RandomHorizontalFlip(), v2.PILToTensor()])
+        if self.run.augmentation in CROPS:
+            cropped = v2.Compose([v2.RandomResizedCrop(self.pixels.size), *CROPS[self.run.augmentation]])
             return torch.stack([cropped(self.pixels.image(place).convert("RGB")) for place in places])
         images = _stacked(self.pixels, places) if self.kept is None else self.kept[places]
         return shifted_and_mirrored(images) if self.run.augmentation == "shift_and_mirror" else images
+
+
+EIGENVALUES = torch.tensor([0.2175, 0.0188, 0.0045])
+EIGENVECTORS = torch.tensor([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]])
+"""Principal components of the colours of ImageNet's pixels in 0..1, a column for each eigenvalue."""
+LIGHTING = 0.05
+"""Standard deviation of an image's shift along each eigenvector, by its eigenvalue."""
+
+
+def lit(image: Tensor) -> Tensor:
+    """An image, uint8 (3, size, size), under light of another colour, as float32; drawn from torch's generator."""
+    shift = EIGENVECTORS * (LIGHTING * torch.randn(3) * EIGENVALUES)
+    return image + 255 * shift.sum(dim=1)[:, None, None]
+
+
+CROPS: Mapping[str, Sequence[nn.Module]] = {
+    "random_resized_crop": (v2.RandomHorizontalFlip(), v2.PILToTensor()),
+    # MadryLab's for ImageNet
+    "crop_and_jitter": (
+        v2.RandomHorizontalFlip(), v2.ColorJitter(0.1, 0.1, 0.1), v2.PILToTensor(), v2.Lambda(lit),
+    ),
+}  # fmt: skip
+"""The augmentations that begin with a random crop, and what follows it."""
 
 
 def shifted_and_mirrored(images: Tensor) -> Tensor:
@@ -153,12 +178,14 @@ def build_network(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = normalised(wanted.source, wanted.name, classes, size, weights)
+    if not wanted.normalised:
+        network = nn.Sequential(nn.Identity(), network[1])
     _check_size(network, wanted.name, classes, size)
     return network
 
 
-def trained_network(weights: Path) -> tuple[nn.Module, str]:
-    """The network of a finished fold with its weights, for all classes in use, and the name of its preprocessing.
+def trained_network(weights: Path) -> tuple[nn.Module, str | Resized]:
+    """The network of a finished fold with its weights, for all classes in use, and its preprocessing.
 
     Raises CleansetError as `record_of_weights` does, and for classes that are not in use.
     """
@@ -172,6 +199,9 @@ def trained_network(weights: Path) -> tuple[nn.Module, str]:
     network = build_network(network_of_record(record), len(classes), size, folder, 0, folder.parents[3])
     load_checkpoint(cast(nn.Sequential, network)[1], weights, None)
     whole = OnClasses(network, [class_indices()[key] for key in classes])
+    # the record of an older version names no resizing
+    if (resizing := record["settings"].get("resizing", "cropped")) != "cropped":
+        return whole, Resized(size, resizing == "nearest")
     return whole, trained_preprocessing(size).name
 
 
@@ -210,7 +240,7 @@ def _check_size(network: nn.Module, name: str, classes: int, size: int) -> None:
 
 def recipe_of(run: Run) -> Standard:
     """The recipe of a run with its settings."""
-    if run.recipe == "adversarial":
+    if run.is_attacked:
         return AdversarialTraining(run.adversarial)
     if run.recipe in ("augmix", "augmix_mixing"):
         return AugmixTraining(run.augmix, run.recipe == "augmix_mixing")
@@ -226,7 +256,7 @@ class Classification:
     def __init__(self, data: FoldData) -> None:
         run, study = data.run, data.study
         network = build_network(run.network, len(data.classes), run.size, study.edition.folder, run.seed, study.folder)
-        pixels = data.pixels(data.training, run.scenario, whole=run.augmentation == "random_resized_crop")
+        pixels = data.pixels(data.training, run.scenario, whole=run.augmentation in CROPS)
         self.data, self.name = data, data.name
         self.training = TrainingBatches(pixels, recipe_of(run), run, data.params.workers, data.share)
         self.validated = data.pixels(data.validation, run.scenario) if len(data.validation) else None

@@ -6,8 +6,9 @@ EX1 beside EX2: networks trained on originals and tested on all scenarios, and t
 
 Table 3 of source 002: deviations from the accuracy on originals by scenario, external and internal, and Score.
 
-External is a network trained on originals; internal are the networks trained on each scenario, against the accuracy on
-originals of the one trained on them. Published are squares, their sum over n - 1, and 1 minus both variances.
+External is a network trained on originals, internal are the networks trained on each scenario. The published table
+compares each half with a mean of its own, the accuracy on originals of a network that was trained as those of the half;
+the text has one for both, the external one. Published are squares, their sum over n - 1, and 1 minus both variances.
 """
 
 import math
@@ -125,24 +126,34 @@ def grid_runs(grids: Mapping[str, Sequence[str]], runs: Iterable[str], name: str
 
 NOT_COMPARED = {"scenario", "test", "trained_on"}
 """Settings in which EX1 and EX2 of the same network differ."""
+OF_EX2 = {"early_stopping"}
+"""Settings that source 002 names for EX2 alone."""
 
 
 class Pair(NamedTuple):
-    """A network's runs that differ in the scenario alone: EX1 is trained on originals, EX2 on the scenario."""
+    """A network's runs that differ in the scenario alone: EX1 is trained on originals, EX2 on the scenario.
+
+    `baseline`: trained on originals as EX2 is; EX1 unless there is one with EX2's settings.
+    """
 
     ex1: FinishedRun
     ex2: Mapping[str, FinishedRun]
+    baseline: FinishedRun
 
 
 def pairs(runs: Iterable[FinishedRun]) -> list[Pair]:
     """The standard runs on originals that have at least one sibling trained on a scenario, in the order of the runs.
 
-    Raises CleansetError for two runs that differ in nothing but their names.
+    EX1 may differ in settings of EX2, too; it is the one that is tested on scenarios. Raises CleansetError for two runs
+    that differ in nothing but their names.
     """
     groups: dict[str, dict[str, FinishedRun]] = {}
+    tested: dict[str, FinishedRun] = {}
     for each in runs:
         if each.run.recipe != "standard":
             continue
+        if each.run.scenario == ORIGINAL and each.run.tests != [ORIGINAL]:
+            tested.setdefault(each.run.model_dump_json(exclude=NOT_COMPARED | OF_EX2), each)
         siblings = groups.setdefault(each.run.model_dump_json(exclude=NOT_COMPARED), {})
         if (other := siblings.setdefault(each.run.scenario, each)) is not each:
             raise CleansetError(
@@ -151,8 +162,14 @@ def pairs(runs: Iterable[FinishedRun]) -> list[Pair]:
     found = []
     for siblings in groups.values():
         ex2 = {name: siblings[name] for name in in_order(siblings) if name != ORIGINAL}
-        if ORIGINAL in siblings and ex2:
-            found.append(Pair(siblings[ORIGINAL], ex2))
+        own = siblings.get(ORIGINAL)
+        if own is None or own.run.tests == [ORIGINAL]:
+            any_of_group = next(iter(siblings.values())).run
+            ex1 = tested.get(any_of_group.model_dump_json(exclude=NOT_COMPARED | OF_EX2), own)
+        else:
+            ex1 = own
+        if ex1 and ex2:
+            found.append(Pair(ex1, ex2, own or ex1))
     return found
 
 
@@ -236,13 +253,14 @@ class TrainedScore(NamedTuple):
 def deviations(found: Iterable[Pair], by_fold: pd.DataFrame) -> pd.DataFrame:
     """Accuracy and its squared deviation by network, part and scenario, of the scenarios that EX2 was trained on.
 
-    `mu`: the accuracy on originals of the network trained on them. `run`: the one that the accuracy is of.
+    `mu`: the accuracy on originals of EX1 for the external part, of the baseline for the internal one. `run`: the one
+    that the accuracy is of.
     """
     means = mean_accuracies(by_fold).set_index(["run", "scenario"])["accuracy"]
     rows = []
     for pair in found:
-        mu = float(means[pair.ex1.name, ORIGINAL])
-        for part in ("external", "internal"):
+        for part, original in (("external", pair.ex1), ("internal", pair.baseline)):
+            mu = float(means[original.name, ORIGINAL])
             for name, ex2 in pair.ex2.items():
                 run = pair.ex1 if part == "external" else ex2
                 accuracy = float(means[run.name, name])
@@ -258,15 +276,18 @@ def trained_scores(found: Iterable[Pair], table: pd.DataFrame) -> list[TrainedSc
     for pair in found:
         runs = {pair.ex1.name, *(each.name for each in pair.ex2.values())}
         rows = table[table["run"].isin(runs) & (table["network"] == pair.ex1.network)]
-        squares = {part: each["squared_deviation"].to_numpy("float64") for part, each in rows.groupby("part")}
+        outer, inner = (rows[rows["part"] == part] for part in ("external", "internal"))
+        outer_squares = outer["squared_deviation"].to_numpy("float64")
         for definition in DEFINITIONS:
             names = pair.ex1.network, pair.ex1.run.protocol, pair.ex1.name, definition, len(pair.ex2)
             if len(pair.ex2) < MIN_SCENARIOS:
                 problem = f"{len(pair.ex2)} scenario; a variance needs {MIN_SCENARIOS} or more"
                 scores.append(TrainedScore(*names, np.nan, np.nan, np.nan, problem))
                 continue
-            external, internal = (float(spread(squares[part], definition)) for part in ("external", "internal"))
-            score = float(score_of_squares(squares["external"], squares["internal"], definition))
+            mu = float((outer if definition == "as_written" else inner)["mu"].iloc[0])
+            inner_squares = squared_deviations(inner["accuracy"].to_numpy("float64"), mu)
+            external, internal = (float(spread(each, definition)) for each in (outer_squares, inner_squares))
+            score = float(score_of_squares(outer_squares, inner_squares, definition))
             scores.append(TrainedScore(*names, external, internal, score))
     return scores
 
@@ -277,7 +298,7 @@ def inner_section(found: Iterable[Pair], by_fold: pd.DataFrame) -> dict[str, dic
     section = {}
     for pair in found:
         accuracies = {name: float(means[run.name, name]) for name, run in pair.ex2.items()}
-        accuracies[ORIGINAL] = float(means[pair.ex1.name, ORIGINAL])
+        accuracies[ORIGINAL] = float(means[pair.baseline.name, ORIGINAL])
         section[pair.ex1.name] = {name: round(accuracies[name], 6) for name in in_order(accuracies)}
     return section
 

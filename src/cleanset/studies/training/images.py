@@ -3,6 +3,7 @@
 Folds are parts of equal classes, seeded; a fold of a run is given images to train on, to validate on and to test on.
 """
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,8 +101,9 @@ class TrainingPixels:
     """The pixels of training images in one scenario; a callable that can be pickled, for worker processes.
 
     All are the base images of the study of robustness, 224 x 224, resized to `size`: so an image as it is differs from
-    one in a scenario by the scenario alone. `whole` leaves an image as it is uncropped. `files`, `digests` and `labels`
-    (the network's class) have a value for each image. `generated`: the folder of images with generated backgrounds.
+    one in a scenario by the scenario alone. `whole` leaves an image uncropped, unless its background is that of a base
+    image. `is_nearest`: resized to `size` without a filter. `files`, `digests` and `labels` (the network's class) have
+    a value for each image. `generated`: the folder of images with generated backgrounds.
     """
 
     folder: Path
@@ -114,6 +116,7 @@ class TrainingPixels:
     seed: int = 0
     whole: bool = False
     generated: Path | None = None
+    is_nearest: bool = False
 
     def __len__(self) -> int:
         return len(self.files)
@@ -129,7 +132,19 @@ class TrainingPixels:
         assert self.scenes is not None
         if self.scenario == GENERATED:
             return Image.fromarray(self._generated(file, self.scenes.masks[path]))
-        return Image.fromarray(self.scenes(file, self.scenario, 0, image_seed(self.seed, file.image_id)))
+        seed = image_seed(self.seed, file.image_id)
+        if self.whole and self.scenario != RANDOM:
+            return Image.fromarray(self._whole_scene(file, self.scenes.masks[path], seed))
+        return Image.fromarray(self.scenes(file, self.scenario, 0, seed))
+
+    def _whole_scene(self, file: StudyFile, mask: "SceneMask", seed: int) -> NDArray[np.uint8]:
+        """The image in a scenario at its own size."""
+        from cleanset.studies.robustness.scenarios.changes import scenario_image
+        from cleanset.studies.robustness.scenarios.masks import read_regions
+
+        image = np.asarray(decoded(read_unchanged(file.path, file.sha256), file.path).convert("RGB"))
+        regions = read_regions(mask.file.read(), mask.format, mask.wnid, str(mask.file.path))
+        return scenario_image(image, regions, self.scenario, seed)
 
     def _generated(self, file: StudyFile, mask: "SceneMask") -> NDArray[np.uint8]:
         """The object of the base image on a generated image, of which the base image is taken, too."""
@@ -142,7 +157,7 @@ class TrainingPixels:
 
     def __call__(self, place: int) -> NDArray[np.uint8]:
         """The pixels of an image, uint8 of shape (3, size, size), red first."""
-        return Resized(self.size)(self.image(place))
+        return Resized(self.size, self.is_nearest)(self.image(place))
 
 
 def _scenes(study: TrainingStudy, data: Data, images: pd.DataFrame, scenario: str) -> "SceneImage":
@@ -221,6 +236,21 @@ def split_names(classes: Sequence[int], seed: int, groups: Groups = None) -> lis
     """
     is_test = _some_of_each(classes, seed, groups, "split", TEST_SHARE, "test on")
     return [TEST if each else TRAIN for each in is_test]
+
+
+SPLIT_SEED = 1337
+"""The seed that source 002's script names for splitfolders."""
+
+
+def split_as_coded(files: Sequence[str], classes: Sequence[int]) -> list[str]:
+    """TRAIN or TEST for each image, as splitfolders divides the files of each class by 80 and 20."""
+    found = [TEST] * len(files)
+    for class_index in set(classes):
+        rows = sorted((row for row, each in enumerate(classes) if each == class_index), key=lambda row: files[row])
+        random.Random(SPLIT_SEED).shuffle(rows)
+        for row in rows[: int((1 - TEST_SHARE) * len(rows))]:
+            found[row] = TRAIN
+    return found
 
 
 def _some_of_each(
@@ -357,9 +387,8 @@ class FoldData:
         labels = np.searchsorted(self.classes, found["class_index"])
         columns = found["file"].tolist(), found["sha256"].tolist(), labels.astype(np.int64), size
         generated = study.folder / data.generated
-        return TrainingPixels(
-            study.folder / data.images, *columns, scenario, scenes, self.params.seed, whole, generated
-        )
+        resizing, where = self.run.resizing, (study.folder / data.images, *columns, scenario, scenes, self.params.seed)
+        return TrainingPixels(*where, whole or resizing != "cropped", generated, resizing == "nearest")
 
     def settings(self) -> dict[str, Any]:
         """Everything but code and versions that the weights follow from, of JSON's types."""
@@ -394,6 +423,10 @@ def read_fold(
         )
     if GROUP in folds:
         images[GROUP] = folds[GROUP]
+    if run.split == "as_coded":
+        if GROUP in folds:
+            raise CleansetError(f"runs.{name}.split: as_coded, but images have groups; expected own: set split")
+        folds["split"] = split_as_coded(folds["file"].tolist(), images["class_index"].tolist())
     training, left_out = (_of_classes(images.iloc[rows], run) for rows in rows_of_fold(folds, run.folds, fold))
     validation = left_out
     if run.folds and run.validation == "set_aside":

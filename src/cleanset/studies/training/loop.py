@@ -35,9 +35,11 @@ _OPTIMIZERS = {"sgd": "momentum", "adam": "adam", "adamw": "adamw"}
 # timm's step schedule that decays by 1 is constant, and has a warm-up
 _SCHEDULES: dict[str, dict[str, Any]] = {
     "constant": {"sched": "step", "decay_epochs": 1, "decay_rate": 1.0},
+    "step": {"sched": "step", "decay_rate": 0.1},
     "cosine": {"sched": "cosine"},
-    # timm takes poly's power from here; MMSegmentation's is .9
+    # timm takes poly's power from here; MMSegmentation's is .9, and 1 for transformers
     "poly": {"sched": "poly", "decay_rate": 0.9},
+    "linear": {"sched": "poly", "decay_rate": 1.0},
 }
 STATE_FILE = "state.pt"
 _STATE_REMEDY = "remove the folder to begin again"
@@ -170,6 +172,8 @@ def train(
         lr=settings.rate,
         weight_decay=settings.weight_decay,
         momentum=settings.momentum,
+        # the roots of the plain one are MKL's, which depend on the processor's maker
+        **({} if settings.optimizer == "sgd" else {"fused": True}),
     )
     per_epoch = task.steps_per_epoch
     steps = settings.steps or per_epoch * (settings.epochs or 0)
@@ -295,7 +299,8 @@ def parameter_groups(network: nn.Module, undecayed: Sequence[str]) -> list[dict[
 def _scheduler(optimizer: torch.optim.Optimizer, settings: Optimization, steps: int, per_epoch: int) -> Any:
     scheduler, _ = create_scheduler_v2(
         optimizer,
-        **_SCHEDULES[settings.schedule],
+        **{"decay_epochs": settings.decay_epochs * per_epoch, **_SCHEDULES[settings.schedule]},
+        min_lr=settings.end_rate,
         # an epoch may be longer than the whole training; timm counts in epochs
         num_epochs=steps,
         warmup_epochs=settings.warm_up_epochs * per_epoch,

@@ -23,7 +23,7 @@ from cleanset.validation import Role, Section, check_known, shown, validate
 from cleanset.vocabulary import class_indices, classes_in_use, example_key, known_classes
 
 Protocol = Literal["own", "as_written", "as_coded"]
-RecipeName = Literal["standard", "adversarial", "augmix", "augmix_mixing", "noise"]
+RecipeName = Literal["standard", "adversarial", "madry", "augmix", "augmix_mixing", "noise"]
 TaskName = Literal["classification", "segmentation"]
 Count = Annotated[int, Field(ge=1, le=10_000_000)]
 Epochs = Annotated[int, Field(ge=0, le=100_000)]
@@ -54,12 +54,25 @@ table 6, for EX3."""
 TRANSFORMERS = ("vit", "swin", "deit", "beit", "dpt", "test_vit")
 """Beginnings of the names of vision transformers, which source 002 trains in another way."""
 
-AS_WRITTEN: dict[str, Any] = {"optimizer": "sgd", "rate": 0.01, "momentum": 0.9, "epochs": 100, "batch": 16}
+# where the text names no value, Keras's default
+AS_WRITTEN: dict[str, Any] = {"optimizer": "sgd", "rate": 0.01, "momentum": 0.0, "epochs": 100, "batch": 16}
 AS_WRITTEN_TRANSFORMER: dict[str, Any] = {"optimizer": "adam", "rate": 1e-4, "epochs": 200, "batch": 16}
-AS_CODED: dict[str, Any] = {"optimizer": "adam", "rate": 1e-3, "epochs": 200, "batch": 128, "folds": 1}
+# the script saves its last network over its best one
+AS_CODED: dict[str, Any] = {
+    "optimizer": "adam", "rate": 1e-3, "epochs": 200, "batch": 128, "folds": 1, "split": "as_coded", "keep": "last",
+    "resizing": "nearest",
+}  # fmt: skip
 OF_SOURCE_002: dict[str, Any] = {
     "size": 224, "schedule": "constant", "augmentation": "none", "keep": "best", "validation": "as_written",
+    "resizing": "bilinear", "incomplete_batch": True,
 }  # fmt: skip
+
+MADRY: dict[str, Any] = {
+    "optimizer": "sgd", "rate": 0.1, "momentum": 0.9, "weight_decay": 1e-4, "schedule": "step", "decay_epochs": 50,
+    "epochs": 200, "batch": 256, "augmentation": "crop_and_jitter", "incomplete_batch": True,
+}  # fmt: skip
+"""The defaults of MadryLab's robustness for ImageNet."""
+MADRY_ASCENT: dict[str, Any] = {"steps": 7, "random_start": False, "evaluation_mode": True, "best_iterate": True}
 
 # the text has the crop, the batch and the length; the rest is that of MMSegmentation's schedule of 40,000 iterations
 AS_WRITTEN_SEGMENTATION: dict[str, Any] = {
@@ -70,10 +83,14 @@ SEGMENTATION_CHOICES = {
     "recipe": ("standard",),
     "scenario": (ORIGINAL,),
     "augmentation": ("none", "shift_and_mirror"),
+    "resizing": ("cropped",),
+    "incomplete_batch": (False,),
 }
-CONVOLUTIONAL: dict[str, Any] = {"optimizer": "sgd", "rate": 0.01, "momentum": 0.9, "weight_decay": 5e-4}
+CONVOLUTIONAL: dict[str, Any] = {
+    "optimizer": "sgd", "rate": 0.01, "momentum": 0.9, "weight_decay": 5e-4, "end_rate": 1e-4,
+}  # fmt: skip
 ATTENTION: dict[str, Any] = {
-    "optimizer": "adamw", "rate": 6e-5, "weight_decay": 0.01, "warm_up_epochs": 3,
+    "optimizer": "adamw", "rate": 6e-5, "weight_decay": 0.01, "warm_up_epochs": 3, "schedule": "linear",
     "undecayed": ["norm", "pos_embed", "cls_token", "relative_position_bias_table"],
 }  # fmt: skip
 
@@ -98,7 +115,7 @@ Scenario = Annotated[str, AfterValidator(_known_scenario)]
 Wnid = Annotated[str, AfterValidator(_known_wnid)]
 LENGTHS = {"epochs": "steps", "steps": "epochs"}
 """The two keys that say how long a run is, each with the other."""
-OF_LEFT_OUT = ("early_stopping", "keep", "validation", "test", "max_tested")
+OF_LEFT_OUT = ("early_stopping", "keep", "validation", "split", "test", "max_tested")
 """Keys about images that are left out of training."""
 NOISE, ASCENT = "gaussian noise", "projected gradient ascent"
 _BLURS = ("defocus_blur", "gaussian_blur")
@@ -121,6 +138,7 @@ AMOUNTS_TO: Mapping[str, tuple[str, ...]] = {
     "Color": ("saturate",),
     "Contrast": ("contrast",),
     "Sharpness": _BLURS,
+    "crop_and_jitter": ("brightness", "contrast", "saturate"),
     NOISE: ("gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise"),
     "blur_background": _BLURS,
     "blur_object": _BLURS,
@@ -129,7 +147,11 @@ AMOUNTS_TO: Mapping[str, tuple[str, ...]] = {
 }
 """By operation, the corruptions of ImageNet-C that it amounts to."""
 
-RECIPES_OF_SECTIONS = {"adversarial": ("adversarial",), "augmix": ("augmix", "augmix_mixing"), "noise": ("noise",)}
+RECIPES_OF_SECTIONS = {
+    "adversarial": ("adversarial", "madry"),
+    "augmix": ("augmix", "augmix_mixing"),
+    "noise": ("noise",),
+}
 """The recipes that a section of settings is of."""
 
 
@@ -156,12 +178,14 @@ class Network(Section):
     `encoder`: of timm, for a network of segmentation-models-pytorch (smp) only. In short `SOURCE:NAME/ENCODER,
     pretrained`, such as `smp:fpn/resnet50, pretrained` or `timm:resnet18`. A custom network has source `module` and the
     name `MODULE:CALLABLE`, in short that name alone; the module is looked for in the folder of the study.
+    `normalised`: whether it sees pixels less the library's mean, by its standard deviation, or in 0..1.
     """
 
     source: Literal["timm", "torchvision", "smp", "module"] = "timm"
     name: Annotated[str, Field(min_length=1)]
     encoder: str | None = None
     pretrained: bool = False
+    normalised: bool = True
 
     @model_validator(mode="after")
     def _is_callable(self) -> "Network":
@@ -181,7 +205,8 @@ class Adversarial(Section):
     S: the images at a distance of at most `eps` (of pixels in 0..1) in `norm`. The largest loss is sought by `steps`
     of projected gradient ascent of length `step` (null: 2.5 eps / steps, at most eps), from a random place in S or
     from the image. `warm_up_epochs`: epochs on images as they are, first. `evaluation_mode`: whether batch norm uses
-    its running means while the loss is raised.
+    its running means while the loss is raised. `best_iterate`: of all steps, the image with the largest loss is taken,
+    not the last one.
     """
 
     norm: Norm = "Linf"
@@ -191,6 +216,7 @@ class Adversarial(Section):
     random_start: bool = True
     warm_up_epochs: Epochs = 0
     evaluation_mode: bool = False
+    best_iterate: bool = False
 
     @property
     def length(self) -> float:
@@ -229,11 +255,13 @@ class Noise(Section):
 class Optimization(Section):
     """The search for weights, whatever is learnt.
 
-    `momentum`: of sgd only. `undecayed`: parts of the names of parameters without weight decay, such as norm; all others
-    have it. `epochs` or `steps`, not both. `early_stopping`: the number of epochs without a smaller
-    validation loss after which training ends; null: never. `keep`: the weights of the epoch with the smallest
-    validation loss (under attack, where that is trained against), or of the last one. `precision`: bfloat16 is torch's
-    autocast. `devices`: GPUs, or processes on the CPU, that share each batch.
+    `schedule`: step divides the rate by 10 every `decay_epochs`; cosine, poly (of power .9) and linear end at
+    `end_rate`. `momentum`: of sgd only. `undecayed`: parts of the names of parameters without weight decay, such as
+    norm; all others have it. `epochs` or `steps`, not both. `incomplete_batch`: whether images that do not fill the
+    last batch of an epoch are trained on, too. `early_stopping`: the number of epochs without a smaller validation loss
+    after which training ends; null: never. `keep`: the weights of the epoch with the smallest validation loss (under
+    attack, where that is trained against), or of the last one. `precision`: bfloat16 is torch's autocast. `devices`:
+    GPUs, or processes on the CPU, that share each batch.
     """
 
     optimizer: Literal["sgd", "adam", "adamw"] = "adamw"
@@ -241,11 +269,14 @@ class Optimization(Section):
     momentum: Share = 0.9
     weight_decay: NotNegative = 0.0
     undecayed: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list)
-    schedule: Literal["constant", "cosine", "poly"] = "cosine"
+    schedule: Literal["constant", "step", "cosine", "poly", "linear"] = "cosine"
+    decay_epochs: Annotated[int, Field(ge=1, le=100_000)] = 30
+    end_rate: NotNegative = 0.0
     warm_up_epochs: Epochs = 0
     epochs: Annotated[int, Field(ge=1, le=100_000)] | None = None
     steps: Count | None = None
     batch: Annotated[int, Field(ge=2, le=65_536)] = 32
+    incomplete_batch: bool = False
     precision: Literal["float32", "bfloat16"] = "float32"
     early_stopping: Annotated[int, Field(ge=1, le=100_000)] | None = None
     keep: Literal["best", "last"] = "best"
@@ -281,10 +312,13 @@ class Run(Optimization):
     """A training run: recipe, network, data, and how weights are sought.
 
     `protocol` gives the keys that a run leaves out: own (the defaults), or those of source 002, as its text says
-    (as_written) or as its published script does (as_coded). `folds`: 0 trains on all images, tests on none and keeps
-    the last epoch; 1 leaves 20 of 100 out to test on; n trains n times, each time without one fold. `classes`: some of
-    the data's, ximagenet_12 the paper's; null: all. `test`: scenarios that the kept weights are tested on, on the
-    images left out, or those of the paper's table_2 or table_6; null: that of the run.
+    (as_written) or as its published script does (as_coded); recipe madry gives MadryLab's. `resizing`: cropped takes
+    the central square of an image; bilinear and nearest (Keras's) resize its sides. `folds`: 0 trains on all images,
+    tests on none and keeps the last epoch; 1 leaves 20 of 100 out to test on, by `split` our own or those of source
+    002's script; n trains n times, each time without one fold. `classes`: some of the data's, ximagenet_12 the paper's;
+    null: all.
+    `test`: scenarios that the kept weights are tested on, on the images left out, or those of the paper's table_2 or
+    table_6; null: that of the run.
     `validation`: set_aside validates on a tenth of each class of the images that are not tested on, and does not train
     on them; as_written validates on the images that are tested on, as source 002 does, so that its results are of
     epochs that were chosen by them. `max_tested`: the most images of each class that are validated and tested on; null:
@@ -302,9 +336,11 @@ class Run(Optimization):
     test: Annotated[list[Scenario], Field(min_length=1), EachOnce] | None = None
     protocol: Protocol = "own"
     size: Annotated[int, Field(ge=16, le=2048)] = 224
-    augmentation: Literal["none", "shift_and_mirror", "random_resized_crop"] = "shift_and_mirror"
+    augmentation: Literal["none", "shift_and_mirror", "random_resized_crop", "crop_and_jitter"] = "shift_and_mirror"
+    resizing: Literal["cropped", "bilinear", "nearest"] = "cropped"
     classes: Annotated[list[Wnid], Field(min_length=2), EachOnce] | None = None
     folds: Annotated[int, Field(ge=0, le=100)] = 1
+    split: Literal["own", "as_coded"] = "own"
     validation: Literal["set_aside", "as_written"] = "set_aside"
     max_tested: Count | None = None
     trained_on: list[str] = Field(default_factory=list)
@@ -316,6 +352,9 @@ class Run(Optimization):
             return content
         if isinstance(content.get("network"), str):
             content = {**content, "network": _network_of(content["network"])}
+        for section, defaults in _sections_of_protocol(content).items():
+            if isinstance(named := content.get(section, {}), Mapping):
+                content = {**content, section: {**defaults, **named}}
         given = _of_protocol(content)
         if content.get("folds") == 0:
             given = {key: value for key, value in given.items() if key not in OF_LEFT_OUT} | {"keep": "last"}
@@ -348,13 +387,15 @@ class Run(Optimization):
         if self.task == "segmentation":
             for key, allowed in SEGMENTATION_CHOICES.items():
                 if getattr(self, key) not in allowed:
-                    raise ValueError(f"{key} {getattr(self, key)}; expected {' or '.join(allowed)} for segmentation")
+                    raise ValueError(
+                        f"{key} {getattr(self, key)}; expected {' or '.join(map(str, allowed))} for segmentation"
+                    )
         return self
 
     @model_validator(mode="after")
     def _makes_sense(self) -> "Run":
         for key in () if self.folds else OF_LEFT_OUT:
-            if getattr(self, key) not in (None, "last", "set_aside"):
+            if getattr(self, key) not in (None, "last", "set_aside", "own"):
                 raise ValueError(
                     f"folds 0 leaves no images out for {key} {shown(getattr(self, key))}; expected 1 or more folds: "
                     f"set folds, or leave {key} out"
@@ -383,7 +424,7 @@ class Run(Optimization):
     @property
     def is_attacked(self) -> bool:
         """Whether the run is trained on, and its epoch chosen by, images under attack."""
-        return self.recipe == "adversarial"
+        return self.recipe in RECIPES_OF_SECTIONS["adversarial"]
 
     @property
     def kept(self) -> str:
@@ -412,7 +453,8 @@ class Run(Optimization):
         """Everything that is done to the training images, by the names of AMOUNTS_TO."""
         found = [each for each in (self.augmentation, self.scenario) if each not in ("none", ORIGINAL)]
         augmix = ALL_AUGMIX_OPERATIONS if self.augmix.all_ops else AUGMIX_OPERATIONS
-        named = {"augmix": augmix, "augmix_mixing": augmix, "noise": [NOISE], "adversarial": [ASCENT]}
+        named = {"augmix": augmix, "augmix_mixing": augmix, "noise": [NOISE]}
+        named |= {recipe: [ASCENT] for recipe in RECIPES_OF_SECTIONS["adversarial"]}
         return [*found, *named.get(self.recipe, ())]
 
     @property
@@ -446,21 +488,32 @@ def _network_of(text: str) -> dict[str, Any]:
     return {**found.groupdict(), "pretrained": text.endswith(", pretrained")}
 
 
+def _sections_of_protocol(content: Mapping[str, object]) -> dict[str, dict[str, Any]]:
+    """The keys of sections that the run's recipe and protocol give."""
+    ascent = {"adversarial": MADRY_ASCENT} if content.get("recipe") == "madry" else {}
+    return ascent | ({"network": {"normalised": False}} if content.get("protocol") == "as_coded" else {})
+
+
 def _of_protocol(content: Mapping[str, object]) -> dict[str, Any]:
-    """The keys that the run's protocol gives."""
+    """The keys that the run's protocol gives, or else its recipe. Raises ValueError for what a protocol leaves open."""
     protocol, network = content.get("protocol", "own"), content.get("network")
     names: Mapping[str, object] = network if isinstance(network, Mapping) else {}
     if protocol not in ("as_written", "as_coded"):
-        return {}
-    if content.get("task") == "segmentation":
+        keys = MADRY if content.get("recipe") == "madry" else {}
+    elif content.get("task") == "segmentation":
         if protocol == "as_coded":
             raise ValueError("protocol as_coded: the published code does not segment; expected as_written or own")
         text = " ".join(map(str, names.values())).lower()
         keys = AS_WRITTEN_SEGMENTATION | (ATTENTION if "vit" in text or "swin" in text else CONVOLUTIONAL)
     elif protocol == "as_written":
         name = str(names.get("encoder") or names.get("name") or "").lower()
-        keys = OF_SOURCE_002 | {"early_stopping": 10}
-        keys |= AS_WRITTEN_TRANSFORMER if name.startswith(TRANSFORMERS) else AS_WRITTEN
+        is_ex2 = content.get("scenario", ORIGINAL) != ORIGINAL
+        if is_ex2 and content.get("folds") != 0 and "early_stopping" not in content:
+            raise ValueError(
+                "protocol as_written stops a training on a scenario early, and the text names no number of epochs; "
+                "expected early_stopping: set it, or null"
+            )
+        keys = OF_SOURCE_002 | (AS_WRITTEN_TRANSFORMER if name.startswith(TRANSFORMERS) else AS_WRITTEN)
     else:
         keys = OF_SOURCE_002 | AS_CODED
     # a run has one length: its own takes the place of the protocol's

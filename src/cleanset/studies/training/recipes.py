@@ -95,19 +95,24 @@ class AdversarialTraining(Standard):
         return images if is_warm_up else self.ascent(network, images, labels, generator)
 
     def ascent(self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator) -> Tensor:
-        """Images in the ball around each image and in 0..1 after `steps` steps up the loss; of images in 0..1."""
+        """Images in the ball around each image and in 0..1, the last or the best of `steps` steps up the loss."""
         # DDP would wait for gradients of weights, which nothing asks for here
         inner = network.module if isinstance(network, nn.parallel.DistributedDataParallel) else network
         found, norm, eps = images, self.how.norm, self.how.eps
         if self.how.random_start:
             found = projected(images + self._start(images, generator), images, norm, eps)
+        best, largest = found, torch.full_like(labels, -torch.inf, dtype=torch.float32)
         with _searching(inner, evaluation=self.how.evaluation_mode):
-            for _ in range(self.how.steps):
+            for step in range(self.how.steps + self.how.best_iterate):
                 found = found.detach().requires_grad_()
-                loss = functional.cross_entropy(inner(found), labels, reduction="sum")
-                step = self.how.length * steepest(gradient(loss, found), norm)
-                found = projected(found.detach() + step, images, norm, eps)
-        return found.detach()
+                losses = functional.cross_entropy(inner(found), labels, reduction="none")
+                if self.how.best_iterate:
+                    best = torch.where((losses > largest)[:, None, None, None], found, best)
+                    largest = torch.maximum(losses, largest)
+                if step < self.how.steps:
+                    change = self.how.length * steepest(gradient(losses.sum(), found), norm)
+                    found = projected(found.detach() + change, images, norm, eps)
+        return (best if self.how.best_iterate else found).detach()
 
     def _start(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """A place in the ball around 0: uniform in Linf; in L2 of uniform direction and uniform volume."""

@@ -113,9 +113,10 @@ def model_entry(study: TrainingStudy, files: RunFiles, weights: Path | None = No
     record = record_of_weights(files.record, path)
     settings = record["settings"]
     network, classes = settings["network"], record["classes"]
-    if network["source"] == "module":
+    if network["source"] == "module" or not network.get("normalised", True):
+        found = "is a module's" if network["source"] == "module" else "sees pixels without normalisation"
         raise CleansetError(
-            f"{record['run']}: {network['name']} is a module's; expected a network of timm or torchvision: see "
+            f"{record['run']}: {network['name']} {found}; expected a normalised network of timm or torchvision: see "
             f"cleanset evaluate --model {path}"
         )
     entry = {
