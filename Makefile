@@ -58,6 +58,8 @@ training: setup $(call UNBUILT,data/index.parquet)  ## [EDITION=imagenet]: train
 	@case "$(EDITION)" in .) cd sample && python training_images.py --per-class $(TRAINING_IMAGES);; esac
 	cd "$(EDITION)/studies/training" && dvc repro data && dvc stage list --name-only | grep ^train \
 	| $(ON_CPU) xargs --max-args=1 --max-procs=$(TRAINING_JOBS) dvc repro --single-item && dvc repro && dvc metrics show
+	@git diff --quiet HEAD -- "$(EDITION)/studies/training" || echo "tracked files changed: settings" \
+	"changed, or this is not an x86-64 processor with AVX2 and the locked torch, which trains other weights (docs/training.md)"
 
 remote: setup  ## URL=https://…: the address that finished sets are read from, in every edition
 	@test -n "$(URL)" || { echo 'say where they are: make remote URL=https://…'; exit 1; }
