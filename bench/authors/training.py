@@ -21,10 +21,11 @@ from torch.nn import functional
 from torchvision import transforms
 
 from authors.rows import Row, compared
+from cleanset.studies.attacks.base import Norm
 from cleanset.studies.training.classification import TrainingBatches, build_network
 from cleanset.studies.training.loop import _scheduler, parameter_groups
 from cleanset.studies.training.params import Adversarial, Augmix, Network, Optimization, Run
-from cleanset.studies.training.recipes import AdversarialTraining, AugmixTraining
+from cleanset.studies.training.recipes import AdversarialTraining, AugmixTraining, Standard
 
 SIZE, CLASSES, STEPS_PER_EPOCH = 224, 12, 4
 AUGMIX, MADRY, FAST = "augmix/imagenet.py", "MadryLab/robustness", "locuslab/fast_adversarial"
@@ -53,7 +54,7 @@ def network() -> nn.Module:
 
 def augmix_rows(program: Path, images: Sequence[Image.Image], batch: torch.Tensor) -> Iterator[Row]:
     sys.path.insert(0, str(program))
-    operations = importlib.import_module("augmentations")
+    operations: Any = importlib.import_module("augmentations")
     operations.IMAGE_SIZE = SIZE
     args = SimpleNamespace(
         aug_severity=3, aug_prob_coeff=1.0, mixture_width=3, mixture_depth=-1, all_ops=False, no_jsd=False,
@@ -65,7 +66,8 @@ def augmix_rows(program: Path, images: Sequence[Image.Image], batch: torch.Tenso
     ours, theirs = [], []
     for number, image in enumerate(images):
         # their draws come from the global generator of numpy, ours from a new one of its older kind
-        ours.append(AugmixTraining(Augmix()).mixture(batch[number], LegacyDraws(number)).numpy())
+        draws: Any = LegacyDraws(number)
+        ours.append(AugmixTraining(Augmix()).mixture(batch[number], draws).numpy())
         np.random.seed(number)
         theirs.append(255 * script.aug(image, transforms.ToTensor()).numpy())
     on = f"{len(images)} photographs"
@@ -74,12 +76,15 @@ def augmix_rows(program: Path, images: Sequence[Image.Image], batch: torch.Tenso
     views = torch.stack([batch.float(), *(torch.from_numpy(np.stack(each)) for each in (ours, theirs))], dim=1)
     views, labels = views[:8] / 255, torch.arange(8) % CLASSES
     one, other = network(), network()
-    AugmixTraining(Augmix())(one, views, labels, torch.Generator()).loss.backward()
+    torch.autograd.backward(AugmixTraining(Augmix())(one, views, labels, torch.Generator()).loss)
     rate = SimpleNamespace(zero_grad=lambda: None, step=lambda: None)
     with patch.object(torch.Tensor, "cuda", lambda self: self):
         script.train(other, [([views[:, k] for k in range(3)], labels)], rate)
-    gradients = [torch.cat([each.grad.flatten() for each in net.parameters()]).numpy() for net in (one, other)]
-    yield compared("AugMix's loss: gradient of all weights", AUGMIX, "8 photographs", *gradients)
+    found, wanted = (
+        torch.cat([each.grad.flatten() for each in net.parameters() if each.grad is not None]).numpy()
+        for net in (one, other)
+    )
+    yield compared("AugMix's loss: gradient of all weights", AUGMIX, "8 photographs", found, wanted)
 
     their_rates = []
     for epoch in range(args.epochs):
@@ -113,7 +118,8 @@ def madry_rows(program: Path, images: Sequence[Image.Image], batch: torch.Tensor
     net, labels = network().eval(), torch.arange(8) % CLASSES
     pixels = batch[:8].float() / 255
     dataset = SimpleNamespace(mean=torch.zeros(3), std=torch.ones(3))
-    for norm, constraint, eps in (("Linf", "inf", 4 / 255), ("L2", "2", 3.0)):
+    balls: tuple[tuple[Norm, str, float], ...] = (("Linf", "inf", 4 / 255), ("L2", "2", 3.0))
+    for norm, constraint, eps in balls:
         how = Adversarial(norm=norm, eps=eps, steps=7, random_start=False, evaluation_mode=True, best_iterate=True)
         ours = AdversarialTraining(how).ascent(net, pixels, labels, torch.Generator()).numpy()
         options = {"constraint": constraint, "eps": eps, "step_size": how.length, "iterations": 7}
@@ -124,7 +130,8 @@ def madry_rows(program: Path, images: Sequence[Image.Image], batch: torch.Tensor
         )
 
     run = Run(network=Network(name="any"), recipe="madry", trained_on=["brightness", "contrast", "saturate"])
-    batches = TrainingBatches(SimpleNamespace(size=SIZE, image=lambda place: images[place]), None, run)
+    pixels_of: Any = SimpleNamespace(size=SIZE, image=images.__getitem__)
+    batches = TrainingBatches(pixels_of, Standard(), run)
     torch.manual_seed(5)
     ours = batches._augmented(range(8)).numpy()
     torch.manual_seed(5)

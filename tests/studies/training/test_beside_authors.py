@@ -64,7 +64,7 @@ def test_mixtures_are_those_of_augmix(photographs: list[Image.Image]) -> None:
 
 def test_crops_jitter_and_light_are_those_of_madrylab(photographs: list[Image.Image]) -> None:
     trained_on = ["brightness", "contrast", "saturate"]
-    run = Run(network=Network(name="any"), recipe="madry", trained_on=trained_on)  # type: ignore[call-arg]
+    run = Run(network=Network(name="any"), recipe="madry", trained_on=trained_on)
     pixels = cast(TrainingPixels, SimpleNamespace(size=SIZE, image=photographs.__getitem__))
     torch.manual_seed(5)
     found = TrainingBatches(pixels, Standard(), run)._augmented(range(len(photographs)))

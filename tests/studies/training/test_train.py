@@ -161,7 +161,7 @@ def test_a_run_as_the_published_script(study: TrainingStudy) -> None:
     assert pd.read_csv(files.history)["step"].tolist() == [3, 6]
     network, preprocessing = trained_network(files.weights)
     assert preprocessing == Resized(32, is_nearest=True)
-    assert isinstance(network.network[0], torch.nn.Identity)
+    assert isinstance(network.get_submodule("network.0"), torch.nn.Identity)
     with pytest.raises(
         CleansetError, match="one: test_efficientnet sees pixels without normalisation; expected a norm"
     ):

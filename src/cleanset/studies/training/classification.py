@@ -179,7 +179,7 @@ def build_network(
         torch.manual_seed(seed)
         network = normalised(wanted.source, wanted.name, classes, size, weights)
     if not wanted.normalised:
-        network = nn.Sequential(nn.Identity(), network[1])
+        network = nn.Sequential(nn.Identity(), cast(nn.Sequential, network)[1])
     _check_size(network, wanted.name, classes, size)
     return network
 
