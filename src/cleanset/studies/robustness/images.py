@@ -102,6 +102,12 @@ def base_pixels(file: StudyFile) -> NDArray[np.uint8]:
     return _read_only(base_image(_decoded(file)))
 
 
+@lru_cache(maxsize=1)
+def whole_pixels(file: StudyFile) -> NDArray[np.uint8]:
+    """The image at its own size, RGB, read-only; errors as `base_pixels`."""
+    return _read_only(np.asarray(_decoded(file).convert("RGB")))
+
+
 @lru_cache(maxsize=4)
 def wide_pixels(file: StudyFile) -> NDArray[np.uint8]:
     """The image before the base image is cut out of it, read-only; errors as `base_pixels`."""

@@ -14,11 +14,12 @@ from cleanset.studies.robustness.images import MASKS
 from cleanset.studies.robustness.scenarios.masks import (
     MaskedImage,
     MaskSource,
+    base_regions,
     find_masks,
     has_scenarios,
     imagenet_s_wnids,
     mask_table,
-    read_base_regions,
+    read_image_regions,
     unsuitable_counts,
 )
 from cleanset.tables import read_table, write_table
@@ -136,7 +137,9 @@ def test_a_source_without_masks(tmp_path: Path) -> None:
 
 def test_the_regions_that_models_see() -> None:
     """The crop's left half is object: so is that of the base image."""
-    regions = read_base_regions(png(mask((10, 0, 35, 50))), "png", GOLDFISH, (10, 0, 60, 50), "x")
+    whole = read_image_regions(png(mask((10, 0, 35, 50))), "png", GOLDFISH, (10, 0, 60, 50), "x")
+    assert (whole.object.shape, int(whole.object.sum())) == ((50, 50), 50 * 25)
+    regions = base_regions(whole)
     assert regions.object.shape == (224, 224)
     assert regions.object[:, :111].all()
     assert not regions.object[:, 113:].any()

@@ -5,6 +5,10 @@ The paper's text and its published code differ; `as_written` is the text, with t
 is moved, made translucent or added to a photograph; in blur_object the background does. Pixels that are in neither
 region stay as they are, and move with the object.
 
+The file of the set is changed at its own size, as the published code does, and the base image made of the result: a
+filter on 224 x 224 pixels would blur more. Only what gets a background of 224 x 224 pixels begins with the base image:
+generated_background, and random_background as_written.
+
 The scenarios are a change that reads masks, photographs and generated images from files.
 """
 
@@ -24,11 +28,17 @@ from cleanset.errors import CleansetError, reason
 from cleanset.files import sha256
 from cleanset.images.boxes import Box, box_of
 from cleanset.images.codec import decode, pixels_sha256
-from cleanset.images.preprocessing import BASE_SIZE, SHORT_SIDE
+from cleanset.images.preprocessing import BASE_SIZE, base_image
 from cleanset.sets.folder import read_regular_file
 from cleanset.statistics.seeds import change_seed
-from cleanset.studies.robustness.images import SetImages, Sources, StudyFile, base_pixels
-from cleanset.studies.robustness.scenarios.masks import Mask, Regions, has_scenarios, read_base_regions
+from cleanset.studies.robustness.images import SetImages, Sources, StudyFile, base_pixels, whole_pixels
+from cleanset.studies.robustness.scenarios.masks import (
+    Mask,
+    Regions,
+    base_regions,
+    has_scenarios,
+    read_image_regions,
+)
 from cleanset.studies.robustness.scenarios.params import (
     DEFINITIONS,
     GENERATED,
@@ -105,9 +115,11 @@ def scenario_image(
 ) -> Pixels:
     """The image in one of the scenarios, of its own shape: uint8 of shape (height, width, 3).
 
+    As_coded random_background is of the photograph's shape.
+
     `regions` are those of this image, of shape (height, width). `seed` is the image's (`seeds.image_seed`).
-    transparent_image is shown over `matte`; random_background needs `photographs`, none smaller than the image, and
-    follows `placing` (as_coded does not); generated_background needs the `generated` image. Raises CleansetError for an
+    transparent_image is shown over `matte`; random_background needs `photographs`, and as_written none smaller than the
+    image, and follows `placing`; generated_background needs the `generated` image. Raises CleansetError for an
     unknown scenario, definition or matte, and for photographs that are missing or too small, ValueError for other
     shapes.
     """
@@ -207,9 +219,9 @@ def _one_color(scene: _Scene) -> Pixels:
 def _rainbow(scene: _Scene) -> Pixels:
     """The image with all hues shifted by one angle; as_coded hues beyond 255 begin at 0 again."""
     shift = scene.drawn.randint(MAX_RAINBOW_SHIFT + 1)
-    # the published code adds in uint8, where OpenCV shows hue 180 as 0, 181 as 1 and so on
-    circle = UINT8_VALUES if scene.as_coded else HUE_CIRCLE
-    return _with_hue(scene.image, lambda hue: (hue + shift) % circle)
+    # the published code adds in uint8, and takes the rest by 180 after that
+    largest = UINT8_VALUES if scene.as_coded else 2 * HUE_CIRCLE
+    return _with_hue(scene.image, lambda hue: (hue + shift) % largest % HUE_CIRCLE)
 
 
 def _with_hue(image: Pixels, changed: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> Pixels:
@@ -226,14 +238,15 @@ def _brightened(scene: _Scene) -> Pixels:
 
 
 def _random_background(scene: _Scene, photographs: Sequence[Pixels], placing: Placing) -> Pixels:
-    """The object on a part of one of the photographs; as_coded resized to one, added, and cut out as a base image."""
+    """The object on a part of one of the photographs; as_coded resized to a whole one, and added."""
     height, width = scene.image.shape[:2]
-    check_photographs({f"photograph {number}": each for number, each in enumerate(photographs, 1)}, width, height, {})
+    wide, high = (1, 1) if scene.as_coded else (width, height)
+    check_photographs({f"photograph {number}": each for number, each in enumerate(photographs, 1)}, wide, high, {})
     photograph = photographs[scene.drawn.randint(len(photographs))]
     if scene.as_coded:
         segmented = object_put_back(scene.image, scene.regions, np.zeros_like(scene.image))
         stretched = cv2.resize(segmented, photograph.shape[1::-1])
-        return _cut_out(np.asarray(cv2.add(photograph, np.asarray(stretched)), np.uint8), height, width)
+        return np.asarray(cv2.add(photograph, np.asarray(stretched)), np.uint8)
     top = scene.drawn.randint(photograph.shape[0] - height + 1)
     left = scene.drawn.randint(photograph.shape[1] - width + 1)
     behind = photograph[top : top + height, left : left + width]
@@ -241,19 +254,6 @@ def _random_background(scene: _Scene, photographs: Sequence[Pixels], placing: Pl
     if placing.weight < 1:
         shown = np.rint(placing.weight * shown + (1 - placing.weight) * behind).astype(np.uint8)
     return _with(behind, where, shown)
-
-
-def _cut_out(image: Pixels, height: int, width: int) -> Pixels:
-    """The central part of a resized image, which for 224 x 224 pixels is its `base_image`."""
-    high, wide = image.shape[:2]
-    # the frame is to the resized image as 224 to 256
-    if high * width <= wide * height:
-        resized = SHORT_SIDE * height * wide // (BASE_SIZE * high), SHORT_SIDE * height // BASE_SIZE
-    else:
-        resized = SHORT_SIDE * width // BASE_SIZE, SHORT_SIDE * width * high // (BASE_SIZE * wide)
-    whole = np.asarray(Image.fromarray(image).resize(resized, Image.Resampling.BILINEAR))
-    top, left = round((resized[1] - height) / 2), round((resized[0] - width) / 2)
-    return whole[top : top + height, left : left + width]
 
 
 def _placed(scene: _Scene, scales: tuple[float, float]) -> tuple[Pixels, Mask]:
@@ -362,10 +362,16 @@ class SceneImage:
 
     def __call__(self, file: StudyFile, change: str, step: int, seed: int) -> Pixels:
         """The base image in a scenario, which has no steps. Raises CleansetError as `scenario_image` does."""
+        found = self.before_resizing(file, change, seed)
+        return found if self._is_of_base_image(change) else base_image(Image.fromarray(found))
+
+    def before_resizing(self, file: StudyFile, change: str, seed: int) -> Pixels:
+        """The image in a scenario before it is resized and cropped; 224 x 224 pixels if made of the base image."""
+        mask, is_base = self.masks[file.path], self._is_of_base_image(change)
         generated = (self.generated or {}).get(file.path)
         return scenario_image(
-            base_pixels(file),
-            regions_of_mask(self.masks[file.path]),
+            base_pixels(file) if is_base else whole_pixels(file),
+            regions_of_mask(mask) if is_base else whole_regions(mask),
             change,
             seed,
             definition=self.definition,
@@ -375,11 +381,20 @@ class SceneImage:
             generated=decode_photograph(generated) if generated and change == GENERATED else None,
         )
 
+    def _is_of_base_image(self, change: str) -> bool:
+        """Whether the background is of the base image's size."""
+        return change == GENERATED or (change == RANDOM and self.definition == "as_written")
+
 
 @lru_cache(maxsize=1)
+def whole_regions(mask: SceneMask) -> Regions:
+    """The regions of an image, cropped as it is. Raises CleansetError as `read_image_regions` does."""
+    return read_image_regions(mask.file.read(), mask.format, mask.wnid, mask.crop, str(mask.file.path))
+
+
 def regions_of_mask(mask: SceneMask) -> Regions:
-    """The regions of a base image. Raises CleansetError as `read_base_regions` does."""
-    return read_base_regions(mask.file.read(), mask.format, mask.wnid, mask.crop, str(mask.file.path))
+    """The regions of a base image. Raises CleansetError as `whole_regions` does."""
+    return base_regions(whole_regions(mask))
 
 
 @lru_cache(maxsize=1)

@@ -448,9 +448,9 @@ def _check_size(regions: Regions, image: MaskedImage, where: str) -> None:
         )
 
 
-def read_base_regions(data: bytes, mask_format: str, wnid: str, crop: Box | None, where: str) -> Regions:
-    """The regions of the base image of a whole or cropped image. Raises CleansetError as `read_regions` does."""
-    return base_regions(_cropped(read_regions(data, mask_format, wnid, where), crop))
+def read_image_regions(data: bytes, mask_format: str, wnid: str, crop: Box | None, where: str) -> Regions:
+    """The regions of a whole or cropped image, at its size. Raises CleansetError as `read_regions` does."""
+    return _cropped(read_regions(data, mask_format, wnid, where), crop)
 
 
 def _cropped(regions: Regions, crop: Box | None) -> Regions:
