@@ -28,7 +28,7 @@ ON_GPU = ("resnet50", "tf32", 100, 256)
 ON_CPU = ("efficientnet_lite0", "float32", 4, CPU_BATCH_SIZE)
 """Network with random weights, precision, images, images at a time."""
 STEPS, BOUNDARY_STEPS = {"cpu": 1, "cuda": 10}, {"cpu": 20, "cuda": 200}
-"""Steps of SPSA and boundary, by device."""
+"""Steps of SPSA and boundary, by device; boundary asks 1.1 queries a step, and 3 before."""
 ANGLES = {"cpu": 1, "cuda": 31}
 """Angles of the grid's rotations."""
 ROUNDS = 3
@@ -81,7 +81,8 @@ def attacks(count: int, device: str) -> list[Parameters]:
     return [
         SpatialGridAttack(angles=np.linspace(30, -30, ANGLES[device]).tolist()),
         SpsaAttack(steps=STEPS[device], stop_margin=1e9, after=None),
-        BoundaryAttack(steps=BOUNDARY_STEPS[device], group=count, after=None),
+        # so small a ball that the search goes on to its end
+        BoundaryAttack(queries=3 + BOUNDARY_STEPS[device] * 11 // 10, eps=1e-3, group=count, after=None),
     ]
 
 
@@ -139,7 +140,7 @@ def foolbox_alone(network: PixelNetwork, attack: BoundaryAttack, subjects: Seque
     labels = torch.tensor([subject.class_index for subject in subjects], device=network.device)
     with torch.no_grad(), globally_seeded(group_seed(attack, subjects, known), network.device):
         model = PyTorchModel(network, bounds=(0, 1), device=network.device)
-        FoolboxAttack(steps=attack.steps).run(model, images, labels, starting_points=starts)
+        FoolboxAttack(steps=BOUNDARY_STEPS[network.device.type]).run(model, images, labels, starting_points=starts)
 
 
 def seconds(network: PixelNetwork, work: Callable[[], object]) -> float:

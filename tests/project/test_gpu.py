@@ -102,7 +102,7 @@ ATTACKS: dict[str, Parameters] = {
     "spsa": SpsaAttack(steps=4, samples=8, stop_margin=5, after=None),
     "square": SquareAttack(eps=EPS, queries=20, group=4),
     "autoattack": AutoAttackAttack(eps=EPS, steps=3, square_queries=10, group=4),
-    "boundary": BoundaryAttack(eps=3, steps=10, group=4, after=None),
+    "boundary": BoundaryAttack(eps=3, queries=14, group=4, after=None),
     "spatial_grid": SpatialGridAttack(scale=0.9, translations=[-20, 0], angles=[0, 10]),
     "common_corruptions": CommonCorruptionsAttack(),
 }

@@ -43,7 +43,7 @@ SETTINGS = AttackParams.model_validate(
         "search_precision": "float64",
         "attacks": {
             "none": {}, "random_spatial": {}, "pgd": {"steps": 2, "group": 3, "images": 3},
-            "boundary": {"steps": 3, "group": 2}, "spsa": {"steps": 2, "samples": 4},
+            "boundary": {"queries": 6, "group": 2}, "spsa": {"steps": 2, "samples": 4},
         },
         "probe": {"images": 2, "steps": 2, "group": 2, "spsa_steps": 2, "spsa_samples": 4},
     }
@@ -244,7 +244,7 @@ def with_budget(**budget: Any) -> AttackParams:
 
 
 def test_a_budget(study: AttackStudy, capsys: pytest.CaptureFixture[str]) -> None:
-    run_attack(study, ROLE, "spsa", with_budget(queries=9))
+    run_attack(study, ROLE, "spsa", with_budget(queries=11))
     assert len(results(study, "spsa")) == 2
     assert "spsa standard: the budget is spent after 2 of 4 images" in capsys.readouterr().err
     assert json.loads((folder_of(study, "spsa") / "record.json").read_text())["attacked"] == 2

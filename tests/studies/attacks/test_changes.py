@@ -58,13 +58,31 @@ def plain_moved(image: np.ndarray, dx: float, dy: float, angle: float) -> np.nda
     return result
 
 
+def plain_turned(image: np.ndarray, dx: float, dy: float, angle: float) -> np.ndarray:
+    """Each pixel fetched from where torchvision 0.2.1 and Pillow find it: clockwise, beside the center, and cut."""
+    size = image.shape[-1]
+    middle, turn = size / 2 + 0.5, angle * pi / 180
+    result = np.zeros(image.shape)
+    for row, column in product(range(size), range(size)):
+        x, y = column + 0.5 - middle - dx, row + 0.5 - middle - dy
+        from_x, from_y = x * cos(turn) + y * sin(turn) + middle, -x * sin(turn) + y * cos(turn) + middle
+        if not (0 <= from_x < size and 0 <= from_y < size):
+            continue
+        left, top = floor(from_x - 0.5), floor(from_y - 0.5)
+        for r, c in product((top, top + 1), (left, left + 1)):
+            weight = (1 - abs(from_x - 0.5 - c)) * (1 - abs(from_y - 0.5 - r))
+            # beyond the edge its last pixel
+            result[:, row, column] += weight * image[:, min(max(r, 0), size - 1), min(max(c, 0), size - 1)]
+    return np.floor(result + 1e-9)
+
+
 def plain_worst(network: torch.nn.Module, image: Pixels, label: int) -> tuple[np.ndarray, float]:
-    start, size = scaled_on_black(image, 0.7), image.shape[-1]
+    start, size = scaled_on_black(image, 158 / 224), image.shape[-1]
     best, margin = np.zeros(image.shape), -np.inf
     for dx in OFFSETS:
         for dy in OFFSETS:
             for angle in ANGLES:
-                changed = np.rint(plain_moved(start, dx * size / 224, dy * size / 224, angle))
+                changed = plain_turned(start, dx * size / 224, dy * size / 224, angle)
                 with torch.no_grad():
                     logits = network.double()(torch.tensor(changed[None] / 255))[0].tolist()
                 found = max(logits[:label] + logits[label + 1 :]) - logits[label]
@@ -103,6 +121,19 @@ def test_the_grid_is_the_plain_one() -> None:
 def test_the_default_grid_has_775_changes() -> None:
     (result,) = SpatialGridAttack().results(on_cpu(random_network()), [subject(1, 0)], KNOWN)
     assert result.queries == 775
+
+
+def test_as_coded_the_first_of_each_combination_is_the_angle() -> None:
+    """The code hands dx, dy and angle on as angle, dx and dy: 5 angles and dx, 31 dy."""
+    found = SpatialGridAttack(definition="as_coded").changes()
+    assert [found[0], found[1], found[31], found[155], found[-1]] == [
+        (-18, -30, -18), (-18, -28, -18), (-9, -30, -18), (-18, -30, -9), (18, 30, 18),
+    ]  # fmt: skip
+    assert [len(set(values)) for values in zip(*found, strict=True)] == [5, 31, 5]
+    written = SpatialGridAttack().changes()
+    assert [written[0], written[1], written[31], written[155]] == [
+        (-18, -18, -30), (-18, -18, -28), (-18, -9, -30), (-9, -18, -30),
+    ]  # fmt: skip
 
 
 def test_the_best_change_is_known() -> None:

@@ -135,7 +135,7 @@ def test_it_is_the_plain_one() -> None:
         (result,) = spsa().results(on_cpu(network), [one], KNOWN)
         levels = plain(network, one, 10, 4)
         assert np.abs(result.candidate - levels).max() <= 0.5 + 1e-6
-        assert result.queries == 80
+        assert result.queries == 90
 
 
 def test_the_best_change_of_a_linear_network() -> None:
@@ -149,10 +149,23 @@ def test_the_best_change_of_a_linear_network() -> None:
 
 
 def test_it_stops_at_the_margin() -> None:
-    """Class 1 leads by 2 from the start: one step of 64 samples is asked for."""
+    """Class 1 leads by 2 from the start: one step of 64 samples and the place itself is asked for, and taken."""
     network = Linear(torch.zeros(2, 432, dtype=torch.float64), torch.tensor([0.0, 2.0], dtype=torch.float64))
-    for attack, queries in ((spsa(200, 64, stop=1), 64), (spsa(5, 64, stop=3), 320)):
+    for attack, queries in ((spsa(200, 64, stop=1), 65), (spsa(5, 64, stop=2), 325)):
         assert [each.queries for each in attack.results(on_cpu(network), [subject(1, 0)], KNOWN)] == [queries]
+
+
+def test_the_margin_is_that_of_the_place_and_its_step_is_the_last() -> None:
+    """As in cleverhans: what its samples reach does not end the search, and the step is taken before it ends."""
+    network = random_network(seed=1).double().requires_grad_(False)
+    (one,) = correct_subjects(network, 1, least=60, most=200)
+    results = [spsa(steps).results(on_cpu(network), [one], KNOWN)[0] for steps in (1, 2)]
+    stopped = spsa(steps=10, stop=0.0).results(on_cpu(network), [one], KNOWN)[0]
+    assert stopped.queries > 9
+    steps = stopped.queries // 9
+    (same,) = spsa(steps).results(on_cpu(network), [one], KNOWN)
+    assert np.array_equal(stopped.candidate, same.candidate)
+    assert not np.array_equal(results[0].candidate, results[1].candidate)
 
 
 def test_a_result_of_spsa_does_not_depend_on_the_others() -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from cleanset.errors import CleansetError
-from cleanset.studies.attacks.base import Known, Other, Parameters, Pixels, Subject
+from cleanset.studies.attacks.base import Ball, Known, Other, Parameters, Pixels, Subject
 from cleanset.studies.attacks.changes import RandomSpatialAttack
 from cleanset.studies.attacks.library_attacks import (
     STANDARD,
@@ -18,6 +18,7 @@ from cleanset.studies.attacks.library_attacks import (
     Part,
     chosen_start,
     group_seed,
+    keep_nearest,
 )
 from tests.studies.attacks.networks import (
     KNOWN,
@@ -121,8 +122,8 @@ GROUP = [subject(number, classified(NETWORK, drawn(number))) for number in range
 OTHERS = Known(3, lambda: others_of(NETWORK))
 
 
-def boundary(eps: float = 10, steps: int = 300, after: RandomSpatialAttack | None = None) -> BoundaryAttack:
-    return BoundaryAttack(eps=eps, steps=steps, group=3, after=after)
+def boundary(eps: float = 0.1, queries: int = 330, after: RandomSpatialAttack | None = None) -> BoundaryAttack:
+    return BoundaryAttack(eps=eps, queries=queries, group=3, after=after)
 
 
 def shortest(one: Subject) -> float:
@@ -133,23 +134,55 @@ def shortest(one: Subject) -> float:
     return float(abs(gap) / np.linalg.norm(normal))
 
 
-def test_it_comes_near_the_hyperplane() -> None:
-    results = boundary(steps=2000).results(on_cpu(NETWORK), GROUP, OTHERS)
+def length(one: Subject, pixels: Pixels) -> float:
+    return float(np.linalg.norm((pixels.astype(float) - one.pixels).ravel())) / 255
+
+
+def test_it_comes_near_the_hyperplane_and_ends_with_the_first_candidate_in_the_ball() -> None:
+    starts = [length(one, chosen_start(3, one, others_of(NETWORK))) for one in GROUP]
+    eps = min(starts) / 3
+    assert max(map(shortest, GROUP)) < eps / 2
+    network = on_cpu(NETWORK)
+    results = boundary(eps, 2000).results(network, GROUP, OTHERS)
     for one, result in zip(GROUP, results, strict=True):
-        found = np.linalg.norm((result.candidate.astype(float) - one.pixels).ravel()) / 255
         assert classified(NETWORK, result.candidate) != one.class_index
-        start = chosen_start(3, one, others_of(NETWORK)).astype(float) - one.pixels
-        assert shortest(one) <= found < np.linalg.norm(start.ravel()) / 255 / 3
+        # a step towards the image is a hundredth of the way at first
+        assert 0.9 * eps < length(one, result.candidate) <= eps
+    assert len({each.queries for each in results}) == 3
+    assert 50 < min(each.queries for each in results) <= max(each.queries for each in results) < 2000
+    # one that is done asks nothing more
+    assert network.queries == sum(each.queries for each in results)
 
 
-def test_queries_are_those_of_each_image() -> None:
+def test_the_budget_is_that_of_each_image() -> None:
     """Two to see where it begins; then one for the start, one a step, one more at every tenth step."""
-    results = boundary(steps=50).results(on_cpu(NETWORK), GROUP, OTHERS)
-    assert [each.queries for each in results] == [2 + 1 + 50 + 5] * 3
+    network = on_cpu(NETWORK)
+    results = boundary(queries=58).results(network, GROUP, OTHERS)
+    assert [each.queries for each in results] == [58] * 3
+    assert network.queries == 3 * 58
+    nearer = boundary(queries=1000).results(on_cpu(NETWORK), GROUP, OTHERS)
+    assert [each.queries for each in nearer] == [1000] * 3
+
+
+def test_a_candidate_is_the_nearest_that_was_misclassified() -> None:
+    """Of the start and two places towards it, the network takes the nearest for the image's class."""
+    (one, *_), network = GROUP, on_cpu(NETWORK)
+    images, ball = torch.from_numpy(one.pixels[None] / 255), Ball("L2", 0.01)
+    asked = keep_nearest(network, images, torch.tensor([one.class_index]), ball, 5)
+    start = torch.from_numpy(chosen_start(3, one, others_of(NETWORK))[None] / 255)
+    before, after = (float(logits[0, 1 - one.class_index] - logits[0, one.class_index]) for logits in
+                     (NETWORK.double()(images).detach(), NETWORK.double()(start).detach()))  # fmt: skip
+    reached = -before / (after - before)
+    shares = (1, (1 + reached) / 2, reached / 2)
+    for share in shares:
+        asked(images + share * (start - images))
+    assert asked.queries.tolist() == [5]
+    expected = np.rint(one.pixels + shares[1] * (start[0].numpy() * 255 - one.pixels))
+    assert np.array_equal(np.rint(asked.found[0].numpy() * 255), expected)
 
 
 def test_what_stays_outside_is_projected() -> None:
-    attack = boundary(eps=0.05, steps=5)
+    attack = boundary(eps=0.05, queries=8)
     for one, result in zip(GROUP, attack.results(on_cpu(NETWORK), GROUP, OTHERS), strict=True):
         found = np.linalg.norm((result.candidate.astype(float) - one.pixels).ravel()) / 255
         assert 0.03 < found <= 0.05
@@ -169,7 +202,7 @@ def test_a_start_that_the_network_takes_for_the_class() -> None:
     assert np.array_equal(result.candidate, GROUP[0].pixels)
 
 
-@pytest.mark.parametrize("attack", [boundary(steps=20), autoattack(40 / 255, ("square",))])
+@pytest.mark.parametrize("attack", [boundary(queries=25), autoattack(40 / 255, ("square",))])
 def test_a_group_is_repeated_and_the_generators_are_left_alone(attack: Parameters) -> None:
     drawn_numbers = []
     for asked in (False, True):
@@ -186,7 +219,7 @@ def test_a_group_is_repeated_and_the_generators_are_left_alone(attack: Parameter
 
 def test_it_begins_with_another_image() -> None:
     start = RandomSpatialAttack(scale=0.9)
-    (result,) = boundary(steps=20, after=start).results(on_cpu(NETWORK), GROUP[:1], OTHERS)
+    (result,) = boundary(queries=25, after=start).results(on_cpu(NETWORK), GROUP[:1], OTHERS)
     assert result.center is not None
     assert np.array_equal(result.center, start.changed(GROUP[0], 3))
 
@@ -211,5 +244,5 @@ def test_random_answers_are_no_error() -> None:
         def forward(self, pixels: torch.Tensor) -> torch.Tensor:
             return torch.rand(len(pixels), 2, dtype=pixels.dtype)
 
-    results = boundary(steps=5).results(on_cpu(Coin(NETWORK.weight.detach())), GROUP * 4, OTHERS)
+    results = boundary(queries=8).results(on_cpu(Coin(NETWORK.weight.detach())), GROUP * 4, OTHERS)
     assert len(results) == 12

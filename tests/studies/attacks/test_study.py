@@ -62,13 +62,16 @@ def test_every_default_is_that_of_the_table() -> None:
     ]  # fmt: skip
     assert found == {
         "none": {"images": None},
-        "spatial_grid": {"images": None, "scale": 0.7, "translations": [-18, -9, 0, 9, 18], "angles": angles},
+        "spatial_grid": {
+            "images": None, "definition": "as_written", "scale": 158 / 224, "translations": [-18, -9, 0, 9, 18],
+            "angles": angles,
+        },
         "random_spatial": spatial,
         "spsa": {
             "images": None, "eps": 16 / 255, "steps": 200, "samples": 64, "learning_rate": 0.01, "delta": 0.01,
             "stop_margin": 1, "after": after,
         },
-        "boundary": {"images": 100, "eps": 10, "steps": 5000, "group": 10, "starts": None, "after": after},
+        "boundary": {"images": 100, "eps": 10, "queries": 105_000, "group": 10, "starts": None, "after": after},
         "common_corruptions": {"images": None, "corruptions": 17, "severity": 1},
         "pgd": ball | {"steps": 20, "step": None, "random_start": True, "draws": 1, "group": 16},
         "square": ball | {"queries": 5000, "group": 16},

@@ -3,8 +3,9 @@
 The unchanged image goes through the same loop as all attacks.
 
 Spatial: rotations and translations of an image that is scaled down onto black, of source 004's warm-up. The scaled
-image is made once, in 8 bits; a rotation about the center and a translation after it are one bilinear interpolation,
-rounded to 8 bits. Pixels are those of an image of 224 x 224 and grow with the image.
+image is made once, in 8 bits; a rotation and a translation after it are one bilinear interpolation: of the grid
+Pillow's, as the warm-up's code has it, at random one about the center, rounded to 8 bits. Pixels are those of an image
+of 224 x 224 and grow with the image.
 
 Common corruptions: the worst of them at severity 1, by the largest logit of another class.
 
@@ -12,7 +13,9 @@ Guess and check asks the network nothing. It takes the most confident mistake th
 image of the class: the answers to the images and their changes are stored already.
 """
 
-from itertools import product
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice, product
+from math import cos, radians, sin
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
@@ -21,9 +24,9 @@ from PIL import Image
 from pydantic import Field
 
 from cleanset.images.preprocessing import BASE_SIZE
+from cleanset.progress import available_cores
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.attacks.base import (
-    LEVELS,
     Ball,
     Known,
     OneByOne,
@@ -79,36 +82,62 @@ def rotated_and_moved(image: "Tensor", changes: "Tensor") -> "Tensor":
     return torch.nn.functional.grid_sample(repeated, grid, "bilinear", "zeros", align_corners=False)
 
 
+def moved_by_pillow(image: Image.Image, dx: float, dy: float, angle: float) -> Pixels:
+    """The image rotated clockwise, in degrees, and then translated, in its pixels; black from outside.
+
+    As torchvision 0.2.1 does it: half a pixel beside the center, bilinear, cut to whole values.
+    """
+    turn, middle = radians(angle), image.width * 0.5 + 0.5
+    # the factor is 1 but for rounding, which decides where a value is nearly whole
+    factor = 1 / (cos(turn) * cos(turn) + sin(turn) * sin(turn))
+    cosine, sine, right, down = factor * cos(turn), factor * sin(turn), -middle - dx, -middle - dy
+    matrix = (
+        cosine, sine, cosine * right + sine * down + middle,
+        -sine, cosine, -sine * right + cosine * down + middle,
+    )  # fmt: skip
+    moved = image.transform(image.size, Image.Transform.AFFINE, matrix, Image.Resampling.BILINEAR)
+    return np.asarray(moved).transpose(2, 0, 1)
+
+
 class SpatialGridAttack(OneByOne):
-    """All combinations of translations (along both axes) and angles; the one with the largest margin is kept."""
+    """All combinations of translations (along both axes) and angles; the one with the largest margin is kept.
+
+    `definition`: as_coded takes the first of a combination for the angle, as the warm-up's code does: the published
+    numbers are of 5 angles up to 18 degrees, 5 translations to the right up to 18 pixels and 31 downwards up to 30.
+    """
 
     uses: ClassVar[Uses] = "classes"
+    libraries: ClassVar[tuple[str, ...]] = ("pillow",)
     kind: Literal["spatial_grid"] = "spatial_grid"
-    scale: Scale = 0.7
+    definition: Literal["as_written", "as_coded"] = "as_written"
+    scale: Scale = 158 / 224
     translations: Offsets = Field(default_factory=lambda: [-18.0, -9.0, 0.0, 9.0, 18.0])
     angles: Offsets = Field(default_factory=lambda: [float(angle) for angle in range(-30, 31, 2)])
+
+    def changes(self) -> list[tuple[float, float, float]]:
+        """A translation to the right and one downwards, in pixels of 224, and an angle, of each combination."""
+        found = list(product(self.translations, self.translations, self.angles))
+        return [(dx, dy, angle) for angle, dx, dy in found] if self.definition == "as_coded" else found
 
     def result(self, network: "PixelNetwork", subject: Subject, known: Known) -> Result:
         """The worst change of an image."""
         import torch
 
-        from cleanset.scoring.devices import to_device
-
         start = scaled_on_black(subject.pixels, self.scale)
-        image = to_device(torch.from_numpy(start), network.device).to(network.dtype)
-        rows = product(self.translations, self.translations, self.angles)
-        factor = torch.tensor([subject.pixels.shape[-1] / BASE_SIZE] * 2 + [1], dtype=torch.float64)
-        changes = (torch.tensor(list(rows), dtype=torch.float64) * factor).to(network.device)
-        queries, best, found = network.queries, -np.inf, image
-        with torch.inference_mode():
-            for part in torch.split(changes, network.batch_size):
-                levels = torch.round(rotated_and_moved(image, part))
-                logits = network(levels / LEVELS)
+        image = Image.fromarray(np.ascontiguousarray(start.transpose(1, 2, 0)))
+        queries, best, found, factor = network.queries, -np.inf, start, image.width / BASE_SIZE
+        # Pillow lets other threads run meanwhile
+        with ThreadPoolExecutor(available_cores()) as pool, torch.inference_mode():
+            changed = pool.map(
+                lambda change: moved_by_pillow(image, change[0] * factor, change[1] * factor, change[2]), self.changes()
+            )
+            while part := list(islice(changed, network.batch_size)):
+                logits = network(to_unit(part, network))
                 found_margins = margins(logits, torch.full((len(part),), subject.class_index, device=network.device))
                 place = int(found_margins.argmax())
                 if float(found_margins[place]) > best:
-                    best, found = float(found_margins[place]), levels[place].clone()
-        return Result(to_pixels(found.to("cpu", torch.float64).numpy()), network.queries - queries)
+                    best, found = float(found_margins[place]), part[place]
+        return Result(found, network.queries - queries)
 
 
 class RandomSpatialAttack(OneByOne):

@@ -244,8 +244,9 @@ BITS = 62
 class SpsaAttack(OneByOne):
     """SPSA in an Linf ball, around the image or around what `after` makes of it; null: the image itself.
 
-    `samples` an even number of queries a step, half of them mirrored; `delta` the distance of the samples; the search
-    ends when the mean margin of a step's samples reaches `stop_margin`. A generator of its own for each image.
+    `samples` an even number of queries a step, half of them mirrored, beside one of the place itself; `delta` the
+    distance of the samples; the search ends with the step whose place has a margin above `stop_margin`. A generator of
+    its own for each image.
     """
 
     kind: Literal["spsa"] = "spsa"
@@ -273,19 +274,20 @@ class SpsaAttack(OneByOne):
         lowest, highest = (image - self.eps).clamp(min=0), (image + self.eps).clamp(max=1)
         drawn = torch.rand(image.shape, generator=generator, dtype=image.dtype, device=image.device)
         found = torch.clamp(image + self.eps * (2 * drawn - 1), lowest, highest)
-        label = torch.full((self.samples,), subject.class_index, device=network.device)
+        label = torch.full((self.samples + 1,), subject.class_index, device=network.device)
         adam = Adam(self.learning_rate, found)
         with torch.inference_mode():
             for _ in range(self.steps):
                 signs = random_signs(self.samples // 2, image, generator)
                 far = self.delta * signs
-                margin = margins(network(torch.cat((found + far, found - far))), label)
-                if float(margin.mean()) >= self.stop_margin:
-                    break
+                margin = margins(network(torch.cat((found + far, found - far, found[None]))), label)
                 # of both mirrored samples together: half the sum of signs times differences
-                weights = (margin[: len(signs)] - margin[len(signs) :]) / (self.samples * self.delta)
+                weights = (margin[: len(signs)] - margin[len(signs) : -1]) / (self.samples * self.delta)
                 ascent = torch.einsum("n,nchw->chw", weights, signs)
                 found = torch.clamp(found + adam.step(ascent), lowest, highest)
+                # after the step, as in cleverhans
+                if float(margin[-1]) > self.stop_margin:
+                    break
         return Result(to_pixels(to_levels(found), center, self.ball), network.queries - queries, center, seed)
 
 

@@ -22,6 +22,7 @@ from pydantic import Field
 
 from cleanset.errors import CleansetError
 from cleanset.studies.attacks.base import (
+    LEVELS,
     Ball,
     Draws,
     EachOnce,
@@ -48,7 +49,7 @@ from cleanset.studies.attacks.changes import RandomSpatialAttack, center_of
 
 # torch is imported when an attack searches, not when its parameters are read
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
     from cleanset.scoring.differentiable import PixelNetwork
 
@@ -158,6 +159,9 @@ class AutoAttackAttack(InBall):
 class BoundaryAttack(Parameters):
     """Foolbox's boundary attack in fixed groups; what stays outside the L2 ball is projected onto it.
 
+    `queries`: the largest number for an image, which is done with its first candidate in the ball. The warm-up has
+    5,000 steps of foolbox 1.5, which asks up to 25 a step, 21 on average; today's foolbox asks 1.1.
+
     `starts`: the files of the study among which the start is chosen; null: all. `after`: the change that the image
     begins with; null: the image itself.
     """
@@ -167,7 +171,7 @@ class BoundaryAttack(Parameters):
     kind: Literal["boundary"] = "boundary"
     images: Images | None = 100
     eps: Fraction = 10.0
-    steps: Steps = 5000
+    queries: Steps = 105_000
     group: Group = 10
     starts: Annotated[list[str], EachOnce, Field(min_length=1)] | None = None
     after: RandomSpatialAttack | None = RandomSpatialAttack()
@@ -205,43 +209,81 @@ class BoundaryAttack(Parameters):
         label = torch.tensor([subject.class_index for subject in group], device=network.device)
         with torch.inference_mode():
             correct, other = (network(to_unit(each, network)).argmax(dim=1) == label for each in (centers, starts))
-        # two queries each: center and start
-        results = [Result(center, 2, center) for center in centers]
+        results = [Result(center, ASKED_BEFORE, center) for center in centers]
         places = [place for place in range(len(group)) if correct[place] and not other[place]]
         if places:
-            before, seed = network.queries, group_seed(self, group, known)
+            seed = group_seed(self, group, known)
             found = self._searched(network, [(group[place], centers[place], starts[place]) for place in places], seed)
-            queries = 2 + (network.queries - before) // len(places)
-            for place, candidate in zip(places, found, strict=True):
+            for place, (candidate, queries) in zip(places, found, strict=True):
                 results[place] = Result(candidate, queries, centers[place], seed)
         return results
 
     def _searched(
         self, network: "PixelNetwork", asked: Sequence[tuple[Subject, Pixels, Pixels]], seed: int
-    ) -> list[Pixels]:
-        """The candidates of images, given with center and start."""
+    ) -> list[tuple[Pixels, int]]:
+        """The candidates of images, given with center and start, and the queries of each."""
         import torch
         from foolbox.attacks.boundary_attack import BoundaryAttack as FoolboxAttack
         from foolbox.criteria import Misclassification
         from foolbox.models.pytorch import PyTorchModel
 
-        from cleanset.scoring.differentiable import EightBit
-
         group, centers, starts = zip(*asked, strict=True)
+        images = to_unit(centers, network)
         label = torch.tensor([subject.class_index for subject in group], device=network.device)
-        model = PyTorchModel(EightBit(network), bounds=(0, 1), device=network.device)
-        criterion = Misclassification(label)
+        nearest = keep_nearest(network, images, label, self.ball, self.queries)
+        model = PyTorchModel(nearest, bounds=(0, 1), device=network.device)
         with torch.no_grad(), globally_seeded(seed, network.device):
             try:
-                found = FoolboxAttack(steps=self.steps).run(
-                    model, to_unit(centers, network), criterion, starting_points=to_unit(starts, network)
+                FoolboxAttack(steps=self.queries).run(
+                    model, images, Misclassification(label), starting_points=to_unit(starts, network)
                 )
+            except _AllDoneError:
+                pass
             except ValueError as error:
+                # a random model may classify a start correctly that it misclassified before
                 if "not adversarial" not in str(error):
                     raise
-                # a random model may classify a start correctly that it misclassified before
-                return list(centers)
-        return [to_pixels(levels, center, self.ball) for levels, center in zip(to_levels(found), centers, strict=True)]
+        found = zip(to_levels(nearest.found), centers, nearest.queries.tolist(), strict=True)
+        return [(to_pixels(levels, center, self.ball), queries) for levels, center, queries in found]
+
+
+ASKED_BEFORE = 2
+"""Queries of boundary before it searches: center and start."""
+
+
+class _AllDoneError(Exception):
+    """Every image of a group has a candidate in the ball, or has asked all its queries."""
+
+
+def keep_nearest(network: "PixelNetwork", images: "Tensor", label: "Tensor", ball: Ball, most: int) -> Any:
+    """The network on images of 8 bits, which keeps the nearest misclassified one of each of the `images`.
+
+    `found`: these, the images themselves where there is none; `queries`: of each so far. An image with one in the ball,
+    or with `most` queries, asks nothing more; `_AllDoneError` is raised once none does.
+    """
+    import torch
+
+    class KeepNearest(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.found, self.queries = images.clone(), torch.full((len(images),), ASKED_BEFORE, device=images.device)
+            # squares of whole levels, which are exact
+            self.squares = torch.full((len(images),), torch.iinfo(torch.int64).max, device=images.device)
+
+        def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+            left = ((self.squares > ball.levels() ** 2) & (self.queries < most)).nonzero()[:, 0]
+            if not len(left):
+                raise _AllDoneError
+            levels = torch.round(pixels[left] * LEVELS)
+            logits: torch.Tensor = network(levels / LEVELS)
+            self.queries[left] += 1
+            squares = (levels - torch.round(images[left] * LEVELS)).long().square().flatten(1).sum(dim=1)
+            nearer = (logits.argmax(dim=1) != label[left]) & (squares < self.squares[left])
+            self.found[left[nearer]], self.squares[left[nearer]] = levels[nearer] / LEVELS, squares[nearer]
+            # what foolbox does with those that are done does not count
+            return logits.new_zeros((len(pixels), logits.shape[1])).index_copy(0, left, logits)
+
+    return KeepNearest().eval()
 
 
 def chosen_start(seed: int, subject: Subject, others: Mapping[str, Other]) -> Pixels:
