@@ -41,7 +41,7 @@ MEASURE_COLUMNS: Mapping[str, str] = {
     "change": "a change or a group of them; nothing where the measure is over all",
     "class_index": "a class index",
     "correct": "number of correct images",
-    "definition": "`as_written`, the text of source 003, or `as_published`, its code",
+    "definition": "`as_written`, that of the paper, or `consecutive`: a frame of noise with the one before",
     "df": "degrees of freedom",
     "error": "share of misclassified images",
     "errors": "number of misclassified images",

@@ -17,6 +17,7 @@ from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.perturbations.measures import (
     MAX_TOP5_DISTANCE,
     SUFFIXES,
+    Definition,
     Ints,
     Pairs,
     PerturbationStudy,
@@ -29,7 +30,7 @@ from cleanset.studies.robustness.perturbations.measures import (
     top5_distances,
 )
 from cleanset.studies.robustness.perturbations.params import ALL_PERTURBATIONS, NOISE_PERTURBATIONS, PERTURBATIONS
-from cleanset.studies.robustness.results import ALL, CLEAN, UNCHANGED, Definition, MeasureLine, StudiedImages
+from cleanset.studies.robustness.results import ALL, CLEAN, UNCHANGED, MeasureLine, StudiedImages
 from tests.properties import examples
 
 SETS = [["a"], ["a", "b"], ["b"], ["a", "b"], ["a", "b"], ["b"]]
@@ -72,12 +73,12 @@ def test_fp_by_hand(selection: str, model: str, images: list[int], difficulty: i
     lines = list(given.lines())
     by_name = {name: value(lines, selection, model, "fp", name) for name in PERTURBATIONS}
     for name, found in by_name.items():
-        step = 1 if "noise" in name else difficulty
-        assert found == pytest.approx(flipped(given.answers[model][name], images, step)), name
-    published = value(lines, selection, model, "fp_as_published", "shot_noise")
-    assert published == pytest.approx(flipped(given.answers[model]["shot_noise"], images, 1, first=True))
+        first = "noise" in name
+        assert found == pytest.approx(flipped(given.answers[model][name], images, difficulty, first=first)), name
+    consecutive = value(lines, selection, model, "fp_consecutive", "shot_noise")
+    assert consecutive == pytest.approx(flipped(given.answers[model]["shot_noise"], images, 1))
     assert value(lines, selection, model, "mean_fp", "") == pytest.approx(sum(by_name.values()) / 10)
-    assert not [each for each in lines if each.measure == "fp_as_published" and each.change == "snow"]
+    assert not [each for each in lines if each.measure == "fp_consecutive" and each.change == "snow"]
     (mean,) = [each for each in lines if each[:3] == (selection, model, "mean_fp")]
     assert mean.low <= mean.value <= mean.high
 
@@ -114,7 +115,7 @@ def test_some_perturbations_have_the_means_of_these() -> None:
 def test_differences_are_paired() -> None:
     lines = list(study().lines())
     found = {(each.selection, each.measure, each.change): each for each in study().differences()}
-    for measure, change in (("mean_fp", ""), ("mt5d", ""), ("fp", "tilt"), ("t5d_as_published", "shot_noise")):
+    for measure, change in (("mean_fp", ""), ("mt5d", ""), ("fp", "tilt"), ("t5d_consecutive", "shot_noise")):
         each = found["union", measure, change]
         ends = [value(lines, "union", model, measure, change) for model in "ab"]
         assert each.value == pytest.approx(ends[0] - ends[1])
@@ -130,7 +131,8 @@ def test_flips_by_frame() -> None:
     for frame in range(1, FRAMES):
         assert rows["b", "tilt", "as_written", frame] == (6, sum(top1[:, frame] != top1[:, frame - 1]))
     first = given.answers["a"]["gaussian_noise"][..., 0]
-    assert rows["a", "gaussian_noise", "as_published", 4] == (6, sum(first[:, 4] != first[:, 0]))
+    assert rows["a", "gaussian_noise", "as_written", 4] == (6, sum(first[:, 4] != first[:, 0]))
+    assert rows["a", "gaussian_noise", "consecutive", 4] == (6, sum(first[:, 4] != first[:, 3]))
 
 
 IMAGES = pd.DataFrame({"file": ["x", "y"], "class_index": [1, 2]})
@@ -182,13 +184,13 @@ def as_listed(compared: Pairs) -> list[tuple[int, int]]:
 
 def test_the_frames_that_are_compared() -> None:
     assert as_listed(pairs("snow", 4)) == [(0, 1), (1, 2), (2, 3)]
-    assert as_listed(pairs("snow", 4, "as_published")) == [(0, 1), (1, 2), (2, 3)]
-    assert as_listed(pairs("shot_noise", 4)) == [(0, 1), (1, 2), (2, 3)]
-    assert as_listed(pairs("shot_noise", 4, "as_published")) == [(0, 1), (0, 2), (0, 3)]
+    assert as_listed(pairs("snow", 4, "consecutive")) == [(0, 1), (1, 2), (2, 3)]
+    assert as_listed(pairs("shot_noise", 4)) == [(0, 1), (0, 2), (0, 3)]
+    assert as_listed(pairs("shot_noise", 4, "consecutive")) == [(0, 1), (1, 2), (2, 3)]
     assert sorted(as_listed(pairs("tilt", 7, difficulty=3))) == [(0, 3), (1, 4), (2, 5), (3, 6)]
 
 
-@pytest.mark.parametrize("definition", ["as_written", "as_published"])
+@pytest.mark.parametrize("definition", ["as_written", "consecutive"])
 def test_the_difficulty_of_noise_is_in_its_frames(definition: Definition) -> None:
     for name in NOISE_PERTURBATIONS:
         assert as_listed(pairs(name, 5, definition, 3)) == as_listed(pairs(name, 5, definition))
@@ -198,12 +200,11 @@ def test_the_difficulty_of_noise_is_in_its_frames(definition: Definition) -> Non
     ("predictions", "perturbation", "definition", "difficulty", "expected"),
     [
         ([0, 1, 1, 1, 0], "snow", "as_written", 1, 0.5),
-        ([0, 1, 1, 1, 0], "snow", "as_published", 1, 0.5),
-        ([0, 1, 1, 1, 0], "gaussian_noise", "as_written", 1, 0.5),
-        ([0, 1, 1, 1, 0], "gaussian_noise", "as_published", 1, 0.75),
-        ([0, 0, 1, 1, 0, 0, 0, 2], "snow", "as_published", 1, 0.428571),
-        ([0, 0, 1, 1, 0, 0, 0, 2], "snow", "as_published", 2, 0.833333),
-        ([0, 0, 1, 1, 0, 0, 0, 2], "snow", "as_published", 3, 0.8),
+        ([0, 1, 1, 1, 0], "gaussian_noise", "as_written", 1, 0.75),
+        ([0, 1, 1, 1, 0], "gaussian_noise", "consecutive", 1, 0.5),
+        ([0, 0, 1, 1, 0, 0, 0, 2], "snow", "as_written", 1, 0.428571),
+        ([0, 0, 1, 1, 0, 0, 0, 2], "snow", "as_written", 2, 0.833333),
+        ([0, 0, 1, 1, 0, 0, 0, 2], "snow", "as_written", 3, 0.8),
     ],
 )
 def test_golden_flip_probabilities(
@@ -244,11 +245,11 @@ def test_flips_and_distances_are_those_of_the_published_code(
     generator = np.random.default_rng(seed)
     top5 = generator.random((videos, frames, 8)).argsort(axis=-1)[..., :5]
     noise = "noise" in name
-    found, suffix = measured({"a": {name: top5}}, difficulty), SUFFIXES["as_published"] if noise else ""
+    found = measured({"a": {name: top5}}, difficulty)
     expected = published(top5[..., 0], np.not_equal, noise, difficulty)
-    assert found["a", "fp" + suffix, name].value == pytest.approx(expected)
+    assert found["a", "fp", name].value == pytest.approx(expected)
     expected = published(top5, top5_distance, noise, difficulty)
-    assert found["a", "t5d" + suffix, name].value == pytest.approx(expected)
+    assert found["a", "t5d", name].value == pytest.approx(expected)
 
 
 def by_full_ranks(reference: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> int:
@@ -300,22 +301,25 @@ def test_distances_by_image() -> None:
     swapped, gone = [1, 0, 2, 3, 4], [5, 6, 7, 8, 9]
     top5 = np.array([[TOP, swapped, TOP], [TOP, TOP, gone]])
     assert top5_distances(top5, pairs("snow", 3)).tolist() == [4, 15]
-    assert top5_distances(top5, pairs("gaussian_noise", 3, "as_published")).tolist() == [2, 15]
+    assert top5_distances(top5, pairs("gaussian_noise", 3)).tolist() == [2, 15]
     assert measured({"a": {"snow": top5}})["a", "t5d", "snow"].value == 19 / 4
 
 
-def flipping(count: int, images: int = 25, frames: int = 5) -> Ints:
-    """Lists with this number of flips between consecutive frames, each to five other classes."""
+def flipping(count: int, name: str = "", images: int = 25, frames: int = 5) -> Ints:
+    """Lists with this number of flips of the perturbation, each to five other classes."""
     flips = np.zeros(images * (frames - 1), np.int64)
     flips[:count] = 1
-    steps = flips.reshape(images, frames - 1).cumsum(axis=1)
+    steps = flips.reshape(images, frames - 1)
+    if name not in NOISE_PERTURBATIONS:
+        steps = steps.cumsum(axis=1)
     return lists(np.concatenate([np.zeros((images, 1), np.int64), steps], axis=1).tolist())
 
 
 def test_means_and_ratios_are_over_the_ten_test_perturbations() -> None:
     """Of 100 comparisons; a list of five other classes has a T5D of 15."""
-    own = {name: flipping(place + 10) for place, name in enumerate(PERTURBATIONS)} | {"shear": flipping(99)}
-    reference = {name: flipping(20 + 2 * place) for place, name in enumerate(PERTURBATIONS)} | {"shear": flipping(50)}
+    own = {name: flipping(place + 10, name) for place, name in enumerate(PERTURBATIONS)} | {"shear": flipping(99)}
+    reference = {name: flipping(20 + 2 * place, name) for place, name in enumerate(PERTURBATIONS)}
+    reference["shear"] = flipping(50)
     found = measured({"a": own, "b": reference}, reference="b")
     assert found["a", "mean_fp", ""].value == pytest.approx(0.145)
     assert found["a", "mean_t5d", ""].value == pytest.approx(15 * 0.145)
@@ -328,18 +332,18 @@ def test_means_and_ratios_are_over_the_ten_test_perturbations() -> None:
     assert other["a", "mfr", ""].value == other["a", "mt5d", ""].value == pytest.approx((9 * 0.5 + 1) / 10)
 
 
-def test_ratios_of_noise_as_published() -> None:
-    """Each frame against the first: four flips of the model's predictions, two of the reference's."""
+def test_ratios_of_noise() -> None:
+    """Of each image four flips against the first frame, the reference's two; one and two against the one before."""
     steady = dict.fromkeys(PERTURBATIONS, flipping(50))
     own = steady | {"shot_noise": lists([[0, 1, 1, 1, 1]] * 25)}
     reference = steady | {"shot_noise": lists([[0, 1, 1, 0, 0]] * 25)}
     found = measured({"a": own, "b": reference}, reference="b")
-    assert found["a", "fr", "shot_noise"].value == pytest.approx(1 / 2)
-    assert found["a", "fr_as_published", "shot_noise"].value == pytest.approx(2)
-    assert found["a", "mfr", ""].value == found["a", "mt5d", ""].value == pytest.approx(0.95)
-    assert found["a", "mfr_as_published", ""].value == pytest.approx(1.1)
-    assert found["a", "mt5d_as_published", ""].value == pytest.approx(1.1)
-    assert ("a", "fr_as_published", "snow") not in found
+    assert found["a", "fr", "shot_noise"].value == pytest.approx(2)
+    assert found["a", "fr_consecutive", "shot_noise"].value == pytest.approx(1 / 2)
+    assert found["a", "mfr", ""].value == found["a", "mt5d", ""].value == pytest.approx(1.1)
+    assert found["a", "mfr_consecutive", ""].value == pytest.approx(0.95)
+    assert found["a", "mt5d_consecutive", ""].value == pytest.approx(0.95)
+    assert ("a", "fr_consecutive", "snow") not in found
 
 
 def test_a_ratio_needs_ten_flips_of_the_reference() -> None:

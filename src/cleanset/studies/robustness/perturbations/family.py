@@ -119,17 +119,17 @@ PERTURBATION_FAMILY = Family(
     headlines={
         "mean_fp": "mean FP",
         "mean_fp_measured": "mean FP of the measured ones",
-        "mean_fp_as_published": "mean FP, noise against frame 1",
+        "mean_fp_consecutive": "mean FP, noise against the frame before",
         "mfr": "mFR",
-        "mfr_as_published": "mFR, noise against frame 1",
+        "mfr_consecutive": "mFR, noise against the frame before",
         "mean_t5d": "mean T5D",
         "mean_t5d_measured": "mean T5D of the measured ones",
-        "mean_t5d_as_published": "mean T5D, noise against frame 1",
+        "mean_t5d_consecutive": "mean T5D, noise against the frame before",
         "mt5d": "mT5D",
-        "mt5d_as_published": "mT5D, noise against frame 1",
+        "mt5d_consecutive": "mT5D, noise against the frame before",
     },
     shown_differences=("mean_fp", "mean_t5d", "mean_fp_measured", "mean_t5d_measured"),
     not_shares=("mean_t5d", "t5d"),
     # frame 0 stands for the unchanged image
-    sheet=SheetLayout(1, has_unchanged=False, caption="Frame by frame, from the first on."),
+    sheet=SheetLayout(1, has_unchanged=False, caption="Frame by frame, beginning with the first."),
 )

@@ -1,13 +1,14 @@
 """Measures of every model on perturbation sequences, with intervals: flips and top-5 distances (ImageNet-P).
 
-Formulas: D. Hendrycks and T. Dietterich (ICLR 2019), section 4.2. `fp` and `t5d` compare consecutive frames, as the
-text has it (`as_written`); for noise, `fp_as_published` and `t5d_as_published` compare each frame with the first one,
-as the benchmark's published code does.
+Formulas: D. Hendrycks and T. Dietterich (ICLR 2019), section 4.2. `fp` and `t5d` compare consecutive frames, and each
+frame of noise with the first one, as the paper's text and its published code do (`as_written`). Source 003 has the
+formula of consecutive frames alone: for noise, `fp_consecutive` and `t5d_consecutive` follow it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,6 @@ from cleanset.studies.robustness.results import (
     CLEAN,
     UNCHANGED,
     Chosen,
-    Definition,
     FamilyStudy,
     Sampled,
     SampledMeasure,
@@ -42,6 +42,9 @@ PLACES = [str(place) for place in range(LISTED)]
 MAX_TOP5_DISTANCE = 18
 
 
+Definition = Literal["as_written", "consecutive"]
+"""The paper's, and that of source 003 for noise."""
+
 Pairs = tuple[Ints, Ints]
 """The frames that are compared: positions from 0, the references' and the frames', one of each a comparison."""
 
@@ -54,7 +57,7 @@ def pairs(perturbation: str, frames: int, definition: Definition = "as_written",
     """
     noise = perturbation in NOISE_PERTURBATIONS
     step = 1 if noise else difficulty
-    if noise and definition == "as_published":
+    if noise and definition == "as_written":
         return np.zeros(frames - 1, np.int64), np.arange(1, frames)
     # the runs that begin with frames 0, 1, ..., d - 1, each d apart, compare every frame with the one d before
     return np.arange(frames - step), np.arange(step, frames)
@@ -98,13 +101,13 @@ Top5 = npt.NDArray[np.int64]
 """The five most probable classes, best first: images x frames x 5."""
 
 COMPARED = (
-    "fp", "fp_as_published", "mean_fp", "mean_fp_as_published", "mfr", "mfr_as_published",
-    "t5d", "t5d_as_published", "mean_t5d", "mean_t5d_as_published", "mt5d", "mt5d_as_published",
+    "fp", "fp_consecutive", "mean_fp", "mean_fp_consecutive", "mfr", "mfr_consecutive",
+    "t5d", "t5d_consecutive", "mean_t5d", "mean_t5d_consecutive", "mt5d", "mt5d_consecutive",
     "mean_fp_measured", "mean_t5d_measured",
 )  # fmt: skip
 """The measures that models are compared by."""
 
-SUFFIXES: dict[Definition, str] = {"as_written": "", "as_published": "_as_published"}
+SUFFIXES: dict[Definition, str] = {"as_written": "", "consecutive": "_consecutive"}
 
 
 def definitions_of(perturbation: str) -> list[Definition]:
@@ -193,7 +196,7 @@ class PerturbationStudy(FamilyStudy):
     ) -> dict[str, Sampled]:
         """FP or T5D by perturbation."""
         names = self.perturbations
-        # as published, all but noise is compared as written
+        # consecutive frames of all but noise are compared as written
         used: list[Definition] = [definition if definition in definitions_of(name) else "as_written" for name in names]
         columns = [self._counts[role, kind, name, each][chosen] for name, each in zip(names, used, strict=True)]
         comparisons = [self._comparisons(name, definition) for name in names]
