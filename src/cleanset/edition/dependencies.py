@@ -48,6 +48,7 @@ PLUMBING = {
             "published_images",
             "corruptions.changes",
             "perturbations.changes",
+            "perturbations.videos",
             "scenarios.changes",
         )
     },

@@ -280,7 +280,7 @@ def facts_of_every_model(settings: Settings, wanted: StudyParams, plan: ChangePl
     return {
         "precision": settings.precision,
         **plan.as_record(),
-        "jpeg": wanted.jpeg,
+        "jpeg": plan.family.jpeg(wanted),
         "seed": wanted.seed,
         "versions": library_versions(),
         "code": code_of("scoring", "studies/robustness"),

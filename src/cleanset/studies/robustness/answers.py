@@ -258,7 +258,7 @@ class DigestRun:
         """A digest of everything that the digests depend on."""
         record = {
             **self.plan.as_record(),
-            "jpeg": self.wanted.jpeg,
+            "jpeg": self.plan.family.jpeg(self.wanted),
             "seed": self.wanted.seed,
             "versions": installed_versions(),
             "code": code_of("studies/robustness"),

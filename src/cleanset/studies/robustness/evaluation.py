@@ -332,7 +332,8 @@ def _settings(plan: ChangePlan, params: StudyParams) -> dict[str, JsonValue]:
     """Everything else that decides the changed images or the measures, such as the difficulty of perturbations."""
     family = plan.family
     section = params.section(family.section).model_dump(mode="json", exclude=set(_SHOWN_OTHERWISE))
-    settings = {**section, **plan.changing.settings, "jpeg": params.jpeg, "seed": params.seed, **family.labels(params)}
+    settings = {**section, **plan.changing.settings, **family.labels(params)}
+    settings |= {"jpeg": family.jpeg(params), "seed": params.seed}
     # through JSON, where tuples become lists
     found: dict[str, JsonValue] = json.loads(json.dumps(settings))
     return found

@@ -119,7 +119,7 @@ class ChangePlan:
 
     def changed_images(self, files: Mapping[str, StudyFile], params: CommonParams) -> ChangedImages:
         """The changed images; `files`: where the images of the family lie, by file."""
-        return ChangedImages(files, self.changing.change, params.jpeg, params.seed, self.is_published)
+        return ChangedImages(files, self.changing.change, self.family.jpeg(params), params.seed, self.is_published)
 
     def names(self) -> list[ChangeName]:
         """All changed images and the unchanged ones, sorted by their texts."""

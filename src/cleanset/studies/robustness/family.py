@@ -122,7 +122,7 @@ class CommonParams(Section):
     """All of a study's params.yaml.
 
     `images`: every model gets the images of all sets (union), or those of its own set only (own). `jpeg`: the quality
-    at which a changed image is stored before a model sees it, as the benchmark's images were; None leaves that out.
+    at which a changed image is stored before a model sees it, as the images of ImageNet-C were; None leaves that out.
     `further_models`: models that are measured beside those of the edition, whose folder `weights` are relative to; or
     `module:callable`, a custom model, whose module is looked for beside this file first.
     `measures` has a section for each family, too: a change there recomputes no image and no prediction.
@@ -271,6 +271,8 @@ class Family:
     """The benchmark with official numbers, if there is one."""
     notice_if_made: str
     """The notice beside its numbers where the changed images are made here."""
+    stores_jpeg: bool = True
+    """Whether changed images are stored as JPEG of the quality in the params, as those of the benchmark were."""
     remark: Callable[[CommonParams], str] = lambda params: ""
     """A sentence that follows the notice; empty for none."""
 
@@ -318,6 +320,10 @@ class Family:
         factor, digits = self.scale(measure)
         first, *ends = (f"{factor * each:.{digits}f}" if np.isfinite(each) else "" for each in (value, low, high))
         return first, ends[0], ends[1]
+
+    def jpeg(self, params: CommonParams) -> int | None:
+        """The quality at which its changed images are stored and read again; None: not at all."""
+        return params.jpeg if self.stores_jpeg else None
 
     def section_in(self, params: CommonParams) -> FamilySection:
         """Its section of the params."""

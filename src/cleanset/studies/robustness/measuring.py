@@ -152,7 +152,7 @@ class Studied:
                         "weights_sha256": weights,
                         "images_sha256": images_sha256(seen),
                         "seed": params.seed,
-                        "jpeg": params.jpeg,
+                        "jpeg": family.jpeg(params),
                     },
                 )
 

@@ -32,9 +32,13 @@ def _measured_images(images: pd.DataFrame, masks: pd.DataFrame, params: CommonPa
 
 def _make_images(sources: Sources, images: pd.DataFrame, params: CommonParams) -> Changing:
     from cleanset.studies.robustness.perturbations.changes import PerturbedImage
+    from cleanset.studies.robustness.perturbations.videos import EncodedFrames, encoder_version
 
-    levels = params.section(Perturbations).levels()
-    return Changing(PerturbedImage(levels), {"levels": levels})
+    wanted = params.section(Perturbations)
+    levels = wanted.levels()
+    if wanted.codec is None:
+        return Changing(PerturbedImage(levels), {"levels": levels})
+    return Changing(EncodedFrames(PerturbedImage(levels)), {"levels": levels, "encoder": encoder_version()})
 
 
 def _read_images(folder: Path, images: Sequence[StudyFile], params: CommonParams) -> Changing:
@@ -82,6 +86,16 @@ def _page_context(data: PagesData) -> dict[str, Any]:
     }
 
 
+def _remark(params: CommonParams) -> str:
+    wanted = params.section(Perturbations)
+    if wanted.codec is not None or wanted.published is not None:
+        return ""
+    return (
+        "The frames have not been through the benchmark's video codec, which perturbations.codec: h264 applies: on 10 "
+        "photographs mean FP of consecutive frames was .0180 without it and .0210 with it, mean T5D 1.52 both times."
+    )
+
+
 PERTURBATION_FAMILY = Family(
     name="perturbations",
     singular="perturbation",
@@ -96,9 +110,10 @@ PERTURBATION_FAMILY = Family(
     layout="<perturbation>/<wnid>/<image id>.mp4",
     benchmark="ImageNet-P",
     notice_if_made=(
-        "No official ImageNet-P numbers: a subset of the validation images, and frames made in memory without the "
-        "benchmark's video codec."
+        "No official ImageNet-P numbers: a subset of the validation images, and frames made anew from them."
     ),
+    remark=_remark,
+    stores_jpeg=False,
     study=_study,
     files={
         "perturbation_frames": ("model", "change", "definition", "frame", "images", "flips"),

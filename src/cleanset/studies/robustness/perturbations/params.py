@@ -30,23 +30,23 @@ ALL_PERTURBATIONS: tuple[str, ...] = PERTURBATIONS + VALIDATION_PERTURBATIONS
 """The 10 test perturbations and then the 4 validation ones."""
 
 NOISE_PERTURBATIONS: tuple[str, ...] = ("gaussian_noise", "shot_noise", "speckle_noise")
-"""Perturbations that the published code of ImageNet-P compares with frame 1; their frames depend on difficulty."""
+"""Perturbations whose frames are compared with the first one, and depend on difficulty."""
 
 LEVELS = (1, 2, 3)
 """Difficulties at which noise is made; for all others the difficulty is a step between frames."""
 
-FRAMES, TRANSLATE_FRAMES, FRAMES_IN_TEXT = 31, 41, 30
-"""Frames of a published sequence, of translate, and of every sequence in the paper's text."""
+FRAMES, TRANSLATE_FRAMES, FRAMES_IN_SOURCE = 31, 41, 30
+"""Frames of a published sequence, of translate, and of every sequence in source 003 (the paper: more than 30)."""
 
 
-def frame_count(name: str, *, as_in_text: bool = False) -> int:
-    """The number of frames of a perturbation: 31, of translate 41; as in the text 30 of each, the first.
+def frame_count(name: str, *, as_in_source: bool = False) -> int:
+    """The number of frames of a perturbation: 31, of translate 41; as in source 003 30 of each, the first.
 
     Raises CleansetError for an unknown perturbation.
     """
     check_known("perturbation", name, ALL_PERTURBATIONS)
-    if as_in_text:
-        return FRAMES_IN_TEXT
+    if as_in_source:
+        return FRAMES_IN_SOURCE
     return TRANSLATE_FRAMES if name == "translate" else FRAMES
 
 
@@ -65,16 +65,18 @@ class Perturbations(Section):
     """The perturbations of source 003 that are measured, by name or group.
 
     `difficulty`: for noise, its level; for all others, the step between the frames that are compared. `frames`: 31,
-    and 41 of translate (`as_published`), or 30 of each (`as_written`). `max_images`: the number of images, taken as
+    and 41 of translate (`as_published`), or 30 of each (`source_003`). `max_images`: the number of images, taken as
     the first of each class, then the second, and so on; None: all. `published`: a folder of ImageNet-P's videos, which
-    are read instead of made; None: they are made.
+    are read instead of made; None: they are made. `codec`: frames are stored as the benchmark's were, as H.264 by
+    ffmpeg, and read again; None: not at all.
     """
 
     names: Annotated[_Perturbations, Field(default_factory=list)]
     difficulty: Annotated[int, Field(ge=LEVELS[0], le=LEVELS[-1])] = 1
-    frames: Literal["as_published", "as_written"] = "as_published"
+    frames: Literal["as_published", "source_003"] = "as_published"
     max_images: Annotated[int, Field(ge=1)] | None = None
     published: Annotated[str, Field(min_length=1)] | None = None
+    codec: Literal["h264"] | None = None
 
     def levels(self) -> dict[str, int]:
         """The level at which each perturbation is made; except for noise, the difficulty does not change the frames."""
@@ -83,8 +85,8 @@ class Perturbations(Section):
 
     def frame_counts(self) -> dict[str, int]:
         """The number of frames of each perturbation, in the order of the benchmark."""
-        as_in_text = self.frames == "as_written"
-        return {name: frame_count(name, as_in_text=as_in_text) for name in perturbations_of(self.names)}
+        as_in_source = self.frames == "source_003"
+        return {name: frame_count(name, as_in_source=as_in_source) for name in perturbations_of(self.names)}
 
     def changes(self) -> list[tuple[str, int]]:
         """Each frame of each perturbation."""
