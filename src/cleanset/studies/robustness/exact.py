@@ -1,30 +1,23 @@
-"""Functions of imagecorruptions 1.1.5, value for value: faster, and with the same digits on every processor.
+"""Corruptions value for value, faster, and with the same digits on every processor.
 
-zoom_blur, brightness and saturate, 60 % of the library's time for the 15 corruptions, are compiled by numba. Every sum
-and product is in the library's order and precision, and numba contracts none of them, so that no value differs.
-Numba keeps the code beside this file or in the user's cache: compiling takes each worker process seconds.
+zoom_blur, brightness and saturate, 60 % of the time that imagecorruptions 1.1.5 takes for the 15 corruptions, and the
+motion blur of ImageMagick are compiled by numba. Every sum and product is in the order and precision of the original,
+and numba contracts none of them, so that no value differs. Numba keeps the code beside this file or in the user's
+cache: compiling takes each worker process seconds.
 
 Kernels of Gaussian, motion and defocus blurs have the same digits on every processor. With AVX-512 numpy computes exp
 by other code, whose last digit is wrong for some values: for one exp(-1/8), a weight of gaussian_blur at severity 2.
 Without AVX2 OpenCV smooths the disk of defocus_blur with other roundings. One such digit changes pixels, since they
 are truncated.
-
-The library enlarges a photograph of frost by cv2.resize (bicubic), which OpenCV hands to Intel's IPP. IPP sums float32
-products in another order for SSE 4.2, AVX2 and each kind of AVX-512, and does not exist elsewhere: some values that lie
-halfway between two whole numbers are rounded to the other one, which changed up to 107 of 355 images of the sample.
-`enlarged` sums in the order of IPP for AVX2, by elementwise float64 arithmetic, which is the same everywhere.
 """
 
-import importlib.resources
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from decimal import Context, Decimal
 from functools import lru_cache
-from math import ceil, floor
+from math import ceil, cos, floor, hypot, radians, sin
 from typing import Any, Literal, ParamSpec, TypeVar, cast
 
-import cv2
-import imagecorruptions
 import imagecorruptions.corruptions as library
 import numba
 import numpy as np
@@ -213,19 +206,54 @@ def exact_kernels() -> Iterator[None]:
 
     They belong to the process: to be used in worker processes, never in threads.
     """
-    own = library.gaussian, library.gauss_function, library.disk
-    library.gaussian, library.gauss_function, library.disk = gaussian, _density, disk
+    own = library.gaussian, library.disk
+    library.gaussian, library.disk = gaussian, disk
     try:
         yield
     finally:
-        library.gaussian, library.gauss_function, library.disk = own
+        library.gaussian, library.disk = own
 
 
-def motion_blur(values: NDArray[Any], radius: int, sigma: float, angle: float) -> NDArray[np.float32]:
-    """Values blurred along a direction, `angle` in degrees, as by imagecorruptions."""
-    with exact_kernels():
-        blurred: NDArray[np.float32] = library._motion_blur(values, radius, sigma, angle)
+def motion_blur(image: Pixels, radius: int, sigma: float, angle: float) -> Pixels:
+    """The image, red first or grey, blurred along a direction as by ImageMagick 6 with 16 bits; `angle` in degrees."""
+    width = 2 * radius + 1
+    weights = _exp(-(np.arange(width) ** 2) / (2 * sigma**2))
+    # lengths as ImageMagick has them: they decide which pixel is the nearest
+    y, x = width * sin(radians(angle)), width * cos(radians(angle))
+    steps = [(ceil(step * y / hypot(y, x) - 0.5), ceil(step * x / hypot(y, x) - 0.5)) for step in range(width)]
+    blurred = np.empty_like(image)
+    channels = image.reshape(*image.shape[:2], -1)
+    _blur_along(channels, weights / weights.sum(), np.array(steps), blurred.reshape(channels.shape))
     return blurred
+
+
+@compiled
+def _blur_along(image: Pixels, weights: Floats, steps: NDArray[np.int64], blurred: Pixels) -> None:
+    """Write the weighted sum of the pixels at these steps, down and right, to `blurred`; edges are repeated."""
+    height, width, channels = image.shape
+    sums = np.empty((width, channels))
+    for row in range(height):
+        sums[:] = 0.0
+        for step in range(len(weights)):
+            source = image[min(max(row + steps[step, 0], 0), height - 1)]
+            for column in range(width):
+                at = min(max(column + steps[step, 1], 0), width - 1)
+                for channel in range(channels):
+                    sums[column, channel] += weights[step] * (257.0 * source[at, channel])
+        for column in range(width):
+            for channel in range(channels):
+                # ImageMagick rounds to 16 bits and truncates to 8
+                blurred[row, column, channel] = int(sums[column, channel] + 0.5) // 257
+
+
+def snowflakes(noise: Floats, zoom: float, threshold: float) -> Pixels:
+    """The layer of snow before its blur: the central part of noise enlarged, without what is below the threshold."""
+    height, width = noise.shape
+    flakes = library.clipped_zoom(noise[..., np.newaxis], zoom)[..., 0]
+    top, left = (flakes.shape[0] - height) // 2, (flakes.shape[1] - width) // 2
+    flakes = flakes[top : top + height, left : left + width]
+    whole: Pixels = (np.where(flakes < threshold, 0, np.clip(flakes, 0, 1)) * 255).astype(np.uint8)
+    return whole
 
 
 def gaussian(
@@ -295,12 +323,6 @@ def _weights(sigma: float, radius: int) -> Floats:
     return normalised
 
 
-def _density(x: NDArray[np.int64], mean: float, sigma: float) -> Floats:
-    """The density of the normal distribution, from which imagecorruptions makes the kernels of motion_blur and snow."""
-    density: Floats = _exp(-((x - mean) ** 2) / (2 * sigma**2)) / (np.sqrt(2 * np.pi) * sigma)
-    return density
-
-
 def _exp(exponents: NDArray[np.floating[Any]]) -> Floats:
     return np.array([rounded_exp(each) for each in exponents.tolist()])
 
@@ -309,77 +331,3 @@ def _exp(exponents: NDArray[np.floating[Any]]) -> Floats:
 def rounded_exp(exponent: float) -> float:
     """The exponential, correctly rounded."""
     return float(_DIGITS.exp(Decimal(exponent)))
-
-
-FILES = ("frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg", "frost6.jpg")
-"""The library's photographs of frost, in the order that it draws from."""
-
-WEIGHTS: tuple[tuple[float, float], ...] = ((1.0, 0.4), (0.8, 0.6), (0.7, 0.7), (0.65, 0.7), (0.6, 0.75))
-"""Weights of the image and of the frost, by severity."""
-
-ENLARGEMENT = 1.1
-"""Factor by which the library enlarges a photograph beyond what covers the image."""
-
-CUBIC = -0.75
-"""Parameter of the bicubic kernel, as in cv2.INTER_CUBIC."""
-
-
-def frost(image: Pixels, severity: int, drawn: np.random.RandomState) -> Pixels:
-    """The image, red first, under a part of one of the photographs of frost."""
-    height, width = image.shape[:2]
-    layer = _layer(FILES[drawn.randint(len(FILES))], height, width)
-    # photograph, row, column: the library draws in this order
-    top, left = drawn.randint(0, layer.shape[0] - height), drawn.randint(0, layer.shape[1] - width)
-    part = layer[top : top + height, left : left + width, ::-1]
-    own, added = WEIGHTS[severity - 1]
-    frosted: Pixels = np.clip(own * image + added * part, 0, 255).astype(np.uint8)
-    return frosted
-
-
-@lru_cache(maxsize=len(FILES))
-def _layer(file: str, height: int, width: int) -> Pixels:
-    """A photograph of frost, blue first, larger than the image on both axes."""
-    with importlib.resources.as_file(importlib.resources.files(imagecorruptions) / "frost" / file) as path:
-        photograph = np.asarray(cv2.imread(str(path)), np.uint8)
-    factor = max(height / photograph.shape[0], width / photograph.shape[1], 1) * ENLARGEMENT
-    layer = enlarged(photograph, ceil(photograph.shape[0] * factor), ceil(photograph.shape[1] * factor))
-    layer.setflags(write=False)
-    return layer
-
-
-def enlarged(image: Pixels, height: int, width: int) -> Pixels:
-    """The image enlarged by bicubic interpolation, as by cv2.resize where IPP runs its code for AVX2."""
-    columns, across = _taps(image.shape[1], width)
-    first, second, third, fourth = (image[:, at].astype(np.float32) for at in columns)
-    a, b, c, d = (weights[:, np.newaxis] for weights in across)
-    rows, down = _taps(image.shape[0], height)
-    wide = multiply_add(second, b, third * c) + multiply_add(first, a, fourth * d)
-    first, second, third, fourth = (wide[at] for at in rows)
-    a, b, c, d = (weights[:, np.newaxis, np.newaxis] for weights in down)
-    values = multiply_add(first, a, second * b) + multiply_add(third, c, fourth * d)
-    whole: Pixels = np.clip(np.rint(values), 0, 255).astype(np.uint8)
-    return whole
-
-
-def _taps(length: int, enlarged_length: int) -> tuple[list[NDArray[np.int64]], list[Singles]]:
-    """The four source places of each place along an axis, and their weights."""
-    at = (np.arange(enlarged_length) + 0.5) * (length / enlarged_length) - 0.5
-    lower = np.floor(at)
-    # IPP keeps 1 + t in float32, so that t is a multiple of 2**-23; the weights are computed in float64
-    t = ((at - lower).astype(np.float32) + np.float32(1) - np.float32(1)).astype(np.float64)
-    weights = [_outer(1 + t), _inner(t), _inner(1 - t), _outer(2 - t)]
-    places = [np.clip(lower.astype(np.int64) + shift, 0, length - 1) for shift in (-1, 0, 1, 2)]
-    return places, [each.astype(np.float32) for each in weights]
-
-
-def _inner(distance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The bicubic kernel at distances of 0 to 1."""
-    weights: NDArray[Any] = ((CUBIC + 2) * distance - (CUBIC + 3)) * distance * distance + 1
-    return weights
-
-
-def _outer(distance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The bicubic kernel at distances of 1 to 2, in the order of operations that gives IPP's digits."""
-    cubed = CUBIC * distance * distance * distance
-    weights: NDArray[Any] = cubed - 5 * CUBIC * distance * distance + 8 * CUBIC * distance - 4 * CUBIC
-    return weights

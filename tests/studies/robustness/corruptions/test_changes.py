@@ -12,6 +12,7 @@ from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.seeds import change_seed, image_seed
+from cleanset.studies.robustness.corruptions.authors import DRAWN
 from cleanset.studies.robustness.corruptions.changes import corrupted_images
 from cleanset.studies.robustness.corruptions.params import (
     ALL_CORRUPTIONS,
@@ -90,6 +91,7 @@ def test_noise_follows_its_own_seed_alone() -> None:
 
 @pytest.mark.slow
 def test_every_corruption_is_the_librarys_and_leaves_the_rest_as_it_was() -> None:
+    """Those of `authors` aside, which the library makes differently."""
     image, before = drawn(64, 96), generator_state()
     for name in ALL_CORRUPTIONS:
         found = corrupted_images(image, name, SEVERITIES, SEED)
@@ -104,7 +106,7 @@ def test_every_corruption_is_the_librarys_and_leaves_the_rest_as_it_was() -> Non
             np.random.set_state(state)
             assert one.dtype == np.uint8
             assert one.shape == SMALL.shape
-            assert np.array_equal(one, expected), (name, severity)
+            assert np.array_equal(one, expected) != (name in DRAWN), (name, severity)
             assert not np.array_equal(one, image), (name, severity)
         assert len({one.tobytes() for one in found}) == 5, name
     assert np.array_equal(image, SMALL)
@@ -112,7 +114,7 @@ def test_every_corruption_is_the_librarys_and_leaves_the_rest_as_it_was() -> Non
 
 @pytest.mark.slow
 def test_the_bytes_are_those_of_the_table() -> None:
-    """On a processor without AVX2 and FMA, defocus_blur and motion_blur differ by 1 in a few values."""
+    """On a processor without AVX2 and FMA, defocus_blur and elastic_transform differ by 1 in a few values."""
     expected = [row for row in digests.stored() if row[0] == "corruption"]
     found = list(digests.corruption_rows())
     assert len(expected) == 95

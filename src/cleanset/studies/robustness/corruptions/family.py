@@ -132,8 +132,8 @@ CORRUPTION_FAMILY = Family(
     layout="<corruption>/<severity>/<wnid>/<image id>.JPEG",
     benchmark="ImageNet-C",
     notice_if_made=(
-        "No official ImageNet-C numbers: a subset of the validation images, and an own implementation of the "
-        "corruptions."
+        "No official ImageNet-C numbers: a subset of the validation images, corrupted anew, with other draws than the "
+        "published ones."
     ),
     remark=_remark,
     study=_study,

@@ -1,25 +1,24 @@
 """The perturbations of ImageNet-P: sequences of frames, each slightly different from the one before.
 
-Parameters are those of the published script, make_imagenet_p.py. Frames are made in memory; the benchmark stored them
-as H.264 video. Each frame of noise has noise of its own; all others change steadily.
+Parameters are those of the published script, make_imagenet_p.py, and the frames have its values. Frames are made in
+memory; the benchmark stored them as H.264 video. Each frame of noise has noise of its own; all others change steadily.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from math import cos, fsum, hypot, radians, sin, tan
+from math import cos, fsum, hypot, radians, sin
 from typing import Any
 
 import cv2
 import numpy as np
-from imagecorruptions.corruptions import clipped_zoom
 from numpy.typing import NDArray
 from PIL import Image
 from scipy.ndimage import convolve1d
 
 from cleanset.images.preprocessing import BASE_SIZE, central
 from cleanset.statistics.seeds import change_seed
-from cleanset.studies.robustness.exact import gaussian, motion_blur, with_hsv
+from cleanset.studies.robustness.exact import gaussian, motion_blur, snowflakes, with_hsv
 from cleanset.studies.robustness.images import StudyFile, wide_pixels
 
 Pixels = NDArray[np.uint8]
@@ -49,18 +48,20 @@ def scale(image: Pixels, factor: float) -> Pixels:
 
 
 def shear(image: Pixels, degrees: float) -> Pixels:
-    """Vertical lines inclined to the left, their length kept (bilinear).
-
-    As torchvision's affine did when ImageNet-P was made; later versions keep the height of the image instead.
-    """
+    """Vertical lines inclined to the left, their length kept (bilinear); later torchvisions keep the image's height."""
     angle = radians(degrees)
-    return _affine(image, 1.0, tan(angle), 0.0, 1 / cos(angle))
+    stretched = 1 / cos(angle)  # the products have the roundings of torchvision
+    return _affine(image, stretched * cos(angle), stretched * sin(angle), 0.0, stretched)
 
 
 def _affine(image: Pixels, xx: float, xy: float, yx: float, yy: float) -> Pixels:
-    """The image under a linear map about its centre; the matrix maps a place in the result to one in the image."""
-    x, y = image.shape[1] / 2, image.shape[0] / 2
-    data = (xx, xy, x - xx * x - xy * y, yx, yy, y - yx * x - yy * y)
+    """The image under a linear map; the matrix maps a place in the result to one in the image.
+
+    What stays in place is half a pixel right of the centre and below it, as in torchvision 0.2.1, which was the newest
+    when ImageNet-P was made.
+    """
+    x, y = image.shape[1] * 0.5 + 0.5, image.shape[0] * 0.5 + 0.5
+    data = (xx, xy, xx * -x + xy * -y + x, yx, yy, yx * -x + yy * -y + y)
     size = (image.shape[1], image.shape[0])
     moved = Image.fromarray(image).transform(size, Image.Transform.AFFINE, data, Image.Resampling.BILINEAR)
     return np.asarray(moved)
@@ -151,8 +152,10 @@ def _noisy(base: Pixels, name: str, seed: int, level: int) -> Frames:
     return frame_at
 
 
-def _gaussian_noise(values: NDArray[np.float64], level: int, drawn: np.random.RandomState) -> NDArray[np.float64]:
-    return values + GAUSSIAN_SIGMAS[level - 1] * drawn.standard_normal(values.shape)
+def _gaussian_noise(values: NDArray[np.float64], level: int, drawn: np.random.RandomState) -> NDArray[np.float32]:
+    # in float32, as torch adds it in the published script
+    noise = drawn.standard_normal(values.shape).astype(np.float32)
+    return values.astype(np.float32) + np.float32(GAUSSIAN_SIGMAS[level - 1]) * noise
 
 
 def _shot_noise(values: NDArray[np.float64], level: int, drawn: np.random.RandomState) -> NDArray[np.float64]:
@@ -167,8 +170,7 @@ def _speckle_noise(values: NDArray[np.float64], level: int, drawn: np.random.Ran
 
 def _motion_blurred(base: Pixels, frame: int) -> Pixels:
     """Blurred along a direction that rotates by 4 degrees a frame."""
-    blurred: Pixels = np.clip(motion_blur(base, radius=10, sigma=3, angle=(frame - 30) * 4), 0, 255).astype(np.uint8)
-    return blurred
+    return motion_blur(base, radius=10, sigma=3, angle=(frame - 30) * 4)
 
 
 def _brightened(base: Pixels, frame: int) -> Pixels:
@@ -180,8 +182,8 @@ def _gaussian_blurred(base: Pixels, frame: int) -> Pixels:
 
 
 def _zoom_blurred(image: Pixels, size: int) -> Frames:
-    """The mean of the image and its enlargements up to this frame's, rounded down."""
-    total, added = np.zeros((size, size, 3), np.int64), 0
+    """The mean of the image and its enlargements up to this frame's, truncated; in float32, as torch's tensors are."""
+    total, added = np.zeros((size, size, 3), np.float32), 0
 
     def frame_at(frame: int) -> Pixels:
         nonlocal added
@@ -189,9 +191,9 @@ def _zoom_blurred(image: Pixels, size: int) -> Frames:
         if frame + 1 < added:
             total[:], added = 0, 0
         while added <= frame:
-            np.add(total, central(scale(image, 1 + 0.004 * added), size), out=total)
+            np.add(total, central(scale(image, 1 + 0.004 * added), size) / np.float32(255), out=total)
             added += 1
-        blurred: Pixels = (total // added).astype(np.uint8)
+        blurred: Pixels = (total / np.float32(added) * np.float32(255)).astype(np.uint8)
         return blurred
 
     return frame_at
@@ -199,24 +201,16 @@ def _zoom_blurred(image: Pixels, size: int) -> Frames:
 
 def _snowy(base: Pixels, drawn: np.random.RandomState) -> Frames:
     """Snowflakes over a paler image, drawn once and blurred along a direction that rotates by 4 degrees a frame."""
-    flakes = _flakes(base.shape[0], drawn)
+    flakes = snowflakes(drawn.normal(0.05, 0.3, base.shape[:2]), zoom=3, threshold=0.5)
     values = base / 255.0
     grey = cv2.cvtColor(values.astype(np.float32), cv2.COLOR_RGB2GRAY)[..., np.newaxis]
     pale = 0.85 * values + (1 - 0.85) * np.maximum(values, grey * 1.5 + 0.5)
 
     def frame_at(frame: int) -> Pixels:
-        blurred = np.clip(motion_blur(flakes, radius=14, sigma=4, angle=frame * 4 - 150), 0, 255)
-        layer = (blurred.astype(np.uint8) / 255.0)[..., np.newaxis]
+        layer = (motion_blur(flakes, radius=14, sigma=4, angle=frame * 4 - 150) / 255.0)[..., np.newaxis]
         return _whole(pale + layer + np.rot90(layer, k=2))
 
     return frame_at
-
-
-def _flakes(size: int, drawn: np.random.RandomState) -> NDArray[np.uint8]:
-    """Snowflakes: noise enlarged three times, without what is below a threshold."""
-    noise = drawn.normal(loc=0.05, scale=0.3, size=(size, size))
-    flakes = clipped_zoom(noise[..., np.newaxis], 3)[:size, :size, 0]
-    return _whole(np.where(flakes < 0.5, 0, flakes))
 
 
 def _spattered(base: Pixels, drawn: np.random.RandomState) -> Frames:
@@ -224,7 +218,7 @@ def _spattered(base: Pixels, drawn: np.random.RandomState) -> Frames:
     liquid = gaussian(drawn.normal(loc=0.65, scale=0.27, size=base.shape[:2]), 3.7)
     liquid[liquid < 0.69] = 0
     liquids = [liquid]
-    values = base / 255.0
+    values = base.astype(np.float32) / np.float32(255)
 
     def frame_at(frame: int) -> Pixels:
         while len(liquids) <= frame:
@@ -243,10 +237,10 @@ def _water(liquid: NDArray[np.uint8]) -> NDArray[np.float32]:
     relief = cv2.filter2D(cv2.equalizeHist(distance), cv2.CV_8U, np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]]))
     water = liquid.astype(np.float32) * np.asarray(cv2.blur(relief, (3, 3)), np.float32)
     most = water.max()
-    return water * (np.float32(0.6) / most) if most else water
+    return water / most * np.float32(0.6) if most else water
 
 
-_PALE_TURQUOISE = np.array([175, 238, 238]) / 255
+_PALE_TURQUOISE = (np.array([175, 238, 238]) / 255).astype(np.float32)
 
 _NOISES = {"gaussian_noise": _gaussian_noise, "shot_noise": _shot_noise, "speckle_noise": _speckle_noise}
 _FILTERS = {"motion_blur": _motion_blurred, "brightness": _brightened, "gaussian_blur": _gaussian_blurred}
