@@ -88,12 +88,13 @@ def libraries_of_then() -> Iterator[None]:
     names["wand"].color = names["wand.color"]  # type: ignore[attr-defined]
     before = {name: sys.modules.get(name) for name in names}
     sys.modules.update(names)  # type: ignore[arg-type]
-    np.float_, np.fromstring = np.float64, np.frombuffer  # type: ignore[attr-defined]
+    np.float_, np.fromstring = np.float64, np.frombuffer  # type: ignore[assignment, attr-defined]
 
     def with_multichannel(values: NDArray[Any], *arguments: Any, multichannel: bool = False, **options: Any) -> Any:
-        return gaussian(values, *arguments, channel_axis=-1 if multichannel else None, **options)
+        options["channel_axis"] = -1 if multichannel else None
+        return gaussian(values, *arguments, **options)  # type: ignore[no-untyped-call]
 
-    skimage.filters.gaussian = with_multichannel
+    skimage.filters.gaussian = with_multichannel  # type: ignore[assignment]
     try:
         yield
     finally:

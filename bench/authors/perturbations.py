@@ -164,7 +164,8 @@ class Draws:
         return np.random.RandomState(change_seed(self.seed, KIND, self.name, self.frame))
 
     def normal(self, **options: Any) -> NDArray[np.float64]:
-        return self.next().normal(**options)
+        drawn: NDArray[np.float64] = self.next().normal(**options)
+        return drawn
 
     def poisson(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         return self.next().poisson(values)

@@ -17,7 +17,7 @@ needs_ffmpeg = pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="no ffm
 
 
 def test_frames_are_never_stored_as_jpeg() -> None:
-    params = StudyParams(jpeg=85)
+    params = StudyParams.model_validate({"jpeg": 85})
     assert PERTURBATION_FAMILY.jpeg(params) is None
     assert CORRUPTION_FAMILY.jpeg(params) == 85
 
@@ -47,6 +47,6 @@ def test_the_codec_needs_ffmpeg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
 
 def test_what_is_said_without_the_codec() -> None:
-    without, having = StudyParams(), StudyParams.model_validate({"perturbations": {"codec": "h264"}})
+    without, having = (StudyParams.model_validate({"perturbations": {"codec": codec}}) for codec in (None, "h264"))
     assert "perturbations.codec: h264 applies" in PERTURBATION_FAMILY.remark(without)
     assert PERTURBATION_FAMILY.remark(having) == ""

@@ -242,6 +242,7 @@ def _water(liquid: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 _PALE_TURQUOISE = (np.array([175, 238, 238]) / 255).astype(np.float32)
 
+_NOISES: dict[str, Callable[[NDArray[np.float64], int, np.random.RandomState], NDArray[Any]]]
 _NOISES = {"gaussian_noise": _gaussian_noise, "shot_noise": _shot_noise, "speckle_noise": _speckle_noise}
 _FILTERS = {"motion_blur": _motion_blurred, "brightness": _brightened, "gaussian_blur": _gaussian_blurred}
 _MOVES: dict[str, Callable[[Pixels, int], Pixels]] = {

@@ -20,7 +20,7 @@ from cleanset.studies.robustness.published_images import video
 
 
 def encoder_version() -> str:
-    """The version of ffmpeg, of which pixels depend. Raises CleansetError where there is no ffmpeg with libx264."""
+    """The version of ffmpeg, which decides pixels. Raises CleansetError where there is no ffmpeg with libx264."""
     path = shutil.which("ffmpeg")
     run = None if path is None else subprocess.run([path, "-encoders"], capture_output=True, text=True, check=False)
     if run is None or "libx264" not in run.stdout:
@@ -58,7 +58,8 @@ def encoded(frames: list[Pixels], change: str) -> list[Pixels]:
             Image.fromarray(frame).save(Path(folder, f"img{number}.png"))
         path = Path(folder, "frames.mp4")
         inputs = ["-r", "1", "-framerate", "1", "-i", str(Path(folder, "img%01d.png"))]
-        command = ["ffmpeg", "-loglevel", "error", *inputs, "-vcodec", "libx264", *options, "-preset", "veryslow", path]
+        coding = ["-vcodec", "libx264", *options, "-preset", "veryslow"]
+        command = ["ffmpeg", "-loglevel", "error", *inputs, *coding, str(path)]
         run = subprocess.run(command, capture_output=True, text=True, check=False)
         if run.returncode:
             raise CleansetError(f"ffmpeg: {run.stderr.strip()}; expected it to encode frames, see perturbations.codec")
