@@ -2,6 +2,7 @@
 
 import math
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -101,7 +102,7 @@ def test_a_search_that_ends_at_0_starts_again(
     """0 is stationary in each ratio, and not the best; a search that starts there would stay."""
     ratings = arguments(published(repository, "aca"))
     expected = fit(*ratings, random, "normal")
-    monkeypatch.setattr(crossed, "START", 0.0)
+    monkeypatch.setattr(crossed, "STARTS", (0.0,))
     found = fit(*ratings, random, "normal")
     assert found.criterion == pytest.approx(expected.criterion, abs=1e-4)
     assert found.modified.estimate == pytest.approx(expected.modified.estimate, abs=1e-4)
@@ -163,3 +164,48 @@ def test_the_defaults_of_the_plan_are_the_medians_of_the_studies(repository: Pat
 def test_too_little_to_fit(values: list[int], modified: list[bool], words: str) -> None:
     with pytest.raises(CleansetError, match=words):
         fit(values, ["a", "a", "b", "b"], ["1", "2", "3", "4"], modified)
+
+
+def sized(real: int, modified: int, people: int = 12) -> tuple[list[float], list[str], list[str], list[bool]]:
+    """Everybody rates every image."""
+    y = drawn(people, real + modified, 3)
+    cells = [(f"p{person}", f"i{image}", image >= real) for person in range(people) for image in range(real + modified)]
+    return y.ravel().tolist(), [p for p, _, _ in cells], [i for _, i, _ in cells], [m for _, _, m in cells]
+
+
+@pytest.mark.parametrize("random", FORMULAS)
+@pytest.mark.parametrize(("real", "modified", "kind"), [(1, 10, "real"), (10, 1, "modified"), (1, 1, "real")])
+def test_one_image_of_a_type_tells_no_variance(real: int, modified: int, kind: str, random: RandomTerms) -> None:
+    """The standard error was .395 to 2.225, depending on where the search began."""
+    with pytest.raises(CleansetError, match=f"found 1 {kind} image, from which no variance of {kind} images can"):
+        fit(*sized(real, modified), random)
+    fit(*sized(2, 2), random)
+
+
+def test_slopes_need_two_people_who_rate_a_type() -> None:
+    y, people, images, modified = sized(5, 5)
+    kept = [place for place, each in enumerate(people) if not modified[place] or each == "p3"]
+    ratings = [[each[place] for place in kept] for each in (y, people, images, modified)]
+    with pytest.raises(CleansetError, match=r"found 1 person who rates modified images, .* or random=intercepts"):
+        fit(*ratings)  # type: ignore[arg-type]
+    fit(*ratings, "intercepts")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "random", "names"),
+    [
+        # people who rate either real or modified images
+        (lambda p, i: (p < 6) == (i < 5), "slopes", "the covariance of people's ratings of both types"),
+        # each modified image is rated by one person, who rates no other one
+        (lambda p, i: i < 5 or i == p + 5, "slopes", "modified images and the variance of modified images"),
+        # everybody rates an image of their own
+        (lambda p, i: i == p, "intercepts", "the variance of people and the variance of images"),
+    ],
+)
+def test_a_flat_criterion_is_refused(chosen: Callable[[int, int], bool], random: RandomTerms, names: str) -> None:
+    y, people, images, modified = sized(5, 7)
+    # twice, or the number of ratings alone would refuse some
+    kept = [place for place in range(len(y)) if chosen(place // 12, place % 12)] * 2
+    ratings = [[each[place] for place in kept] for each in (y, people, images, modified)]
+    with pytest.raises(CleansetError, match=f"do not determine .*{names}: the REML criterion is flat there"):
+        fit(*ratings, random)  # type: ignore[arg-type]

@@ -178,6 +178,15 @@ def test_variances_of_a_pilot(
     assert published["variances"]["slope"] == 0.376
 
 
+def test_a_pilot_with_one_real_image_tells_no_variance(export_folder: Path, attacked: Path, tmp_path: Path) -> None:
+    pilot = tmp_path / "pilot.csv"
+    rows = [f"{(p * i) % 5 - 2},{p},{'modified' if i else 'real'},{i}" for p in range(8) for i in range(4)]
+    pilot.write_text("\n".join(["rating,pid,image_type,image_id", *rows, ""]))
+    arguments = ("--set", export_folder, "--attacked", attacked, "--out", tmp_path / "out", *SIZES)
+    with pytest.raises(CleansetError, match="found 1 real image, from which no variance of real images"):
+        command("plan", *arguments, "--pilot", pilot)
+
+
 def test_attacked_images_of_two_sizes(export_folder: Path, attacked: Path, tmp_path: Path) -> None:
     """One line, and --side brings all to one size."""
     mixed = Path(shutil.copytree(attacked, tmp_path / "mixed"))

@@ -37,8 +37,10 @@ from cleanset.errors import CleansetError
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-START, AT_ZERO, BESIDE_ZERO, MAX_RATIO = 0.5, 1e-3, 0.2, 1e4
-"""Ratios to the residual's standard deviation: at the start, treated as 0, tried instead of 0, and too large."""
+STARTS = (0.5, 0.02, 0.1, 2.0)
+"""Ratios to the residual's standard deviation from which searches start; the lowest criterion found counts."""
+AT_ZERO, BESIDE_ZERO, MAX_RATIO = 1e-3, 0.2, 1e4
+"""Ratios treated as 0, tried instead of 0, and too large."""
 EFFECTS = np.array([[1.0, 0.0], [-1.0, 1.0]])
 """Matrix that turns the means of real and modified images into the intercept and the effect, modified minus real."""
 STEP = 3e-4
@@ -77,6 +79,7 @@ class _Type:
         sums, counts = csr_array(by_image @ wide), np.bincount(numbers)
         self.counts, self.images = np.unique(counts, return_counts=True)
         self.products = (wide.T @ wide).toarray()
+        self._of_image, self._sums = counts.astype(np.float64), sums[:, :people]
         chosen = [csr_array(sums[np.flatnonzero(counts == each)]) for each in self.counts]
         self.of_images = np.stack([(each.T @ each).toarray() for each in chosen])
 
@@ -89,6 +92,23 @@ class _Type:
         """The images' part of log |V|."""
         return float(self.images @ np.log1p(self.counts * ratio**2))
 
+    def design(self) -> tuple[Floats, Floats]:
+        """The design of random effects, less what the mean explains: people's products, and the information matrix.
+
+        The information on the variances of people, images and residual is half of the matrix if all ratings are
+        independent: its entries are tr(P Q P Q'), Q the part of V that a variance multiplies, P the projection off the
+        mean.
+        """
+        images, count = self._of_image, self._of_image.sum()
+        by_person = np.asarray(self._sums.sum(axis=0)).ravel()
+        people = np.diag(by_person) - np.outer(by_person, by_person) / count
+        across = (self._sums.multiply(self._sums)).sum() - 2 / count * (images @ (self._sums @ by_person))
+        across += (images @ images) * (by_person @ by_person) / count**2
+        of_images = images @ images - 2 / count * (images**3).sum() + (images @ images / count) ** 2
+        traces = np.trace(people), count - images @ images / count
+        information = [[(people**2).sum(), across, traces[0]], [across, of_images, traces[1]], [*traces, count - 1]]
+        return people, np.array(information)
+
 
 class RemlProblem:
     """The data, and the criterion as a function of the ratios `theta`.
@@ -100,7 +120,7 @@ class RemlProblem:
     def __init__(
         self, y: Floats, people: Sequence[str], images: Sequence[str], modified: npt.NDArray[np.bool_], slopes: bool
     ) -> None:
-        _check(y, people, images, modified)
+        _check(y, people, images, modified, slopes)
         self.slopes, self.ratings = slopes, len(y)
         person = np.unique(np.asarray(people, object).astype(str), return_inverse=True)[1].astype(np.int64)
         image = np.unique(np.asarray(images, object).astype(str), return_inverse=True)[1].astype(np.int64)
@@ -115,6 +135,36 @@ class RemlProblem:
             )
         # less the two means, of real and of modified images
         self.freedom = len(y) - 2
+        if flat := self._flat_direction():
+            raise CleansetError(
+                f"the ratings do not determine {' and '.join(flat)}: the REML criterion is flat there, and estimates "
+                "would depend on where the search starts; expected images that several people rate, and people who "
+                f"rate several images{' of both types, or random=intercepts' if slopes else ''}"
+            )
+
+    def _flat_direction(self) -> list[str]:
+        """The variances along which the criterion is flat for any ratings of these images by these people."""
+        (real_people, real), (modified_people, modified) = (each.design() for each in self.types)
+        if not self.slopes:
+            names = ["the variance of people", "the variance of images", "the residual variance"]
+            information = real + modified
+            information[0, 0] = ((real_people + modified_people) ** 2).sum()
+        else:
+            names = [
+                *("the variance of people's ratings of real images", "the variance of real images"),
+                *("the residual variance", "the variance of people's ratings of modified images"),
+                *("the variance of modified images", "the covariance of people's ratings of both types"),
+            ]
+            information = np.zeros((6, 6))
+            information[:3, :3] = real
+            information[np.ix_([3, 4, 2], [3, 4, 2])] += modified
+            information[5, 5] = 2 * (real_people * modified_people).sum()
+        scale = np.sqrt(np.diag(information).clip(min=0))
+        scale[scale**2 < MIN_EIGENVALUE * self.ratings] = 1
+        values, vectors = np.linalg.eigh(information / np.outer(scale, scale))
+        if values[0] > MIN_EIGENVALUE:
+            return []
+        return [name for name, part in zip(names, vectors[:, 0], strict=True) if abs(part) > 0.01]
 
     def ratios(self, theta: Floats) -> tuple[float, float]:
         """The images' ratios, of real and of modified."""
@@ -174,7 +224,8 @@ class RemlProblem:
     def minimize(self) -> Floats:
         """The ratios that minimize the criterion. Raises CleansetError if none are found."""
         try:
-            best, least = self._minimum(START * (np.array([1.0, 0.0, 1.0, 1.0, 1.0]) if self.slopes else np.ones(2)))
+            shape = np.array([1.0, 0.0, 1.0, 1.0, 1.0]) if self.slopes else np.ones(2)
+            best, least = min((self._minimum(start * shape) for start in STARTS), key=lambda found: found[1])
             # the criterion is even in a ratio, so 0 is stationary: a search that ends there starts again beside it
             for place in self._bounded():
                 if best[place] < AT_ZERO:
@@ -210,7 +261,9 @@ _UNIDENTIFIED = (
 )
 
 
-def _check(y: Floats, people: Sequence[str], images: Sequence[str], modified: npt.NDArray[np.bool_]) -> None:
+def _check(
+    y: Floats, people: Sequence[str], images: Sequence[str], modified: npt.NDArray[np.bool_], slopes: bool
+) -> None:
     if not len(y) == len(people) == len(images) == len(modified):
         raise ValueError("expected as many people, images and types as ratings")
     if not modified.any() or modified.all():
@@ -218,6 +271,17 @@ def _check(y: Floats, people: Sequence[str], images: Sequence[str], modified: np
         raise CleansetError(f"the ratings: none of {missing} images; expected ratings of real and of modified images")
     if len(set(people)) < 2 or np.ptp(y) == 0:
         raise CleansetError(_UNIDENTIFIED)
+    for kind, of in (("real", ~modified), ("modified", modified)):
+        if len(set(np.asarray(images, object)[of])) < 2:
+            raise CleansetError(
+                f"the ratings: found 1 {kind} image, from which no variance of {kind} images can be estimated; "
+                "expected at least two"
+            )
+        if slopes and len(set(np.asarray(people, object)[of])) < 2:
+            raise CleansetError(
+                f"the ratings: found 1 person who rates {kind} images, from whom no variance of people can be "
+                "estimated; expected at least two, or random=intercepts"
+            )
 
 
 def derivatives(function: Callable[[Floats], Floats], point: Floats) -> Floats:
