@@ -32,7 +32,7 @@ from cleanset.review.gold import Share
 from cleanset.review.store import read_reviews
 from cleanset.review.verdicts import Review, Vote
 from cleanset.stages import count, review_apply
-from cleanset.statistics.finite import Draws, fixed_bound, lower_limit, open_bound
+from cleanset.statistics.finite import Draws, fixed_bound, lower_limit, lower_limit_at_any_time, open_bound
 from cleanset.tables import REJECTED
 from tests.measure.compare.command import cleanset, says
 from tests.stages.test_stages import REJECTED_ROWS, ROLES, edition_in, put, sha, val
@@ -83,7 +83,7 @@ def test_a_finished_fixed_audit_has_the_exact_bound() -> None:
     found = result(plan, votes_on(plan.draws, 2))
     assert (found.seen, found.flawed, found.auditors) == (60, 2, ("cy",))
     assert found.at_most == found.bound == fixed_bound(Draws(200, 60, 2)) == 18
-    assert audit_numbers(found) == {"audit_seen": 60, "audit_flawed": 2, "audit_flawed_at_most": 9.0}
+    assert audit_numbers(found) == {"audit_seen": 60, "audit_flawed": 2, "audit_flawed_at_most_uncorrected": 9.0}
     assert next(sentences(found)) == "At most 9.00 % flawed (18 of 200 images), with 95 % confidence."
 
 
@@ -92,7 +92,7 @@ def test_a_fixed_audit_says_nothing_before_its_last_draw() -> None:
     found = result(plan, votes_on(plan.draws[:59]))
     assert (found.seen, found.bound) == (59, None)
     assert next(sentences(found)).startswith("No statement yet: 59 of 60 draws")
-    assert "audit_flawed_at_most" not in audit_numbers(found)
+    assert audit_numbers(found) == {"audit_seen": 59, "audit_flawed": 0}
 
 
 def test_an_open_audit_counts_the_draws_up_to_the_first_that_is_left_out() -> None:
@@ -116,7 +116,7 @@ def test_whoever_reviewed_an_image_does_not_audit_it() -> None:
     assert (found.seen, found.flawed, found.auditors) == (60, 1, ("cy", "dan"))
 
 
-def test_the_bound_is_corrected_for_the_least_sensitive_auditor() -> None:
+def test_the_bound_is_corrected_for_what_an_auditor_misses() -> None:
     plan = new_plan("standard", "fixed", "1", 60, SET)
     golds = {"cy": Share(38, 40), "ada": Share(1, 40)}
     found = result(plan, votes_on(plan.draws), golds=golds)
@@ -124,11 +124,57 @@ def test_the_bound_is_corrected_for_the_least_sensitive_auditor() -> None:
     assert found.corrected == fixed_bound(Draws(200, 60, 0), 0.975, found.sensitivity)
     assert found.bound == found.corrected > (found.at_most or 0)
     assert "at least 83 % of the flaws" in list(sentences(found))[2]
-    # two auditors share the risk, and one without gold items leaves the sensitivity unknown
-    two = [Share(38, 40), Share(39, 40)]
-    assert least_sensitivity(two) == lower_limit(38, 40, 0.9875)
-    assert least_sensitivity([*two, Share(0, 0)]) is None
-    assert "miss nothing" in list(sentences(result(plan, votes_on(plan.draws))))[2]
+    assert audit_numbers(found)["audit_flawed_at_most"] == 6.0
+    assert "none of them has judged a flawed gold item" in list(sentences(result(plan, votes_on(plan.draws))))[2]
+
+
+def test_the_most_sensitive_auditor_of_each_draw_and_the_least_sensitive_draw_count() -> None:
+    """Several auditors share the risk; those of an open audit as if more might join."""
+    golds = {"cy": Share(38, 40), "ada": Share(30, 40)}
+    both, cy, ada = ("cy", "ada"), ("cy",), ("ada",)
+    assert least_sensitivity([cy, both, cy], golds, "fixed") == lower_limit(38, 40, 0.9875)
+    assert least_sensitivity([cy, both, ada], golds, "fixed") == lower_limit(30, 40, 0.9875)
+    assert least_sensitivity([cy, ada], golds, "open") == lower_limit_at_any_time(30, 40, 1 - 0.025 / 6)
+    assert least_sensitivity([cy], {"cy": Share(38, 40)}, "open") == lower_limit_at_any_time(38, 40, 0.9875)
+    # whoever has no gold items adds nothing, and may have missed everything
+    assert least_sensitivity([cy, ("cy", "dan")], {"cy": Share(38, 40)}, "fixed") == lower_limit(38, 40, 0.975)
+    assert least_sensitivity([cy, ("dan",)], {"cy": Share(38, 40)}, "fixed") == 0.0
+    assert least_sensitivity([cy], {}, "fixed") is None
+
+
+@pytest.mark.parametrize("kind", ["fixed", "open"])
+def test_a_look_that_rests_on_less_makes_no_claim_stronger(kind: Kind) -> None:
+    """An auditor who finds 0 of 10 gold items; somebody without any calls a draw clean, too, or another one alone."""
+    plan = new_plan("standard", kind, "1", 60, SET)
+    golds = {"cy": Share(0, 10)}
+    votes = votes_on(plan.draws)
+    assert result(plan, votes, golds=golds).bound == 200
+    votes[key(plan.draws[3])]["bo"] = vote("clean")
+    found = result(plan, votes, golds=golds)
+    assert (found.bound, found.auditors, found.unmeasured) == (200, ("bo", "cy"), ())
+    votes[key(plan.draws[3])] = {"bo": vote("clean")}
+    for share in (Share(0, 10), Share(40, 40)):
+        found = result(plan, votes, golds={"cy": share})
+        assert (found.bound, found.sensitivity, found.unmeasured) == (200, 0.0, ("bo",))
+        assert "Draws looked at only by people without flawed gold items (bo) count as if" in list(sentences(found))[3]
+
+
+def test_an_older_result_says_where_its_bound_would_change(tmp_path: Path) -> None:
+    path = tmp_path / "standard.json"
+    old = {"model": "standard", "kind": "fixed", "images": 200, "drawn": 60, "seen": 60, "flawed": 0,
+           "auditors": ["bo", "cy"], "at_most": 9, "corrected": None, "sensitivity": None, "now": 200, "left": 0,
+           "came": 0}  # fmt: skip
+    open_ = old | {"kind": "open", "auditors": ["cy"]}
+    cases = [
+        (old, True), (old | {"auditors": ["cy"]}, False), (open_, False),
+        (open_ | {"corrected": 12, "sensitivity": 0.8}, True), (old | {"at_most": None}, False),
+        (old | {"unmeasured": []}, False),
+    ]  # fmt: skip
+    for content, is_outdated in cases:
+        path.write_text(json.dumps(content))
+        found = read_audit_json(path)
+        assert found is not None
+        assert any("An older version made this result" in each for each in sentences(found)) == is_outdated
 
 
 def test_a_set_that_has_changed_since() -> None:
@@ -215,7 +261,7 @@ def test_an_audit_from_the_drawing_to_the_metrics(edition: Edition) -> None:
     assert kept.bound == 1
     count.run(edition)
     totals = edition.metrics / "totals"
-    assert json.loads((totals / "audit_flawed_at_most.json").read_text()) == {"standard": 33.34}
+    assert json.loads((totals / "audit_flawed_at_most_uncorrected.json").read_text()) == {"standard": 33.34}
     assert json.loads((totals / "audit_seen.json").read_text()) == {"standard": 3}
 
 

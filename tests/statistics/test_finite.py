@@ -1,6 +1,7 @@
 """Bounds of the flawed images of a set: scipy's distributions, enumeration, simulation."""
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 from time import process_time
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom, binomtest, hypergeom
+from scipy.stats import beta, binom, binomtest, hypergeom
 
 from cleanset.statistics.finite import (
     Draws,
@@ -19,6 +20,7 @@ from cleanset.statistics.finite import (
     likelihood_ratio,
     log_e_values,
     lower_limit,
+    lower_limit_at_any_time,
     open_bound,
 )
 
@@ -180,6 +182,36 @@ def test_the_evidence_of_ten_misses_in_twenty() -> None:
 def test_the_evidence_is_1_on_average_or_less(share: float) -> None:
     mean = sum(float(binom.pmf(k, 30, share)) * likelihood_ratio(k, 30, 0.3, 0.15) for k in range(31))
     assert mean <= 1 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("counts", "limit"), [((38, 40), 0.7777), ((10, 10), 0.5954), ((0, 10), 0.0), ((0, 0), 0.0), ((190, 200), 0.8881)]
+)
+def test_known_limits_at_any_time(counts: tuple[int, int], limit: float) -> None:
+    assert lower_limit_at_any_time(*counts, 0.975) == pytest.approx(limit, abs=5e-5)
+    if counts[0]:
+        assert lower_limit_at_any_time(*counts, 0.975) < lower_limit(*counts, 0.975)
+
+
+def test_the_limit_at_any_time_is_that_of_an_evenly_spread_mixture() -> None:
+    """The mean likelihood of the shares above, by the incomplete beta function, divided by that at the limit."""
+    limit = lower_limit_at_any_time(38, 40, 0.975)
+    larger = float(beta.sf(limit, 39, 3)) / (41 * math.comb(40, 38)) / (1 - limit)
+    assert larger / (limit**38 * (1 - limit) ** 2) == pytest.approx(40, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("limit", "failing"), [(lower_limit, 0.0823), (lower_limit_at_any_time, 0.0114)], ids=["fixed", "any time"]
+)
+def test_the_risk_of_stopping_at_the_best_of_50(limit: Callable[[int, int, float], float], failing: float) -> None:
+    """The probability that a limit is ever above the true share of .66, by all sequences; .025 is promised."""
+    waiting = np.array([1.0])
+    for trials in range(1, 51):
+        waiting = np.append(waiting * 0.34, 0) + np.append(0, waiting * 0.66)
+        successes = trials
+        while successes >= 0 and limit(successes, trials, 0.975) > 0.66:
+            waiting[successes], successes = 0, successes - 1
+    assert 1 - waiting.sum() == pytest.approx(failing, abs=1e-4)
 
 
 @pytest.mark.parametrize("counts", [(2, 1), (-1, 3)])

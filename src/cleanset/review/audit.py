@@ -7,7 +7,7 @@ auditors' verdicts.
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -26,6 +26,7 @@ from cleanset.statistics.finite import (
     Draws,
     fixed_bound,
     lower_limit,
+    lower_limit_at_any_time,
     open_bound,
 )
 from cleanset.validation import Role, Section, first_problem, shown, validate
@@ -70,9 +71,10 @@ class AuditResult:
     `images`: those of the set when it was drawn from; `seen`: how many draws are looked at, up to the first that is
     not; `flawed`: how many of these are not clean. `at_most`: the bound on the flawed images if the auditors miss
     nothing, None while a fixed audit is not finished. `corrected`: the bound if they miss as much as their gold items
-    allow, with `sensitivity` as the lower limit; both None without gold items. `left`: the flawed draws that are no
-    longer in the set; `came`: the images that are new in it since; `now`: its images today. Both bounds are on the
-    set of today.
+    allow, with `sensitivity` as the lower limit; both None if no auditor has judged one. `left`: the flawed draws that
+    are no longer in the set; `came`: the images that are new in it since; `now`: its images today. Both bounds are on
+    the set of today. `unmeasured`: the auditors without gold items who alone looked at a draw, while others have some;
+    None in a result of an older version.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
@@ -90,11 +92,18 @@ class AuditResult:
     now: int
     left: int
     came: int
+    unmeasured: tuple[str, ...] | None = None
 
     @property
     def bound(self) -> int | None:
         """The bound to state: the corrected one where there is one."""
         return self.at_most if self.corrected is None else self.corrected
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether an older version corrected the bound otherwise, or not at all, where it is corrected today."""
+        is_other = len(self.auditors) > 1 or (self.kind == "open" and self.corrected is not None)
+        return self.unmeasured is None and self.bound is not None and is_other
 
 
 def draw_order(images: Collection[SetImage], seed: str) -> tuple[SetImage, ...]:
@@ -174,7 +183,9 @@ def audit_result(
         # whatever came since may be flawed; only what was found to be flawed is known to have left with its flaw
         return None if bound is None else min(len(today), bound - left + came)
 
-    sensitivity = least_sensitivity([golds.get(name, Share(0, 0)) for name in auditors])
+    measured = {name: golds[name] for name in auditors if name in golds and golds[name].golds}
+    sensitivity = least_sensitivity(draws, measured, plan.kind)
+    alone = {name for by_auditor in draws if measured.keys().isdisjoint(by_auditor) for name in by_auditor}
     return AuditResult(
         plan.model,
         plan.kind,
@@ -190,6 +201,7 @@ def audit_result(
         len(today),
         left,
         came,
+        tuple(sorted(alone)) if measured else (),
     )
 
 
@@ -199,24 +211,33 @@ def _bound(plan: AuditPlan, draws: Draws, level: float, sensitivity: float) -> i
     return fixed_bound(draws, level, sensitivity) if draws.drawn == plan.drawn else None
 
 
-def least_sensitivity(golds: Sequence[Share]) -> float | None:
-    """A lower limit of the sensitivity of each auditor, wrong for any of them with a probability of 2.5 % at most.
+def least_sensitivity(draws: Iterable[Collection[str]], golds: Mapping[str, Share], kind: Kind) -> float | None:
+    """A lower limit of the sensitivity with which each draw was looked at, wrong with a probability of 2.5 % at most.
 
-    None unless every auditor has judged a flawed gold item. The limits share the risk (C. E. Bonferroni).
+    `draws`: the auditors of each; `golds`: the flawed gold items of those who have judged any; None if nobody has. As a
+    flaw counts if anybody finds it, the most sensitive auditor of a draw counts, and who has no gold items may find
+    nothing. The limits share the risk (C. E. Bonferroni). In an open audit, which others may join, the k-th auditor has
+    the part 1 / (k (k + 1)) of it at most, and the limits hold whenever one stops.
     """
-    if not golds or any(share.golds == 0 for share in golds):
+    if not golds:
         return None
-    level = 1 - (1 - LEVEL) / 2 / len(golds)
-    return min(lower_limit(share.correct, share.golds, level) for share in golds)
+    sharers = len(golds) if kind == "fixed" else len(golds) * (len(golds) + 1)
+    level, limit = 1 - (1 - LEVEL) / 2 / sharers, lower_limit if kind == "fixed" else lower_limit_at_any_time
+    limits = {name: limit(share.correct, share.golds, level) for name, share in golds.items()}
+    return min(max(limits.get(name, 0.0) for name in auditors) for auditors in draws)
 
 
 def audit_numbers(result: AuditResult | None) -> dict[str, float | int]:
-    """Numbers for a model's metrics: draws looked at, flawed ones, the bound in percent; none without an audit."""
+    """Numbers for a model's metrics: draws looked at, flawed ones, the bound in percent; none without an audit.
+
+    A bound that is not corrected for what the auditors miss has another name.
+    """
     if result is None:
         return {}
     numbers: dict[str, float | int] = {"audit_seen": result.seen, "audit_flawed": result.flawed}
     if result.bound is not None and result.now:
-        numbers["audit_flawed_at_most"] = hundredths(result.bound, result.now) / 100
+        name = "audit_flawed_at_most" if result.corrected is not None else "audit_flawed_at_most_uncorrected"
+        numbers[name] = hundredths(result.bound, result.now) / 100
     return numbers
 
 
@@ -251,8 +272,8 @@ def sentences(result: AuditResult) -> Iterator[str]:
     if result.at_most is not None and result.seen:
         if result.corrected is None or result.sensitivity is None:
             yield (
-                "This takes it that the auditors miss nothing: not every one of them has judged a flawed gold item, "
-                "so that it cannot be corrected for what they miss."
+                "This takes it that the auditors miss nothing: none of them has judged a flawed gold item, so that it "
+                "cannot be corrected for what they miss."
             )
         else:
             yield (
@@ -260,6 +281,16 @@ def sentences(result: AuditResult) -> Iterator[str]:
                 f"{100 * result.sensitivity:.0f} % of the flaws. If they missed nothing, it would be "
                 f"{percent(result.at_most, result.now)}."
             )
+    if result.unmeasured:
+        yield (
+            f"Draws looked at only by people without flawed gold items ({', '.join(result.unmeasured)}) count as if "
+            "every flaw had been missed: let these people judge gold items, or others look at their draws again."
+        )
+    if result.is_outdated:
+        yield (
+            "An older version made this result. Today what the auditors miss is taken into account otherwise, and the "
+            "bound may be higher: run dvc repro."
+        )
     if result.left or result.came:
         yield (
             f"The set has changed since: {result.left:,} images found to be flawed were taken out, and {result.came:,} "

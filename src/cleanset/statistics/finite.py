@@ -16,6 +16,12 @@ from numpy.typing import NDArray
 
 LEVEL = 0.95
 _HALVINGS = 60
+_MIXED_SHARES = 64
+
+
+def in_percent(share: float, digits: int = 2) -> float:
+    """A share in percent, rounded: 261 of 480 is 54.38 %, although 100 * (261 / 480) is 54.37499999999999."""
+    return round(round(100 * share, 9), digits)
 
 
 def lower_limit(successes: int, trials: int, level: float = LEVEL) -> float:
@@ -58,6 +64,25 @@ def likelihood_ratio(successes: int, trials: int, share: float, other: float) ->
     logarithm = successes * math.log(share / other) + (trials - successes) * math.log((1 - share) / (1 - other))
     # exp overflows above 709
     return math.exp(min(logarithm, 700.0))
+
+
+def lower_limit_at_any_time(successes: int, trials: int, level: float = LEVEL) -> float:
+    """The one-sided lower limit of a share, 0 to 1, valid at whatever number of trials one stops.
+
+    The smallest share whose evidence, the mean of its likelihood ratios to larger shares, spread evenly, is below
+    1 / (1 - `level`): as a mixture of e-values it is one, too (H. Robbins, "Statistical methods related to the law of
+    the iterated logarithm", 1970), so that no limit of the whole sequence is above the true share with more than that
+    probability.
+    """
+    _check(successes, trials)
+    if successes == 0:
+        return 0.0
+
+    def evidence(share: float) -> float:
+        larger = (share + (1 - share) * (place + 0.5) / _MIXED_SHARES for place in range(_MIXED_SHARES))
+        return math.fsum(likelihood_ratio(successes, trials, each, share) for each in larger) / _MIXED_SHARES
+
+    return _root(lambda share: evidence(share) * (1 - level) < 1)
 
 
 def _check(successes: int, trials: int) -> None:
