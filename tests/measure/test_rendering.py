@@ -18,4 +18,7 @@ def test_p_values(value: float, text: str) -> None:
 
 def test_shares() -> None:
     assert (percent(0.98765), percent(1), percent(0.5, 0)) == ("98.77 %", "100.00 %", "50 %")
+    # 100 * (261 / 480) is 54.37499999999999
+    assert percent(261 / 480) == "54.38 %"
+    assert ends((261 / 480, 0.98765)) == "54.38 – 98.77"
     assert ends((0, 0.123456)) == "0.00 – 12.35"

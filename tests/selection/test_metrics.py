@@ -126,6 +126,14 @@ def test_accuracy_joins_by_id_not_by_row(top1: int, percent: float) -> None:
     assert accuracy(index, scores)["accuracy_top1"] == percent
 
 
+def test_half_a_hundredth_of_a_percent_is_rounded_as_it_is() -> None:
+    """261 of 480 is 54.375 %, although 100 * (261 / 480) is 54.37499999999999."""
+    names = [f"{number:03d}" for number in range(480)]
+    index = index_of({name: [5] for name in names}).assign(ilsvrc_class=np.full(480, 5, dtype=np.int16))
+    scores = scores_of({name: (5 if number < 261 else 900, 0.9) for number, name in enumerate(names)})
+    assert accuracy(index, scores)["accuracy_top1"] == 54.38
+
+
 def test_accuracy_where_no_image_has_a_label() -> None:
     index = index_of({"a": [], "b": []}).assign(ilsvrc_class=np.array([5, 9], dtype=np.int16))
     numbers = accuracy(index, scores_of({"a": (5, 0.9), "b": (1, 0.9)}))

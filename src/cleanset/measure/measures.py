@@ -26,6 +26,7 @@ from cleanset.measure.comparability import (
     images_digest,
 )
 from cleanset.measure.sets import EvaluationSet
+from cleanset.statistics.finite import in_percent
 from cleanset.statistics.paired import PairedCounts, difference_interval, holm, mcnemar_p, wilson
 from cleanset.vocabulary import TIERS, class_column, class_keys, classes_in_use, has_top5
 
@@ -313,7 +314,7 @@ def notes_of(row: MeasuredModel) -> list[str]:
             by = "" if found.offset is None else f", each by {found.offset:+d}"
             why = (
                 f"its classes are probably numbered otherwise: renumbered to fit half of the images{by}, "
-                f"{100 * found.accuracy.share:.2f} % of the others are correct; expected {order}"
+                f"{in_percent(found.accuracy.share):.2f} % of the others are correct; expected {order}"
             )
         notes.append(f"{row.name}: accuracy at chance; {why}")
     return notes

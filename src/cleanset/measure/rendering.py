@@ -15,6 +15,7 @@ import cleanset.report
 from cleanset.files import write_text
 from cleanset.measure.measures import Bin, MeasuredModel, by_accuracy, card, notes_of, pairs
 from cleanset.measure.sets import EvaluationSet
+from cleanset.statistics.finite import in_percent
 from cleanset.vocabulary import class_column, class_names, has_top5
 
 # models that get a column each in the tables of classes and confusions; of more, the mean or the sum
@@ -96,7 +97,7 @@ def _leaderboard(order: Sequence[MeasuredModel]) -> Table:
 
 
 def _top5(row: MeasuredModel) -> str:
-    return "–" if row.measures.top5 is None else f"{100 * row.measures.top5.share:.2f}"
+    return "–" if row.measures.top5 is None else f"{in_percent(row.measures.top5.share):.2f}"
 
 
 def _tiers(order: Sequence[MeasuredModel]) -> Table:
@@ -115,7 +116,7 @@ def _pairs(order: Sequence[MeasuredModel]) -> Table:
     rows = (
         (
             f"#{ranks[pair.first]} – #{ranks[pair.second]}",
-            f"{100 * pair.counts.difference:.2f}",
+            f"{in_percent(pair.counts.difference):.2f}",
             ends(pair.interval),
             f"{pair.counts.only_first:,}",
             f"{pair.counts.only_second:,}",
@@ -129,12 +130,12 @@ def _pairs(order: Sequence[MeasuredModel]) -> Table:
 
 def percent(share: float, digits: int = 2) -> str:
     """A share of 0 to 1 in percent."""
-    return f"{100 * share:.{digits}f} %"
+    return f"{in_percent(share, digits):.{digits}f} %"
 
 
 def ends(interval: tuple[float, float]) -> str:
     """The ends of an interval of shares, in percent."""
-    return " – ".join(f"{100 * end:.2f}" for end in interval)
+    return " – ".join(f"{in_percent(end):.2f}" for end in interval)
 
 
 def shown_p(value: float) -> str:

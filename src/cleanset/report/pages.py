@@ -14,6 +14,7 @@ from cleanset.report.figures import ClassState, Counts, FunnelStep, Histogram, R
 from cleanset.review.agreement import Agreement, VerdictAgreement
 from cleanset.review.store import BOARD, basis_of
 from cleanset.review.verdicts import Review
+from cleanset.statistics.finite import in_percent
 from cleanset.vocabulary import class_column, class_names
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -208,7 +209,7 @@ def _counted(count: int, what: str) -> str:
 
 def _share(value: float | None) -> str:
     """Percent, with the digits that the metrics have."""
-    return "–" if value is None else f"{round(100 * value, 2):g} %"
+    return "–" if value is None else f"{in_percent(value):g} %"
 
 
 def _kappa(value: float | None) -> str:

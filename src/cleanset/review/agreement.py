@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cleanset.review.store import BOARD, Votes
 from cleanset.review.verdicts import Review
+from cleanset.statistics.finite import in_percent
 from cleanset.vocabulary import VERDICTS
 
 Counts = NDArray[np.int64]
@@ -149,7 +150,7 @@ def agreement_of_reviewers(votes: Votes, candidates: Collection[tuple[int, str]]
         "reviewers_differ": len(differences(of_model)),
     }
     if found.agreement is not None:
-        numbers["reviewers_agreement"] = round(100 * found.agreement, 2)
+        numbers["reviewers_agreement"] = in_percent(found.agreement)
     if found.kappa is not None:
         numbers["reviewers_kappa"] = round(found.kappa, 4)
     return numbers

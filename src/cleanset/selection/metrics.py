@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from cleanset.selection.candidates import Label, check_same_images, correct, top5_predictions
+from cleanset.statistics.finite import in_percent
 from cleanset.vocabulary import EXCLUSION_REASONS, TIERS, has_top5
 
 
@@ -75,7 +76,7 @@ def closeness(margins: pd.DataFrame) -> dict[str, float | int]:
 
 
 def _percent(hits: "np.ndarray[tuple[int], np.dtype[np.bool]]") -> float:
-    return round(100 * float(hits.mean()), 2) if len(hits) else 0.0
+    return in_percent(float(hits.mean())) if len(hits) else 0.0
 
 
 def short_classes(
