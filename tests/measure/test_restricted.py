@@ -65,7 +65,10 @@ def test_a_folder_of_few_classes(tmp_path: Path, precision: str) -> None:
         assert found.classes.of_predictions == (3 if restricted else 1000)
     assert accuracies == {False: 0, True: 2}
     assert "predictions among the 3 classes of the images alone" in images.notes
+    # of three classes, all are among the top five
+    assert row.measures.top5 is None
     results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert results["models"][0]["top5"] is None
     assert results["set"]["notes"][-1] == "predictions among the 3 classes of the images alone"
 
 

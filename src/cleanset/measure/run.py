@@ -168,6 +168,9 @@ def evaluate(
             model = NamedModel(model.name, replace(model.loaded, network=network), identity)
         path = None if out is None else out / f"{stem}.parquet"
         predictions, record = _predicted(model, images, settings, path, pixels)
+        if restricted and len(classes) < 5:
+            # every prediction among fewer classes is among the top five
+            predictions = predictions.drop(columns=["top5_class", "top5_probability"])
         found.append(measured(model.name, predictions, record, path))
     return found
 
