@@ -106,6 +106,17 @@ def test_what_is_not_there_is_named(
         formatted(paper_table(folder, family, measure, selection), form)
 
 
+def test_a_measure_that_was_not_computed_has_its_reason(folder: Path) -> None:
+    """As of the severities 1 and 3 in docs/robustness.md."""
+    path = folder / "measures" / "corruptions.csv"
+    table = pd.read_csv(path, keep_default_na=False)
+    problem = "no mCE: severities 1, 3; CE needs 1 to 5, and lacks 2, 4, 5"
+    table.loc[table["measure"] == "mce", "problem"] = problem
+    table.to_csv(path, index=False)
+    with pytest.raises(CleansetError, match=f"measure 'ce': {problem}"):
+        paper_table(folder, "corruptions", "ce", None)
+
+
 def test_the_command(folder: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["robustness", "table", str(folder), "--format", "csv"])
     assert done.exit_code == 0

@@ -34,7 +34,7 @@ from cleanset.studies.robustness.images import ChangeName, Sources, Study
 from cleanset.studies.robustness.measuring import REMEDY, read_measures
 from cleanset.studies.robustness.results import MIN_IMAGES, UNCHANGED
 from cleanset.studies.robustness.scenarios.masks import unsuitable_counts
-from cleanset.validation import check_known
+from cleanset.validation import check_known, shown
 from cleanset.vocabulary import class_names
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -266,7 +266,11 @@ def paper_table(folder: Path, family_name: str, measure: str | None, selection: 
         titles = {name: title for name, title in family.headlines.items() if name in set(lines[is_whole]["measure"])}
         rows = _paper_rows(lines[is_whole], "model", "measure", list(titles), family)
         return PaperTable("model", list(titles.values()), rows, caption)
+    # a measure that is missing over all changes has the reason there
+    reasons = lines[is_whole & (lines["measure"] == f"m{measure}")]["problem"].dropna()
     lines = lines[~is_whole]
+    if measure not in set(lines["measure"]) and any(reasons):
+        raise CleansetError(f"measure {shown(measure)}: {next(filter(None, reasons))}")
     check_known("measure", measure, lines["measure"].unique())
     lines = lines[lines["measure"] == measure]
     models = lines["model"].unique().tolist()

@@ -161,7 +161,7 @@ def test_fewer_severities_give_errors_and_no_ce() -> None:
     }  # fmt: skip
     mce = line(lines, "union", "a", "mce")
     assert np.isnan(mce.value)
-    assert mce.problem == "no mCE: severities 1, 2; CE needs 1 to 5"
+    assert mce.problem == "no mCE: severities 1, 2; CE needs 1 to 5, and lacks 3, 4, 5"
 
 
 def test_each_model_on_its_own_images_alone() -> None:

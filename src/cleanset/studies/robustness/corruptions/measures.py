@@ -277,7 +277,9 @@ class CorruptionStudy(FamilyStudy):
             yield from self._ratios(role, chosen, resamples, errors)
         else:
             found = ", ".join(map(str, self.severities))
-            yield SampledMeasure.undefined("mce", f"no mCE: severities {found}; CE needs 1 to 5", resamples)
+            missing = ", ".join(str(each) for each in SEVERITIES if each not in self.severities)
+            problem = f"no mCE: severities {found}; CE needs 1 to 5, and lacks {missing}"
+            yield SampledMeasure.undefined("mce", problem, resamples)
 
     def _calibration(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[SampledMeasure]:
         """ECE and NLL on clean and unchanged images, by corruption, and their means over the corruptions."""
