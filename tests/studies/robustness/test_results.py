@@ -147,6 +147,14 @@ def test_the_difference_of_two_models_is_paired() -> None:
     assert difference.by_image == pytest.approx(OWN.mean(axis=(1, 2)) - OTHER.mean(axis=(1, 2)))
 
 
+def test_an_interval_ends_at_the_largest_value() -> None:
+    """Percentiles reflected at a Score of .9 may lie above 1, which no Score does."""
+    drawn = np.linspace(0.6, 0.95, 1000)
+    found = Sampled(0.9, drawn, shifted=True, largest=1).interval()
+    assert (round(found.low, 3), found.high) == (0.859, 1.0)
+    assert round(Sampled(0.9, drawn, shifted=True).interval().high, 3) == 1.191
+
+
 def test_an_interval_has_the_value_and_a_width_or_is_none() -> None:
     drawn = np.linspace(0.2, 0.4, 41)
     above, below = Sampled(0.5, drawn).interval(), Sampled(0.1, drawn).interval()

@@ -74,6 +74,7 @@ Floats = npt.NDArray[np.float64]
 class Sampled:
     """A statistic of all images, and of each resample; `shifted` where resampling shifts it, as it does Score.
 
+    `largest`: the largest value that it can have, and its interval with it.
     `by_image`: the image's part of a mean, for paired tests; None for others, such as Score. A ratio's is relative
     to the divisor of all images.
     """
@@ -82,6 +83,7 @@ class Sampled:
     draws: Floats
     shifted: bool = False
     by_image: Floats | None = None
+    largest: float = np.inf
 
     def interval(self, level: float = LEVEL) -> Interval:
         """The bootstrap interval: percentiles and the value, or percentiles reflected at it if resampling shifts it.
@@ -90,7 +92,8 @@ class Sampled:
         divisor is 0 in some resamples.
         """
         if self.shifted:
-            found = reflected_interval(self.value, self.draws, level)
+            low, high = reflected_interval(self.value, self.draws, level)
+            found = Interval(low, float(np.minimum(high, self.largest)))
         else:
             ends = percentile_interval(self.draws, level)
             # pseudo-images draw the percentiles to the middle; NaN stays NaN

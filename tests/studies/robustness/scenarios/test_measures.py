@@ -20,6 +20,7 @@ from cleanset.studies.robustness.scenarios.measures import (
     cells_of,
     read_answers,
     regression_of,
+    sampled_score,
     score_of_squares,
     score_parts,
     spread,
@@ -90,6 +91,17 @@ def test_differences_are_paired() -> None:
     for (selection, measure, change), each in found.items():
         values = [line(lines, selection, model, measure, change).value for model in "ab"]
         assert each.value == pytest.approx(values[0] - values[1])
+
+
+def test_no_interval_of_score_reaches_above_1() -> None:
+    """Where few answers change, resamples lie far below Score, and reflected at it far above 1."""
+    unchanged = np.arange(18) % 6 > 0
+    correct = np.stack([unchanged] * 3, axis=1)
+    correct[1:4, 0] = correct[7, 1] = False
+    resamples = Bootstrap(1000).resample(np.arange(18) // 6)
+    for definition in ("as_written", "as_published"):
+        found = sampled_score(correct, unchanged, definition, resamples)
+        assert found.interval().low < found.value < found.interval().high == 1
 
 
 def test_score_needs_two_scenarios_and_two_classes() -> None:

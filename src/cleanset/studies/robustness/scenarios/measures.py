@@ -288,7 +288,7 @@ def sampled_score(
         inners = inner[np.newaxis]
     value = score_of_squares(squared_deviations(correct.mean(axis=0), mu), inner, definition)
     draws = score_of_squares(squared_deviations(resamples.means(correct), mus), inners, definition)
-    return Sampled(float(value), draws, shifted=True)
+    return Sampled(float(value), draws, shifted=True, largest=1)
 
 
 Correct = npt.NDArray[np.bool_]
