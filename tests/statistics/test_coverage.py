@@ -182,6 +182,12 @@ def test_abstaining_is_never_correct() -> None:
     assert eligibility(*flags("-oo")) == Eligibility(3, 0, 1, 1)
 
 
+def test_one_mistake_of_one_image_is_not_perfect() -> None:
+    found = eligibility(*flags("-"))
+    assert (found, found.fulfils("perfect_at_80")) == (Eligibility(1, 0, 1, 1), False)
+    assert eligibility(*flags("+")).fulfils("perfect_at_80")
+
+
 def test_overfitting_is_the_difference_of_accuracies() -> None:
     assert overfitting(Eligibility(10, 9, 1, 0), Eligibility(20, 16, 4, 0)) == Fraction(1, 10)
 

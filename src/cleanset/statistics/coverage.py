@@ -192,8 +192,9 @@ def eligibility(correct: Flags, abstains: Flags, confidence: Floats | None = Non
     ranked = np.zeros(len(correct)) if confidence is None else confidence.astype(np.float64)
     # an image without an answer comes after all others
     ranked = np.where(answered, ranked, -np.inf)
-    count = images_of(float(ELIGIBLE_SHARE), len(correct))
-    top = (_as_confident(ranked, count) if count else np.zeros(len(correct), np.bool_)) & answered
+    # of a single image the share has none when it is rounded down
+    count = max(1, images_of(float(ELIGIBLE_SHARE), len(correct)))
+    top = _as_confident(ranked, count) & answered
     return Eligibility(
         len(correct),
         int((answered & correct).sum()),
