@@ -43,6 +43,14 @@ def test_ratings_of_one_person_are_alike() -> None:
     assert apart.standard_error == pytest.approx(once.standard_error / 2, rel=0.05)
 
 
+def test_people_who_do_not_differ_leave_no_error() -> None:
+    """The clustered standard error is 0, but for rounding, and the interval had no width."""
+    ratings = [1, 2, -1, 0, 2, -2, 1, 0, -1, -2, 0, 1] * 3
+    people = [str(number // 12) for number in range(36)]
+    with pytest.raises(CleansetError, match=r"standard error by people is 0, as people do not differ, .* leave out --"):
+        fit_ordinal(ratings, people, [number % 3 == 0 for number in range(36)])
+
+
 def test_a_published_study(repository: Path) -> None:
     """The likelihood of the 2 x 5 counts, maximized here; the implied difference is near that of the means."""
     values, people, _, modified = arguments(published(repository, "advpp"))

@@ -125,6 +125,8 @@ def published_formula(ratings: Iterable[Rating]) -> PublishedFormula:
     return PublishedFormula(len(rows), effects, len(real & modified), len(rows) <= effects)
 
 
+MIN_CLUSTERED = 1e-3
+"""Standard error by people, relative to that of independent ratings, below which it counts as 0."""
 _NOT_FITTED = (
     "the ratings: no ordinal model can be fitted to them; expected several people, and ratings of real and of modified "
     "images that overlap: leave out --ordinal"
@@ -180,6 +182,12 @@ def fit_ordinal(ratings: Sequence[int], people: Sequence[str], modified: Sequenc
     thresholds = model.transform_threshold_params(found.params)[1:-1]
     if not found.mle_retvals["converged"] or not np.isfinite([effect, deviation, *thresholds]).all():
         raise CleansetError(_NOT_FITTED)
+    # the parts of people whose ratings are alike cancel, up to the search's tolerance
+    if deviation < MIN_CLUSTERED * math.sqrt(found.normalized_cov_params[0, 0]):
+        raise CleansetError(
+            "the ratings: the ordinal model's standard error by people is 0, as people do not differ, and its interval "
+            "would have no width; expected several people who rate differently: leave out --ordinal"
+        )
     difference = _mean(steps, thresholds - effect) - _mean(steps, thresholds)
     ends = interval(Effect(effect, deviation, math.inf), 0.95)
     return OrdinalFit(effect, deviation, tuple(map(float, thresholds)), difference, math.exp(effect), ends)
