@@ -108,6 +108,25 @@ def test_a_search_that_ends_at_0_starts_again(
     assert found.modified.estimate == pytest.approx(expected.modified.estimate, abs=1e-4)
 
 
+def test_the_lowest_of_several_minima_counts() -> None:
+    """A single search that starts at .5 ends in a higher one, with a standard error of .3737.
+
+    The criterion is not lower anywhere on a grid of ratios of people and images to the residual.
+    """
+    rows = [[0, 1, 1, 0, -2, 0, 0], [0, -1, -1, 1, 1, 0, 0], [2, 0, 0, -2, -1, 2, -1], [-1, 1, -1, 1, 0, 1, 0],
+            [1, -1, 1, -1, 1, 2, 0], [-1, -2, -2, 0, 0, 0, -1]]  # fmt: skip
+    person, image = (each.ravel().tolist() for each in np.indices((6, 7)))
+    y, modified = np.ravel(rows).astype(float), np.asarray(image) >= 2
+    names = [f"p{each}" for each in person], [f"i{each}" for each in image]
+    found = fit(y, *names, modified.tolist(), "intercepts")
+    assert found.modified.standard_error == pytest.approx(0.3909, abs=1e-4)
+    problem = crossed.RemlProblem(y, *names, modified, slopes=False)
+    ratios = np.linspace(0, 3, 61)
+    grid = min(problem.profiled_criterion(np.array([one, other])) for one in ratios for other in ratios)
+    assert found.criterion <= grid + 1e-6
+    assert found.criterion == pytest.approx(126.5466, abs=1e-4)
+
+
 def drawn(people: int, images: int, seed: int) -> npt.NDArray[np.float64]:
     """Everybody rates everything: the first half of the images is real."""
     rng = np.random.default_rng(seed)
