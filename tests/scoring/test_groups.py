@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
-from cleanset.scoring.logits import BIRD_OR_BICYCLE, Groups, predicted_groups, stored_columns
+from cleanset.scoring.logits import Groups, predicted_groups, stored_columns
 from cleanset.statistics.coverage import CONFIDENCES, confidences
 from cleanset.vocabulary import class_keys, class_names
 from tests.properties import examples
+from tests.studies.contest.made import BIRD_OR_BICYCLE
 
 GOLDFISH, LADYBUG, STARFISH = "n01443537", "n02165456", "n02317335"
 STRAWBERRY, BANANA = "n07745940", "n07753592"

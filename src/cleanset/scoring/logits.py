@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
 from cleanset.validation import shown
-from cleanset.vocabulary import class_indices, imagenet
+from cleanset.vocabulary import class_indices
 
 TOP = 5
 
@@ -72,18 +72,6 @@ def log_odds_of(probabilities: NDArray[np.float32]) -> NDArray[np.float32]:
 
 GROUPS = 2
 """Number of groups of a model."""
-
-# cock to great gray owl; black grouse to black swan; white stork to albatross: all 59 birds of ILSVRC2012
-_BIRDS = (range(7, 25), range(80, 101), range(127, 147))
-
-BIRD_OR_BICYCLE: dict[str, tuple[str, ...]] = {
-    "bicycle": ("n02835271", "n03792782"),
-    "bird": tuple(imagenet().keys[index] for part in _BIRDS for index in part),
-}
-"""The classes of source 004's task, in the order of its kit, where bicycle is 0 and bird 1.
-
-The bicycles are the tandem and the mountain bike; unicycle (n04509417) and tricycle (n04482393) are not included.
-"""
 
 
 @dataclass(frozen=True, slots=True)

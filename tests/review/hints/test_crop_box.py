@@ -85,7 +85,11 @@ SIGN = TextLine("BAKERY", 0.9, (180, 100, 220, 116), 0.0)
 
 def proposed(measures: Measures, *lines: TextLine, min_side: int = 32) -> tuple[Box, str, str, float] | None:
     found = crop_proposal(measures, lines, min_side)
-    return None if found is None else (found.box, found.reason, found.without, round(found.kept_share, 3))
+    return None if found is None else (found.box, found.reason, found.without, kept_share(found.box, measures))
+
+
+def kept_share(box: Box, measures: Measures) -> float:
+    return round(area(box) / (measures.size[0] * measures.size[1]), 3)
 
 
 def test_without_text_and_margins_there_is_no_proposal() -> None:

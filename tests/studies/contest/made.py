@@ -19,12 +19,23 @@ from cleanset.studies.contest.files import (
 )
 from cleanset.studies.contest.judging import JudgeAnswer
 from cleanset.studies.contest.rules import ContestRules
+from cleanset.vocabulary import imagenet
 
 STAKED = "2026-11-02"  # a Monday
 FRIDAY, SATURDAY = "2026-11-06", "2026-11-07"
 FINAL = "2026-11-14"  # seven days after the judges' answers of the Saturday
 SECOND_FRIDAY, SECOND_SATURDAY = "2026-11-13", "2026-11-14"
 WON = "2027-01-31"  # 90 days after the stake
+# cock to great gray owl; black grouse to black swan; white stork to albatross: all 59 birds of ILSVRC2012
+_BIRDS = (range(7, 25), range(80, 101), range(127, 147))
+BIRD_OR_BICYCLE = {
+    "bicycle": ("n02835271", "n03792782"),
+    "bird": tuple(imagenet().keys[index] for part in _BIRDS for index in part),
+}
+"""The classes of source 004's task, in the order of its kit, where bicycle is 0 and bird 1.
+
+The bicycles are the tandem and the mountain bike; unicycle (n04509417) and tricycle (n04482393) are not included.
+"""
 JUDGES = ("a" * 8, "b" * 8, "c" * 8, "d" * 8, "e" * 8)
 SIDE = 100
 RULES = {

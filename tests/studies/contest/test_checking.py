@@ -16,7 +16,6 @@ import yaml
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.scoring.logits import BIRD_OR_BICYCLE
 from cleanset.studies.contest.checking import manifest_entry, run
 from cleanset.studies.contest.consistency import check_submissions
 from cleanset.studies.contest.defending import run_defence, stake_yaml
@@ -24,7 +23,7 @@ from cleanset.studies.contest.history import append_log, check_log
 from cleanset.studies.contest.reading import read_contest
 from cleanset.studies.contest.standing import standing
 from tests.documents import blocks
-from tests.studies.contest.made import BIRD, JUDGES, UNSURE, day
+from tests.studies.contest.made import BIRD, BIRD_OR_BICYCLE, JUDGES, UNSURE, day
 from tests.studies.contest.on_disk import CLEAN, FIRST, OnDisk, control_image, digest, named, png, stake_entry
 from tests.time_limits import at_most
 

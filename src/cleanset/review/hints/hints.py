@@ -177,14 +177,12 @@ MIN_KEPT_PERCENT = 60
 class CropProposal:
     """A crop box for people to take or to change.
 
-    `reason`: the likeliest reason of such a crop; `without`: what the box leaves out, in words; `kept_share`: share of
-    the image's area that is kept.
+    `reason`: the likeliest reason of such a crop; `without`: what the box leaves out, in words.
     """
 
     box: Box
     reason: Reason
     without: str
-    kept_share: float
 
 
 def crop_proposal(measures: Measures, lines: Sequence[TextLine], min_side: int = 1) -> CropProposal | None:
@@ -207,7 +205,7 @@ def crop_proposal(measures: Measures, lines: Sequence[TextLine], min_side: int =
     reason: Reason = "border"
     if left_out:
         reason = "watermark" if any(WEB_OR_COPYRIGHT.search(line.text) for line in left_out) else "text"
-    return CropProposal(box, reason, _left_out_in_words(left_out, inside != whole), _area(box) / (width * height))
+    return CropProposal(box, reason, _left_out_in_words(left_out, inside != whole))
 
 
 def _left_out_in_words(left_out: Sequence[TextLine], has_margins: bool) -> str:
@@ -240,10 +238,6 @@ def _around(line: TextLine) -> Box:
     left, top, right, bottom = line.box
     room = max(_MIN_ROOM_PIXELS, (bottom - top) // 4)
     return left - room, top - room, right + room, bottom + room
-
-
-def _area(box: Box) -> int:
-    return (box[2] - box[0]) * (box[3] - box[1])
 
 
 def _overlap(one: Box, other: Box) -> bool:

@@ -255,16 +255,6 @@ def _check_once(trial: AnsweredTrial | None, answer: Rating | CheckAnswer, at: s
 
 
 NotNegative = Annotated[int, Field(ge=0)]
-RULES = {
-    "attention": "failed more attention checks than allowed",
-    "comprehension": "gave more wrong answers to comprehension pairs than allowed",
-    "unchecked": "answered fewer attention checks than required",
-    "incomplete": "answered a smaller share of the trials of their lists than required",
-    "straight_lining": "gave one rating to a larger share of the images than allowed",
-    "too_fast": "took less time for an image, by the median, than required",
-    "repeated_list": "answered a list that another person answered, too",
-}
-"""The rules of exclusion, each with the reason for it."""
 CHECK_RULES = {"attention": "attention", "comprehension": "pair"}
 """The rules that always apply, with the kind of their checks."""
 
