@@ -53,7 +53,7 @@ def test_resnet50s_in_float64_are_the_same_bytes(role: str, tmp_path: Path) -> N
         write_table(tmp_path / "t", score_few(model, IMAGES.__getitem__, settings, list(IMAGES)), SCORES)
         found.add((tmp_path / "t").read_bytes())
     assert len(found) == 1
-    with DevicePipeline(IMAGES.__getitem__, model.preprocessing, 5, 1, CPU, in_processes=False) as pipeline:
+    with DevicePipeline(IMAGES.__getitem__, model.preprocessing, Settings([CPU], "float64", 5, 1)) as pipeline:
         pipeline.load(model, "float64")
         (exact,) = pipeline.score([list(IMAGES)])
     pixels = torch.from_numpy(np.stack([model.preprocessing(decode(data)) for data in IMAGES.values()]))

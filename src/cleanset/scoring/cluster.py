@@ -55,8 +55,7 @@ class RayScorer:
     def _pipeline(self) -> DevicePipeline:
         import ray
 
-        settings = self._run.settings
-        is_separate = settings.devices[0].is_separate
+        is_separate = self._run.settings.devices[0].is_separate
         device = device_of(torch.device("cuda", 0) if is_separate else torch.device("cpu"))
         workers = max(1, int(ray.get_runtime_context().get_assigned_resources().get("CPU", 1)))
         torch.set_num_threads(1)
@@ -66,8 +65,8 @@ class RayScorer:
                 raise CleansetError("; ".join(differences))
         except CleansetError as error:
             raise CleansetError(f"{error}; {_REMEDY}") from None
-        decoding = run.read, run.model.preprocessing, settings.batch_size, workers
-        pipeline = DevicePipeline(*decoding, device, in_processes=is_separate or settings.in_processes)
+        settings = self._run.settings.of_device(device, workers)
+        pipeline = DevicePipeline(run.read, run.model.preprocessing, settings)
         pipeline.load(run.model, settings.precision)
         return pipeline
 

@@ -38,6 +38,10 @@ OnProgress = Callable[[int, float], None]
 """Called with the number of images just finished, and the share of the time that was spent waiting for data."""
 
 
+def ignore_progress(_images: int, _waiting: float) -> None:
+    """Show nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of scoring; in float64 none of them changes the result.
@@ -56,6 +60,11 @@ class Settings:
         if self.in_processes or any(device.is_separate for device in self.devices):
             worker_processes()
 
+    def of_device(self, device: Device, workers: int) -> "Settings":
+        """The settings of one of the devices; where it is separate, processes decode."""
+        in_processes = device.is_separate or self.in_processes
+        return replace(self, devices=[device], workers=workers, in_processes=in_processes)
+
 
 def settings_for(score: Score) -> Settings:
     """The settings for this machine: its devices, the batch size, and a worker for each core."""
@@ -64,28 +73,20 @@ def settings_for(score: Score) -> Settings:
 
 
 class DevicePipeline(ExitStack):
-    """Decoding and scoring on one device; a context manager that ends its worker processes.
+    """Decoding and scoring on one device, the first of `settings`; a context manager that ends its worker processes.
 
     Images are decoded in processes, into shared memory, or in threads. Processes start at once, so that a model is
     read and moved meanwhile, and serve every model that is loaded.
     """
 
-    def __init__(
-        self,
-        read: Source,
-        preprocessing: Preprocessing,
-        batch_size: int,
-        workers: int,
-        device: Device,
-        in_processes: bool,
-    ) -> None:
+    def __init__(self, read: Source, preprocessing: Preprocessing, settings: Settings) -> None:
         super().__init__()
-        device.prepare()
-        self.device, self._workers = device, workers
-        self._decoding = read, preprocessing, batch_size, workers
-        self._shared = self.enter_context(SharedBatches(*self._decoding)) if in_processes else None
+        self.device, self._settings = settings.devices[0], settings
+        self.device.prepare()
+        self._decoding = read, preprocessing, settings.batch_size, settings.workers
+        self._shared = self.enter_context(SharedBatches(*self._decoding)) if settings.in_processes else None
         if self._shared is not None:
-            self.enter_context(device.pin(self._shared.memory))
+            self.enter_context(self.device.pin(self._shared.memory))
 
     def load(
         self, model: LoadedModel, precision: Precision, notify: Notify = ignore_notice, read_off: ReadOff = top5
@@ -97,7 +98,16 @@ class DevicePipeline(ExitStack):
         """The scores of each group of at most a batch of images, in order."""
         # closing ends the decoding threads when the network fails
         with closing(self._decoded(groups)) as batches:
-            yield from self._scorer(batches, self._workers)
+            yield from self._scorer(batches, self._settings.workers)
+
+    def table(self, names: Sequence[str], on_progress: OnProgress) -> pd.DataFrame:
+        """The scores of images, in their order."""
+        parts: list[Scored] = []
+        with closing(self.score(grouped(names, self._settings.batch_size))) as scores:
+            for scored in scores:
+                parts.append(scored)
+                on_progress(len(scored.image_ids), self.waiting_share())
+        return to_table(parts)
 
     def _decoded(self, groups: Iterable[Sequence[str]]) -> Generator[Batch, None, None]:
         if self._shared is None:
@@ -117,13 +127,9 @@ def open_pipelines(
 ) -> Iterator[Sequence[DevicePipeline]]:
     """A pipeline for each device, which ends with the block."""
     workers = max(1, settings.workers // len(settings.devices))
-
-    def pipeline(device: Device) -> DevicePipeline:
-        in_processes = device.is_separate or settings.in_processes
-        return DevicePipeline(read, preprocessing, settings.batch_size, workers, device, in_processes)
-
+    of_devices = (settings.of_device(device, workers) for device in settings.devices)
     with ExitStack() as stack:
-        yield [stack.enter_context(pipeline(device)) for device in settings.devices]
+        yield [stack.enter_context(DevicePipeline(read, preprocessing, each)) for each in of_devices]
 
 
 def score_few(
@@ -131,7 +137,7 @@ def score_few(
     read: Source,
     settings: Settings,
     names: Sequence[str],
-    on_progress: OnProgress = lambda *_: None,
+    on_progress: OnProgress = ignore_progress,
     read_off: ReadOff = top5,
 ) -> pd.DataFrame:
     """The scores of images in their order, computed on one device and without shards: for a few of them.
@@ -139,27 +145,9 @@ def score_few(
     Threads decode, which start at once, unless `settings.in_processes` is set. Raises CleansetError as `score_shards`
     does.
     """
-    size, device = settings.batch_size, settings.devices[0]
-    with DevicePipeline(read, model.preprocessing, size, settings.workers, device, settings.in_processes) as pipeline:
-        return _score_on(pipeline, model, settings, names, on_progress, read_off)
-
-
-def _score_on(
-    pipeline: DevicePipeline,
-    model: LoadedModel,
-    settings: Settings,
-    names: Sequence[str],
-    on_progress: OnProgress = lambda *_: None,
-    read_off: ReadOff = top5,
-) -> pd.DataFrame:
-    parts: list[Scored] = []
-    with arithmetic(settings.precision):
+    with DevicePipeline(read, model.preprocessing, settings) as pipeline, arithmetic(settings.precision):
         pipeline.load(model, settings.precision, read_off=read_off)
-        with closing(pipeline.score(grouped(names, settings.batch_size))) as scores:
-            for scored in scores:
-                parts.append(scored)
-                on_progress(len(scored.image_ids), pipeline.waiting_share())
-    return to_table(parts)
+        return pipeline.table(names, on_progress)
 
 
 def score_shards(
@@ -246,7 +234,7 @@ class Run:
         names = self.index["image_id"].tolist()
         with rate_bar(len(names), self.title or self.name) as done:
             if shards is None:
-                return _score_on(self._pipelines[0], self.model, self.settings, names, done)
+                return self._table(names, self.settings.precision, done)
             done(shards.finished_images(), 0.0)
             if compute is not None:
                 compute(shards, done)
@@ -254,12 +242,17 @@ class Run:
                 score_shards(self.model, self._pipelines, self.settings, shards, done, print_notice)
         return shards.table()
 
+    def _table(self, names: Sequence[str], precision: Precision, on_progress: OnProgress) -> pd.DataFrame:
+        with arithmetic(precision):
+            self._pipelines[0].load(self.model, precision)
+            return self._pipelines[0].table(names, on_progress)
+
     def against_float64(self, scores: pd.DataFrame) -> Distance | None:
         """The distance of the scores from scores in float64, on a sample of the images; None where they are in it."""
         if self.settings.precision == "float64":
             return None
         drawn = sample(self.index, sample_size(len(self.index)))
-        exact = _score_on(self._pipelines[0], self.model, replace(self.settings, precision="float64"), drawn)
+        exact = self._table(drawn, "float64", ignore_progress)
         found = distance(self.index, exact, scores)
         print_notice(f"{self.name}: {self.settings.precision} against float64: {found}")
         return found
