@@ -10,7 +10,7 @@ import datetime
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256 as digest_of
 from typing import Literal
@@ -197,11 +197,7 @@ class ImageCourse:
         self._judged_on: datetime.date | None = None
         self._closing: datetime.date | None = None
         self._appealed = self._more_judges = False
-        self._final: ImageVerdict | None = None
-        self._final_on: datetime.date | None = None
-        self._closed_on: datetime.date | None = None
-        self._confirmed_on: datetime.date | None = None
-        self._by_board = self._confirmed = False
+        self._final: ImageState | None = None
 
     def state_on(self, on: datetime.date, events: Events) -> ImageState:
         """The state at the end of the day `on`, from all events up to it.
@@ -224,7 +220,7 @@ class ImageCourse:
     def _close(self, day: datetime.date) -> None:
         """Make the judges' verdict final if the last day for appeals is before `day`."""
         if self._final is None and self._closing is not None and not self._appealed and self._closing < day:
-            self._final, self._final_on, self._closed_on = self._of_judges(), self._closing, self._closing
+            self._final = ImageState("final", self._of_judges(), final_on=self._closing, closed_on=self._closing)
 
     def _answer(self, answer: JudgeAnswer) -> None:
         if self._final is not None:
@@ -253,10 +249,10 @@ class ImageCourse:
         self._appealed = True
 
     def _decide(self, decision: BoardDecision) -> None:
-        where = f"board/decisions.yaml: {decision.image[:12]}… on {decision.date}"
+        where, final = f"board/decisions.yaml: {decision.image[:12]}… on {decision.date}", self._final
         if decision.judges is not None:
-            if self._final is not None:
-                raise CleansetError(f"{where}: more judges for a final verdict; expected them before {self._final_on}")
+            if final is not None:
+                raise CleansetError(f"{where}: more judges for a final verdict; expected them before {final.final_on}")
             least = max(self._rules.judges.minimum, len(self._answers) + 1)
             if decision.judges < least:
                 raise CleansetError(
@@ -267,19 +263,21 @@ class ImageCourse:
             self._closing = self._judged_on = None
             return
         group = None if decision.verdict == INVALID else decision.verdict
-        if self._final is not None and self._final.group not in (None, group):
+        if final is not None and final.valid_group not in (None, group):
             raise CleansetError(
-                f"{where}: {decision.verdict}, but the image is finally {self._final.group} since {self._final_on}; "
+                f"{where}: {decision.verdict}, but the image is finally {final.valid_group} since {final.final_on}; "
                 "expected a decision before that day: a defence that it broke stays broken"
             )
-        if self._final is None or self._final.group != group:
+        if final is None or final.valid_group != group:
             # a rejection by the board keeps the reasons that the judges gave
-            reasons = self._reasons_of_judges() if group is None else ()
-            self._final, self._final_on, self._by_board = ImageVerdict(group, reasons), decision.date, True
-        self._closed_on = self._closed_on or decision.date
-        self._confirmed = group is None
-        if self._confirmed:
-            self._confirmed_on = self._confirmed_on or decision.date
+            found = ImageVerdict(group, self._reasons_of_judges() if group is None else ())
+            final = replace(final or ImageState("final"), verdict=found, final_on=decision.date, by_board=True)
+        self._final = replace(
+            final,
+            closed_on=final.closed_on or decision.date,
+            confirmed=group is None,
+            confirmed_on=final.confirmed_on or (decision.date if group is None else None),
+        )
 
     def _reasons_of_judges(self) -> tuple[RejectionReason, ...]:
         return self._of_judges().reasons if len(self._counted()) >= self._rules.judges.minimum else ()
@@ -295,10 +293,7 @@ class ImageCourse:
     def _state(self) -> ImageState:
         count = len(self._counted())
         if self._final is not None:
-            return ImageState(
-                "final", self._final, self._by_board, self._final_on, self._confirmed, count,
-                closed_on=self._closed_on, confirmed_on=self._confirmed_on, judged_on=self._judged_on,
-            )  # fmt: skip
+            return replace(self._final, judges=count, judged_on=self._judged_on)
         found = self._of_judges() if count >= self._rules.judges.minimum else None
         stage: ImageStage = "appealed" if self._appealed else "open" if self._closing is None else "judged"
         until = self._closing if stage == "judged" else None
