@@ -171,15 +171,19 @@ def test_eligible_in_both_readings(answers: str, accuracy_80: bool, perfect_at_8
     assert (found.correct, found.abstains) == (answers.count("+"), answers.count("o"))
 
 
+def figures(images: int, correct: int, mistakes: int, mistakes_at_80: int) -> Eligibility:
+    return Eligibility(images=images, correct=correct, mistakes=mistakes, mistakes_at_80=mistakes_at_80)
+
+
 def test_without_confidences_all_answers_are_equally_confident() -> None:
     found = eligibility(*flags("++++++++--"))
-    assert found == Eligibility(10, 8, 2, 2)
+    assert found == figures(10, 8, 2, 2)
     assert (found.fulfils("accuracy_80"), found.fulfils("perfect_at_80")) == (True, False)
 
 
 def test_abstaining_is_never_correct() -> None:
-    assert eligibility(np.array([True, True]), np.array([True, False])) == Eligibility(2, 1, 0, 0)
-    assert eligibility(*flags("-oo")) == Eligibility(3, 0, 1, 1)
+    assert eligibility(np.array([True, True]), np.array([True, False])) == figures(2, 1, 0, 0)
+    assert eligibility(*flags("-oo")) == figures(3, 0, 1, 1)
 
 
 def test_one_mistake_of_one_image_is_not_perfect() -> None:
@@ -189,7 +193,7 @@ def test_one_mistake_of_one_image_is_not_perfect() -> None:
 
 
 def test_overfitting_is_the_difference_of_accuracies() -> None:
-    assert overfitting(Eligibility(10, 9, 1, 0), Eligibility(20, 16, 4, 0)) == Fraction(1, 10)
+    assert overfitting(figures(10, 9, 1, 0), figures(20, 16, 4, 0)) == Fraction(1, 10)
 
 
 def test_an_empty_list() -> None:

@@ -6,15 +6,15 @@ coverage of less than one image covers all of them. `plain` covers exactly the g
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, model_validator
 
 from cleanset.errors import CleansetError
-from cleanset.validation import shown
+from cleanset.validation import Section, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,18 +144,29 @@ def confident_mistakes(
     return [names[place] for place in sorted(places, key=lambda at: (-confidence[at], names[at]))]
 
 
-@dataclass(frozen=True, slots=True)
-class Eligibility:
+Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
+
+
+class Eligibility(Section):
     """A model on a list of images, in both readings of source 004.
 
     `accuracy_80`: correct, not abstaining, on at least 80 % of the list (section 4.2). `perfect_at_80`: no mistake
     among the most confident 80 % of the list (appendix C.3).
     """
 
-    images: int
-    correct: int
-    mistakes: int
-    mistakes_at_80: int
+    images: Annotated[int, Field(ge=1, le=1_000_000_000)]
+    correct: Count
+    mistakes: Count
+    mistakes_at_80: Count
+
+    @model_validator(mode="after")
+    def _no_more_than_there_are(self) -> Self:
+        if self.correct + self.mistakes > self.images or self.mistakes_at_80 > self.mistakes:
+            raise ValueError(
+                f"{self.correct} correct, {self.mistakes} mistakes, {self.mistakes_at_80} of them at 80 %, of "
+                f"{self.images} images; expected no more than there are"
+            )
+        return self
 
     @property
     def abstains(self) -> int:
@@ -196,10 +207,10 @@ def eligibility(correct: Flags, abstains: Flags, confidence: Floats | None = Non
     count = max(1, images_of(float(ELIGIBLE_SHARE), len(correct)))
     top = _as_confident(ranked, count) & answered
     return Eligibility(
-        len(correct),
-        int((answered & correct).sum()),
-        int((answered & ~correct).sum()),
-        int((top & ~correct).sum()),
+        images=len(correct),
+        correct=int((answered & correct).sum()),
+        mistakes=int((answered & ~correct).sum()),
+        mistakes_at_80=int((top & ~correct).sum()),
     )
 
 

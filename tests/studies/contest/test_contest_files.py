@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from cleanset.errors import CleansetError
+from cleanset.statistics.coverage import Eligibility
 from cleanset.studies.contest.files import (
     Acceptance,
     Appeal,
@@ -19,7 +20,6 @@ from cleanset.studies.contest.files import (
     ContestFiles,
     Defence,
     DefenceRun,
-    EligibilityFigures,
     Roster,
     SubmissionManifest,
     WeekOfAnswers,
@@ -459,5 +459,5 @@ def test_figures_that_cannot_be(figures: tuple[int, int, int, int]) -> None:
     """More answers than images, or more mistakes among the surest than in all."""
     names = ("images", "correct", "mistakes", "mistakes_at_80")
     with pytest.raises(ValidationError) as caught:
-        EligibilityFigures.model_validate(dict(zip(names, figures, strict=True)))
+        Eligibility.model_validate(dict(zip(names, figures, strict=True)))
     assert f"of {figures[0]} images; expected no more than there are" in first_problem(caught.value)

@@ -12,7 +12,8 @@ import pytest
 from rich.console import Console
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.files import ContestFiles, EligibilityFigures, UnpublishedFigures
+from cleanset.statistics.coverage import Eligibility
+from cleanset.studies.contest.files import ContestFiles, UnpublishedFigures
 from cleanset.studies.contest.judging import ControlImage
 from cleanset.studies.contest.report import as_json, as_table, as_text, notes_below
 from cleanset.studies.contest.rules import after, week_of
@@ -245,7 +246,7 @@ def test_the_other_reading_of_eligible() -> None:
 
 def test_overfitting_is_shown() -> None:
     """9 of 10 on the published list, 15 of 20 on the other; of the first run over both."""
-    hidden = EligibilityFigures(images=20, correct=15, mistakes=5, mistakes_at_80=0)
+    hidden = Eligibility(images=20, correct=15, mistakes=5, mistakes_at_80=0)
     runs = [first_run(), run({}, date=STAKED).model_copy(update={"unpublished": hidden}), run({}, date=SATURDAY)]
     files = contest(runs=runs, first=False)
     assert on(files, "2026-11-01").overfitting is None

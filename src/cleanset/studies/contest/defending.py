@@ -8,7 +8,6 @@ The lines that organizers enter by hand: a stake with its digests, and the diges
 import datetime
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
@@ -217,7 +216,7 @@ def _flags(
 def _figures(
     known: Mapping[str, EligibilityImage], answers: Mapping[str, str], confidences: Mapping[str, float] | None
 ) -> dict[str, int]:
-    return asdict(eligibility(*_flags(known, answers, confidences)))
+    return eligibility(*_flags(known, answers, confidences)).model_dump()
 
 
 def defend(

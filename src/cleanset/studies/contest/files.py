@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from cleanset.errors import CleansetError
 from cleanset.images.codec import MAX_AREA
-from cleanset.statistics.coverage import Confidence, Eligibility, Flags, Floats
+from cleanset.statistics.coverage import Confidence, Count, Eligibility, Flags, Floats
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer
 from cleanset.studies.contest.rules import MIN_JUDGES, ContestRules, Day, Instant, Name, week_of
 from cleanset.validation import Role, Section, Sha256
@@ -28,7 +28,6 @@ FilePath = Annotated[
 Text = Annotated[str, Field(pattern=r"[\p{L}\p{N}]", max_length=10_000)]
 """At least one letter or digit, so that no reason is empty."""
 Side = Annotated[int, Field(ge=1, le=65_535)]
-Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
 class NamedFile(Section):
@@ -210,28 +209,7 @@ class Board(Section):
 _LISTS = tuple(Board.model_fields)
 
 
-class EligibilityFigures(Section):
-    """Counts of a defence on an eligibility list, as in `coverage.Eligibility`."""
-
-    images: Annotated[int, Field(ge=1, le=1_000_000_000)]
-    correct: Count
-    mistakes: Count
-    mistakes_at_80: Count
-
-    @model_validator(mode="after")
-    def _no_more_than_there_are(self) -> Self:
-        if self.correct + self.mistakes > self.images or self.mistakes_at_80 > self.mistakes:
-            raise ValueError(
-                f"{self.correct} correct, {self.mistakes} mistakes, {self.mistakes_at_80} of them at 80 %, of "
-                f"{self.images} images; expected no more than there are"
-            )
-        return self
-
-    def eligibility(self) -> Eligibility:
-        return Eligibility(self.images, self.correct, self.mistakes, self.mistakes_at_80)
-
-
-class UnpublishedFigures(EligibilityFigures):
+class UnpublishedFigures(Eligibility):
     """Counts on an unpublished list; `list_sha256` is the list's digest, which tells nothing of its images."""
 
     list_sha256: Sha256
@@ -263,7 +241,7 @@ class DefenceRun(Section):
     model: Sha256 | None = None
     confined: bool | None = None
     images_per_minute: Annotated[float, Field(ge=0, allow_inf_nan=False)]
-    eligibility: EligibilityFigures
+    eligibility: Eligibility
     unpublished: UnpublishedFigures | None = None
     coverage: list[CoverageStep] | None = None
     signs: list[WarningSign] | None = None

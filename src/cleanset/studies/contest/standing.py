@@ -7,12 +7,11 @@ from fractions import Fraction
 from functools import cache, partial
 from typing import Literal, NamedTuple
 
-from cleanset.statistics.coverage import overfitting
+from cleanset.statistics.coverage import Eligibility, overfitting
 from cleanset.studies.contest.consistency import Parties, check_files
 from cleanset.studies.contest.files import (
     ContestFiles,
     DefenceRun,
-    EligibilityFigures,
     Submission,
     SubmittedImage,
     counted,
@@ -176,9 +175,7 @@ class _Contest:
     def defence(self, name: str) -> DefenceStanding:
         """The standing of one defence."""
         found = (
-            overfitting(run.eligibility.eligibility(), run.unpublished.eligibility())
-            for run in self._runs[name]
-            if run.unpublished is not None
+            overfitting(run.eligibility, run.unpublished) for run in self._runs[name] if run.unpublished is not None
         )
         return replace(self._status(name), overfitting=next(found, None))
 
@@ -279,7 +276,7 @@ class _Contest:
             return "missing verdicts"
         return str(max(each.appeals_until for each in last if each.appeals_until)) if last else "a run over that week"
 
-    def _counting_runs(self, name: str) -> list[tuple[DefenceRun, EligibilityFigures]]:
+    def _counting_runs(self, name: str) -> list[tuple[DefenceRun, Eligibility]]:
         """The runs over the list that decides who is eligible, with the figures on it."""
         wanted = self._files.rules.unpublished
         if wanted is None:
@@ -293,10 +290,10 @@ class _Contest:
         first = next((self._against(*each) for each in self._counting_runs(name) if each[0].date < ends), ("not_run",))
         return (*reasons, *first)
 
-    def _against(self, run: DefenceRun, figures: EligibilityFigures) -> tuple[str, ...]:
+    def _against(self, run: DefenceRun, eligibility: Eligibility) -> tuple[str, ...]:
         """The reasons against eligibility in one run over the list that decides."""
-        rules, eligibility = self._files.rules, figures.eligibility()
-        too_few = rules.eligibility == "perfect_at_80" and figures.images < rules.limits.eligibility_images
+        rules = self._files.rules
+        too_few = rules.eligibility == "perfect_at_80" and eligibility.images < rules.limits.eligibility_images
         found = {
             "abstains": not eligibility.answers_enough,
             "accuracy": eligibility.answers_enough and not eligibility.fulfils(rules.eligibility),
@@ -305,7 +302,7 @@ class _Contest:
         }
         return tuple(reason for reason, applies in found.items() if applies)
 
-    def _last_run(self, name: str, ends: datetime.date) -> tuple[DefenceRun, EligibilityFigures] | None:
+    def _last_run(self, name: str, ends: datetime.date) -> tuple[DefenceRun, Eligibility] | None:
         """The run that decides a win: the first one from `ends` on over all images submitted before, and the list."""
         if self._on < ends:
             return None
