@@ -3,8 +3,6 @@
 The command `cite`: what to cite, as BibTeX or as text.
 """
 
-import csv
-import io
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +15,7 @@ from cleanset.edition.about import About
 from cleanset.edition.readings import COUNTS_AS_CLEAN
 from cleanset.errors import CleansetError
 from cleanset.files import md5, sha256
-from cleanset.parsing import csv_text
+from cleanset.parsing import csv_text, parse_csv
 from cleanset.sets.manifest import twins
 from cleanset.sets.texts import SCOOTER, Texts, citation, templates, texts_of
 from cleanset.vocabulary import TIERS, class_column, class_keys, classes_in_use, label_names
@@ -199,13 +197,8 @@ def rejected_csv(rejected: "pd.DataFrame") -> str:
 
 def reasons_of_rejection(text: str, where: str) -> Mapping[tuple[str, str], str]:
     """The reason of each rejected candidate, by class key and image id. Raises CleansetError, naming `where`."""
-    rows = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-    try:
-        return {(row[class_column()], row["image_id"]): row["reason"] for row in rows}
-    except (csv.Error, KeyError) as error:
-        raise CleansetError(
-            f"{where}: not a table of rejected candidates ({error}); expected {','.join(rejected_columns())}"
-        ) from None
+    rows = parse_csv(text, rejected_columns(), where)
+    return {(row[class_column()], row["image_id"]): row["reason"] for _, row in rows}
 
 
 _DETERMINING: dict[str, Any] = {
