@@ -11,7 +11,6 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-import cleanset.report
 from cleanset.files import write_text
 from cleanset.measure.measures import Bin, MeasuredModel, by_accuracy, card, notes_of, pairs
 from cleanset.measure.sets import EvaluationSet
@@ -188,8 +187,7 @@ def _confusions(order: Sequence[MeasuredModel], most: int) -> Table:
     return plain_table(columns, rows)
 
 
-# the page's own template, and those of the report with the style
-TEMPLATES = (Path(__file__).parent / "templates", Path(cleanset.report.__file__).parent / "templates")
+TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "index.html"
 # classes and confusions that the page lists
 MAX_ROWS = 50
@@ -222,15 +220,11 @@ def write_page(folder: Path, images: EvaluationSet, rows: Sequence[MeasuredModel
     The same measures give the same text, however the predictions were computed.
     """
     # a table in a terminal does without it
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from cleanset.report.pages import page_environment
 
-    # StrictUndefined: a misspelled name raises, where Jinja2 by default prints nothing
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, keep_trailing_newline=True,
-    )  # fmt: skip
+    environment = page_environment(TEMPLATES)
     environment.filters |= {"percent": percent, "shown_p": shown_p}
-    environment.globals |= {"bars": bars, "side": SIDE, "class_column": class_column(), "has_top5": has_top5()}
+    environment.globals |= {"bars": bars, "side": SIDE, "has_top5": has_top5()}
     order, every = by_accuracy(rows), pairs(rows)
     text = environment.get_template("evaluation.html").render(
         about=about(images),

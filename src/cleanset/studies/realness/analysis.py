@@ -38,6 +38,7 @@ from scipy.stats import t
 
 from cleanset.errors import CleansetError, install_command
 from cleanset.files import new_folder, read_text, write_text
+from cleanset.measure.rendering import numbers, plain_table
 from cleanset.parsing import csv_text, parse_csv
 from cleanset.review.agreement import Agreement, Counts, overall
 from cleanset.review.opinions import look_again_columns
@@ -529,15 +530,13 @@ def _some(names: Iterable[str]) -> str:
 
 
 def _summaries(analysis: Analysis) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("images")
-    for header in ("n", "mean", "sd", "agreement", "kappa", "kappa of sign"):
-        table.add_column(header, justify="right", no_wrap=True)
+    rows = []
     for kind in KINDS:
         found, agreed = analysis.summaries[kind], analysis.agreements[kind]
-        numbers = (found.mean, found.deviation, agreed.rating.agreement, agreed.rating.kappa, agreed.negative.kappa)
-        table.add_row(kind, f"{found.ratings:,}", *("-" if each is None else f"{each:.3f}" for each in numbers))
-    return table
+        values = (found.mean, found.deviation, agreed.rating.agreement, agreed.rating.kappa, agreed.negative.kappa)
+        rows.append((kind, f"{found.ratings:,}", *("-" if each is None else f"{each:.3f}" for each in values)))
+    headers = numbers("n", "mean", "sd", "agreement", "kappa", "kappa of sign")
+    return plain_table([("images", {}), *headers], rows)
 
 
 def _shown(effect: Effect) -> str:
