@@ -20,8 +20,9 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Protocol
 
 from cleanset.errors import CleansetError
 
@@ -178,7 +179,7 @@ def open_descriptor(path: Path | str) -> int:
         return os.open(path, os.O_RDONLY)
 
 
-def open_file(path: Path) -> BinaryIO:
+def open_file(path: Path) -> BufferedReader:
     """Open a file that a user names for reading, at once: opening a named pipe would wait for a writer.
 
     Raises CleansetError for a folder, pipe, socket or device, and OSError as `open` does.
@@ -225,7 +226,7 @@ def sha256(data: bytes) -> str:
 
 def sha256_of(path: Path) -> str:
     """SHA-256 of a file."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -1,7 +1,6 @@
 """Reading the folder of a contest: `studies/contest` of an edition."""
 
 import datetime
-import hashlib
 import os
 import re
 import shutil
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
-from cleanset.files import blocks_of, read_bytes, read_text, sha256
+from cleanset.files import read_bytes, read_text, sha256, sha256_of
 from cleanset.images.codec import decode
 from cleanset.parsing import parse_json, read_yaml
 from cleanset.progress import without_garbage_collection
@@ -235,17 +234,9 @@ def _runs(folder: Path) -> Iterator[DefenceRun]:
             yield found
 
 
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file of any size."""
-    digest = hashlib.sha256()
-    for block in blocks_of(path):
-        digest.update(block)
-    return digest.hexdigest()
-
-
 def own_digests(contest: Path) -> dict[Path, str]:
     """The SHA-256 of each file in judges/images/, sorted by path."""
-    return {path: file_sha256(path) for path in visible(contest / "judges" / IMAGES) if path.is_file()}
+    return {path: sha256_of(path) for path in visible(contest / "judges" / IMAGES) if path.is_file()}
 
 
 def image_path(contest: Path, submission: Submission, image: SubmittedImage) -> Path:
@@ -296,7 +287,7 @@ def check_defence(folder: Path, defence: Defence) -> None:
         path = folder / name
         if not path.is_file():
             raise CleansetError(f"{path}: missing; expected every file that {DEFENCE_YAML} names: add it, or dvc pull")
-        found = file_sha256(path)
+        found = sha256_of(path)
         if found != digest:
             raise CleansetError(f"{path}: SHA-256 {found}; expected {digest} of {DEFENCE_YAML}: the file has changed")
 
