@@ -147,18 +147,18 @@ def test_what_is_written_is_read_again(found: list[JudgeAnswer]) -> None:
 
 def test_saving_only_over_what_was_read(tmp_path: Path) -> None:
     one, other, image = answer(), answer(UNSURE), sha("image")
-    save_answer(tmp_path, "a" * 8, day(FRIDAY), image, one, None)
-    with pytest.raises(ChangedMeanwhileError, match="changed meanwhile"):
-        save_answer(tmp_path, "a" * 8, day(FRIDAY), image, other, None)
-    with pytest.raises(ChangedMeanwhileError):
-        save_answer(tmp_path, "a" * 8, day(FRIDAY), image, None, other)
     path = tmp_path / "answers" / ("a" * 8) / f"{FRIDAY}.yaml"
+    save_answer(path, image, one, None)
+    with pytest.raises(ChangedMeanwhileError, match="changed meanwhile"):
+        save_answer(path, image, other, None)
+    with pytest.raises(ChangedMeanwhileError):
+        save_answer(path, image, None, other)
     assert read_section(AnswerFile, path).answers == {image: one}
-    save_answer(tmp_path, "a" * 8, day(FRIDAY), image, None, one)
+    save_answer(path, image, None, one)
     assert not path.exists()
     path.write_text("answers: [")
     with pytest.raises(CleansetError, match=r"2026-11-06\.yaml"):
-        save_answer(tmp_path, "a" * 8, day(FRIDAY), image, one, None)
+        save_answer(path, image, one, None)
     assert path.read_text() == "answers: ["
 
 
@@ -166,13 +166,14 @@ def test_saving_only_over_what_was_read(tmp_path: Path) -> None:
 def test_many_processes_save_at_once(tmp_path: Path) -> None:
     program = (
         "import sys, pathlib; from cleanset.studies.contest.judge_page.session import save_answer;"
-        " from tests.studies.contest.made import answer, day, sha, FRIDAY\n"
-        "for number in range(10): save_answer(pathlib.Path(sys.argv[1]), 'a' * 8, day(FRIDAY),"
+        " from tests.studies.contest.made import answer, sha\n"
+        "for number in range(10): save_answer(pathlib.Path(sys.argv[1]),"
         " sha(sys.argv[2] + str(number)), answer(), None)"
     )
-    running = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path), name]) for name in "pqr"]
+    path = tmp_path / "answers" / ("a" * 8) / f"{FRIDAY}.yaml"
+    running = [subprocess.Popen([sys.executable, "-c", program, str(path), name]) for name in "pqr"]
     assert [each.wait() for each in running] == [0, 0, 0]
-    assert len(read_section(AnswerFile, tmp_path / "answers" / ("a" * 8) / f"{FRIDAY}.yaml").answers) == 30
+    assert len(read_section(AnswerFile, path).answers) == 30
 
 
 def test_a_draft_asks_step_by_step() -> None:

@@ -112,20 +112,8 @@ class JudgeDraft(Section):
         )
 
 
-def answer_file(contest: Path, judge: str, week: datetime.date) -> Path:
-    """The file of a judge's answers to the images of a week."""
-    return contest / "answers" / judge / f"{week}.yaml"
-
-
-def save_answer(
-    contest: Path,
-    judge: str,
-    week: datetime.date,
-    sha256: str,
-    answer: JudgeAnswer | None,
-    expected: JudgeAnswer | None,
-) -> None:
-    """Make `answer` the judge's answers to an image; None takes them away, and the file with its last entry.
+def save_answer(path: Path, sha256: str, answer: JudgeAnswer | None, expected: JudgeAnswer | None) -> None:
+    """Make `answer` a judge's answers to an image in a file; None takes them away, and the file with its last entry.
 
     `expected`: what the caller last read (None: no answer). Entries stay in the order in which they were given.
     Processes may save at once; after a kill the file is the old or the new one.
@@ -133,7 +121,6 @@ def save_answer(
     Raises ChangedMeanwhileError if the file has other answers than `expected` (unless they are the new ones),
     CleansetError for an invalid file, and OSError if the disk fails; the file is then unchanged.
     """
-    path = answer_file(contest, judge, week)
     path.parent.mkdir(parents=True, exist_ok=True)
     with locked(path.parent):
         answers = dict(read_section(AnswerFile, path).answers) if path.exists() else {}
@@ -207,10 +194,13 @@ class JudgeSession:
         """Read the judge's answers again. Raises CleansetError for a file that is not valid."""
         found: dict[str, JudgeAnswer] = {}
         for week in sorted({task.week for task in self.tasks}):
-            path = answer_file(self.contest, self.judge, week)
+            path = self._answer_file(week)
             if path.exists():
                 found |= read_section(AnswerFile, path).answers
         self.answers = found
+
+    def _answer_file(self, week: datetime.date) -> Path:
+        return self.contest / "answers" / self.judge / f"{week}.yaml"
 
     def current(self) -> JudgeTask | None:
         """The current image: the one of the draft, else the first without an answer, skipped ones last."""
@@ -235,7 +225,7 @@ class JudgeSession:
         draft = self.draft_of(task)
         answer = draft.answer(self.groups, self.on)
         try:
-            save_answer(self.contest, self.judge, task.week, task.sha256, answer, None)
+            save_answer(self._answer_file(task.week), task.sha256, answer, None)
         except (CleansetError, OSError):
             self.refresh()
             raise
@@ -257,7 +247,7 @@ class JudgeSession:
         try:
             # the draft first: a kill in between leaves the answers in two places, not in none
             self.keep_draft()
-            save_answer(self.contest, self.judge, last.week, last.sha256, None, answer)
+            save_answer(self._answer_file(last.week), last.sha256, None, answer)
         except (CleansetError, OSError):
             self.draft = before
             raise
