@@ -201,18 +201,15 @@ among the cards when the key was pressed.
 
 
 def rest_of_class(
-    cursor: Cursor,
-    seconds: Mapping[str, float],
-    min_seconds: float,
-    shown: Collection[str],
-    early: Collection[str],
+    cursor: Cursor, seconds: Mapping[str, float], shown: Collection[str], early: Collection[str]
 ) -> dict[str, list[str]]:
     """The images of the queue in a class that has no verdict yet: `clean`, which one key takes, and by reason of LEFT.
 
     `seconds`: by image id, for how long the reviewer had an image before them. One that was never whole on the screen
-    is not in it, so that it is left even where `min_seconds` is 0. `shown`: image ids of the cards when the key was
-    pressed. `early`: image ids that a key came too early for.
+    is not in it, so that it is left even where review.seconds_per_image is 0. `shown`: image ids of the cards when the
+    key was pressed. `early`: image ids that a key came too early for.
     """
+    min_seconds = cursor.session.library.params.review.seconds_per_image
     found: dict[str, list[str]] = {"clean": [], **{reason: [] for reason in LEFT}}
     for image_id in cursor.queued():
         votes = cursor.status.votes.get((cursor.class_index, image_id), {})

@@ -281,8 +281,7 @@ class Tab(ShownClass):
             self._leave_settled()  # somebody else, or another tab, has settled it
             return
         left, shown = self.cursor.class_index, self.cursor.images()
-        min_seconds = self.session.library.params.review.seconds_per_image
-        rest = rest_of_class(self.cursor, self._screen.seconds, min_seconds, seen, self._early)
+        rest = rest_of_class(self.cursor, self._screen.seconds, seen, self._early)
         self._early.clear()  # this notice names them
         if rest["clean"]:
             images, notes = self.session.library.images, self.session.notes
