@@ -57,10 +57,11 @@ def logits(loaded: LoadedModel, of: Image.Image) -> torch.Tensor:
     ],
 )
 def test_transforms_are_the_published_ones(name: str, preprocessing: str, size: tuple[int, int]) -> None:
-    ours = preprocessing_of(Model(source="torchvision", name=name))
+    model = Model(source="torchvision", name=name)
+    ours = preprocessing_of(model)
     assert ours.name == preprocessing
     expected = models.get_weight(f"{type_of(name)}.{name.partition('.')[2]}").transforms()(image(*size))
-    mean, std = (np.array(each)[:, None, None] for each in normalisation_of(name))
+    mean, std = (np.array(each)[:, None, None] for each in normalisation_of(model))
     np.testing.assert_allclose((ours(image(*size)) / 255 - mean) / std, expected.numpy(), atol=3e-6 / std.min())
 
 

@@ -60,10 +60,15 @@ def published_weights(name: str) -> Any:
     return entries[weights]
 
 
-def normalisation_of(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and standard deviation of each channel. Raises CleansetError as `published_weights` does."""
-    transforms = published_weights(name).transforms()
-    return tuple(transforms.mean), tuple(transforms.std)
+def normalisation_of(model: Model) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and standard deviation of each channel; RobustBench's networks normalise inside, and so take pixels / 255.
+
+    Raises CleansetError for a name that its library does not know.
+    """
+    if model.source == "robustbench":
+        return (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
+    of = published_weights(model.name).transforms() if model.source == "torchvision" else _timm_config(model)
+    return tuple(of.mean), tuple(of.std)
 
 
 def network_of(name: str) -> nn.Module:
@@ -237,10 +242,10 @@ def _network(model: Model) -> nn.Module:
     """The network of a model without its weights, from pixels in [0, 1] to logits."""
     if model.source == "robustbench":
         return _robustbench_entry(model).build()
+    normalise = Normalise(*normalisation_of(model))
     if model.source == "torchvision":
-        return nn.Sequential(Normalise(*normalisation_of(model.name)), network_of(model.name))
-    config = _timm_config(model)
-    return nn.Sequential(Normalise(config.mean, config.std), timm.create_model(model.name, pretrained=False))
+        return nn.Sequential(normalise, network_of(model.name))
+    return nn.Sequential(normalise, timm.create_model(model.name, pretrained=False))
 
 
 def _timm_architecture(model: Model, network: nn.Module) -> str | None:

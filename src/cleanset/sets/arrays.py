@@ -67,21 +67,10 @@ def run(edition: Edition, out: Path, preprocessing: str | None, role: str | None
 
 
 def inputs_of(model: Model) -> NetworkInputs:
-    """The input of a model. RobustBench's networks normalise inside, and so take pixels / 255."""
-    from cleanset.scoring.models import preprocessing_of  # takes seconds, for it imports timm
+    """The input of a model."""
+    from cleanset.scoring.models import normalisation_of, preprocessing_of  # takes seconds, for it imports timm
 
-    preprocessing = preprocessing_of(model)
-    if model.source == "robustbench":
-        return NetworkInputs(preprocessing, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
-    if model.source == "torchvision":
-        from cleanset.scoring.models import normalisation_of
-
-        return NetworkInputs(preprocessing, *normalisation_of(model.name))
-    import timm
-
-    # by default timm returns None for a model that it does not know
-    config = timm.get_pretrained_cfg(model.name, allow_unregistered=False)
-    return NetworkInputs(preprocessing, tuple(config.mean), tuple(config.std))
+    return NetworkInputs(preprocessing_of(model), *normalisation_of(model))
 
 
 def _known_model(params: Params, by: str) -> Model:
