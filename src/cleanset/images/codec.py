@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from PIL import Image, UnidentifiedImageError, features
 from PIL import __version__ as _pillow
 
-from cleanset.errors import reason
+from cleanset.errors import CleansetError, reason
 from cleanset.files import sha256
 from cleanset.images.boxes import Box, Crop, check_box
 
@@ -140,6 +140,14 @@ def decode(data: bytes, formats: tuple[str, ...] = FORMATS) -> Image.Image:
     if content is not data:
         set_orientation(image, orientation(data))
     return image
+
+
+def decode_file(data: bytes, where: object, expected: str = "a whole JPEG or PNG") -> Image.Image:
+    """The image in the bytes of a file. Raises CleansetError, naming `where` and what is `expected`, if it has none."""
+    try:
+        return decode(data)
+    except ValueError as error:
+        raise CleansetError(f"{where}: cannot be read ({error}); expected {expected}") from None
 
 
 def set_orientation(image: Image.Image, value: int) -> None:

@@ -82,7 +82,10 @@ def test_a_manifest_from_images(made: OnDisk, tmp_path: Path) -> None:
     assert run(made.folder, folder, None).splitlines()[0] == "submissions/blue/2026-11-05-1: 2 images"
     for arguments, message in (
         ((*given[:4], "today", *images), "manifest: submitted: expected an instant in UTC such as"),
-        ((*given, f"{folder}/manifest.yaml"), "manifest.yaml: not a JPEG or PNG; expected a PNG or JPEG"),
+        (
+            (*given, f"{folder}/manifest.yaml"),
+            "manifest.yaml: cannot be read (not a JPEG or PNG); expected a PNG or JPEG",
+        ),
         ((*given, f"{folder}/c.png"), "c.png: no such file; expected a PNG or JPEG"),
         ((*given[:2], "wall", *given[3:], *images), "manifest: target: expected a match of"),
         (("unpublished", str(folder)), "contest unpublished: a part of check today: cleanset contest check FOLDER"),
@@ -118,8 +121,8 @@ def turned() -> bytes:
     ("data", "message"),
     [
         (png((1, 0, 0))[:-30], "expected a PNG or JPEG that can be decoded"),
-        (b"", "x.png: empty; expected a PNG or JPEG"),
-        (b"GIF89a", "not a JPEG or PNG; expected a PNG or JPEG"),
+        (b"", r"x.png: cannot be read \(empty\); expected a PNG or JPEG"),
+        (b"GIF89a", r"cannot be read \(not a JPEG or PNG\); expected a PNG or JPEG"),
         (png((1, 0, 0), kind="GIF"), "not a JPEG or PNG"),
         (bomb(), "60000 x 60000 pixels, more than 100,000,000|could be decompression bomb"),
         (png((1, 0, 0), (4097, 8)), "4097 x 8 pixels; expected at most 4096 a side"),

@@ -14,12 +14,12 @@ from PIL import Image
 from playwright.sync_api import Browser
 
 from cleanset.errors import CleansetError
+from cleanset.report.pages import PageImage
 from cleanset.studies.attacks.warnings import Seen, WarningRecord
 from cleanset.studies.contest.files import ContestFiles, DefenceRun, WarningSign
 from cleanset.studies.contest.page import (
     ModelWarnings,
     ShownImage,
-    SmallImage,
     attacked_images,
     contest_page,
     read_attacked,
@@ -71,7 +71,7 @@ def files(**others: Any) -> ContestFiles:
 
 
 def page(found: ContestFiles, on: str = SECOND_SATURDAY, warnings: ModelWarnings | None = None) -> BeautifulSoup:
-    images = {sha(name): ShownImage(SmallImage(f"{name}.jpg", 50, 40)) for name in "xyz"}
+    images = {sha(name): ShownImage(PageImage(f"{name}.jpg", 50, 40)) for name in "xyz"}
     return BeautifulSoup(contest_page(found, day(on), images, warnings or {}), "html.parser")
 
 
@@ -307,7 +307,7 @@ def test_a_changed_image(made: OnDisk) -> None:
 def test_an_image_that_cannot_be_read(tmp_path: Path) -> None:
     path = tmp_path / "x.png"
     path.write_bytes(png((0, 0, 0))[:50])
-    with pytest.raises(CleansetError, match=r"x\.png: cannot be read .*; expected a whole PNG or JPEG"):
+    with pytest.raises(CleansetError, match=r"x\.png: cannot be read .*; expected a whole JPEG or PNG"):
         read_image(path, digest(path.read_bytes()))
 
 
@@ -388,5 +388,5 @@ def test_a_flipped_bit_of_an_attacks_table_is_refused(tmp_path: Path) -> None:
 
 def test_a_damaged_clean_image(made: OnDisk) -> None:
     attack(made, "pgd", "standard", made.sha256, png((196, 0, 8))[:60])
-    with pytest.raises(CleansetError, match=r"a\.png: cannot be read .*; expected a whole PNG or JPEG"):
+    with pytest.raises(CleansetError, match=r"a\.png: cannot be read .*; expected a whole JPEG or PNG"):
         write_page(made.folder, read_contest(made.folder), day("2026-11-14"))

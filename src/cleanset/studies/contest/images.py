@@ -19,7 +19,7 @@ from PIL import Image, JpegImagePlugin
 
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes
-from cleanset.images.codec import decode
+from cleanset.images.codec import decode, decode_file
 
 _PNG, _JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8"
 # 1/2.2, and the primaries of sRGB, in hundred-thousandths: what viewers take anyway
@@ -144,10 +144,7 @@ def lookalikes(path: Path, known: Sequence[KnownImage]) -> list[tuple[int, str]]
 
 
 def _read(path: Path) -> Image.Image:
-    try:
-        return decode(read_bytes(path)).convert("RGB")
-    except ValueError as error:
-        raise CleansetError(f"{path}: {error}; expected a PNG or JPEG: dvc pull") from None
+    return decode_file(read_bytes(path), path, "a PNG or JPEG: dvc pull").convert("RGB")
 
 
 def _small(image: Image.Image) -> NDArray[np.int16]:
@@ -201,10 +198,7 @@ def decode_submitted(path: Path, data: bytes) -> Image.Image:
     Raises CleansetError for transparency, a second frame, an EXIF orientation, metadata on colors, and bytes after the
     image.
     """
-    try:
-        found = decode(data)
-    except ValueError as error:
-        raise CleansetError(f"{path}: {error}; expected a PNG or JPEG that can be decoded") from None
+    found = decode_file(data, path, "a PNG or JPEG that can be decoded")
     if found.mode not in MODES or "transparency" in found.info:
         raise CleansetError(f"{path}: mode {found.mode}; expected RGB or grayscale without transparency: convert it")
     if getattr(found, "n_frames", 1) != 1:

@@ -13,9 +13,9 @@ from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, sha256, write_text
-from cleanset.images.codec import decode, png
+from cleanset.images.codec import decode_file, png
 from cleanset.images.preprocessing import enlarged_difference, jpeg
-from cleanset.report.pages import page_environment
+from cleanset.report.pages import PageImage, page_environment
 from cleanset.studies.attacks.page import TEMPLATES as COVERAGE_TEMPLATES
 from cleanset.studies.attacks.page import limited_points
 from cleanset.studies.attacks.warnings import read_warnings
@@ -44,14 +44,6 @@ NONE = "none"
 COLUMNS = ["image_id", "png", "png_sha256"]
 
 
-class SmallImage(NamedTuple):
-    """A small copy of an image: its path from the page, and its size in pixels."""
-
-    file: str
-    width: int
-    height: int
-
-
 class AttackedImage(NamedTuple):
     """A file made by an attack on a model, and its image; `clean`: the file of that image, if it is stored."""
 
@@ -67,10 +59,10 @@ class ShownImage(NamedTuple):
     `clean` and `difference`: its clean image, and the change enlarged by `factor`; None if the former is not stored.
     """
 
-    thumbnail: SmallImage
+    thumbnail: PageImage
     attacked: AttackedImage | None = None
-    clean: SmallImage | None = None
-    difference: SmallImage | None = None
+    clean: PageImage | None = None
+    difference: PageImage | None = None
     factor: float = 1
 
 
@@ -237,14 +229,7 @@ def read_image(path: Path, digest: str) -> Image.Image:
     """A submitted image. Raises CleansetError if it is missing, changed or cannot be read."""
     if not path.is_file() or sha256(data := path.read_bytes()) != digest:
         raise CleansetError(f"{path}: missing or changed; expected SHA-256 {digest}: run dvc pull, or git checkout it")
-    return _decoded(path, data)
-
-
-def _decoded(path: Path, data: bytes) -> Image.Image:
-    try:
-        return decode(data).convert("RGB")
-    except ValueError as error:
-        raise CleansetError(f"{path}: cannot be read ({error}); expected a whole PNG or JPEG") from None
+    return decode_file(data, path).convert("RGB")
 
 
 def _shown(folder: Path, digest: str, image: Image.Image, attacked: AttackedImage | None) -> ShownImage:
@@ -252,18 +237,18 @@ def _shown(folder: Path, digest: str, image: Image.Image, attacked: AttackedImag
     thumbnail = _small_copy(folder, f"{digest}.jpg", image)
     if attacked is None or attacked.clean is None:
         return ShownImage(thumbnail, attacked)
-    clean = _decoded(attacked.clean, attacked.clean.read_bytes())
+    clean = decode_file(attacked.clean.read_bytes(), attacked.clean).convert("RGB")
     pixels, factor = enlarged_difference(np.asarray(clean), np.asarray(image), shown_size(image))
     name = f"{digest}_difference.png"
     (folder / name).write_bytes(png(pixels))
-    difference = SmallImage(f"{THUMBNAILS}/{name}", *pixels.size)
+    difference = PageImage(f"{THUMBNAILS}/{name}", *pixels.size)
     return ShownImage(thumbnail, attacked, _small_copy(folder, f"{digest}_clean.jpg", clean), difference, factor)
 
 
-def _small_copy(folder: Path, name: str, image: Image.Image) -> SmallImage:
+def _small_copy(folder: Path, name: str, image: Image.Image) -> PageImage:
     small = image.resize(shown_size(image), Image.Resampling.BICUBIC)
     (folder / name).write_bytes(jpeg(np.asarray(small), QUALITY))
-    return SmallImage(f"{THUMBNAILS}/{name}", *small.size)
+    return PageImage(f"{THUMBNAILS}/{name}", *small.size)
 
 
 def shown_size(image: Image.Image) -> tuple[int, int]:

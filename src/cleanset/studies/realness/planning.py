@@ -30,7 +30,7 @@ from scipy.stats import t
 
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, sha256, write_text
-from cleanset.images.codec import decode
+from cleanset.images.codec import decode_file
 from cleanset.progress import tracked
 from cleanset.sets.folder import read_entries, read_image, read_regular_file
 from cleanset.sets.manifest import Entry
@@ -111,12 +111,12 @@ Size = tuple[int, int]
 _SOURCE = re.compile(r"ILSVRC2012_val_[0-9]{8}")
 
 
-def shown_image(data: bytes, size: Size) -> Image.Image:
-    """The stored pixels of a JPEG or PNG as RGB, its middle cut to the aspect ratio and resized to the size.
+def shown_image(image: Image.Image, size: Size) -> Image.Image:
+    """The stored pixels of an image as RGB, its middle cut to the aspect ratio and resized to the size.
 
-    An image of that size is not resampled. Raises ValueError for bytes that are not a whole image.
+    An image of that size is not resampled.
     """
-    image = decode(data).convert("RGB")
+    image = image.convert("RGB")
     if image.size != size:
         image = ImageOps.fit(image, size, Image.Resampling.LANCZOS)
     # a copy without metadata, which might reveal the source
@@ -182,7 +182,7 @@ def _without_suffixes(name: str) -> str:
 
 def common_size(paths: Mapping[str, Path]) -> Size:
     """The width and height of all images. Raises CleansetError if they differ."""
-    sizes = {name: _readable(path, read_regular_file(path)).size for name, path in paths.items()}
+    sizes = {name: decode_file(read_regular_file(path), path).size for name, path in paths.items()}
     first = next(iter(sizes))
     for name, size in sizes.items():
         if size != sizes[first]:
@@ -193,14 +193,6 @@ def common_size(paths: Mapping[str, Path]) -> Size:
             f"{first}: {sizes[first]} pixels; expected at most {MAX_SIDE} a side: choose one with --side"
         )
     return sizes[first]
-
-
-def _readable(path: Path, data: bytes, size: Size | None = None) -> Image.Image:
-    """An image, as it is shown where a size is given."""
-    try:
-        return decode(data) if size is None else shown_image(data, size)
-    except ValueError as error:
-        raise CleansetError(f"{path}: cannot be read ({error}); expected a whole JPEG or PNG") from None
 
 
 def write_stimuli(
@@ -216,7 +208,8 @@ def write_stimuli(
         return read_regular_file(attacked / image.name)
 
     def shown(image: StudyImage, data: bytes) -> Image.Image:
-        return _readable((set_folder if image.kind == "real" else attacked) / image.name, data, size)
+        path = (set_folder if image.kind == "real" else attacked) / image.name
+        return shown_image(decode_file(data, path), size)
 
     # else the times of the files would show which images are real
     order = sorted(plan.images, key=plan.stimulus)
