@@ -1,7 +1,6 @@
 """The digests that pin your own images: `images.sha256` of an edition, which `sha256sum -c` reads in their folder."""
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -9,7 +8,7 @@ from pathlib import Path
 from cleanset.dataset.archives import Location, read_checksums
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.progress import available_cores, tracked
+from cleanset.progress import found_in_threads
 from cleanset.validation import join_names
 
 ACCEPT = "run cleanset edition --accept in the folder of the edition"
@@ -17,9 +16,8 @@ ACCEPT = "run cleanset edition --accept in the folder of the edition"
 
 def digests_of(locations: Mapping[str, Location]) -> dict[str, str]:
     """The SHA-256 of the bytes of each image, by image id. Raises CleansetError for a file that cannot be read."""
-    with ThreadPoolExecutor(available_cores()) as pool:
-        digests = pool.map(lambda location: sha256(location.read()), locations.values())
-        return dict(zip(locations, tracked(digests, len(locations), "images.sha256"), strict=True))
+    digests = found_in_threads(lambda location: sha256(location.read()), locations.values(), "images.sha256")
+    return dict(zip(locations, digests, strict=True))
 
 
 def pinned_text(digests: Mapping[str, str]) -> str:

@@ -10,7 +10,6 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +23,7 @@ from cleanset.edition.pipeline import object_path, stages_in
 from cleanset.errors import CleansetError, reason
 from cleanset.files import blocks_of, md5, read_bytes, read_text, write_text
 from cleanset.parsing import parse_json
-from cleanset.progress import tracked
+from cleanset.progress import found_in_threads
 
 _CONFLICT = re.compile(r"(?m)^(<{7}|>{7}|[|]{7})( |$)")
 _MD5 = re.compile(r"[0-9a-f]{32}(\.dir)?")
@@ -408,9 +407,8 @@ def _wrong(md5s: Mapping[Path, str]) -> dict[Path, str]:
             state = path.stat()
             by_file.setdefault((state.st_dev, state.st_ino), []).append(path)
     groups = list(by_file.values())
-    with ThreadPoolExecutor(os.cpu_count()) as pool:  # threads suffice: hashlib releases the lock
-        found = tracked(pool.map(_md5_of_file, (group[0] for group in groups)), len(groups), "doctor")
-        pairs = [(path, digest) for group, digest in zip(groups, found, strict=True) for path in group]
+    found = found_in_threads(_md5_of_file, [group[0] for group in groups], "doctor")
+    pairs = [(path, digest) for group, digest in zip(groups, found, strict=True) for path in group]
     return {path: digest for path, digest in pairs if digest != md5s[path]}
 
 

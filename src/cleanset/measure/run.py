@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.util import find_spec
@@ -33,7 +32,7 @@ from cleanset.measure.user_model import (
     load_module,
     random_image,
 )
-from cleanset.progress import available_cores, print_notice, tracked
+from cleanset.progress import found_in_threads, print_notice
 from cleanset.scoring.decoding import Batch
 from cleanset.scoring.engine import Run, Settings, score_few
 from cleanset.scoring.models import LoadedModel, preprocessing_of, weights_at_hand
@@ -182,9 +181,7 @@ def pixels_digest(images: EvaluationSet) -> str:
         image = images.read(item.file)
         return item.class_index, pixels_sha256(decode(image) if isinstance(image, bytes) else image)
 
-    # Pillow decodes without Python's lock
-    with ThreadPoolExecutor(available_cores()) as pool:
-        return images_digest(tracked(pool.map(digest, images.items), len(images.items), "digests of the images"))
+    return images_digest(found_in_threads(digest, images.items, "digests of the images"))
 
 
 def _predicted(

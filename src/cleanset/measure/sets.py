@@ -2,12 +2,11 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from PIL import Image
 
@@ -16,8 +15,8 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError, reason
 from cleanset.files import read_text, sha256
-from cleanset.images.codec import Source, decode
-from cleanset.progress import available_cores, tracked
+from cleanset.images.codec import Source, decode_file
+from cleanset.progress import found_in_threads
 from cleanset.sets.description import in_random_order, notices_of
 from cleanset.sets.folder import read_entries, read_image, read_regular_file, read_release
 from cleanset.sets.manifest import MANIFEST, Entry, file_name
@@ -28,7 +27,6 @@ ENDINGS = (".jpeg", ".jpg", ".png")
 _BOX = ("left", "top", "right", "bottom")
 
 Kind = Literal["export", "folder", "list"]
-Given = TypeVar("Given")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +71,7 @@ def _read_in_folder(folder: Path, sha256_of: Mapping[str, str], file: str) -> Im
     data = read_regular_file(path)
     if (found := sha256(data)) != sha256_of[file]:
         raise CleansetError(f"{path}: SHA-256 {found}, {sha256_of[file]} before: changed while it was read")
-    try:
-        return decode(data)
-    except ValueError as error:
-        raise CleansetError(f"{path}: cannot be read ({error}); expected a whole JPEG or PNG") from None
+    return decode_file(data, path)
 
 
 def _of_folder(name: str, kind: Kind, folder: Path, items: Sequence[Item], **more: Any) -> EvaluationSet:
@@ -127,7 +122,7 @@ def _export(name: str, folder: Path) -> EvaluationSet:
         name,
         "export",
         folder,
-        _each(check, entries),
+        found_in_threads(check, entries, "check"),
         checked="the manifest",
         notes=notes,
         order=[entry.file for entry in listed],
@@ -144,7 +139,7 @@ def _image_folder(name: str, folder: Path) -> EvaluationSet:
         digest = sha256(read_regular_file(folder / file))
         return Item(file, class_indices()[file.partition("/")[0]], None, digest)
 
-    return _of_folder(name, "folder", folder, _each(measure, files), checked=None, order=files)
+    return _of_folder(name, "folder", folder, found_in_threads(measure, files, "check"), checked=None, order=files)
 
 
 def _files(folder: Path) -> Iterator[str]:
@@ -203,7 +198,7 @@ def open_list(path: Path, edition: Edition, role: str | None) -> EvaluationSet:
     cropped = sum(row.get("cropped") == "yes" for row in rows.values())
     them = f"{cropped:,} of them {'is' if cropped == 1 else 'are'}"
     notes = [f"{them} cropped in the list, and measured whole: it has no boxes"] if cropped else []
-    items = _each(check, sorted(found, key=lambda item: item.file))
+    items = found_in_threads(check, sorted(found, key=lambda item: item.file), "check")
     order, read = [item.file for item in items], partial(_read_listed, images, id_of)
     name = f"{path}{f' ({role})' if role else ''}"
     return EvaluationSet(name, "list", items, read, str(edition.index), notes, order)
@@ -269,9 +264,3 @@ def _class_index(row: Mapping[str, str], where: str) -> int:
     if by_key is not None and "class_index" in row and by_key != by_index:
         raise CleansetError(f"{where}: class index {by_index} of {row[column]}; expected {by_key}")
     return by_index if by_key is None else by_key
-
-
-def _each(function: Callable[[Given], Item], given: Sequence[Given]) -> list[Item]:
-    """The items of what is given, in order, computed in threads: reading and hashing release the lock."""
-    with ThreadPoolExecutor(available_cores()) as pool:
-        return list(tracked(pool.map(function, given), len(given), "check"))

@@ -5,14 +5,13 @@ Its data card is shorter than that of stage export; the labels are the same.
 
 import re
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from cleanset.dataset.archives import Location, located
 from cleanset.files import new_folder, sha256
 from cleanset.images.codec import decode, decoder, pixels_sha256
-from cleanset.progress import available_cores, tracked
+from cleanset.progress import found_in_threads
 from cleanset.sets.card import rebuilt_card
 from cleanset.sets.delivered import image_file
 from cleanset.sets.folder import CARD, manifest_text, read_release, write_descriptions
@@ -78,9 +77,7 @@ def _write_images(folder: Path, entries: Mapping[int, Entry], locations: Mapping
         line, entry = numbered
         return list(_write_one(folder, entry, locations.get(entry.image_id), line))
 
-    with ThreadPoolExecutor(available_cores()) as pool:
-        written = pool.map(write, entries.items())
-        return [problem for problems in tracked(written, len(entries), "rebuild") for problem in problems]
+    return [problem for problems in found_in_threads(write, entries.items(), "rebuild") for problem in problems]
 
 
 def _write_one(folder: Path, entry: Entry, location: Location | None, line: int) -> Iterator[Problem]:

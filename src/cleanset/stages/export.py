@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Hashable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -19,7 +18,7 @@ from cleanset.edition.readings import readings, review_policy
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, replacing
 from cleanset.images.codec import Read
-from cleanset.progress import available_cores, tracked
+from cleanset.progress import found_in_threads
 from cleanset.review.audit import read_audit_json
 from cleanset.review.store import GUIDELINES, reviewer_counts, verdicts_by_reviewer
 from cleanset.scoring.record import ListRecord, read_record
@@ -189,10 +188,7 @@ def check_boxes_known(unknown: list[str], role: str) -> None:
 def write_images(folder: Path, role: str, rows: pd.DataFrame, read: Read) -> list[Entry]:
     """Write the images of `rows` into the new folder `folder`; return their entries of the manifest."""
     make_class_folders(folder, rows["class_index"])
-    # threads suffice: reading, writing and hashing release the lock
-    with ThreadPoolExecutor(available_cores()) as pool:
-        written = pool.map(lambda row: _write_one(folder, role, row, read), rows.to_dict("records"))
-        return list(tracked(written, len(rows), f"export {role}"))
+    return found_in_threads(lambda row: _write_one(folder, role, row, read), rows.to_dict("records"), f"export {role}")
 
 
 def _write_one(folder: Path, role: str, row: dict[Hashable, Any], read: Read) -> Entry:

@@ -1,9 +1,7 @@
 """Stage preprocess: check the raw files, measure every image, join the labels."""
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from functools import partial
 
 import pandas as pd
 
@@ -19,7 +17,7 @@ from cleanset.edition.pipeline import check_params_named, check_roles, check_ver
 from cleanset.errors import CleansetError
 from cleanset.files import sha256, write_text
 from cleanset.images.codec import inspect
-from cleanset.progress import available_cores, keep_freed_memory, tracked
+from cleanset.progress import found_in_threads, keep_freed_memory
 from cleanset.tables import INDEX, LOCATIONS, write_table
 from cleanset.vocabulary import class_indices, class_keys, use_classes
 
@@ -172,10 +170,7 @@ def measure(
     names the images which cannot be read.
     """
     keep_freed_memory()
-    # threads suffice: Pillow and hashlib release the lock
-    with ThreadPoolExecutor(available_cores()) as pool:
-        measured = pool.map(partial(_measure_one, formats=formats), locations, locations.values())
-        rows = list(tracked(measured, len(locations), "preprocess"))
+    rows = found_in_threads(lambda each: _measure_one(*each, formats), locations.items(), "preprocess")
     if pinned is not None:
         differs = difference(pinned, {str(row["image_id"]): str(row["sha256"]) for row in rows})
         if differs:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import quote
 
@@ -17,7 +16,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import read_text, replacing, write_text
 from cleanset.images.codec import Read
 from cleanset.parsing import parse_json
-from cleanset.progress import available_cores, keep_freed_memory, tracked
+from cleanset.progress import found_in_threads, keep_freed_memory
 from cleanset.report.fates import candidates_by_class, hardest_classes, rejected_images
 from cleanset.report.figures import (
     Counts,
@@ -175,10 +174,8 @@ def save_images(wanted: list[ShownImage], read: Read, folder: Path) -> PageImage
     """Write the thumbnails of each image below the folder of the report: one of a whole image, two of a cropped one."""
     (folder / IMAGES).mkdir(parents=True)
     keep_freed_memory()  # a fifth of the time, where many images of one size are decoded
-    # threads suffice: decoding, scaling and encoding release the lock
-    with ThreadPoolExecutor(available_cores()) as pool:
-        saved: Iterable[tuple[PageImage, ...]] = pool.map(lambda image: _saved(image, read, folder), wanted)
-        return dict(zip(wanted, tracked(saved, len(wanted), "report"), strict=True))
+    saved = found_in_threads(lambda image: _saved(image, read, folder), wanted, "report")
+    return dict(zip(wanted, saved, strict=True))
 
 
 def _saved(image: ShownImage, read: Read, folder: Path) -> tuple[PageImage, ...]:

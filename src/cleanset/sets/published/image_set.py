@@ -13,7 +13,6 @@ cleanset, and the images, by the MD5 of the archive, or by path, size and time o
 import fcntl
 import json
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,7 +29,7 @@ from cleanset.edition.readings import readings, review_policy
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, remove_abandoned, replacing, sha256
 from cleanset.images.codec import Facts
-from cleanset.progress import available_cores, cache_folder, keep_freed_memory, tracked
+from cleanset.progress import cache_folder, found_in_threads, keep_freed_memory
 from cleanset.review.queue import decide_all
 from cleanset.review.store import Votes, check_reviews, reviewer_counts, verdicts_by_reviewer, vote_table
 from cleanset.selection.fill import Filled, fill, with_decisions
@@ -235,9 +234,7 @@ def _write_images(folder: Path, model: str, rows: Sequence[Mapping[Any, Any]], s
         digests: dict[Any, str] = {"sha256": sha256(data), "pixels_sha256": facts.pixels_sha256}
         return write_image(folder, model, {**row, **digests}, data), facts
 
-    # threads suffice: reading, decoding and hashing release the lock
-    with ThreadPoolExecutor(available_cores()) as pool:
-        written = list(tracked(pool.map(write, rows), len(rows), f"published {model}"))
+    written = found_in_threads(write, rows, f"published {model}")
     problems = [each for each in written if isinstance(each, CleansetError)]
     if problems:
         more = f"; images with a problem: {len(problems):,} of {len(rows):,}" if problems[1:] else ""

@@ -27,7 +27,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import check_regular, md5, open_file, read_bytes, read_text, sha256, write_text
 from cleanset.images.codec import Facts, inspect
 from cleanset.parsing import csv_text, parse_csv
-from cleanset.progress import available_cores, tracked
+from cleanset.progress import found_in_threads
 from cleanset.sets.published.lists import DIGESTS, ilsvrc_class
 from cleanset.validation import shown
 from cleanset.vocabulary import SourceCheck, class_keys
@@ -117,8 +117,7 @@ def run(images: Path, out: Path) -> str:
         raise CleansetError(f"{out}: there is something already; expected a new file: name another, or remove it")
     with archive_md5(images) as md5_of_archive:
         locations = locate(images)
-        with ThreadPoolExecutor(available_cores()) as pool:
-            digests = list(tracked(pool.map(_digest, locations.values()), len(locations), "SHA-256"))
+        digests = found_in_threads(_digest, locations.values(), "SHA-256")
         found = md5_of_archive()
     rows = zip(locations, (at.size for at in locations.values()), digests, strict=True)
     text = csv_text(COLUMNS, [(ARCHIVE, images.stat().st_size, f"md5:{found}"), *rows])
