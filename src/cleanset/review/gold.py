@@ -16,7 +16,7 @@ from cleanset.dataset.folder import is_image_id
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_text
 from cleanset.parsing import csv_text, parse_csv
-from cleanset.review.verdicts import Review, Vote
+from cleanset.review.verdicts import Review, Vote, votes_that
 from cleanset.statistics.finite import exact_interval, likelihood_ratio
 from cleanset.validation import shown
 from cleanset.vocabulary import REASONS, class_column, class_indices, class_keys
@@ -129,11 +129,7 @@ def without_golds(votes: dict[Key, dict[str, Vote]], golds: GoldKey) -> dict[Key
     """The votes on the images themselves; the same object where no vote is on a gold item."""
     if not any(key in golds for key in votes):
         return votes
-    kept = {
-        key: {name: vote for name, vote in by_reviewer.items() if not is_gold_answer(vote, key, golds)}
-        for key, by_reviewer in votes.items()
-    }
-    return {key: by_reviewer for key, by_reviewer in kept.items() if by_reviewer}
+    return votes_that(votes, lambda key, _, vote: not is_gold_answer(vote, key, golds))
 
 
 def gold_answers(votes: Mapping[Key, Mapping[str, Vote]], golds: GoldKey) -> list[GoldAnswer]:

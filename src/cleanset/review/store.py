@@ -18,7 +18,7 @@ from cleanset.errors import CleansetError, cut
 from cleanset.files import is_there, read_text, write_text
 from cleanset.images.boxes import Crop, check_crop
 from cleanset.review.gold import GOLD_KEY, read_gold_key, without_golds
-from cleanset.review.verdicts import OFFICIAL, Review, Vote, parse_reviews
+from cleanset.review.verdicts import OFFICIAL, Review, Vote, parse_reviews, votes_that
 from cleanset.selection.fill import Filled
 from cleanset.vocabulary import VERDICTS, class_column, class_indices, classes_in_use, example_key
 
@@ -160,11 +160,7 @@ def checked_reviews(folder: Path, index: pd.DataFrame, min_crop_pixels: int, off
 
 def accepted_votes(votes: Votes, bases: Collection[str]) -> Votes:
     """The votes with one of these bases, on the images that have such votes."""
-    counted = {
-        key: {name: vote for name, vote in by_reviewer.items() if is_accepted(vote.review, bases)}
-        for key, by_reviewer in votes.items()
-    }
-    return {key: by_reviewer for key, by_reviewer in counted.items() if by_reviewer}
+    return votes_that(votes, lambda _key, _name, vote: is_accepted(vote.review, bases))
 
 
 def is_accepted(review: Review, bases: Collection[str]) -> bool:

@@ -1,5 +1,6 @@
 """Human verdicts: the format of a review file. One file holds one reviewer's verdicts on one class."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
@@ -131,3 +132,14 @@ def _review(fields: dict[str, object], place: str) -> Review:
     if unknown:
         raise CleansetError(f"{place}: unknown key {shown(unknown[0])}; expected {', '.join(Review.model_fields)}")
     return validate(Review, fields, place)
+
+
+def votes_that(
+    votes: Mapping[tuple[int, str], Mapping[str, Vote]], count: Callable[[tuple[int, str], str, Vote], bool]
+) -> dict[tuple[int, str], dict[str, Vote]]:
+    """The votes that count, by class index and image id, then by reviewer; images without such a vote are left out."""
+    kept = {
+        key: {name: vote for name, vote in by_reviewer.items() if count(key, name, vote)}
+        for key, by_reviewer in votes.items()
+    }
+    return {key: by_reviewer for key, by_reviewer in kept.items() if by_reviewer}

@@ -32,6 +32,7 @@ from cleanset.images.codec import Facts
 from cleanset.progress import cache_folder, found_in_threads, keep_freed_memory
 from cleanset.review.queue import decide_all
 from cleanset.review.store import Votes, check_reviews, reviewer_counts, verdicts_by_reviewer, vote_table
+from cleanset.review.verdicts import votes_that
 from cleanset.selection.fill import Filled, fill, with_decisions
 from cleanset.sets.card import card
 from cleanset.sets.delivered import make_class_folders, without_unknown_boxes, write_image
@@ -69,14 +70,13 @@ _NAMES: dict[str, dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class SelectedImages:
-    """A set by its lists and verdicts, before any image is read: `filled` with the votes that decided it."""
+    """A set by its lists and verdicts, before any image is read."""
 
     choice: PublishedChoice
     params: Params
     votes: Votes
     candidates: pd.DataFrame
     filled: Filled
-    vote_table: pd.DataFrame
 
 
 def select_images(choice: PublishedChoice) -> SelectedImages:
@@ -97,7 +97,7 @@ def select_images(choice: PublishedChoice) -> SelectedImages:
     votes = with_further_reviews(published_verdicts(), choice.reviews)
     candidates = published_candidates(choice.model)
     filled = fill_classes(candidates, choice.model, params.review, votes)
-    return SelectedImages(choice, params, votes, candidates, filled, vote_table(votes, filled))
+    return SelectedImages(choice, params, votes, candidates, filled)
 
 
 def fill_classes(candidates: pd.DataFrame, model: str, review: ReviewPolicy, votes: Votes) -> Filled:
@@ -152,7 +152,7 @@ def run(choice: PublishedChoice, images: Path, out: Path, digests: Path | None =
 def write_set(folder: Path, chosen: SelectedImages, source: SourceImages, out: str) -> WrittenSet:
     """Write a set into the new folder `folder`, which is to become `out`. Raises CleansetError as `run` does."""
     model = chosen.choice.model
-    filled, votes = chosen.filled, chosen.vote_table
+    filled, votes = chosen.filled, vote_table(chosen.votes, chosen.filled)
     columns = [*filled.rejected.columns.drop("open"), "open"]
     selection, rejected = without_unknown_boxes(filled.selection, filled.rejected[columns])
     reviewers = reviewer_counts(votes)
@@ -251,12 +251,7 @@ def _write_images(folder: Path, model: str, rows: Sequence[Mapping[Any, Any]], s
 def _check_further_reviews(chosen: SelectedImages, source: SourceImages) -> None:
     """Compare the further reviewers' votes with the images. Raises CleansetError as check_reviews does."""
     class_of = dict(zip(chosen.candidates["image_id"], chosen.candidates["class_index"], strict=True))
-    votes = {
-        key: others
-        for key, by_reviewer in chosen.votes.items()
-        if class_of.get(key[1]) == key[0]
-        and (others := {name: vote for name, vote in by_reviewer.items() if name != SCOOTER})
-    }
+    votes = votes_that(chosen.votes, lambda key, name, _: name != SCOOTER and class_of.get(key[1]) == key[0])
     rows = []
     for class_index, image_id in sorted(votes):
         data, facts = source.read(image_id)
