@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from cleanset.errors import CleansetError
 from cleanset.studies.realness.analysis import equivalence, interval
 from cleanset.studies.realness.mixed import Effect, Variances
+from cleanset.studies.realness.plan import PlanRequest
 from cleanset.studies.realness.planning import StudyDesign
 from tests.properties import examples
 
-WHOLE = StudyDesign(2966, 2966, 50, 50)
+WHOLE = StudyDesign(2966, 2966, PlanRequest())
 
 
 def test_by_hand() -> None:
@@ -57,7 +58,7 @@ def test_impossible_tests(bound: float, alpha: float) -> None:
 
 def test_the_standard_error_of_a_study() -> None:
     """100 people, 50 and 50 of 1,000 images: .376/100 + .928 * 2/5000 + (.501 + .143)/1000."""
-    design = StudyDesign(1000, 1000, 50, 50)
+    design = StudyDesign(1000, 1000, PlanRequest())
     assert design.standard_error(100) == pytest.approx(math.sqrt(0.00376 + 0.0003712 + 0.000644), rel=1e-9)
     # one person uses 50 images only
     assert design.standard_error(1) == pytest.approx(math.sqrt(0.376 + 0.928 / 25 + 0.644 / 50), rel=1e-9)
@@ -66,7 +67,7 @@ def test_the_standard_error_of_a_study() -> None:
 @pytest.mark.parametrize(("effect", "people"), [(0.0, 40), (0.0, 90), (0.08, 120)])
 def test_the_power_is_how_often_simulated_tests_succeed(effect: float, people: int) -> None:
     """People's own differences, normal: the mean and its t test. 20,000 studies, so that .01 are three deviations."""
-    design = StudyDesign(10**6, 10**6, 50, 50, Variances(0.2, 0.3, 0.0, 0.0, 0.0, 1.0), effect=effect)
+    design = StudyDesign(10**6, 10**6, PlanRequest(effect=effect), Variances(0.2, 0.3, 0.0, 0.0, 0.0, 1.0))
     rng = np.random.default_rng(5)
     each = rng.normal(effect, math.sqrt(0.3 + 2 / 50), (20_000, people))
     mean, error = each.mean(axis=1), each.std(axis=1, ddof=1) / math.sqrt(people)
@@ -76,15 +77,17 @@ def test_the_power_is_how_often_simulated_tests_succeed(effect: float, people: i
 
 
 def test_how_many_people_the_published_bound_needs() -> None:
-    needed = WHOLE.people_needed(0.8)
+    needed = WHOLE.people_needed()
     assert WHOLE.power(needed) >= 0.8 > WHOLE.power(needed - 1)
     # by normal quantiles: (1.645 + 1.282) * error = .2, and images take (.501 + .143)/2966 off the variance
     assert needed == pytest.approx((0.376 + 0.928 / 25) / ((0.2 / 2.927) ** 2 - 0.644 / 2966), rel=0.03)
-    assert replace(WHOLE, bound=0.1).people_needed(0.8) > 3.9 * needed
-    assert replace(WHOLE, effect=0.05).people_needed(0.8) > needed
+    assert replace(WHOLE, wish=PlanRequest(bound=0.1)).people_needed() > 3.9 * needed
+    assert replace(WHOLE, wish=PlanRequest(effect=0.05)).people_needed() > needed
 
 
-@pytest.mark.parametrize("design", [StudyDesign(30, 30, 10, 10), replace(WHOLE, effect=0.2)])
+@pytest.mark.parametrize(
+    "design", [StudyDesign(30, 30, PlanRequest(real=10, modified=10)), replace(WHOLE, wish=PlanRequest(effect=0.2))]
+)
 def test_what_no_number_of_people_can_show(design: StudyDesign) -> None:
     with pytest.raises(CleansetError, match=r"even 100,000 people .* take more images or a wider bound"):
-        design.people_needed(0.8)
+        design.people_needed()

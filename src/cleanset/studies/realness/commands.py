@@ -101,7 +101,7 @@ def plan(
     from cleanset.studies.realness.plan import PlanRequest
 
     wish = settings_of(PlanRequest, settings, "--settings", people=people, side=side, seed=seed)
-    typer.echo(planning.plan_summary(planning.run(set_folder, attacked, out, wish, pilot), wish, out))
+    typer.echo(planning.plan_summary(planning.run(set_folder, attacked, out, wish, pilot), out))
 
 
 @app.command()

@@ -34,7 +34,6 @@ from cleanset.images.codec import decode_file
 from cleanset.progress import tracked
 from cleanset.sets.folder import read_entries, read_image, read_regular_file
 from cleanset.sets.manifest import Entry
-from cleanset.studies.realness.analysis import ALPHA, BOUND
 from cleanset.studies.realness.mixed import Variances, fit
 from cleanset.studies.realness.plan import (
     PlanRequest,
@@ -61,23 +60,16 @@ MAX_PEOPLE = 100_000
 
 @dataclass(frozen=True, slots=True)
 class StudyDesign:
-    """A planned study: the numbers of real and of modified images, how many of each one person rates, and its test.
-
-    `effect`: the difference, modified minus real, that is assumed to be true.
-    """
+    """A planned study: the numbers of real and of modified images, and what is wanted of lists and test."""
 
     real_images: int
     modified_images: int
-    real_each: int
-    modified_each: int
+    wish: PlanRequest
     variances: Variances = PUBLISHED
-    bound: float = BOUND
-    alpha: float = ALPHA
-    effect: float = 0.0
 
     def standard_error(self, people: int) -> float:
         """The standard error of the effect with a number of people."""
-        found, real, modified = self.variances, people * self.real_each, people * self.modified_each
+        found, real, modified = self.variances, people * self.wish.real, people * self.wish.modified
         ratings = found.slope / people + found.residual * (1 / real + 1 / modified)
         # an image counts once, however many people rate it
         images = found.real / min(real, self.real_images) + found.modified / min(modified, self.modified_images)
@@ -86,25 +78,25 @@ class StudyDesign:
     def power(self, people: int) -> float:
         """The probability, 0 to 1, that the tests find equivalence; `people` is at least 2."""
         error, degrees = self.standard_error(people), people - 1
-        critical = t.ppf(1 - self.alpha, degrees)
-        misses = (t.sf((self.bound + side * self.effect) / error - critical, degrees) for side in (1, -1))
+        critical = t.ppf(1 - self.wish.alpha, degrees)
+        misses = (t.sf((self.wish.bound + side * self.wish.effect) / error - critical, degrees) for side in (1, -1))
         # in a study that is much too small both misses are likely, and their sum is above 1
         return max(0.0, 1 - float(sum(misses)))
 
-    def people_needed(self, power: float) -> int:
-        """The smallest number of people with at least this power.
+    def people_needed(self) -> int:
+        """The smallest number of people with at least the power that is wanted.
 
         Raises CleansetError if no number of people is enough, because there are too few images or the effect is not
         smaller than the bound.
         """
-        if self.power(MAX_PEOPLE) < power:
+        if self.power(MAX_PEOPLE) < self.wish.power:
             raise CleansetError(
                 f"the plan: even {MAX_PEOPLE:,} people who rate {self.real_images} real and {self.modified_images} "
-                f"modified images have less than {100 * power:g} % power for a bound of {self.bound:g}; "
+                f"modified images have less than {100 * self.wish.power:g} % power for a bound of {self.wish.bound:g}; "
                 f"take more images or a wider bound"
             )
         # the power grows with the number of people
-        return 2 + bisect_left(range(2, MAX_PEOPLE), True, key=lambda people: self.power(people) >= power)
+        return 2 + bisect_left(range(2, MAX_PEOPLE), True, key=lambda people: self.power(people) >= self.wish.power)
 
 
 Size = tuple[int, int]
@@ -239,13 +231,12 @@ def static_file(name: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class PlanOutcome:
-    """A plan, its size in pixels, and its power; `needed`: people for the bound (None: no number is enough)."""
+    """A plan, its size in pixels, and its design; `needed`: people for the bound (None: no number is enough)."""
 
     plan: StudyPlan
     size: Size
+    design: StudyDesign
     needed: int | None
-    power: float
-    standard_error: float
 
 
 def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: Path | None = None) -> PlanOutcome:
@@ -254,12 +245,9 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
     made = attacked_images(attacked)
     images = [StudyImage("real", name, entry.image_id) for name, entry in entries.items()]
     images += [StudyImage("modified", name, source_of(name, entries.values())) for name in made]
-    variances = PUBLISHED if pilot is None else variances_of(pilot)
-    design = StudyDesign(
-        len(entries), len(made), wish.real, wish.modified, variances, wish.bound, wish.alpha, wish.effect
-    )
+    design = StudyDesign(len(entries), len(made), wish, PUBLISHED if pilot is None else variances_of(pilot))
     try:
-        needed = design.people_needed(wish.power)
+        needed = design.people_needed()
     except CleansetError:
         if wish.people is None:
             raise
@@ -273,13 +261,13 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
         )
     # the size of the attacked images by default, so that these are not resampled
     size = (wish.side, wish.side) if wish.side else common_size({name: attacked / name for name in made})
-    outcome = PlanOutcome(plan, size, needed, design.power(people), design.standard_error(people))
+    outcome = PlanOutcome(plan, size, design, needed)
     with new_folder(out) as folder:
         digests = write_stimuli(folder / PAGE / "images", plan, size, set_folder, entries, attacked)
         wnids: dict[tuple[ImageKind, str], str] = {("real", name): entry.wnid for name, entry in entries.items()}
         write_text(folder / KEY, key_csv(plan, wnids, digests))
         write_text(folder / TRIALS, trials_csv(plan))
-        write_text(folder / PLAN, json.dumps(record(outcome, wish, variances), indent=2) + "\n")
+        write_text(folder / PLAN, json.dumps(record(outcome), indent=2) + "\n")
         for name in STATIC:
             (folder / PAGE / name).write_bytes(static_file(name))
         data = json.dumps(page_data(plan), separators=(",", ":"))
@@ -298,9 +286,9 @@ def variances_of(pilot: Path) -> Variances:
     return fit(values, [each.person for each in ratings], [each.image for each in ratings], kinds).variances
 
 
-def record(outcome: PlanOutcome, wish: PlanRequest, variances: Variances) -> dict[str, object]:
+def record(outcome: PlanOutcome) -> dict[str, object]:
     """The content of plan.json: the options of the plan, and its power."""
-    plan = outcome.plan
+    plan, design, wish = outcome.plan, outcome.design, outcome.design.wish
     kinds = [image.kind for image in plan.images]
     return {
         "people": len(plan.lists),
@@ -310,16 +298,16 @@ def record(outcome: PlanOutcome, wish: PlanRequest, variances: Variances) -> dic
         "people_of_an_image": {kind: list(ends) for kind, ends in plan.shown.items()},
         "people_who_see_two_of_one_source": plan.sources_twice,
         "test": {"bound": wish.bound, "alpha": wish.alpha, "effect": wish.effect},
-        "variances": {name: round(value, 4) for name, value in asdict(variances).items()},
-        "standard_error": round(outcome.standard_error, 4),
-        "power": round(outcome.power, 4),
+        "variances": {name: round(value, 4) for name, value in asdict(design.variances).items()},
+        "standard_error": round(design.standard_error(len(plan.lists)), 4),
+        "power": round(design.power(len(plan.lists)), 4),
         "people_needed": {"power": wish.power, "people": outcome.needed},
     }
 
 
-def plan_summary(outcome: PlanOutcome, wish: PlanRequest, out: Path) -> str:
+def plan_summary(outcome: PlanOutcome, out: Path) -> str:
     """The plan in a few lines of text."""
-    plan = outcome.plan
+    plan, design, wish = outcome.plan, outcome.design, outcome.design.wish
     shown = "; ".join(
         f"each {kind} image to {low if low == high else f'{low} or {high}'}" for kind, (low, high) in plan.shown.items()
     )
@@ -328,8 +316,8 @@ def plan_summary(outcome: PlanOutcome, wish: PlanRequest, out: Path) -> str:
         f"{out}: {len(plan.lists):,} lists of {wish.real} real and {wish.modified} modified images, "
         f"{wish.attention} attention checks and {wish.pairs} pairs",
         f"people who see it: {shown}",
-        f"power for a bound of ±{wish.bound:g} at alpha {wish.alpha:g}: {outcome.power:.2f} (standard error "
-        f"{outcome.standard_error:.3f}); {wish.power:g} needs {needed}",
+        f"power for a bound of ±{wish.bound:g} at alpha {wish.alpha:g}: {design.power(len(plan.lists)):.2f} (standard "
+        f"error {design.standard_error(len(plan.lists)):.3f}); {wish.power:g} needs {needed}",
     ]
     if plan.sources_twice:
         lines.append(f"{plan.sources_twice:,} people see two images of one source: more images would prevent it")
