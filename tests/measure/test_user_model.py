@@ -58,7 +58,10 @@ def test_a_command_is_shown_copies_and_answers_by_class() -> None:
     [
         (("sh", "-c", "echo one >&2; echo two >&2; exit 3"), "ends with exit code 3 ('two'); expected 0"),
         (("./nowhere",), "does not start ([Errno 2] No such file or directory: './nowhere'); expected a program"),
-        (("true",), "no answer to 1 of 1 images, 00000.png among them; expected a line `file, wnid` for each"),
+        (
+            ("true",),
+            "no answer to 1 of 1 images, 00000.png among them; expected a line of a file, a comma and a wnid for each",
+        ),
         (
             ("sh", "-c", "echo 00000.png, tench"),
             "line 1 of its output: answers 'tench'; expected a wnid such as n01440764",

@@ -244,10 +244,10 @@ def raised(error: BaseException) -> str:
 def printed_answers(
     text: str, files: Collection[str], name: str, is_answer: Callable[[str], bool], *, kind: str, expected: str
 ) -> dict[str, str]:
-    """The answer to each file that has one, from lines `file, answer` in any order; empty lines are skipped.
+    """The answer to each file, from lines `file, answer` in any order; empty lines are skipped.
 
     `kind` and `expected` stand in messages for what follows the comma, and for the possible answers. Raises
-    CleansetError, beginning `name`, for another line, another answer, and a file with two.
+    CleansetError, beginning `name`, for another line, another answer, and a file with two or none.
     """
     found: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), start=1):
@@ -262,6 +262,12 @@ def printed_answers(
         if file in found:
             raise CleansetError(f"{where}: {file} a second time; expected one line for each image")
         found[file] = answer
+    missing = sorted(set(files) - found.keys())
+    if missing:
+        raise CleansetError(
+            f"{name}: no answer to {len(missing)} of {len(files)} images, {missing[0]} among them; expected a line "
+            f"of a file, a comma and {kind} for each"
+        )
     return found
 
 

@@ -298,12 +298,6 @@ class CommandNetwork(nn.Module):
         expected = f"a {column} such as {example_key()}"
         known = indices.__contains__
         answers = printed_answers(text, names, self._name, known, kind=f"a {column}", expected=expected)
-        missing = sorted(set(names) - set(answers))
-        if missing:
-            raise CleansetError(
-                f"{self._name}: no answer to {len(missing)} of {len(names)} images, {missing[0]} among them; expected "
-                f"a line `file, {class_column()}` for each"
-            )
         found = torch.tensor([indices[answers[name]] for name in names], dtype=torch.int64, device=pixels.device)
         return nn.functional.one_hot(found, len(classes_in_use())).to(pixels.dtype)
 

@@ -55,8 +55,8 @@ def test_the_lines_of_an_answer() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a.png, bird\n", "gold/wall: its command did not answer 1 images, b.png among them"),
-        ("", "did not answer 2 images, a.png among them"),
+        ("a.png, bird\n", "gold/wall: no answer to 1 of 2 images, b.png among them; expected a line of a file, a"),
+        ("", "no answer to 2 of 2 images, a.png among them"),
         ("a.png, cat\nb.png, bird\n", "line 1 of its output: answers 'cat'; expected one of bicycle, bird, abstain"),
         ("a.png, bird\na.png, bird\n", "line 2 of its output: a.png a second time"),
         ("a.png, bird\nc.png, bird\n", "line 2 of its output: 'c.png, bird'; expected a file that it was given"),
@@ -109,7 +109,7 @@ def test_a_command_is_given_the_folder_of_images(tmp_path: Path, images: Path, m
         ("sys.exit(3)", 60, "gold/wall: its command failed with exit code 3"),
         ("raise ValueError('no weights')", 60, r"failed with exit code 1 \('ValueError: no weights'\)"),
         ("time.sleep(60)", 0.5, "its command took more than 0.5 s; expected it to end within that time"),
-        ("print('a.png, bird')", 60, "did not answer 1 images, b.png among them"),
+        ("print('a.png, bird')", 60, "no answer to 1 of 2 images, b.png among them"),
     ],
 )
 def test_a_command_that_fails(code: str, seconds: float, message: str, tmp_path: Path, images: Path) -> None:
