@@ -70,7 +70,7 @@ def test_classes_are_those_of_timm() -> None:
 
 def test_real_ground_truth(real: Path) -> None:
     labels = read_original_labels(real / DEVKIT)
-    assert labels.count == 50_000
+    assert len(labels.class_of) == 50_000
     assert set(Counter(labels.class_of.values()).values()) == {50}
     first = [labels.class_of[image_id(number)] for number in range(1, 6)]
     assert [class_keys()[index] for index in first] == ["n01751748", "n09193705", "n02105855", "n04263257", "n03125729"]

@@ -223,7 +223,7 @@ def _check_end(archive: Path, offset: int) -> None:
 def _in_folder(folder: Path) -> Iterator[_Found]:
     if (folder / KAGGLE_IMAGES).is_dir():
         folder = folder / KAGGLE_IMAGES
-    for entry in _entries(folder):
+    for entry in visible_entries(folder):
         if entry.is_dir():
             if _wnid(entry.name) is None:
                 raise CleansetError(
@@ -231,7 +231,7 @@ def _in_folder(folder: Path) -> Iterator[_Found]:
                     "set dataset.images to the folder that holds the images"
                 )
             files: Iterable[tuple[os.DirEntry[str], str | None]] = (
-                (file, entry.name) for file in _entries(Path(entry.path))
+                (file, entry.name) for file in visible_entries(Path(entry.path))
             )
         else:
             files = [(entry, None)]
@@ -241,7 +241,7 @@ def _in_folder(folder: Path) -> Iterator[_Found]:
             yield file.path, file.name, wnid, Location(Path(file.path), 0, size, None)
 
 
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
+def visible_entries(folder: Path) -> list[os.DirEntry[str]]:
     """The entries of a folder, sorted, without hidden files such as .DS_Store."""
     with os.scandir(folder) as entries:
         return sorted((e for e in entries if not e.name.startswith(".")), key=lambda e: e.name)

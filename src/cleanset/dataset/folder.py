@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from cleanset.dataset.archives import Location, check_size
+from cleanset.dataset.archives import Location, check_size, visible_entries
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number, parse_image_name
 from cleanset.errors import CleansetError
 from cleanset.files import check_regular, read_text
@@ -128,9 +128,7 @@ def _below(folder: Path, name: str, depth: int) -> Iterator[str]:
 
 
 def _visible(folder: Path) -> list[os.DirEntry[str]]:
-    with os.scandir(folder) as entries:
-        shown_ones = (e for e in entries if not e.name.startswith(".") and e.name.lower() not in NOT_IMAGES)
-        return sorted(shown_ones, key=lambda e: e.name)
+    return [entry for entry in visible_entries(folder) if entry.name.lower() not in NOT_IMAGES]
 
 
 def check_ids(class_by_id: Mapping[str, str], where: str) -> None:

@@ -29,10 +29,9 @@ _ILSVRC_ID = re.compile(r"[0-9]{1,4}")
 
 @dataclass(frozen=True, slots=True)
 class OriginalLabels:
-    """The class index of each image id, and how many images the whole set has."""
+    """The class index of each image id of the whole set."""
 
     class_of: dict[str, int]
-    count: int
     where: str
 
 
@@ -42,12 +41,10 @@ def read_original_labels(path: Path) -> OriginalLabels:
     The files of a devkit that is a folder are under no checksum.
     """
     if path.suffix == ".csv":
-        class_of = _kaggle_labels(path)
-        return OriginalLabels(class_of, len(class_of), str(path))
+        return OriginalLabels(_kaggle_labels(path), str(path))
     where = f"{path}, {GROUND_TRUTH_NAME}"
     labels = read_ground_truth(_devkit_member(path, GROUND_TRUTH_NAME).decode("ascii", "replace"), where)
-    class_of = {image_id(number): label for number, label in enumerate(labels, start=1)}
-    return OriginalLabels(class_of, len(labels), where)
+    return OriginalLabels({image_id(number): label for number, label in enumerate(labels, start=1)}, where)
 
 
 def kaggle_labels_beside(images: Path) -> Path | None:

@@ -130,7 +130,7 @@ def original_labels(
     for name in locations:
         if name not in listed.class_of:
             raise CleansetError(
-                f"{listed.where}: no label for {name}; it lists {listed.count} images: remove that image, "
+                f"{listed.where}: no label for {name}; it lists {len(listed.class_of)} images: remove that image, "
                 "or take the labels that belong to it (dataset.devkit)"
             )
         if name in by_name and by_name[name] != listed.class_of[name]:
@@ -138,7 +138,7 @@ def original_labels(
                 f"{locations[name].path}: {name} lies under {class_keys()[by_name[name]]}, but {listed.where} "
                 f"has {class_keys()[listed.class_of[name]]}; move it"
             )
-    return {name: listed.class_of[name] for name in locations}, listed.count
+    return {name: listed.class_of[name] for name in locations}, len(listed.class_of)
 
 
 def reassessed_labels(

@@ -13,7 +13,7 @@ A list gives a model a score table that says no more than the list:
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -160,8 +160,8 @@ def read_top5(path: Path, labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
     found: dict[str, list[object]] = {name: [] for name in LIST_COLUMNS}
     listed: set[tuple[str, str]] = set()
     order = _Order()
-    for where, cells in rows_of_list(path, LIST_COLUMNS):
-        model, image_id = cells["model"], cells["image_id"]
+    for line, cells in parse_csv(read_text(path, EXPECTED), LIST_COLUMNS, str(path)):
+        where, model, image_id = f"{path}, line {line}", cells["model"], cells["image_id"]
         if not _MODEL.fullmatch(model):
             raise CleansetError(f"{where}, model: {shown(model)}; expected a role, such as standard: {EXPECTED}")
         class_index = number_in(where, cells, "class_index", 0, CLASSES - 1)
@@ -178,12 +178,6 @@ def read_top5(path: Path, labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
             found[name].append(value)
     table = pd.DataFrame(found)
     return table.astype({"class_index": "int16", "rank": "int16", "confidence": "float32"})
-
-
-def rows_of_list(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, dict[str, str]]]:
-    """File and line, and the cells by column, of each row of a published list."""
-    for line, cells in parse_csv(read_text(path, EXPECTED), columns, str(path)):
-        yield f"{path}, line {line}", cells
 
 
 def number_in(where: str, cells: dict[str, str], name: str, least: int, most: int) -> int:
