@@ -7,7 +7,7 @@ It knows neither a path nor a file's format, so that rules can be written over w
 
 import re
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -73,6 +73,12 @@ def join_names(names: Iterable[str]) -> str:
         kept -= 1
         text = f"{', '.join(names[:kept])} and {len(names) - kept} more"
     return text
+
+
+def first_names(names: Sequence[str], most: int) -> str:
+    """The first names with commas between, and how many more than `most` there are."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 Record = TypeVar("Record", bound=BaseModel)

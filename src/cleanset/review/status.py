@@ -25,6 +25,7 @@ from cleanset.review.store import Votes, checked_reviews
 from cleanset.selection.crop_check import predictions_of_crops
 from cleanset.selection.fill import UNREVIEWED
 from cleanset.tables import CANDIDATES, CROP_SCORES, INDEX, read_table
+from cleanset.validation import first_names
 from cleanset.vocabulary import class_keys
 
 STATES: tuple[State, ...] = get_args(State)
@@ -168,7 +169,6 @@ def _notes(status: ReviewStatus) -> Iterator[str]:
         yield f"Short: {candidates}, but fewer than {status.images_per_class} can be used."
     waiting = [class_keys()[index] for index in together.classes["conflict"]]
     if waiting:
-        more = f" and {len(waiting) - MAX_CLASSES_NAMED} more" if len(waiting) > MAX_CLASSES_NAMED else ""
-        yield f"Conflict, for the board: {', '.join(waiting[:MAX_CLASSES_NAMED])}{more}."
+        yield f"Conflict, for the board: {first_names(waiting, MAX_CLASSES_NAMED)}."
     if status.unreviewed_are_clean:
         yield "In params.yaml review.unreviewed is clean: images without a verdict count as clean here."

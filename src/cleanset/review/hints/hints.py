@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from cleanset.images.boxes import Box, has_area
 from cleanset.review.hints.measures import Fingerprint, Measures, reduction, size_of_measured
 from cleanset.review.hints.text import WEB_OR_COPYRIGHT, TextLine, added_line, is_added, is_legible
+from cleanset.validation import first_names
 from cleanset.vocabulary import Reason, classes_in_use
 
 # an image of few pixels need not have a flaw: its object may fill it
@@ -126,7 +127,7 @@ def hints_between_images(fingerprints: Mapping[str, Fingerprint]) -> dict[str, l
         return found
     is_same = _distances([fingerprints[name].hashes for name in names]) <= MAX_HASH_DISTANCE
     for name, others in _others(names, is_same):
-        found[name].append(Hint("duplicate", f"nearly the same as {_in_words(others)}", others))
+        found[name].append(Hint("duplicate", f"nearly the same as {first_names(others, 1)}", others))
     measured = [place for place, name in enumerate(names) if fingerprints[name].corners]
     with_corners = [names[place] for place in measured]
     for corner, place in enumerate(CORNERS):
@@ -135,7 +136,7 @@ def hints_between_images(fingerprints: Mapping[str, Fingerprint]) -> dict[str, l
             is_repeated = details @ details.T >= MIN_CORNER_CORRELATION
             is_repeated &= ~is_same[np.ix_(measured, measured)]  # for a duplicate no further hint is needed
             for name, others in _others(with_corners, is_repeated):
-                found[name].append(Hint("watermark", f"the same detail {place} as in {_in_words(others)}", others))
+                found[name].append(Hint("watermark", f"the same detail {place} as in {first_names(others, 1)}", others))
     return found
 
 
@@ -163,10 +164,6 @@ def _others(names: Sequence[str], related: NDArray[np.bool_]) -> Iterator[tuple[
         others = [other for other in others if other != name]
         if others:
             yield name, tuple(others)
-
-
-def _in_words(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
 # share of the image that a proposal keeps at least; with less, the object is rarely whole

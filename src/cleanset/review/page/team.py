@@ -10,6 +10,7 @@ from cleanset.edition.paths import Edition
 from cleanset.review.page.library import open_library
 from cleanset.review.page.server import open_session
 from cleanset.review.reports import grid
+from cleanset.validation import first_names
 from cleanset.vocabulary import class_keys
 
 MAX_CLASSES_NAMED = 8
@@ -43,9 +44,8 @@ def as_table(progress: Mapping[str, ReviewerProgress]) -> Group:
     lines = []
     for name, each in progress.items():
         if each.to_review:
-            more = len(each.to_review) - MAX_CLASSES_NAMED
-            keys = ", ".join(class_keys()[index] for index in each.to_review[:MAX_CLASSES_NAMED])
-            lines.append(f"{name} has to review {keys}{f' and {more} more' if more > 0 else ''}.")
+            keys = [class_keys()[index] for index in each.to_review]
+            lines.append(f"{name} has to review {first_names(keys, MAX_CLASSES_NAMED)}.")
     return Group(grid(("reviewer", "classes", "to review", "verdicts"), rows), *lines)
 
 

@@ -29,7 +29,7 @@ from cleanset.images.codec import Facts, inspect
 from cleanset.parsing import csv_text, parse_csv
 from cleanset.progress import found_in_threads
 from cleanset.sets.published.lists import DIGESTS, ilsvrc_class
-from cleanset.validation import shown
+from cleanset.validation import first_names, shown
 from cleanset.vocabulary import SourceCheck, class_keys
 
 _BLOCK_BYTES = 16 * 2**20
@@ -117,7 +117,7 @@ def run(images: Path, out: Path) -> str:
         raise CleansetError(f"{out}: there is something already; expected a new file: name another, or remove it")
     with archive_md5(images) as md5_of_archive:
         locations = locate(images)
-        digests = found_in_threads(_digest, locations.values(), "SHA-256")
+        digests = found_in_threads(lambda each: sha256(each.read()), locations.values(), "SHA-256")
         found = md5_of_archive()
     rows = zip(locations, (at.size for at in locations.values()), digests, strict=True)
     text = csv_text(COLUMNS, [(ARCHIVE, images.stat().st_size, f"md5:{found}"), *rows])
@@ -129,10 +129,6 @@ def run(images: Path, out: Path) -> str:
         f"{out}: {len(locations):,} of {VALIDATION_IMAGES:,} images, SHA-256 of the table {sha256(text.encode())}\n"
         f"made from an archive with MD5 {found}: {official}"
     )
-
-
-def _digest(location: Location) -> str:
-    return sha256(location.read())
 
 
 def read_digests(path: Path) -> DigestTable:
@@ -197,10 +193,9 @@ class SourceImages:
         self._locations = locate(self.images)
         missing = sorted(set(needed["image_id"]) - self._locations.keys())
         if missing:
-            more = f" and {len(missing) - MAX_NAMED:,} more" if len(missing) > MAX_NAMED else ""
             raise CleansetError(
                 f"{self.images}: missing images: {len(missing):,} of {len(needed):,}: "
-                f"{', '.join(missing[:MAX_NAMED])}{more}; expected ImageNet's validation images: add them"
+                f"{first_names(missing, MAX_NAMED)}; expected ImageNet's validation images: add them"
             )
         for image_id in needed["image_id"]:
             found, expected = self._locations[image_id].wnid, class_keys()[ilsvrc_class(image_id)]

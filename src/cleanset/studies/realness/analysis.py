@@ -62,6 +62,7 @@ from cleanset.studies.realness.ratings import (
     read_ratings,
     texts_of,
 )
+from cleanset.validation import first_names
 
 BOUND = 0.2
 """Largest difference that counts as equivalent, in steps of the scale, as published (arXiv 2507.07776)."""
@@ -520,13 +521,10 @@ def _people(analysis: Analysis) -> list[str]:
     if found.without_attention and "unchecked" not in found.by_rule:
         lines.append(f"no attention check answered by {len(found.without_attention)}: --exclude min_attention=1")
     if found.repeated and "repeated_list" not in found.by_rule:
-        lines.append(f"lists answered by several people: {_some(found.repeated)}: --exclude one_person_a_list=yes")
+        lines.append(
+            f"lists answered by several people: {first_names(list(found.repeated), 5)}: --exclude one_person_a_list=yes"
+        )
     return lines
-
-
-def _some(names: Iterable[str]) -> str:
-    chosen = list(names)
-    return ", ".join(chosen[:5]) + (f" and {len(chosen) - 5} more" if len(chosen) > 5 else "")
 
 
 def _summaries(analysis: Analysis) -> Table:
