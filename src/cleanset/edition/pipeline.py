@@ -191,10 +191,9 @@ def with_roles(pipeline: object, roles: Sequence[str]) -> None:
 
 def joint_deps(pipeline: object) -> Iterator[tuple[str, list[Any]]]:
     """Name and deps of each joint stage that the content of a dvc.yaml has."""
-    stages = pipeline.get("stages") if isinstance(pipeline, dict) else None
+    stages = _table(pipeline, "stages")
     for stage in JOINT_STAGES:
-        entry = stages.get(stage) if isinstance(stages, dict) else None
-        deps = entry.get("deps") if isinstance(entry, dict) else None
+        deps = _table(stages, stage).get("deps")
         if isinstance(deps, list):
             yield stage, deps
 

@@ -130,8 +130,7 @@ def with_reviews(text: str, wnid: str, reviews: Mapping[str, Review | None], whe
 
 def _fields(review: Review, before: Mapping[str, object]) -> dict[str, object]:
     """The fields to write: those with a value, and those that the file has with null."""
-    fields = {name: getattr(review, name) for name in Review.model_fields}
-    return {name: value for name, value in fields.items() if value is not None or before.get(name, ...) is None}
+    return {name: value for name, value in review if value is not None or before.get(name, ...) is None}
 
 
 def bind_reviews(edition: Edition, reviewer: str | None) -> int:

@@ -125,7 +125,7 @@ class Resamples:
             members = np.flatnonzero(self.classes == each)
             counts = self.counts[:, members].astype(np.float64)
             counts[(counts.sum(axis=1) == 0) | (len(members) == 1)] = 1
-            found.append(_mean(counts, flat[members]))
+            found.append(counts @ flat[members] / counts.sum(axis=1, keepdims=True))
         return np.stack(found, axis=1).reshape(len(self.counts), len(found), *array.shape[1:])
 
 
@@ -183,9 +183,3 @@ def _sums(counts: npt.NDArray[np.uint16], members: Ints, values: Floats) -> Floa
     for start in range(0, len(counts), BLOCK):
         sums[start : start + BLOCK] = counts[start : start + BLOCK, members].astype(np.float64) @ values
     return sums
-
-
-def _mean(counts: Floats, values: Floats) -> Floats:
-    """The mean of the drawn images' values in each resample."""
-    mean: Floats = counts @ values / counts.sum(axis=1, keepdims=True)
-    return mean

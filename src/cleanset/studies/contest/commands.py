@@ -184,9 +184,7 @@ def standing(
     files = read_contest(contest)
     found = standing_on(files, on)
     if write:
-        from cleanset.studies.contest.report import write_standing
-
-        write_standing(contest, files, found)
+        report.write_standing(contest, files, found)
     if as_json:
         typer.echo(report.as_json(found), nl=False)
     else:
