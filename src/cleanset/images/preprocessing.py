@@ -165,6 +165,8 @@ class Keras256:
 
 
 KERAS256 = Keras256()
+NAMED: dict[str, Preprocessing] = {each.name: each for each in (KERAS256, RES256CROP224)}
+"""The preprocessings that people choose by a name, and not by a model."""
 
 
 def taps(length: int, target: int, first: int, count: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:

@@ -41,7 +41,7 @@ from torch import Tensor, nn
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError, reason
 from cleanset.images import codec
-from cleanset.images.preprocessing import KERAS256, RES256CROP224, Preprocessing, ResizeAndCrop
+from cleanset.images.preprocessing import NAMED, Preprocessing, ResizeAndCrop
 from cleanset.measure.predictions import printed_answers, raised
 from cleanset.measure.specs import CommandModel, ModuleModel
 from cleanset.scoring.checkpoints import unusable_kind
@@ -73,7 +73,6 @@ class AmongClasses(nn.Module):
         return torch.where(self.is_other, lowest, logits)
 
 
-NAMED: dict[str, Preprocessing] = {each.name: each for each in (KERAS256, RES256CROP224)}
 PREPROCESSINGS = f"{', '.join(NAMED)} or timm-<bilinear or bicubic>-<resize>-<size>"
 # pixels: the longest side of what a network gets
 MAX_SIZE = 4096

@@ -17,7 +17,7 @@ from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
 from cleanset.images.codec import Source, decode
-from cleanset.images.preprocessing import KERAS256, RES256CROP224, Preprocessing
+from cleanset.images.preprocessing import NAMED, Preprocessing
 from cleanset.progress import available_cores, tracked
 from cleanset.scoring.decoding import pixels_of
 from cleanset.sets.folder import read_entries, read_image
@@ -26,8 +26,6 @@ from cleanset.validation import shown
 from cleanset.vocabulary import class_keys
 
 MAX_IMAGES_IN_MEMORY = 64
-
-NAMED: dict[str, Preprocessing] = {each.name: each for each in (KERAS256, RES256CROP224)}
 
 
 @dataclass(frozen=True, slots=True)
