@@ -15,7 +15,8 @@ import pandas as pd
 import simulation
 from cleanset.edition.params import ReviewPolicy
 from cleanset.edition.paths import Edition
-from cleanset.review.queue import ByRole, DecideInClass, candidates_by_class, decisions_under, questions
+from cleanset.review.decided import decisions_under
+from cleanset.review.queue import ByRole, DecideInClass, candidates_by_class, questions
 from cleanset.review.store import read_reviews
 from cleanset.selection.fill import UNREVIEWED, Decision, fill, with_decisions
 from cleanset.sets.published.lists import MOST, read_top5

@@ -33,6 +33,7 @@ from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import ReviewPolicy
 from cleanset.edition.paths import Edition
 from cleanset.images.boxes import Box
+from cleanset.review.decided import decisions_under
 from cleanset.review.hints.background import BackgroundHints
 from cleanset.review.hints.hints import Hint
 from cleanset.review.page import server
@@ -40,7 +41,6 @@ from cleanset.review.page.keys import REASON_KEYS, Screen
 from cleanset.review.page.library import open_library
 from cleanset.review.page.tab import Tab
 from cleanset.review.page.view import Card, cards
-from cleanset.review.queue import decisions_under
 from cleanset.review.store import read_reviews
 from cleanset.sets.published.lists import read_top5
 from cleanset.tables import CANDIDATES, INDEX, write_table

@@ -21,7 +21,8 @@ from cleanset.edition.params import Params, read_params
 from cleanset.errors import CleansetError
 from cleanset.files import write_text
 from cleanset.parsing import csv_text
-from cleanset.review.queue import candidates_by_class, decide_all
+from cleanset.review.decided import decide_all
+from cleanset.review.queue import candidates_by_class
 from cleanset.review.status import ReviewProgress, status_of
 from cleanset.review.store import Votes
 from cleanset.selection.fill import Filled

@@ -15,7 +15,7 @@ import yaml
 from cleanset.dataset.ilsvrc import timm_info
 from cleanset.dataset.labels import read_reassessed
 from cleanset.edition.params import ReviewPolicy
-from cleanset.review.queue import decide_all
+from cleanset.review.decided import decide_all
 from cleanset.review.store import check_note, read_reviews
 from cleanset.selection.fill import fill, with_decisions
 from cleanset.selection.metrics import totals

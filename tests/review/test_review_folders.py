@@ -11,10 +11,10 @@ import pytest
 from cleanset.edition.params import ReviewPolicy, read_params
 from cleanset.errors import CleansetError
 from cleanset.review.audit import audited_roles, read_audit_votes, read_plan
+from cleanset.review.decided import decisions_under
 from cleanset.review.gold import read_gold_key
 from cleanset.review.page.library import _seen_by
 from cleanset.review.page.session import CropScores, StoredVotes
-from cleanset.review.queue import decisions_under
 from cleanset.review.status import read_decisions
 from cleanset.review.store import check_reviews, checked_reviews, own_guidelines, read_reviews, write_guidelines
 from cleanset.review.verdicts import Review

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.edition.params import ReviewPolicy
+from cleanset.review.decided import decide_all
 from cleanset.review.queue import (
     Decisions,
     Policy,
     consensus,
-    decide_all,
     for_reviewer,
     questions,
 )

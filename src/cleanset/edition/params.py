@@ -254,11 +254,6 @@ class ReviewPolicy(Section):
         """Whether a crop whose box is not known stays open until it is drawn."""
         return self.unknown_boxes == "open"
 
-    @property
-    def wrong_crops_are_rejected(self) -> bool:
-        """Whether a crop that the model misclassifies is rejected."""
-        return self.wrong_after_crop == "reject"
-
     @model_validator(mode="after")
     def _single_needs_one(self) -> Self:
         if self.policy == "single" and self.min_reviewers != 1:

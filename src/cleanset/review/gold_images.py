@@ -16,15 +16,16 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageFont, ImageOps
 
 from cleanset.edition.params import read_params
-from cleanset.edition.paths import Edition, images_are_official, verified_images
+from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, sha256, write_text
 from cleanset.images.codec import Read, decode
+from cleanset.review.decided import candidates_of, checked_votes
 from cleanset.review.gold import GOLD_KEY, GoldItem, Key, gold_file, gold_key_text, read_gold_key
-from cleanset.review.queue import ByRole, by_image, candidates_by_class
-from cleanset.review.store import BOARD, Votes, basis_of, checked_reviews
+from cleanset.review.queue import ByRole, by_image
+from cleanset.review.store import BOARD, Votes, basis_of
 from cleanset.review.verdicts import Review
-from cleanset.tables import CANDIDATES, INDEX, read_table
+from cleanset.tables import INDEX, read_table
 
 STAMPS = ("© photostock", "SAMPLE", "www.photos.example", "© 2009 J. Miller", "PREVIEW")
 CAPTIONS = ("Holiday 2007", "Lot 214", "www.my-blog.example", "Fig. 3", "12/08/2006 14:31")
@@ -130,10 +131,7 @@ def make(edition: Edition, folder: Path, counts: Mapping[str, int], clean: int) 
             "review gold: no number; expected how many: --planted 50, --published, --settled or --clean"
         )
     index = read_table(edition.index, INDEX)
-    tables = {role: read_table(edition.candidates(role), CANDIDATES) for role in params.models}
-    classes = candidates_by_class(tables, params.dataset.class_list())
-    official = images_are_official(edition, params.dataset.images)
-    votes = checked_reviews(edition.reviews, index, params.review.min_crop_pixels, official)
+    classes, votes = candidates_of(edition, params), checked_votes(edition, params, index)
     read = verified_images(edition, params.dataset.images, index).read
     found = dict(golds)
     target.mkdir(parents=True, exist_ok=True)

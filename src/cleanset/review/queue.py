@@ -10,12 +10,12 @@ models at least: all that could go before it are decided.
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import pandas as pd
 
 from cleanset.images.boxes import Box
-from cleanset.review.store import BOARD, Votes, accepted_votes, is_accepted
+from cleanset.review.store import BOARD, is_accepted
 from cleanset.review.verdicts import Review
 from cleanset.selection.crop_check import Predictions, after_crop
 from cleanset.selection.fill import CONFLICT, TO_BE_CROPPED, UNREVIEWED, Decision
@@ -326,25 +326,6 @@ def _order(candidate: Candidate) -> tuple[int, int]:
     return TIERS.index(candidate.tier), candidate.rank
 
 
-class ReviewRules(Protocol):
-    """The rules that a review policy must state; those of an edition are the section `review` of its params.yaml."""
-
-    @property
-    def policy(self) -> Policy: ...
-    @property
-    def min_reviewers(self) -> int: ...
-    @property
-    def box_tolerance(self) -> float: ...
-    @property
-    def accept(self) -> Collection[str]: ...
-    @property
-    def boxes_asked(self) -> bool: ...
-    @property
-    def unreviewed_are_clean(self) -> bool: ...
-    @property
-    def wrong_crops_are_rejected(self) -> bool: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Decisions:
     """The decisions on the images of each class, as they count for each model.
@@ -384,28 +365,3 @@ class Decisions:
             return lambda image_id: after_crop(decide(image_id), image_id, class_index, predictions)
 
         return {role: counted(predictions) for role, predictions in self.predictions.items()}
-
-
-def decide_all(policy: ReviewRules, votes: Votes, predictions: Mapping[str, Predictions]) -> Decisions:
-    """The decisions that follow from `votes` under a policy; `predictions` on crops, by role."""
-    return Decisions(
-        decisions_under(policy, votes),
-        # without predictions after_crop rejects nothing
-        predictions if policy.wrong_crops_are_rejected else {role: {} for role in predictions},
-        Decision("clean") if policy.unreviewed_are_clean else UNREVIEWED,
-        policy.boxes_asked,
-        policy.accept,
-    )
-
-
-def decisions_under(policy: ReviewRules, votes: Votes) -> dict[tuple[int, str], Decision]:
-    """The decision on each image that has a vote which counts under a policy, by class index and image id."""
-    found = {}
-    for key, by_reviewer in accepted_votes(votes, policy.accept).items():
-        board = by_reviewer.get(BOARD)
-        others = [vote.review for reviewer, vote in sorted(by_reviewer.items()) if reviewer != BOARD]
-        decision = consensus(
-            others, board.review if board else None, policy.policy, policy.min_reviewers, policy.box_tolerance
-        )
-        found[key] = asking_for_box(decision) if policy.boxes_asked else decision
-    return found

@@ -15,7 +15,7 @@ from rich.console import Group
 from rich.table import Table
 
 from cleanset.edition.params import Params, read_params
-from cleanset.edition.paths import Edition, images_are_official
+from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.review.agreement import (
     Agreement,
@@ -45,9 +45,8 @@ from cleanset.review.audit import (
     set_images,
     write_plan,
 )
+from cleanset.review.decided import checked_votes, decisions_under
 from cleanset.review.gold import ACCEPTABLE_MISSES, ALARM, MANY_MISSES, Calibration, Share, calibrations
-from cleanset.review.queue import decisions_under
-from cleanset.review.store import checked_reviews
 from cleanset.review.verdicts import Review
 from cleanset.selection.fill import UNREVIEWED, Decision
 from cleanset.statistics.finite import Draws, fixed_bound, open_bound
@@ -69,10 +68,8 @@ class AgreementReport:
 def run_agreement(edition: Edition) -> AgreementReport:
     """Read and check the reviews of an edition, and measure their agreement."""
     params = read_params(edition.folder)
-    policy = params.review
-    official = images_are_official(edition, params.dataset.images)
-    votes = checked_reviews(edition.reviews, read_table(edition.index, INDEX), policy.min_crop_pixels, official)
-    decided = decisions_under(policy, votes)
+    votes = checked_votes(edition, params, read_table(edition.index, INDEX))
+    decided = decisions_under(params.review, votes)
     reviews = list(without_board(votes).values())
     counts = verdict_counts(reviews)
     names = sorted({name for by_reviewer in reviews for name in by_reviewer})
@@ -266,8 +263,7 @@ def run_audit(edition: Edition, role: str | None = None) -> list[AuditResult]:
             "--audit 100 --model ROLE draws images of a finished set"
         )
     index = read_table(edition.index, INDEX)
-    official = images_are_official(edition, params.dataset.images)
-    votes = checked_reviews(edition.reviews, index, params.review.min_crop_pixels, official)
+    votes = checked_votes(edition, params, index)
     results = []
     for each in roles:
         selection = read_table(edition.selection(each), SELECTION)

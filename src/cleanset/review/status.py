@@ -8,23 +8,22 @@ from typing import get_args
 from rich.console import Group
 
 from cleanset.edition.params import Params, read_params
-from cleanset.edition.paths import Edition, images_are_official
+from cleanset.edition.paths import Edition
 from cleanset.files import is_there
+from cleanset.review.decided import candidates_of, checked_votes, decide_all
 from cleanset.review.queue import (
     ByRole,
     ClassStatus,
     Decisions,
     State,
-    candidates_by_class,
     class_status,
     combined_state,
-    decide_all,
 )
 from cleanset.review.reports import grid
-from cleanset.review.store import Votes, checked_reviews
+from cleanset.review.store import Votes
 from cleanset.selection.crop_check import predictions_of_crops
 from cleanset.selection.fill import UNREVIEWED
-from cleanset.tables import CANDIDATES, CROP_SCORES, INDEX, read_table
+from cleanset.tables import CROP_SCORES, INDEX, read_table
 from cleanset.validation import first_names
 from cleanset.vocabulary import class_keys
 
@@ -61,12 +60,8 @@ class ReviewStatus:
 def run(edition: Edition) -> ReviewStatus:
     """Read candidates and reviews of an edition, and count what is still to be reviewed."""
     params = read_params(edition.folder)
-    tables = {role: read_table(edition.candidates(role), CANDIDATES) for role in params.models}
-    official = images_are_official(edition, params.dataset.images)
-    index = read_table(edition.index, INDEX)
-    votes = checked_reviews(edition.reviews, index, params.review.min_crop_pixels, official)
-    classes = candidates_by_class(tables, params.dataset.class_list())
-    return status_of(classes, read_decisions(edition, params, votes), params)
+    votes = checked_votes(edition, params, read_table(edition.index, INDEX))
+    return status_of(candidates_of(edition, params), read_decisions(edition, params, votes), params)
 
 
 def read_decisions(edition: Edition, params: Params, votes: Votes) -> Decisions:

@@ -3,15 +3,14 @@
 import pandas as pd
 
 from cleanset.edition.params import read_params
-from cleanset.edition.paths import Edition, images_are_official
-from cleanset.review.store import checked_reviews, drawn_crops
+from cleanset.edition.paths import Edition
+from cleanset.review.decided import checked_votes
+from cleanset.review.store import drawn_crops
 from cleanset.tables import CROPS, INDEX, read_table, write_table
 
 
 def run(edition: Edition) -> None:
     """Read the reviews and the index, write data/crops.parquet."""
     params = read_params(edition.folder)
-    official = images_are_official(edition, params.dataset.images)
-    index = read_table(edition.index, INDEX)
-    votes = checked_reviews(edition.reviews, index, params.review.min_crop_pixels, official)
+    votes = checked_votes(edition, params, read_table(edition.index, INDEX))
     write_table(edition.crops, pd.DataFrame(sorted(drawn_crops(votes)), columns=CROPS.names), CROPS)

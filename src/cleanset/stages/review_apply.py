@@ -3,11 +3,11 @@
 from functools import partial
 
 from cleanset.edition.params import read_params
-from cleanset.edition.paths import Edition, images_are_official
+from cleanset.edition.paths import Edition
 from cleanset.files import write_text
 from cleanset.review.audit import audit_json, read_audit
-from cleanset.review.queue import decide_all
-from cleanset.review.store import GUIDELINES, accepted_votes, checked_reviews, own_guidelines, vote_table
+from cleanset.review.decided import checked_votes, decide_all
+from cleanset.review.store import GUIDELINES, accepted_votes, own_guidelines, vote_table
 from cleanset.selection.crop_check import check_scored, predictions_of_crops
 from cleanset.selection.fill import fill, with_decisions
 from cleanset.tables import CANDIDATES, CROP_SCORES, INDEX, REJECTED, SELECTION, VOTES, read_table, write_table
@@ -18,9 +18,8 @@ def run(edition: Edition, role: str) -> None:
     params = read_params(edition.folder)
     model = params.model(role)
     candidates = read_table(edition.candidates(role), CANDIDATES)
-    official = images_are_official(edition, params.dataset.images)
     index = read_table(edition.index, INDEX)
-    votes = checked_reviews(edition.reviews, index, params.review.min_crop_pixels, official)
+    votes = checked_votes(edition, params, index)
     predictions = predictions_of_crops(read_table(edition.crop_scores(role), CROP_SCORES))
     decided = decide_all(params.review, votes, {role: predictions})
     reviewed = with_decisions(candidates, partial(decided.for_candidate, role))

@@ -9,12 +9,11 @@ from typing import Any
 import pandas as pd
 
 from cleanset.edition.params import Params, read_params
-from cleanset.edition.paths import Edition, images_are_official, use_classes_of
+from cleanset.edition.paths import Edition, use_classes_of
 from cleanset.errors import CleansetError
 from cleanset.files import check_regular, is_there
 from cleanset.measure.compare.releases import ComparisonResult, exports, short
-from cleanset.review.queue import decide_all
-from cleanset.review.store import checked_reviews
+from cleanset.review.decided import checked_votes, decide_all
 from cleanset.scoring.record import ListRecord, ScoreComparison, ScoreRecord, compare_scores, read_record
 from cleanset.selection.candidates import candidates, of_tiers, shared
 from cleanset.selection.crop_check import predictions_of_crops
@@ -187,8 +186,7 @@ def class_changes(
     params.model(role)
     index = read_table(edition.index, INDEX)
     others = {name: read_table(edition.scores(name), SCORES) for name in params.models if name != role}
-    official = images_are_official(edition, params.dataset.images)
-    votes = checked_reviews(edition.reviews, index, params.review.min_crop_pixels, official)
+    votes = checked_votes(edition, params, index)
     predictions = {
         name: predictions_of_crops(read_table(edition.crop_scores(name), CROP_SCORES)) for name in params.models
     }

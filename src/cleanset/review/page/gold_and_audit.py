@@ -29,8 +29,7 @@ from cleanset.review.gold import (
     number_of_golds,
     place_among,
 )
-from cleanset.review.hints.background import BackgroundHints, usual_text_cache
-from cleanset.review.page.library import IndexedImage, Library, classes_to_compare
+from cleanset.review.page.library import IndexedImage, Library, background_hints
 from cleanset.review.page.session import Session
 from cleanset.review.queue import ByRole, Candidate
 from cleanset.review.store import BOARD
@@ -126,9 +125,7 @@ def mix_in_golds(edition: Edition, session: Session, golds: GoldKey) -> None:
     session.plain, session.shows_others = session.library.classes, False  # an image without others' would be an item
     session.library = gold_library(session.library, chosen, edition.path(policy.folder))
     session.hints.close()
-    session.hints = BackgroundHints(
-        session.library.photos.read, usual_text_cache(), classes_to_compare(session.library)
-    )
+    session.hints = background_hints(session.library)
     session.statuses = {}
     session.refresh()
 

@@ -17,10 +17,12 @@ from cleanset.errors import CleansetError
 from cleanset.files import is_there
 from cleanset.images.preprocessing import Preprocessing
 from cleanset.parsing import parse_ranges
-from cleanset.review.queue import ByRole, Candidate, by_image, candidates_by_class
+from cleanset.review.decided import candidates_of
+from cleanset.review.hints.background import BackgroundHints, usual_text_cache
+from cleanset.review.queue import ByRole, Candidate, by_image
 from cleanset.review.store import BOARD
 from cleanset.scoring.record import ScoreRecord, read_record
-from cleanset.tables import CANDIDATES, INDEX, read_table
+from cleanset.tables import INDEX, read_table
 from cleanset.validation import shown
 from cleanset.vocabulary import ClassName, class_names, classes_in_use
 from cleanset.web.images import Photos
@@ -76,19 +78,19 @@ class Library:
 MAX_COMPARED = 5000
 
 
-def classes_to_compare(library: Library) -> dict[str, str]:
-    """Names of classes by image id, of your own images: empty for ImageNet's and for too many images."""
-    if classes_in_use().is_imagenet or len(library.images) > MAX_COMPARED:
-        return {}
-    return {image_id: library.names[index].name for index in library.classes for image_id in library.candidates(index)}
+def background_hints(library: Library) -> BackgroundHints:
+    """The hints on the images of a library; of your own, unless they are too many, compared across classes, too."""
+    classes: dict[str, str] = {}
+    if not classes_in_use().is_imagenet and len(library.images) <= MAX_COMPARED:
+        classes = {each: library.names[index].name for index in library.classes for each in library.candidates(index)}
+    return BackgroundHints(library.photos.read, usual_text_cache(), classes)
 
 
 def open_library(edition: Edition) -> Library:
     """Read an edition. Raises CleansetError if a table is missing: then `dvc repro` or `dvc pull` is due."""
     params = read_params(edition.folder)
     index = read_table(edition.index, INDEX)
-    tables = {role: read_table(edition.candidates(role), CANDIDATES) for role in params.models}
-    classes = candidates_by_class(tables, params.dataset.class_list())
+    classes = candidates_of(edition, params)
     images = _images(index, classes.values())
     names = {name.class_index: name for name in class_names() if name.class_index in classes}
     read = verified_images(edition, params.dataset.images, index).read

@@ -22,14 +22,14 @@ from cleanset.images.boxes import Box, check_box, parse_box
 from cleanset.progress import without_garbage_collection
 from cleanset.review.audit import AuditPlan, verdicts_folder
 from cleanset.review.gold import read_gold_key
-from cleanset.review.hints.background import BackgroundHints, usual_text_cache
+from cleanset.review.hints.background import BackgroundHints
 from cleanset.review.opinions import read_look_again, read_opinions
 from cleanset.review.page.gold_and_audit import audit_library, mix_in_golds
 from cleanset.review.page.keys import Screen
 from cleanset.review.page.library import (
     IndexedImage,
     Library,
-    classes_to_compare,
+    background_hints,
     open_library,
     share_in_team,
     share_of,
@@ -93,7 +93,7 @@ def run(
         library = open_library(edition)
         hints = None
         if team and not library.params.review.gold:  # one process measures for all: they see the same images
-            hints = BackgroundHints(library.photos.read, usual_text_cache(), classes_to_compare(library))
+            hints = background_hints(library)
         return application(
             {name: open_session(edition, library, name, look_again, plan, share, team, hints) for name in reviewers}
         )
@@ -134,7 +134,7 @@ def open_session(
     stored = StoredVotes(folder, reviewer, library.index, min_crop_pixels, official, golds)
     known = {index: library.candidates(index).keys() for index in library.classes if look_again}
     again = {} if look_again is None else read_look_again(look_again, known)
-    hints = hints or BackgroundHints(library.photos.read, usual_text_cache(), classes_to_compare(library))
+    hints = hints or background_hints(library)
     opinions = read_opinions(edition.folder / name for name in library.params.review.opinions)
     session = Session(library, stored, reviewer, crop_scores, hints, again, opinions, is_audit=plan is not None)
     review, classes = library.params.review, list(library.classes)

@@ -15,11 +15,12 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_text
 from cleanset.images.boxes import Crop
+from cleanset.review.decided import decide_all
 from cleanset.review.gold import GoldKey, without_golds
 from cleanset.review.hints.background import BackgroundHints
 from cleanset.review.opinions import LookAgain, Opinions
 from cleanset.review.page.library import Library, Share
-from cleanset.review.queue import ByRole, Question, State, class_status, combined_state, decide_all, questions
+from cleanset.review.queue import ByRole, Question, State, class_status, combined_state, questions
 from cleanset.review.save import VerdictChange, save_all
 from cleanset.review.store import (
     Votes,

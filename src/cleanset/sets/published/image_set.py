@@ -30,7 +30,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import new_folder, remove_abandoned, replacing, sha256
 from cleanset.images.codec import Facts
 from cleanset.progress import cache_folder, found_in_threads, keep_freed_memory
-from cleanset.review.queue import decide_all
+from cleanset.review.decided import decide_all
 from cleanset.review.store import Votes, check_reviews, reviewer_counts, verdicts_by_reviewer, vote_table
 from cleanset.review.verdicts import votes_that
 from cleanset.selection.fill import Filled, fill, with_decisions

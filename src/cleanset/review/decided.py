@@ -1,0 +1,51 @@
+"""The candidates and the votes of an edition, and the decisions that follow from votes under its policy."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from cleanset.edition.params import Params, ReviewPolicy
+from cleanset.edition.paths import Edition, images_are_official
+from cleanset.review.queue import Candidate, Decisions, asking_for_box, candidates_by_class, consensus
+from cleanset.review.store import BOARD, Votes, accepted_votes, checked_reviews
+from cleanset.selection.crop_check import Predictions
+from cleanset.selection.fill import UNREVIEWED, Decision
+
+
+def candidates_of(edition: Edition, params: Params) -> dict[int, dict[str, list[Candidate]]]:
+    """The candidates of each class by role, as `candidates_by_class` gives them."""
+    from cleanset.tables import CANDIDATES, read_table  # needs pyarrow, which a set's users may lack
+
+    tables = {role: read_table(edition.candidates(role), CANDIDATES) for role in params.models}
+    return candidates_by_class(tables, params.dataset.class_list())
+
+
+def checked_votes(edition: Edition, params: Params, index: pd.DataFrame) -> Votes:
+    """All votes of an edition that decide, checked against its index as `checked_reviews` does."""
+    official = images_are_official(edition, params.dataset.images)
+    return checked_reviews(edition.reviews, index, params.review.min_crop_pixels, official)
+
+
+def decide_all(policy: ReviewPolicy, votes: Votes, predictions: Mapping[str, Predictions]) -> Decisions:
+    """The decisions that follow from `votes` under a policy; `predictions` on crops, by role."""
+    return Decisions(
+        decisions_under(policy, votes),
+        # without predictions after_crop rejects nothing
+        predictions if policy.wrong_after_crop == "reject" else {role: {} for role in predictions},
+        Decision("clean") if policy.unreviewed_are_clean else UNREVIEWED,
+        policy.boxes_asked,
+        policy.accept,
+    )
+
+
+def decisions_under(policy: ReviewPolicy, votes: Votes) -> dict[tuple[int, str], Decision]:
+    """The decision on each image that has a vote which counts under a policy, by class index and image id."""
+    found = {}
+    for key, by_reviewer in accepted_votes(votes, policy.accept).items():
+        board = by_reviewer.get(BOARD)
+        others = [vote.review for reviewer, vote in sorted(by_reviewer.items()) if reviewer != BOARD]
+        decision = consensus(
+            others, board.review if board else None, policy.policy, policy.min_reviewers, policy.box_tolerance
+        )
+        found[key] = asking_for_box(decision) if policy.boxes_asked else decision
+    return found
