@@ -18,6 +18,7 @@ from PIL import Image, ImageDraw, ImageOps
 from canvas import font
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, verified_images
+from cleanset.images.boxes import Box
 from cleanset.images.codec import decode
 from cleanset.review.hints.hints import CropProposal, crop_proposal, hints_between_images, hints_of_image
 from cleanset.review.hints.measures import Fingerprint, measure
@@ -171,7 +172,7 @@ def print_proposals(sets: Mapping[str, Mapping[str, Image.Image]]) -> None:
             if name in judged and [judged[name][edge] for edge in EDGES] == [str(edge) for edge in each.box]
         ]
         kept, gone = ([line[column] == "yes" for line in same] for column in ("object_kept", "flaw_gone"))
-        share = statistics.median(each.kept_share for each in proposals.values())
+        share = statistics.median(kept_share(each.box, images[name]) for name, each in proposals.items())
         both = sum(map(all, zip(kept, gone, strict=True)))
         counts = (len(images), len(proposals), len(same), sum(kept), sum(gone), both)
         rows.append((title, *map(str, counts), f"{share:.2f}"))
@@ -181,6 +182,11 @@ def print_proposals(sets: Mapping[str, Mapping[str, Image.Image]]) -> None:
 
 EDGES = ("left", "top", "right", "bottom")
 MIN_CROP_PIXELS = 32
+
+
+def kept_share(box: Box, image: Image.Image) -> float:
+    """The share of an image's area that a box keeps."""
+    return (box[2] - box[0]) * (box[3] - box[1]) / (image.width * image.height)
 
 
 def proposal_of(image: Image.Image) -> CropProposal | None:

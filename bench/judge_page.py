@@ -11,7 +11,7 @@ from playwright.sync_api import Page
 
 from cleanset.studies.contest.checking import manifest_entry
 from cleanset.studies.contest.files import Defence
-from cleanset.studies.contest.judge_page.session import answer_file, as_yaml
+from cleanset.studies.contest.judge_page.session import as_yaml
 from cleanset.studies.contest.judging import JudgeAnswer
 from cleanset.studies.contest.reading import defence_digest
 from measuring import print_machine, print_measures, scratch
@@ -53,7 +53,7 @@ def main() -> None:
     with scratch() as edition:
         contest = edition / "studies" / "contest"
         digests = write_contest(contest)
-        path = answer_file(contest, JUDGE, WEEK)
+        path = contest / "answers" / JUDGE / f"{WEEK}.yaml"
         path.parent.mkdir(parents=True)
         path.write_text(as_yaml(dict.fromkeys(digests[:ANSWERED], NEITHER)))
         print_machine()

@@ -19,8 +19,8 @@ from cleanset.edition.create import CHECKOUT
 from cleanset.edition.models import check_lists
 from cleanset.edition.params import Params, read_params
 from cleanset.errors import CleansetError
-from cleanset.files import write_text
-from cleanset.parsing import csv_text
+from cleanset.files import read_text, write_text
+from cleanset.parsing import csv_text, parse_csv
 from cleanset.review.decided import decide_all
 from cleanset.review.queue import candidates_by_class
 from cleanset.review.status import ReviewProgress, status_of
@@ -36,7 +36,6 @@ from cleanset.sets.published.lists import (
     published_verdicts,
     read_extras,
     read_top5,
-    rows_of_list,
 )
 from cleanset.vocabulary import class_keys
 
@@ -132,7 +131,8 @@ def read_pool(path: Path) -> pd.DataFrame:
     five or than what the model gets right.
     """
     rows = []
-    for place, (where, cells) in enumerate(rows_of_list(path, POOL_COLUMNS)):
+    for place, (line, cells) in enumerate(parse_csv(read_text(path, EXPECTED), POOL_COLUMNS, str(path))):
+        where = f"{path}, line {line}"
         row = (
             number_in(where, cells, "class_index", place, place),
             number_in(where, cells, "correct", 0, CLASSES * MOST),

@@ -49,7 +49,7 @@ def accepted(folder: Path, *options: str) -> tuple[int, str]:
 
 def test_sha256sum_reads_the_digests(folder: Path) -> None:
     edition = made(folder)
-    command = ["sha256sum", "--check", "--strict", "--quiet", edition.images_sha256.resolve()]
+    command = ["sha256sum", "--check", "--strict", "--quiet", str(edition.images_sha256.resolve())]
     assert subprocess.run(command, cwd=folder / "images", capture_output=True, check=True).stdout == b""
     first = edition.images_sha256.read_text().splitlines()[0]
     assert first == f"{hashlib.sha256((folder / 'images/cat/0.png').read_bytes()).hexdigest()}  cat/0.png"

@@ -188,7 +188,10 @@ def test_abstaining_is_never_correct() -> None:
 
 def test_one_mistake_of_one_image_is_not_perfect() -> None:
     found = eligibility(*flags("-"))
-    assert (found, found.fulfils("perfect_at_80")) == (Eligibility(1, 0, 1, 1), False)
+    assert (found, found.fulfils("perfect_at_80")) == (
+        Eligibility(images=1, correct=0, mistakes=1, mistakes_at_80=1),
+        False,
+    )
     assert eligibility(*flags("+")).fulfils("perfect_at_80")
 
 

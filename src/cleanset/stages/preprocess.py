@@ -19,6 +19,7 @@ from cleanset.files import sha256, write_text
 from cleanset.images.codec import inspect
 from cleanset.progress import found_in_threads, keep_freed_memory
 from cleanset.tables import INDEX, LOCATIONS, write_table
+from cleanset.validation import first_names
 from cleanset.vocabulary import class_indices, class_keys, use_classes
 
 NAMED = 20
@@ -178,8 +179,7 @@ def measure(
     problems = [str(row["problem"]) for row in rows if "problem" in row]
     if problems:
         wanted, remedy = ("JPEGs", "fetch") if formats == ("JPEG",) else ("JPEGs or PNGs", "convert or remove")
-        more = f" and {len(problems) - NAMED:,} more" if len(problems) > NAMED else ""
-        named = f"{', '.join(problems[:NAMED])}{more}"
+        named = first_names(problems, NAMED)
         raise CleansetError(f"{where}: cannot be read: {named}; expected whole {wanted}: {remedy} them")
     return pd.DataFrame(rows)
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.files import ChangedMeanwhileError
+from cleanset.files import ChangedMeanwhileError, sha256_of
 from cleanset.studies.contest import reading
 from cleanset.studies.contest.checking import run
 from cleanset.studies.contest.commands import judges
@@ -28,7 +28,7 @@ from cleanset.studies.contest.judge_page.session import JudgeDraft, JudgeSession
 from cleanset.studies.contest.judges import JudgeTask, control_count, judge_scores
 from cleanset.studies.contest.judges import tasks as tasks_of
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer
-from cleanset.studies.contest.reading import file_sha256, read_contest, read_section
+from cleanset.studies.contest.reading import read_contest, read_section
 from cleanset.studies.contest.standing import standing
 from tests.studies.contest.made import (
     BIRD,
@@ -252,9 +252,9 @@ def test_each_file_is_hashed_for_masks_and_for_the_check(made: OnDisk, monkeypat
 
     def counted(path: Path) -> str:
         hashed.append(path.name)
-        return file_sha256(path)
+        return sha256_of(path)
 
-    monkeypatch.setattr(reading, "file_sha256", counted)
+    monkeypatch.setattr(reading, "sha256_of", counted)
     run(made.folder, None, None)
     assert hashed == 2 * ["control.png", "example.png"]
 

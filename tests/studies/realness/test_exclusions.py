@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.studies.realness.analysis import AnalysisSettings, _some, analyse
+from cleanset.studies.realness.analysis import AnalysisSettings, analyse
 from cleanset.studies.realness.ratings import (
     KINDS,
     AnsweredTrial,
@@ -138,11 +138,6 @@ def test_published_people_who_give_one_rating(repository: Path) -> None:
     )
     assert "48 people, 1,937 images, 4,800 ratings" in text
     assert "straight_lining 2; of 50 people" in text
-
-
-@pytest.mark.parametrize(("count", "text"), [(5, "1, 2, 3, 4, 5"), (7, "1, 2, 3, 4, 5 and 2 more")])
-def test_at_most_five_lists_are_named(count: int, text: str) -> None:
-    assert _some(map(str, range(1, count + 1))) == text
 
 
 def test_rules_by_the_command(planned: Path, tmp_path: Path) -> None:

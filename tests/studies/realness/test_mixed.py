@@ -207,7 +207,7 @@ def test_slopes_need_two_people_who_rate_a_type() -> None:
     ratings = [[each[place] for place in kept] for each in (y, people, images, modified)]
     with pytest.raises(CleansetError, match=r"found 1 person who rates modified images, .* or random=intercepts"):
         fit(*ratings)  # type: ignore[arg-type]
-    fit(*ratings, "intercepts")  # type: ignore[arg-type]
+    fit(*ratings, random="intercepts")  # type: ignore[arg-type, misc]
 
 
 @pytest.mark.parametrize(
@@ -227,4 +227,4 @@ def test_a_flat_criterion_is_refused(chosen: Callable[[int, int], bool], random:
     kept = [place for place in range(len(y)) if chosen(place // 12, place % 12)] * 2
     ratings = [[each[place] for place in kept] for each in (y, people, images, modified)]
     with pytest.raises(CleansetError, match=f"do not determine .*{names}: the REML criterion is flat there"):
-        fit(*ratings, random)  # type: ignore[arg-type]
+        fit(*ratings, random=random)  # type: ignore[arg-type, misc]
