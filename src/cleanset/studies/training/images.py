@@ -134,17 +134,8 @@ class TrainingPixels:
             return Image.fromarray(self._generated(file, self.scenes.masks[path]))
         seed = image_seed(self.seed, file.image_id)
         if self.whole and self.scenario != RANDOM:
-            return Image.fromarray(self._whole_scene(file, self.scenes.masks[path], seed))
+            return Image.fromarray(self.scenes.before_resizing(file, self.scenario, seed))
         return Image.fromarray(self.scenes(file, self.scenario, 0, seed))
-
-    def _whole_scene(self, file: StudyFile, mask: "SceneMask", seed: int) -> NDArray[np.uint8]:
-        """The image in a scenario at its own size."""
-        from cleanset.studies.robustness.scenarios.changes import scenario_image
-        from cleanset.studies.robustness.scenarios.masks import read_regions
-
-        image = np.asarray(decoded(read_unchanged(file.path, file.sha256), file.path).convert("RGB"))
-        regions = read_regions(mask.file.read(), mask.format, mask.wnid, str(mask.file.path))
-        return scenario_image(image, regions, self.scenario, seed)
 
     def _generated(self, file: StudyFile, mask: "SceneMask") -> NDArray[np.uint8]:
         """The object of the base image on a generated image, of which the base image is taken, too."""
