@@ -128,6 +128,7 @@ ELSEWHERE = {
 }
 """Benches that other tests run."""
 NOT_RUN = {
+    "beside_authors": "needs the authors' programs",
     "checkpoints": "needs weights of timm's ResNet-50s",
     "hints": "needs the built sample",
 }
