@@ -155,17 +155,18 @@ def test_it_stops_at_the_margin() -> None:
         assert [each.queries for each in attack.results(on_cpu(network), [subject(1, 0)], KNOWN)] == [queries]
 
 
-def test_the_margin_is_that_of_the_place_and_its_step_is_the_last() -> None:
-    """As in cleverhans: what its samples reach does not end the search, and the step is taken before it ends."""
+def test_the_step_in_which_the_margin_is_reached_is_taken() -> None:
+    """As in cleverhans: an image that is misclassified at once is moved by one step."""
     network = random_network(seed=1).double().requires_grad_(False)
     (one,) = correct_subjects(network, 1, least=60, most=200)
-    results = [spsa(steps).results(on_cpu(network), [one], KNOWN)[0] for steps in (1, 2)]
-    stopped = spsa(steps=10, stop=0.0).results(on_cpu(network), [one], KNOWN)[0]
-    assert stopped.queries > 9
-    steps = stopped.queries // 9
-    (same,) = spsa(steps).results(on_cpu(network), [one], KNOWN)
+    other = subject(1, (one.class_index + 1) % 3, one.pixels)
+    stopped, same, further = (
+        spsa(steps, stop=stop).results(on_cpu(network), [other], KNOWN)[0]
+        for steps, stop in ((10, 0.0), (1, 1e9), (2, 1e9))
+    )
+    assert (stopped.queries, further.queries) == (9, 18)
     assert np.array_equal(stopped.candidate, same.candidate)
-    assert not np.array_equal(results[0].candidate, results[1].candidate)
+    assert not np.array_equal(stopped.candidate, further.candidate)
 
 
 def test_a_result_of_spsa_does_not_depend_on_the_others() -> None:

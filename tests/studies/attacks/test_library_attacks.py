@@ -181,6 +181,22 @@ def test_a_candidate_is_the_nearest_that_was_misclassified() -> None:
     assert np.array_equal(np.rint(asked.found[0].numpy() * 255), expected)
 
 
+def test_the_search_is_not_in_8_bits_but_what_ends_it_is() -> None:
+    """A value of 100.4 is class 1 and 100 class 0: only 101 ends the search, after a query for it as it is stored."""
+    weight = torch.zeros(2, 432, dtype=torch.float64)
+    weight[1, 0] = 1
+    network = on_cpu(Linear(weight, torch.tensor([100.2 / 255, 0.0], dtype=torch.float64)))
+    images = torch.full((1, 3, 12, 12), 100 / 255, dtype=torch.float64)
+    for value, queries, is_done in ((101.3, 4, True), (100.4, 4, False)):
+        asked = keep_nearest(network, images, torch.tensor([0]), Ball("L2", 1.0), 50)
+        pixels = images.clone()
+        pixels[0, 0, 0, 0] = value / 255
+        asked(pixels)
+        assert (asked.queries.tolist(), asked.is_done.tolist()) == ([queries], [is_done])
+        expected = 101 if is_done else value
+        assert float(asked.found[0, 0, 0, 0]) * 255 == pytest.approx(expected)
+
+
 def test_what_stays_outside_is_projected() -> None:
     attack = boundary(eps=0.05, queries=8)
     for one, result in zip(GROUP, attack.results(on_cpu(NETWORK), GROUP, OTHERS), strict=True):

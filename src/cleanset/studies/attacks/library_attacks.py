@@ -22,7 +22,6 @@ from pydantic import Field
 
 from cleanset.errors import CleansetError
 from cleanset.studies.attacks.base import (
-    LEVELS,
     Ball,
     Draws,
     EachOnce,
@@ -256,32 +255,43 @@ class _AllDoneError(Exception):
 
 
 def keep_nearest(network: "PixelNetwork", images: "Tensor", label: "Tensor", ball: Ball, most: int) -> Any:
-    """The network on images of 8 bits, which keeps the nearest misclassified one of each of the `images`.
+    """The network, which keeps the nearest misclassified candidate of each of the `images`.
 
-    `found`: these, the images themselves where there is none; `queries`: of each so far. An image with one in the ball,
-    or with `most` queries, asks nothing more; `_AllDoneError` is raised once none does.
+    `found`: these, the images themselves where there is none; `queries`: of each so far. An image with a candidate in
+    the ball that is misclassified in 8 bits, too, or with `most` queries, asks nothing more; `_AllDoneError` is raised
+    once none does. The search is not in 8 bits: rounding would hide its small steps.
     """
     import torch
+
+    centers = to_levels(images).round().astype(np.uint8)
 
     class KeepNearest(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.found, self.queries = images.clone(), torch.full((len(images),), ASKED_BEFORE, device=images.device)
-            # squares of whole levels, which are exact
-            self.squares = torch.full((len(images),), torch.iinfo(torch.int64).max, device=images.device)
+            self.distances, self.is_done = images.new_full((len(images),), torch.inf), torch.zeros_like(label).bool()
 
         def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-            left = ((self.squares > ball.levels() ** 2) & (self.queries < most)).nonzero()[:, 0]
+            left = (~self.is_done & (self.queries < most)).nonzero()[:, 0]
             if not len(left):
                 raise _AllDoneError
-            levels = torch.round(pixels[left] * LEVELS)
-            logits: torch.Tensor = network(levels / LEVELS)
+            logits: torch.Tensor = network(pixels[left])
             self.queries[left] += 1
-            squares = (levels - torch.round(images[left] * LEVELS)).long().square().flatten(1).sum(dim=1)
-            nearer = (logits.argmax(dim=1) != label[left]) & (squares < self.squares[left])
-            self.found[left[nearer]], self.squares[left[nearer]] = levels[nearer] / LEVELS, squares[nearer]
+            distances = (pixels[left] - images[left]).flatten(1).norm(dim=1)
+            nearer = (logits.argmax(dim=1) != label[left]) & (distances < self.distances[left])
+            self.found[left[nearer]], self.distances[left[nearer]] = pixels[left[nearer]], distances[nearer]
+            if len(inside := left[nearer & (distances <= ball.eps)]):
+                self._judge(inside)
             # what foolbox does with those that are done does not count
             return logits.new_zeros((len(pixels), logits.shape[1])).index_copy(0, left, logits)
+
+        def _judge(self, inside: torch.Tensor) -> None:
+            """Ask for candidates in the ball as they are stored."""
+            levels = zip(to_levels(self.found[inside]), centers[inside.cpu().numpy()], strict=True)
+            stored = to_unit([to_pixels(each, center, ball) for each, center in levels], network)
+            self.queries[inside] += 1
+            done = network(stored).argmax(dim=1) != label[inside]
+            self.found[inside[done]], self.is_done[inside[done]] = stored[done], True
 
     return KeepNearest().eval()
 
