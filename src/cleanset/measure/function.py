@@ -18,6 +18,7 @@ from rich.console import Console
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, needing, reason
+from cleanset.measure.consistency import batches_to_ask, dependence
 from cleanset.measure.measures import MeasuredModel, Pair, as_json, content, measured, pairs_of
 from cleanset.measure.predictions import (
     ENDINGS,
@@ -228,10 +229,10 @@ def predict(
         for number, batch in enumerate(tracked(batches, len(batches), f"evaluate {name}")):
             found = logits_of(batch)
             if number == 0:
-                # the transform may be random, too; the first image is the same among copies of itself, up to rounding
-                deterministic = np.array_equal(found, logits_of(batch)) and bool(
-                    (np.abs(logits_of([batch[0]] * len(batch)) - found[0]) <= BATCH_TOLERANCE * np.ptp(found[0])).all()
-                )
+                # the transform may be random, too
+                others = batches_to_ask(len(batch))[1:]
+                again = (logits_of([batch[each] for each in numbers]) for numbers in others)
+                deterministic = dependence([found, *again], BATCH_TOLERANCE) is None
             for column, values in top5(found).items():
                 columns.setdefault(column, []).extend(values)
     return scored_table(images.items, pd.DataFrame({"image_id": files, **columns})), deterministic

@@ -298,14 +298,19 @@ def pairs(rows: Sequence[MeasuredModel]) -> list[Pair]:
     return pairs_of(by_accuracy(rows))
 
 
+def not_deterministic(name: str) -> str:
+    """The note on a model whose answers depend on more than the image."""
+    return (
+        f"{name} is not deterministic: the same images got other scores in a second run or another batch, so "
+        "its numbers vary"
+    )
+
+
 def notes_of(row: MeasuredModel) -> list[str]:
     """Notes for readers of a model's measures, in sentences."""
     notes, found = [], row.measures.renumbered
     if row.is_deterministic is False:
-        notes.append(
-            f"{row.name} is not deterministic: the same images got other scores in a second run or another batch, so "
-            "its numbers vary"
-        )
+        notes.append(not_deterministic(row.name))
     if row.measures.overall.is_at_chance:
         order = "the order of the wnids" if classes_in_use().is_imagenet else "the order of classes.tsv"
         classes = "ImageNet's classes, in the order of their wnids" if classes_in_use().is_imagenet else order

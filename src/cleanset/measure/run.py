@@ -11,13 +11,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from cleanset import tables
 from cleanset.errors import CleansetError, reason
 from cleanset.files import remove_abandoned, sha256, write_text
-from cleanset.images.codec import decode, pixels_sha256
+from cleanset.images.codec import Source, decode, pixels_sha256
 from cleanset.images.preprocessing import RES256CROP224, Preprocessing
 from cleanset.measure.comparability import images_digest
+from cleanset.measure.consistency import MAX_CHECKED, batches_to_ask, dependence
 from cleanset.measure.measures import MeasuredModel, measured
 from cleanset.measure.predictions import scored_table
 from cleanset.measure.sets import EvaluationSet, Item
@@ -35,6 +37,7 @@ from cleanset.measure.user_model import (
 from cleanset.progress import found_in_threads, print_notice
 from cleanset.scoring.decoding import Batch
 from cleanset.scoring.engine import Run, Settings, score_few
+from cleanset.scoring.logits import Columns, top5
 from cleanset.scoring.models import LoadedModel, preprocessing_of, weights_at_hand
 from cleanset.scoring.scorer import Scorer, arithmetic
 from cleanset.scoring.validity import MadeFrom, below_float64, code_of, library_versions, read_finished
@@ -42,10 +45,6 @@ from cleanset.tables import Table, nullable, read_table, write_table
 
 # images of random pixels that a network of a module is tried with
 TRIED = 2
-# images at most, one batch, that go through a model three times to see whether it is deterministic
-REPEATED = 32
-# difference between the log-odds of an image in two batches, absolute and relative, that rounding may make
-ROUNDING = 1e-3
 
 
 PREDICTIONS = Table(
@@ -198,7 +197,9 @@ def _predicted(
     shards = None if path is None else run.shards(path.with_suffix(".partial-shards"), made_from, NAMED_SCORES)
     record = {**made_from.facts, "fingerprint": made_from.fingerprint, "against_float64": None}
     try:
-        record["deterministic"] = is_deterministic(model, images, settings)
+        record["deterministic"] = is_deterministic(
+            model.loaded, images.read, [each.file for each in images.items], settings
+        )
         with run:
             scores = run.scores(shards)
             record["against_float64"] = _against_float64(run, scores)
@@ -226,23 +227,23 @@ def _finished(path: Path, made_from: MadeFrom) -> tuple[pd.DataFrame, dict[str, 
         return None
 
 
-def is_deterministic(model: NamedModel, images: EvaluationSet, settings: Settings) -> bool:
-    """Whether the first images get the same scores twice, and the first one the same among copies of itself.
+def is_deterministic(model: LoadedModel, read: Source, files: Sequence[str], settings: Settings) -> bool:
+    """Whether the logits of the first images depend on nothing but the image: see `consistency`.
 
-    Computed in float64 or float32, where nothing else differs. Batch normalisation that was left in training, for
-    example, gives an image other scores among others.
+    Computed in float64 or float32, where nothing else differs.
     """
-    files = [item.file for item in images.items[: min(settings.batch_size, REPEATED)]]
+    files = files[: min(settings.batch_size, MAX_CHECKED)]
     precision = settings.precision if settings.precision in ("float64", "float32") else "float32"
     settings = replace(settings, precision=precision, batch_size=len(files))
-    scores = score_few(model.loaded, images.read, settings, [*files * 2, *files[:1] * len(files)])
-    columns = [np.stack(scores[name].tolist()) for name in scores if name != "image_id"]
-    first, second, copies = (slice(len(files) * part, len(files) * (part + 1)) for part in range(3))
-    odds = scores["log_odds"].to_numpy()
-    # another place in the batch may round otherwise
-    return all(np.array_equal(each[first], each[second]) for each in columns) and np.allclose(
-        odds[copies], odds[0], rtol=ROUNDING, atol=ROUNDING
-    )
+    asked = [files[number] for batch in batches_to_ask(len(files)) for number in batch]
+    found = score_few(model, read, settings, asked, read_off=_all_logits)
+    logits = np.stack(found["logits"].tolist())
+    return dependence(np.split(logits, len(logits) // len(files))) is None
+
+
+def _all_logits(logits: NDArray[np.float64]) -> Columns:
+    # raises ValueError for a logit that is not finite
+    return {**top5(logits), "logits": logits}
 
 
 def _against_float64(run: Run, scores: pd.DataFrame) -> dict[str, Any] | None:

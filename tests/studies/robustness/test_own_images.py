@@ -24,8 +24,15 @@ class Network(torch.nn.Module):
     def forward(self, pixels):
         return self.layer(pixels).mean((2, 3))
 
+class Dropping(Network):
+    def forward(self, pixels):
+        return torch.nn.functional.dropout(super().forward(pixels), 0.5, training=True)
+
 def network():
     return Network(), "timm-bilinear-32-32"
+
+def dropping():
+    return Dropping(), "timm-bilinear-32-32"
 """
 FEW = {
     "corruptions": {"names": ["contrast"]}, "perturbations": {"names": ["brightness"]}, "bootstrap": {"draws": 20},
@@ -61,6 +68,20 @@ def test_robustness_is_measured_without_a_reference(own: Edition, folder: Path) 
     assert [path for path, text in {Path("shown"): shown, **written}.items() if OF_IMAGENET.search(text)] == []
     card = json.loads((folder / "out" / "results.json").read_text())["families"]["corruptions"]["comparability"]
     assert (card["classes"]["of_predictions"], card["reference"]) == (3, None)
+
+
+@pytest.mark.slow
+def test_a_model_that_draws_is_named(own: Edition, folder: Path) -> None:
+    """Dropout that was left in training, beside a network without."""
+    code, shown, _ = evaluate(folder, own.export("images"), "--model", "threes:dropping")
+    assert (code, shown.count("is not deterministic")) == (0, 1)
+    assert "threes:dropping is not deterministic: the same images got other scores in a second run" in shown
+    families = json.loads((folder / "out" / "results.json").read_text())["families"]
+    for family in families.values():
+        assert {each["model"]: each["deterministic"] for each in family["models"]} == {
+            "threes:network": True,
+            "threes:dropping": False,
+        }
 
 
 @pytest.mark.slow

@@ -29,6 +29,7 @@ from cleanset.measure.comparability import (
 )
 from cleanset.measure.compare.model_index import write_hub
 from cleanset.measure.compare.results import RESULTS, parse_results
+from cleanset.measure.measures import not_deterministic
 from cleanset.measure.rendering import MODEL, numbers, plain_table
 from cleanset.measure.specs import Spec, ZooModel, file_stems
 from cleanset.scoring.validity import read_finished
@@ -48,7 +49,7 @@ from cleanset.studies.robustness.families import (
 )
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.image_sets import OpenedImages, open_images
-from cleanset.studies.robustness.images import AnswerFiles, ChangeName, Sources, Study
+from cleanset.studies.robustness.images import AnswerFiles, ChangeName, SetImages, Sources, Study
 from cleanset.studies.robustness.measuring import Studied, measure
 from cleanset.studies.robustness.results import MeasureLine
 from cleanset.studies.robustness.scenarios.masks import masks_found
@@ -65,13 +66,17 @@ DEFAULTS: dict[str, Any] = {family.name: {"names": list(family.default_names)} f
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluated:
-    """The images, the params, and by family the lines, the notice beside them and the comparability card."""
+    """The images, the params, and by family the lines, the notice beside them and the comparability card.
+
+    `random`: the models whose answers depend on more than the image.
+    """
 
     images: OpenedImages
     params: StudyParams
     lines: dict[str, list[MeasureLine]]
     notices: dict[str, str]
     cards: dict[str, ComparabilityCard]
+    random: Collection[str]
 
 
 def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = None) -> Evaluated:
@@ -103,7 +108,8 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     answers, settings, stems = AnswerFiles(out), settings_for(asked.score), file_stems([spec.text for spec in specs])
     digests = out / "digests"
     shown = {each.name: ShownPixels(digests / f"{each.name}.txt", DigestRun(each, sources, params)) for each in plans}
-    of_run = _Run(images, params, answers, edition, settings, plans, shown)
+    random = list[str]()
+    of_run = _Run(images, params, answers, edition, settings, plans, shown, random)
     of_cards = of_run.answer(dict(zip(stems, specs, strict=True)))
     models = {spec.text: stem for spec, stem in zip(specs, stems, strict=True)}
     studied = Studied(images.images, masks, params, models, images.owners, images.selections, answers)
@@ -111,7 +117,7 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     official = [plan.name for plan in plans if plan.is_official]
     lines = measure(studied, notices, out / "measures", out / "metrics", official)
     cards = {each.name: family_card(each, images, params, shown[each.name].finish(), of_cards) for each in plans}
-    evaluated = Evaluated(images, params, lines, notices, cards)
+    evaluated = Evaluated(images, params, lines, notices, cards, random)
     results = content(evaluated, official)
     write_text(out / RESULTS, json.dumps(results, indent=2) + "\n")
     if wanted.hub is not None:
@@ -131,7 +137,10 @@ def content(evaluated: Evaluated, official: Collection[str]) -> dict[str, Any]:
             "notice": evaluated.notices[name],
             "official": name in official,
             "selection": images.selections[0],
-            "models": _models(line for line in lines if line.selection == images.selections[0]),
+            "models": [
+                model | {"deterministic": model["model"] not in evaluated.random}
+                for model in _models(line for line in lines if line.selection == images.selections[0])
+            ],
         }
         for name, lines in evaluated.lines.items()
     }
@@ -160,7 +169,10 @@ def _params(path: Path | None, names: Sequence[str], roles: Sequence[str]) -> St
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Run:
-    """The images, changes and settings of all models; torch is imported when a model is loaded."""
+    """The images, changes and settings of all models; torch is imported when a model is loaded.
+
+    `random`: filled with the models whose answers depend on more than the image.
+    """
 
     images: OpenedImages
     params: StudyParams
@@ -169,6 +181,7 @@ class _Run:
     settings: "Settings"
     plans: Sequence[ChangePlan]
     shown: Mapping[str, ShownPixels]
+    random: list[str]
 
     def answer(self, models: Mapping[str, Spec]) -> dict[str, CardModel]:
         """Write the answers that are not there yet, of as many models at a time as memory allows.
@@ -208,12 +221,14 @@ class _Run:
 
     def _load(self, spec: Spec, stem: str) -> "tuple[AnsweringModel, CardModel]":
         """A model and its part of the cards. Raises CleansetError if it cannot be loaded."""
-        from cleanset.measure.run import load, preprocessing_digest
+        from cleanset.measure.run import is_deterministic, load, preprocessing_digest
         from cleanset.scoring.validity import library_versions
         from cleanset.studies.robustness.answering import AnsweringModel
 
         found = load(spec, self.settings)
         model, precision = found.loaded, self.settings.precision
+        if not is_deterministic(model, SetImages(self.images.files), list(self.images.files), self.settings):
+            self.random.append(spec.text)
         check = self._stored(spec) if precision == "float64" else None
         target = AnsweringModel(
             spec.text, model, self.settings, self.images.classes, self.answers, check, found.identity, stem, True
@@ -261,7 +276,7 @@ def as_text(evaluated: Evaluated) -> Group:
         else:  # the means need all changes
             parts += [Text(), Text(f"{name}: no measures over all changes; measures/{name}.csv has those of each")]
         parts += [Text(evaluated.notices[name]), Text(evaluated.cards[name].line)]
-    return Group(*parts, Text(), Text(MEANING))
+    return Group(*parts, Text(), Text(MEANING), *(Text(not_deterministic(name)) for name in evaluated.random))
 
 
 def shown_measures(family: Family, lines: Sequence[MeasureLine]) -> dict[str, str]:
