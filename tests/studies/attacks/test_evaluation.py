@@ -227,5 +227,42 @@ def test_the_params_of_a_request(tmp_path: Path) -> None:
     path.write_text("wrapped: {mine: {model: standard, wrapper: uninteresting}}\n")
     with pytest.raises(CleansetError, match=r"wanted\.yaml: wrapped: models are named by --model here"):
         attack_params(str(path))
-    with pytest.raises(CleansetError, match=r"--attacks: .*eps.*expected a number, or a fraction"):
-        attack_params("pgd", "large")
+
+
+@pytest.mark.parametrize(("eps", "levels"), [("8/255", 8), ("0.0314", 8), ("0.0157", 4), ("1/255", 1), ("1", 255)])
+def test_radii_are_fractions_or_decimals(eps: str, levels: int) -> None:
+    found = attack_params("pgd,spsa,square", eps)
+    assert {each.eps for each in found.attacks.values()} == {levels / 255}  # type: ignore[attr-defined]
+    assert found.probe.eps == levels / 255
+
+
+@pytest.mark.parametrize(
+    ("eps", "message"),
+    [
+        ("0.5/255", "--eps: 0.5 levels of 8 bits; expected whole levels, 1/255 to 255/255"),
+        ("1.5/255", "--eps: 1.5 levels of 8 bits; expected whole levels"),
+        ("0.03", "--eps: 7.65 levels of 8 bits; expected whole levels"),
+        ("300/255", "--eps: 300 levels of 8 bits; expected whole levels"),
+        ("4", r"--eps: 1020 levels of 8 bits; .* such as 8/255 \(pixels are 0 to 1\); found '4'"),
+        ("large", "--eps: expected a number, or a fraction such as 4/255; found 'large'"),
+        ("nan", "--eps: expected"),
+    ],
+)
+def test_radii_that_hold_no_image_or_every_one(eps: str, message: str) -> None:
+    with pytest.raises(CleansetError, match=message):
+        attack_params("pgd", eps)
+
+
+@pytest.mark.parametrize(
+    ("attacks", "message"),
+    [
+        ("{pgd: {eps: 8}}", r"eps: 2040 levels of 8 bits; expected whole levels.* \(pixels are 0 to 1\); found 8"),
+        ("{pgd: {norm: L2, eps: 0.5/255}}", "eps: no other image of 8 bits lies in this L2 ball; expected at least 1/"),
+        ("{boundary: {eps: 0.001}}", "eps: no other image of 8 bits lies in this L2 ball"),
+        ("{spsa: {eps: 1.5/255}}", "eps: 1.5 levels"),
+    ],
+)
+def test_radii_in_a_file(tmp_path: Path, attacks: str, message: str) -> None:
+    (tmp_path / "wanted.yaml").write_text(f"attacks: {attacks}\n")
+    with pytest.raises(CleansetError, match=message):
+        attack_params(str(tmp_path / "wanted.yaml"))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.seeds import change_seed, image_seed, numpy_seeded
@@ -39,16 +39,43 @@ T = TypeVar("T")
 LEVELS = 255
 _TOLERANCE = 1e-9
 """Levels added to a radius: eps times 255 may fall short, as 4/255 is not exact in binary."""
+MAX_OFF = 0.01
+"""Levels that a radius may be off a whole number of them: decimals are rounded."""
 _FRACTION = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)/([1-9][0-9]{0,5})")
 
 
 def _number(value: object) -> object:
-    """A fraction such as 4/255 as a number."""
+    """A decimal such as 0.5 or a fraction such as 4/255 in a text as a number."""
     if isinstance(value, str):
-        found = _FRACTION.fullmatch(value)
-        if found is None:
-            raise ValueError("expected a number, or a fraction such as 4/255")
-        return float(found[1]) / int(found[2])
+        if (found := _FRACTION.fullmatch(value)) is not None:
+            return float(found[1]) / int(found[2])
+        try:
+            return float(value)
+        except ValueError:
+            raise ValueError("expected a number, or a fraction such as 4/255") from None
+    return value
+
+
+def linf_radius(value: float) -> float:
+    """A radius that is a whole number of levels, up to a hundredth of one: 0.0157 is 4/255. Raises ValueError."""
+    levels = value * LEVELS
+    whole = round(levels) if 1 <= levels <= LEVELS else 0
+    # between two levels there is no further image of 8 bits: 1.5/255 would be searched as 1/255
+    if not whole or abs(levels - whole) > MAX_OFF:
+        raise ValueError(
+            f"{levels:.4g} levels of 8 bits; expected whole levels, 1/{LEVELS} to {LEVELS}/{LEVELS}, such as "
+            f"8/{LEVELS} (pixels are 0 to 1)"
+        )
+    return whole / LEVELS
+
+
+def l2_radius(value: float) -> float:
+    """A radius that one color of one pixel can reach by a level. Raises ValueError."""
+    if value * LEVELS < 1 - MAX_OFF:
+        raise ValueError(
+            f"no other image of 8 bits lies in this L2 ball; expected at least 1/{LEVELS}, such as 0.5 (pixels are "
+            "0 to 1)"
+        )
     return value
 
 
@@ -61,6 +88,8 @@ def _each_once(names: list[str]) -> list[str]:
 
 EachOnce = AfterValidator(_each_once)
 Fraction = Annotated[float, BeforeValidator(_number), Field(gt=0, allow_inf_nan=False)]
+LinfRadius = Annotated[Fraction, AfterValidator(linf_radius)]
+L2Radius = Annotated[Fraction, AfterValidator(l2_radius)]
 Scale = Annotated[float, BeforeValidator(_number), Field(gt=0, le=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Images = Annotated[int, Field(ge=1)]
@@ -197,6 +226,11 @@ class InBall(Parameters):
 
     norm: Norm = "Linf"
     eps: Fraction = 4 / 255
+
+    @field_validator("eps")
+    @classmethod
+    def _holds_other_images(cls, eps: float, found: ValidationInfo) -> float:
+        return l2_radius(eps) if found.data.get("norm") == "L2" else linf_radius(eps)
 
     @property
     def ball(self) -> Ball:

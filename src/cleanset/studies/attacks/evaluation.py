@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import TypeAdapter, ValidationError
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -18,12 +19,13 @@ from cleanset.measure.command import Wanted
 from cleanset.measure.specs import CommandModel, Spec, parse_specs
 from cleanset.parsing import read_yaml
 from cleanset.progress import cache_folder
+from cleanset.studies.attacks.base import LinfRadius
 from cleanset.studies.attacks.results import WORST_CASE, AttackMeasure, by_name, measure_lines
 from cleanset.studies.attacks.study import GUESS, KINDS, AttackParams
 from cleanset.studies.robustness.image_sets import OpenedImages, open_images
 from cleanset.studies.robustness.images import images_sha256
 from cleanset.studies.robustness.measuring import write_csv
-from cleanset.validation import check_known, validate
+from cleanset.validation import check_known, first_problem, validate
 
 # imports torch: wrong names are reported before
 if TYPE_CHECKING:
@@ -65,6 +67,10 @@ def attack_params(attacks: str, eps: str | None = None, images: int | None = Non
             raise CleansetError(f"{where}: wrapped: models are named by --model here; leave it out")
     else:
         where, eps = "--attacks", eps or "4/255"
+        try:
+            TypeAdapter(LinfRadius).validate_python(eps)
+        except ValidationError as error:
+            raise CleansetError(f"--eps: {first_problem(error)}") from None
         content = {"attacks": {}, "probe": {"eps": eps}}
         for name in (each.strip() for each in attacks.split(",")):
             if name == GUESS:

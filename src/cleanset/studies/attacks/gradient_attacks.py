@@ -26,6 +26,7 @@ from cleanset.studies.attacks.base import (
     Group,
     InBall,
     Known,
+    LinfRadius,
     Norm,
     OneByOne,
     Positive,
@@ -250,7 +251,7 @@ class SpsaAttack(OneByOne):
     """
 
     kind: Literal["spsa"] = "spsa"
-    eps: Fraction = 16 / 255
+    eps: LinfRadius = 16 / 255
     steps: Steps = 200
     samples: Samples = 64
     learning_rate: Positive = 0.01

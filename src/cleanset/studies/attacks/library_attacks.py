@@ -25,11 +25,11 @@ from cleanset.studies.attacks.base import (
     Ball,
     Draws,
     EachOnce,
-    Fraction,
     Group,
     Images,
     InBall,
     Known,
+    L2Radius,
     Other,
     Parameters,
     Pixels,
@@ -169,7 +169,7 @@ class BoundaryAttack(Parameters):
     uses: ClassVar[Uses] = "classes"
     kind: Literal["boundary"] = "boundary"
     images: Images | None = 100
-    eps: Fraction = 10.0
+    eps: L2Radius = 10.0
     queries: Steps = 105_000
     group: Group = 10
     starts: Annotated[list[str], EachOnce, Field(min_length=1)] | None = None

@@ -19,7 +19,7 @@ from cleanset.files import PathBelow, PathOfName
 from cleanset.parsing import read_yaml
 from cleanset.scoring.logits import Groups
 from cleanset.statistics.bootstrap import Bootstrap
-from cleanset.studies.attacks.base import Fraction, Group, Images, Parameters, Positive, Samples, Steps
+from cleanset.studies.attacks.base import Group, Images, LinfRadius, Parameters, Positive, Samples, Steps
 from cleanset.studies.attacks.changes import (
     CommonCorruptionsAttack,
     GuessAttack,
@@ -187,7 +187,7 @@ class Probe(Section):
     """
 
     images: Images = 50
-    eps: Fraction = 4 / 255
+    eps: LinfRadius = 4 / 255
     steps: Steps = 20
     group: Group = 16
     spsa_steps: Steps = 20
