@@ -142,6 +142,8 @@ def test_warnings() -> None:
     assert rows(found, "Warnings")[1:] == [["mine", "8", "no gradient", "8 of 8 images have no gradient"]]
     assert "do not measure how robust" in found.select_one("#warnings").get_text()  # type: ignore[union-attr]
     assert "No sign" not in found.select_one("#warnings").get_text()  # type: ignore[union-attr]
+    unclear = WarningRecord(role="mine", images=8, parameters={}, warnings=(), not_told=(sign,))
+    assert "No sign" not in page(data(warnings=[unclear])).select_one("#warnings").get_text()  # type: ignore[union-attr]
 
 
 def test_what_a_bound_covers() -> None:

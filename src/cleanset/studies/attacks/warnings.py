@@ -18,9 +18,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from cleanset.files import read_text, write_text
-from cleanset.studies.attacks.base import Known, Parameters, Result, Subject, to_unit
+from cleanset.measure.consistency import batches_to_ask, dependence, is_other
+from cleanset.studies.attacks.base import LEVELS, Known, Parameters, Result, Subject, to_unit
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, gradient
-from cleanset.validation import parse_record
+from cleanset.validation import join_names, parse_record
 
 if TYPE_CHECKING:
     from cleanset.scoring.differentiable import PixelNetwork
@@ -28,9 +29,13 @@ if TYPE_CHECKING:
 
 SIGNS = {
     "random_answers": "another answer when asked again",
+    "depends_on_others": "another answer after other queries, in another order or in another batch",
+    "precision_changes_answers": "another answer in the precision of the search",
     "gradient_changes_answers": "another answer when a gradient is wanted",
+    "unsteady_answers": "another answer to an image that differs by a level in one color of one pixel",
     "saturated_answers": "answers too large for logits, or not logits at all",
     "no_gradient": "no gradient",
+    "misleading_gradient": "a gradient along which the answers change less than it promises",
     "fewer_steps_better": "more success with fewer steps",
     "black_box_better": "more success without a gradient than with it",
     "transfer_beats_gradient": "more success with images made on another model than on the model itself",
@@ -40,6 +45,15 @@ Flags = NDArray[np.bool_]
 
 MAX_DIFFERENCE = 1e-4
 """Largest difference of two answers to one image, relative to the length of the logits: devices differ by less."""
+MAX_DIFFERENCES = {"float64": 0.01, "float32": 0.01, "tf32": 0.1, "bfloat16": 0.1}
+"""The same between a precision of the search and that of the verdicts."""
+ROUNDING = {"float64": 1e-13, "float32": 2e-6, "tf32": 0.01, "bfloat16": 0.1}
+"""Differences of log-odds that rounding makes, relative to the largest logit."""
+MIN_AGREEMENT = 0.25
+"""Smallest share of the change that a gradient promises for a step along its signs, relative to random steps of the
+same size: 1 of a linear network, near 0 of a gradient that has nothing to do with the answers."""
+MAX_UNSTEADY = 0.5
+"""Largest change of the log-odds by a level in one color of a pixel, relative to that by a level in every pixel."""
 MAX_LOG_ODDS = 80.0
 """Natural log-odds; the gradient of the cross-entropy begins with exp(-80), 2e-35, of which float32 has nothing left
 after the layers. Confidences round to 1 far below, at 16.6, where gradients still lead somewhere."""
@@ -81,6 +95,42 @@ def gradient_changes_answers(answers: Sequence[NDArray[np.float64]]) -> Seen | N
         "gradient_changes_answers",
         f"{changed} of {len(answers[0])} images get another answer when a gradient is wanted",
     )
+
+
+def rounded_dependence(
+    answers: Sequence[NDArray[np.float64]], precision: str, alone: NDArray[np.float64] | None = None
+) -> Seen | None:
+    """The sign that answers to `batches_to_ask` depend on more than the image; `alone`: those to each image alone."""
+    rounding = max(MAX_DIFFERENCE, ROUNDING[precision])
+    when = dependence(answers, rounding)
+    if when is None and alone is not None and is_other(answers[0], alone, rounding):
+        when = "in a batch"
+    return None if when is None else Seen("depends_on_others", f"images get another answer {when}")
+
+
+def precision_changes_answers(answers: NDArray[np.float64], exact: NDArray[np.float64], precision: str) -> Seen | None:
+    """The sign that answers in the precision of the search are not those that are judged, apart from rounding."""
+    differences = np.linalg.norm(answers - exact, axis=1) / np.linalg.norm(exact, axis=1).clip(min=1e-10)
+    changed = int((~(differences <= MAX_DIFFERENCES[precision])).sum())
+    text = f"{changed} of {len(exact)} images get another answer when searched in {precision} than when judged"
+    return Seen("precision_changes_answers", text) if changed else None
+
+
+def unsteady_answers(one_pixel: NDArray[np.float64], all_pixels: NDArray[np.float64]) -> Seen | None:
+    """The sign that a level in one color of one pixel changes most answers nearly as much as one in all pixels."""
+    unsteady = int((one_pixel > MAX_UNSTEADY * all_pixels).sum())
+    text = f"{unsteady} of {len(one_pixel)} images get another answer when one color of one pixel changes by a level"
+    return Seen("unsteady_answers", text) if 2 * unsteady > len(one_pixel) else None
+
+
+def misleading_gradient(agreement: NDArray[np.float64]) -> Seen | None:
+    """The sign that a step along the gradient changes the log-odds of most images by a small share of its promise."""
+    misled = int((agreement < MIN_AGREEMENT).sum())
+    text = (
+        f"a step along the gradient of {misled} of {len(agreement)} images changes the answer by less than "
+        f"{MIN_AGREEMENT:.0%} of what it promises"
+    )
+    return Seen("misleading_gradient", text) if 2 * misled > len(agreement) else None
 
 
 def changed_answers(answers: Sequence[NDArray[np.float64]]) -> int:
@@ -193,6 +243,14 @@ def transfer_beats_gradient(white: Flags, transferred: Mapping[str, Flags]) -> S
     )
 
 
+def nothing_learnt(white: Flags, correct: Flags, transferred: Mapping[str, Flags]) -> list[Seen]:
+    """The sign that cannot be told: no image made on another model succeeds, though images are left to succeed on."""
+    if not transferred or any(flags.any() for flags in transferred.values()) or not is_better(correct, white):
+        return []
+    text = f"no image made on another model ({join_names(transferred)}) succeeds, from which nothing is learnt"
+    return [Seen("transfer_beats_gradient", text)]
+
+
 def not_told(correct: int, has_others: bool) -> list[Seen]:
     """The signs that cannot be told: with too few correctly classified images, or without another model."""
     few = f"{correct} images are classified correctly; two attacks are compared on {MIN_COMPARED} or more"
@@ -218,6 +276,8 @@ FAINT = 0.2
 MODES = "inference_mode", "enable_grad"
 """Torch's modes in which a network may answer otherwise than in no_grad: it is judged in the first, attacked in the
 second."""
+RANDOM_STEPS = 8
+"""Random steps from an image, and pixels of it, that its gradient is compared with."""
 FEW_STEPS = (1, 5)
 """Numbers of steps that PGD is compared with, beside the one asked for."""
 _REMEDY = "run dvc repro in studies/attacks, or dvc pull to fetch it"
@@ -246,7 +306,11 @@ def probe(
     unchanged = [Result(subject.pixels, 0) for subject in subjects]
     groups = range(0, len(subjects), pgd.group)
     wrong = [_errors(network, subjects[at : at + pgd.group], unchanged[at : at + pgd.group]) for at in groups]
-    unclear = not_told(int((~np.concatenate(wrong)).sum()), bool(others))
+    correct = ~np.concatenate(wrong)
+    unclear = not_told(int(correct.sum()), bool(others))
+    if not {"random_answers", "no_gradient"} & {each.sign for each in asked}:
+        near = of_neighbours(network, subjects, pgd.group)
+        asked, unclear = [*asked, *near.seen], [*near.not_told, *unclear]
     left_out = {each.sign for each in unclear}
     if {"fewer_steps_better", "black_box_better"} <= left_out:
         return Probed(asked, unclear)
@@ -257,17 +321,24 @@ def probe(
     black = {attack.kind: successes(network, subjects, known, attack) for attack in black_box}
     transferred = {name: successes(network, subjects, known, pgd, other) for name, other in others.items()}
     white = by_steps[pgd.steps]
+    unclear += nothing_learnt(white, correct, transferred)
     found = fewer_steps_better(by_steps), black_box_better(white, black), transfer_beats_gradient(white, transferred)
     return Probed(asked + [each for each in found if each is not None], unclear)
 
 
 def of_command(network: "PixelNetwork", subjects: Sequence[Subject], repeats: int = 3) -> Probed:
-    """The one sign that shows in classes alone: other answers to the same images. All others cannot be told."""
+    """The signs that show in classes alone: other answers to the same images. All others cannot be told."""
     answers = [_answers(network, subjects) for _ in range(repeats)]
     text = "a command answers with classes alone"
-    unclear = [Seen(sign, text) for sign in SIGNS if sign != "random_answers"]
-    found = random_answers(answers)
+    unclear = [Seen(sign, text) for sign in SIGNS if sign not in ("random_answers", "depends_on_others")]
+    found = random_answers(answers) or _of_batches(network, subjects)
     return Probed([] if found is None else [found], unclear)
+
+
+def _of_batches(network: "PixelNetwork", subjects: Sequence[Subject]) -> Seen | None:
+    batches = batches_to_ask(min(len(subjects), network.batch_size))
+    answers = [_answers(network, [subjects[number] for number in batch]) for batch in batches]
+    return rounded_dependence(answers, network.precision)
 
 
 def of_answers(network: "PixelNetwork", subjects: Sequence[Subject], group_size: int, repeats: int = 3) -> list[Seen]:
@@ -281,9 +352,70 @@ def of_answers(network: "PixelNetwork", subjects: Sequence[Subject], group_size:
     found = [random_answers(both, "images and faint copies")]
     if found == [None]:
         other = [np.concatenate([_answers(network, group, mode=mode) for group in groups]) for mode in MODES]
-        found.append(gradient_changes_answers([answers[0], *other, with_gradients]))
+        found += [_of_batches(network, subjects), gradient_changes_answers([answers[0], *other, with_gradients])]
     found += [saturated_answers(answers[0]), no_gradient(gradients)]
     return [each for each in found if each is not None]
+
+
+def of_neighbours(network: "PixelNetwork", subjects: Sequence[Subject], group_size: int) -> Probed:
+    """The signs in the answers to images that differ by a level: in one color, in all at random, along the gradient."""
+    groups = [subjects[start : start + group_size] for start in range(0, len(subjects), group_size)]
+    parts = zip(*(_near_changes(network, group) for group in groups), strict=True)
+    along, promised, one_pixel, all_pixels, rounding = (np.concatenate(part) for part in parts)
+    unsteady = unsteady_answers(one_pixel, np.maximum(all_pixels, rounding))
+    clear = (all_pixels > rounding) & (promised > 0)
+    if unsteady is not None:
+        return Probed([unsteady], [])
+    if 2 * clear.sum() < len(subjects):
+        text = (
+            f"{(~clear).sum()} of {len(subjects)} images get nearly the same answer when all pixels change by a level"
+        )
+        return Probed([], [Seen("misleading_gradient", text)])
+    misleading = misleading_gradient((along / all_pixels / promised)[clear])
+    return Probed([] if misleading is None else [misleading], [])
+
+
+def _near_changes(network: "PixelNetwork", group: Sequence[Subject]) -> tuple[NDArray[np.float64], ...]:
+    """Changes of the log-odds of each image, by steps of a level, and how much of them rounding makes.
+
+    along: of a step along the signs of the gradient; promised: the same, by the gradient, relative to random steps;
+    one_pixel, all_pixels: the root mean square of random ones, in one color of one pixel and in all.
+    """
+    logits, slopes = _with_gradients(network, group)
+    images, drawn = np.stack([subject.pixels for subject in group]) / LEVELS, np.random.default_rng(0)
+    classes = np.array([subject.class_index for subject in group])
+
+    def ahead(direction: NDArray[np.float64]) -> NDArray[np.float64]:
+        return (images + direction / LEVELS).clip(0, 1)
+
+    def change(direction: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        ends = ahead(direction), ahead(-direction)
+        odds = [_log_odds(_answers_to(network, end), classes) for end in ends]
+        return odds[1] - odds[0], (slopes * (ends[0] - ends[1])).sum(axis=(1, 2, 3))
+
+    shape = images.shape[1:]
+    steps = [change(drawn.choice([-1.0, 1.0], shape)) for _ in range(RANDOM_STEPS)]
+    found, expected = (np.sqrt(np.mean(np.square(each), axis=0)) for each in zip(*steps, strict=True))
+    unchanged, single = _log_odds(logits, classes), []
+    for place in drawn.choice(images[0].size, RANDOM_STEPS):
+        image = images.reshape(len(group), -1).copy()
+        # to one side alone: what reads the lowest bit is the same on both
+        image[:, place] += np.where(image[:, place] < 0.5, 1, -1) / LEVELS
+        odds = _log_odds(_answers_to(network, image.reshape(images.shape)), classes)
+        single.append(np.square(odds - unchanged))
+    one_pixel = np.sqrt(np.mean(single, axis=0))
+    along, promised = change(np.sign(slopes))
+    tiny = np.finfo(np.float64).tiny
+    rounding = 10 * ROUNDING[network.precision] * np.abs(logits).max(axis=1)
+    return along, promised / expected.clip(min=tiny), one_pixel, found, rounding
+
+
+def _log_odds(logits: NDArray[np.float64], classes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The log-odds of a class for each image."""
+    of_class = np.take_along_axis(logits, classes[:, None], axis=1)[:, 0]
+    others = logits.copy()
+    np.put_along_axis(others, classes[:, None], -np.inf, axis=1)
+    return np.asarray(of_class - np.logaddexp.reduce(others, axis=1))
 
 
 def fewer(pgd: PgdAttack, steps: int) -> PgdAttack:
@@ -333,6 +465,16 @@ def _answers(
     with getattr(torch, mode)():
         logits = network(0.5 + contrast * (pixels - 0.5) if contrast < 1 else pixels)
     return np.asarray(logits.detach().double().cpu().numpy())
+
+
+def _answers_to(network: "PixelNetwork", images: NDArray[np.float64]) -> NDArray[np.float64]:
+    import torch
+
+    from cleanset.scoring.devices import to_device
+
+    with torch.no_grad():
+        logits = network(to_device(torch.from_numpy(images), network.device).to(network.dtype))
+    return np.asarray(logits.double().cpu().numpy())
 
 
 def _with_gradients(
