@@ -1,6 +1,7 @@
 """`attacks evaluate` on a folder of drawn images: custom models, a command, what is written, what is refused."""
 
 import json
+import shutil
 import sys
 from collections.abc import Iterator
 from io import StringIO
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 from rich.console import Console
@@ -42,10 +44,43 @@ class Rounded(torch.nn.Module):
     def forward(self, pixels):
         return torch.round(pixels * 51) / 51
 
+class Red(torch.nn.Module):
+    def forward(self, pixels):
+        return pixels * torch.tensor([1, 0, 0]).to(pixels)[:, None, None]
+
+SEEN = []
+
+class Remembering(Colours):
+    """What lies near an image that was asked before gets its answer; `seen` outlives a copy of the network."""
+
+    def __init__(self, seen):
+        super().__init__(torch.nn.Identity())
+        self.seen = seen
+
+    def forward(self, pixels):
+        rows = []
+        for image, own in zip(pixels, super().forward(pixels)):
+            near = [answer for key, answer in self.seen if (key - image.detach().double()).abs().max() < 0.07]
+            if not near:
+                self.seen.append((image.detach().double(), own.detach().double()))
+            rows.append((near[0] if near else own).to(own) + (own - own.detach()))
+        return torch.stack(rows)
+
+class Exact(Colours):
+    """Answers to red alone unless the pixels are float64, in which files are judged."""
+
+    def forward(self, pixels):
+        found = super().forward(pixels)
+        return found if pixels.dtype == torch.float64 else found * 0 + torch.arange(1000).to(found)
+
 def small(image):
     return np.asarray(image.resize((8, 8))).transpose(2, 0, 1)
 
 def honest(): return Colours(torch.nn.Identity()), small
+def remembering(): return Remembering([]), small
+def remembering_in_module(): return Remembering(SEEN), small
+def red(): return Colours(Red()), small
+def exact(): return Exact(torch.nn.Identity()), small
 def rounded(): return Colours(Rounded()), small
 '''
 COMMAND = """
@@ -64,10 +99,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Six images of each of two classes, some far from the other one and some near, beside the modules."""
     folder = tmp_path_factory.mktemp("attacked")
     for number, distance in enumerate((6, 8, 10, 10, 60, 60)):
-        for wnid, sign in (("n01440764", 1), ("n01443537", -1)):
+        for wnid, sign, blue in (("n01440764", 1, 8), ("n01443537", -1, 134)):
             path = folder / "set" / wnid / f"{number}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
-            Image.new("RGB", (12, 12), (120 + sign * distance // 2, 120 - sign * distance // 2, 20)).save(path)
+            red, green = 120 + sign * distance // 2, 120 - sign * distance // 2
+            Image.new("RGB", (12, 12), (red, green, blue + 21 * number)).save(path)
     (folder / "mine.py").write_text(MODULE)
     (folder / "answer.py").write_text(COMMAND)
     with pytest.MonkeyPatch.context() as patch:
@@ -123,7 +159,7 @@ def test_what_is_printed(both: AttackedModels) -> None:
     Console(file=text, width=80, color_system=None).print(as_text(both), highlight=False)
     lines = text.getvalue().splitlines()
     assert lines[0].endswith("set: 12 images of 2 classes")
-    assert any(line.split() == ["mine:rounded", "12", "100.0", "33.3", "(13.8–60.9)"] for line in lines)
+    assert any(line.split() == ["mine:rounded", "12", "100.0", "at", "most", "33.3", "(13.8–60.9)"] for line in lines)
     assert "mine:honest: no sign that it only looks strong (12 images)" in lines
     assert all(len(line.rstrip()) <= 80 for line in lines)
 
@@ -154,6 +190,55 @@ def test_what_is_finished_is_not_computed_again(
         evaluated(folder, "both", ["mine:honest"], "pgd", warnings=False, straight_through=["step"])
     with pytest.raises(pytest.fail.Exception, match="computed again"):
         evaluated(folder, "both", ["mine:honest"], "transfer", warnings=False, transfer_from=["mine:rounded"])
+
+
+@pytest.mark.parametrize("name", ["remembering", "remembering_in_module"])
+def test_a_memory_of_earlier_queries(folder: Path, name: str) -> None:
+    """The files are judged by the model loaded anew: they break it as they break the honest one. So does a rerun."""
+    for warnings in (True, False):
+        found = evaluated(folder, name, [f"mine:{name}"], "none,pgd", warnings=warnings)
+        assert accuracies(found, f"mine:{name}") == pytest.approx([1, 4 / 12])
+        seen = found.warnings[f"mine:{name}"].warnings[0]  # 12 images, twice 12 files
+        assert (seen.sign, seen.text.split()[:3]) == ("depends_on_others", ["8", "of", "36"])
+        assert seen.text.endswith("from the model loaded anew, 8 of them another verdict, which counts")
+    table = pd.read_parquet(folder / name / "attacks" / "pgd" / f"mine_{name}" / "attacked.parquet")
+    assert table["is_error"].sum() == 8
+    assert (np.stack(table["logits_after"].tolist()).argmax(axis=1) != table["class_index"]).sum() == 8
+
+
+def test_a_network_that_answers_otherwise_in_the_precision_of_the_search(folder: Path) -> None:
+    found = evaluated(folder, "exact", ["mine:exact"], "none")
+    assert "precision_changes_answers" in {each.sign for each in found.warnings["mine:exact"].warnings}
+
+
+def test_no_sign_is_not_printed_of_what_cannot_be_told(folder: Path) -> None:
+    found = evaluated(folder, "alone", ["mine:honest"], "none", transfer_from=["mine:honest"])
+    text = StringIO()
+    Console(file=text, width=80, color_system=None).print(as_text(found), highlight=False)
+    assert "transfer_beats_gradient cannot be told" in text.getvalue()
+    assert "no sign" not in text.getvalue()
+
+
+def test_an_attack_that_cannot_begin_loses_nothing(folder: Path) -> None:
+    """The model that sees red alone classifies images of one class alone correctly, so boundary has no start."""
+    found = evaluated(folder, "problems", ["mine:red", "mine:honest"], "none,boundary", images=2, warnings=False)
+    assert list(found.problems) == [("boundary", "mine:red")]
+    assert "no image of another class that the model classifies correctly" in found.problems["boundary", "mine:red"]
+    assert accuracies(found, "mine:red") == [0.5, 0.5]
+    assert found.value("boundary", "mine:honest", "success") is not None
+    results = json.loads((folder / "problems" / "attack_results.json").read_text())
+    assert [list(each["problems"]) for each in results["models"]] == [["boundary"], []]
+    text = StringIO()
+    Console(file=text, width=80, color_system=None).print(as_text(found), highlight=False)
+    assert "mine:red: boundary: " in text.getvalue()
+
+
+def test_boundary_needs_two_classes(folder: Path) -> None:
+    shutil.copytree(folder / "set" / "n01440764", folder / "red" / "n01440764")
+    wanted = Wanted(str(folder / "red"), ["mine:honest"], device="cpu")
+    with pytest.raises(CleansetError, match=r"boundary: all images of .* are of one class; expected one of another"):
+        run(Edition(folder), wanted, attack_params("pgd,boundary"), folder / "never")
+    assert not (folder / "never" / "attacks").exists()
 
 
 def test_steps_that_gradients_pass_straight_through(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,25 @@ def test_a_folder_without_manifest_has_the_classes_of_the_named_edition(own: Edi
     images = own.folder.parent / "images"
     code, shown, _ = evaluate(folder, images, "--edition", str(own.folder))
     assert (code, "12 images of 3 classes" in shown) == (0, True)
+
+
+@pytest.mark.slow
+def test_a_study_of_attacks(own: Edition, folder: Path) -> None:
+    """Its stages have the classes of their edition; a further model of a module is judged anew in a fresh process."""
+    shutil.copytree(own.folder, folder / "edition")
+    robustness, attacks = (folder / "edition" / "studies" / name for name in ("robustness", "attacks"))
+    for each in (robustness, attacks):
+        each.mkdir(parents=True)
+    shutil.copy(folder / "threes.py", robustness)
+    wanted = {"images": "union", "jpeg": None, "seed": 0, "further_models": {"mine": "threes:network"}}
+    (robustness / "params.yaml").write_text(yaml.safe_dump(wanted))
+    (attacks / "params.yaml").write_text("{images: 3, attacks: {pgd: {steps: 2}}}")
+    options = ("--model", "mine", "--attack", "pgd")
+    assert says(cleanset("robustness", "stage", "images", "--study", str(robustness), cwd=folder)) == (0, "", "")
+    code, _, errors = says(cleanset("robustness", "stage", "attacks", "--study", str(attacks), *options, cwd=folder))
+    assert (code, errors) == (0, "")
+    record = json.loads((attacks / "data" / "attacks" / "pgd" / "mine" / "record.json").read_text())
+    assert (record["attacked"], record["judged_anew"]) == (3, None)
 
 
 @pytest.mark.slow

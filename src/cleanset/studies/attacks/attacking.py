@@ -5,8 +5,8 @@ attack_warnings, further_warnings, wrapped_warnings: the signs are probed on som
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from time import monotonic
@@ -17,16 +17,18 @@ import pandas as pd
 import torch
 
 from cleanset.errors import CleansetError
-from cleanset.files import replacing, sha256, write_text
+from cleanset.files import read_text, replacing, sha256, write_text
 from cleanset.measure.run import load
-from cleanset.measure.specs import CommandModel, Spec, file_stems
+from cleanset.measure.specs import CommandModel, ModuleModel, Spec, file_stems
 from cleanset.progress import print_notice, tracked
 from cleanset.scoring.devices import device_of
 from cleanset.scoring.differentiable import PixelNetwork, searching
 from cleanset.scoring.engine import Settings, settings_for
+from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions, read_finished
-from cleanset.studies.attacks.base import Known, Parameters, globally_seeded, seed_of
+from cleanset.studies.attacks.anew import CLEAN, Asked, FreshModel, other_answers
+from cleanset.studies.attacks.base import Known, Parameters, Subject, globally_seeded, seed_of, to_unit
 from cleanset.studies.attacks.changes import GUESSED
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
 from cleanset.studies.attacks.results import ATTACKED, NAMED_ATTACKED, SHARD, attacked_rows, png_name
@@ -44,10 +46,20 @@ from cleanset.studies.attacks.targets import (
     other_models,
     with_straight_through,
 )
-from cleanset.studies.attacks.warnings import WarningRecord, of_command, probe, write_warnings
+from cleanset.studies.attacks.warnings import (
+    Seen,
+    WarningRecord,
+    of_command,
+    precision_changes_answers,
+    probe,
+    write_warnings,
+)
 from cleanset.studies.robustness.image_sets import OpenedImages
 from cleanset.studies.robustness.images import first_images
 from cleanset.tables import Table, read_table, write_table
+
+SETTLED = "judged_anew"
+"""Key of a record: the sign that was seen when the files were judged in a fresh process, or null."""
 
 
 def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackParams | None = None) -> None:
@@ -76,7 +88,17 @@ def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackP
         known = replace(known, guess=guess_of(study.robustness, params.robustness, target))
         predictions = [study.robustness.predictions(family, target.name) for family in GUESSED]
         further = " ".join(sha256(path.read_bytes()) for path in predictions)
-    Attacking(settings, name, target, judge, how, study.results(name, model), further).run(known, images)
+    attacking = Attacking(settings, name, target, judge, how, study.results(name, model), further)
+    attacking.run(known, images)
+    # networks of a zoo remember nothing
+    if params.source(target) == "module" and (
+        sign := settle([attacking], partial(_opened, study, params, model), True)
+    ):
+        print_notice(f"{name} {model}: {sign.text}")
+
+
+def _opened(study: AttackStudy, params: AllParams, model: str) -> LoadedModel:
+    return open_target(study, params, model, settings_for(params.edition.score))[1].model
 
 
 def _sources(study: AttackStudy, params: AllParams, target: AttackedModel, how: Searching) -> dict[str, PixelNetwork]:
@@ -147,6 +169,24 @@ class Attacking:
         self._write({**self.record(images), "attacked": count, **(made_from.facts if keep_facts else {})}, finished)
         shards.remove()
 
+    def results(self) -> pd.DataFrame:
+        """The table of the results."""
+        return read_table(self.folder.table, self.table)
+
+    def asked(self) -> list[Asked]:
+        """The files of the results."""
+        found, words = self.results(), f"{self.target.name} {self.name}"
+        return [
+            Asked(self.name, file, self.folder.folder / png, seed_of(self.params.seed, "judged", words, file))
+            for file, png in zip(found["file"], found["png"], strict=True)
+        ]
+
+    def run_unfinished(self, known: Known) -> None:
+        """Attack the first images of each class, unless the results of an earlier run are there."""
+        images = first_images(self.target.images, self.params.images_of(self.name, self.target.name))
+        if read_finished(self.folder.record, self.made_from(images)) is None:
+            self.run(known, images, keep_facts=True)
+
     def _write(self, record: dict[str, Any], finished: Shards) -> None:
         """Write the table, the PNGs and the record: all or nothing."""
         shards, ids = finished.table(), {file: each.image_id for file, each in self.target.files.items()}
@@ -196,6 +236,49 @@ class Attacking:
         return pd.DataFrame(found, columns=SHARD.names)
 
 
+def settle(attacks: Sequence[Attacking], opened: Callable[[], LoadedModel], is_custom: bool) -> Seen | None:
+    """Judge the files of all attacks on a model once more, in a fresh process; write its verdicts into the results.
+
+    Returns the sign that answers depend on more than the image. What was judged so before is not judged again. The
+    code of a custom model may remember anything: one whose answers differ gets a process for each attack, and one for
+    the images themselves.
+    """
+    records = [json.loads(read_text(each.folder.record, "run the attack again")) for each in attacks]
+    before = next((Seen(**record[SETTLED]) for record in records if record.get(SETTLED)), None)
+    if all(SETTLED in record for record in records):
+        return before
+    target, judge, seed = attacks[0].target, attacks[0].judge, attacks[0].params.seed
+    tables, parts = [each.results() for each in attacks], [each.asked() for each in attacks]
+    files = list(dict.fromkeys(each.file for part in parts for each in part))
+    parts.append([Asked(CLEAN, each, Path(), seed_of(seed, "judged", f"{target.name} ", each)) for each in files])
+    fresh = FreshModel(opened, judge.device, judge.precision, attacks[0].how.batch_size, target.files)
+    stored = {
+        (name, file): np.asarray(logits, np.float64)
+        for attack, table in zip(attacks, tables, strict=True)
+        for name, column in ((CLEAN, "logits_before"), (attack.name, "logits_after"))
+        for file, logits in zip(table["file"], table[column], strict=True)
+    }
+    anew, seen = fresh.answers([[each for part in parts for each in part]])
+    if is_custom and (seen or other_answers(stored, anew, 0)):
+        # what the process has seen of one attack may decide its answers to the next
+        anew, seen = fresh.answers(parts)
+    verdicts = 0
+    for attack, table in zip(attacks, tables, strict=True):
+        labels = np.array([target.label(each) for each in table["class_index"].tolist()])
+        for column, flag, name in (("logits_before", "was_correct", CLEAN), ("logits_after", "is_error", attack.name)):
+            logits = [anew[name, file] for file in table["file"]]
+            flags = (np.stack(logits).argmax(axis=1) == labels) == (name == CLEAN)
+            verdicts += int((flags != table[flag].to_numpy(bool)).sum())
+            table[column], table[flag] = [each.astype(np.float32).tolist() for each in logits], flags
+    # the fresh verdicts are told first: they are what changes numbers
+    seen = other_answers(stored, anew, verdicts) or seen or before
+    for attack, table, record in zip(attacks, tables, records, strict=True):
+        write_table(attack.folder.table, table, attack.table)
+        record[SETTLED] = None if seen is None else asdict(seen)
+        write_text(attack.folder.record, json.dumps(record, indent=2) + "\n")
+    return seen
+
+
 def lpips_of(folder: Path, settings: AttackParams, device: torch.device) -> Lpips | None:
     """LPIPS with the weights that the params name, relative to a folder; None where they name none."""
     return None if settings.lpips is None else Lpips(folder / settings.lpips, device)
@@ -240,6 +323,8 @@ def probed(
     known = Known(settings.seed, sources=lambda: others)
     with searching(how.precision), globally_seeded(seed, how.device):
         found = of_command(network, subjects) if is_command else probe(network, subjects, known, pgd, [spsa])
+        if not {"random_answers", "depends_on_others"} & {each.sign for each in found.seen}:
+            found.seen.extend(_of_precision(network, target, subjects))
     return WarningRecord(
         role=target.name,
         images=len(subjects),
@@ -247,6 +332,15 @@ def probed(
         warnings=tuple(found.seen),
         not_told=tuple(found.not_told),
     )
+
+
+def _of_precision(network: PixelNetwork, target: AttackedModel, subjects: Sequence[Subject]) -> Iterator[Seen]:
+    with torch.no_grad():
+        logits = network(to_unit([subject.pixels for subject in subjects], network)).double().cpu().numpy()
+    judged = np.stack([target.before(subject.name) for subject in subjects])
+    seen = precision_changes_answers(logits, judged, network.precision)
+    if seen is not None:
+        yield seen
 
 
 def evaluate(
@@ -260,39 +354,68 @@ def evaluate(
     straight_through: Sequence[str],
     lpips_folder: Path,
     warnings: bool,
-) -> tuple[dict[tuple[str, str], pd.DataFrame], dict[str, WarningRecord]]:
+) -> tuple[dict[tuple[str, str], pd.DataFrame], dict[str, WarningRecord], dict[tuple[str, str], str]]:
     """Attack any models outside DVC: by attack and model the rows of NAMED_ATTACKED, by model its warnings.
+
+    The last: by attack and model the problem of what could not be run; the results of all others stay.
 
     Results are kept below the folder `out`, and those of an earlier run there are not computed again. `others`: the
     models that images are made on. `straight_through`: steps of the networks that gradients pass straight through.
-    `lpips_folder`: the folder that the params name LPIPS's weights from. Raises CleansetError for a model that cannot
-    be loaded.
+    `lpips_folder`: the folder that the params name LPIPS's weights from. Raises CleansetError if nothing can be run.
     """
     device = settings.devices[0].torch
     how = Searching(device, params.search_precision, settings.batch_size)
-    results, records = {}, {}
+    results, problems = dict[tuple[str, str], pd.DataFrame](), dict[tuple[str, str], str]()
+    records = dict[str, WarningRecord]()
     for spec, stem in zip(specs, file_stems([spec.text for spec in specs]), strict=True):
-        named = load(spec, settings)
+        try:
+            named = load(spec, settings)
+        except CleansetError as error:
+            problems |= {(name, spec.text): str(error) for name in params.attacks}
+            continue
         judge = Judge(named.loaded, device, lpips_of(lpips_folder, params, device), settings.precision)
         before = logits_before(judge, named.name, named.loaded, images.files, params.seed)
         searched = with_straight_through(named.loaded.network, straight_through)
         target = AttackedModel(named.name, named.loaded, images.images, images.files, before, searched=searched)
-        sources = partial(_loaded, spec, others, settings, target, how)
+        sources, finished = partial(_loaded, spec, others, settings, target, how), list[Attacking]()
         for name, attack in params.attacks.items():
-            facts = [named.identity, settings.precision, *straight_through]
-            if attack.kind == "transfer":
-                facts += [other.text for other in others]
+            made_on = [other.text for other in others] if attack.kind == "transfer" else []
+            facts = [named.identity, settings.precision, *straight_through, *made_on]
             folder = AttackedFolder(out / "attacks" / name / stem)
             attacking = Attacking(params, name, target, judge, how, folder, json.dumps(facts), NAMED_ATTACKED)
-            attacked = first_images(images.images, params.images_of(name, target.name))
-            if read_finished(folder.record, attacking.made_from(attacked)) is None:
+            try:
                 # loaded anew for each attack: what a random source has drawn before must not count
-                attacking.run(Known(params.seed, target.others, cache(sources)), attacked, keep_facts=True)
-            results[name, spec.text] = read_table(folder.table, NAMED_ATTACKED)
-        if warnings:
+                attacking.run_unfinished(Known(params.seed, target.others, cache(sources)))
+            except CleansetError as error:
+                problems[name, spec.text] = str(error)
+            else:
+                finished.append(attacking)
+        if finished:
             is_command = isinstance(spec, CommandModel)
-            records[spec.text] = probed(target, params, sources(), how, is_command=is_command)
-    return results, records
+            try:
+                sign = settle(finished, partial(_anew, spec, settings), is_command or isinstance(spec, ModuleModel))
+                results |= {(each.name, spec.text): each.results() for each in finished}
+                record = probed(target, params, sources(), how, is_command=is_command) if warnings else None
+            except CleansetError as error:
+                problems["verdicts and warnings", spec.text] = str(error)
+            else:
+                records |= _with_sign(sign, spec.text, record)
+    if not results:
+        raise CleansetError(next(iter(problems.values())))
+    return results, records, problems
+
+
+def _with_sign(sign: Seen | None, model: str, record: WarningRecord | None) -> dict[str, WarningRecord]:
+    """The warnings by model; without a probe there are none but the sign, which says why verdicts changed."""
+    signs = () if sign is None else (sign,)
+    if record is None:
+        return {model: WarningRecord(role=model, images=0, parameters={}, warnings=signs)} if signs else {}
+    others = [each for each in record.warnings if each not in signs]
+    return {model: record.model_copy(update={"warnings": (*signs, *others)})}
+
+
+def _anew(spec: Spec, settings: Settings) -> LoadedModel:
+    return load(spec, settings).loaded
 
 
 def _loaded(

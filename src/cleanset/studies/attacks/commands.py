@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cleanset.edition.options import HERE, Architecture, Device, EditionOfRoles, StudyFolder, show
+from cleanset.edition.paths import use_classes_of
 from cleanset.errors import CleansetError
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def _study(folder: Path) -> "AttackStudy":
     from cleanset.studies.attacks.study import AttackStudy
 
     study = AttackStudy(folder)
+    use_classes_of(study.edition.folder)
     for each in study.written_folders():
         remove_abandoned(each)
     return study
@@ -149,3 +151,5 @@ def evaluate(
         warnings=warnings,
     )
     show(evaluation.as_text(evaluated))
+    for (name, of), text in evaluated.problems.items():
+        raise CleansetError(f"{name} {of}: {text} (all other results are in {out})")

@@ -38,13 +38,14 @@ BLACK_BOX = [name for name, kind in KINDS.items() if kind.uses == "classes" and 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttackedModels:
-    """The images, the params, the measures and, by model, its warnings."""
+    """The images, the params, the measures and, by model, its warnings; by attack and model what could not be run."""
 
     images: OpenedImages
     params: AttackParams
     models: Sequence[str]
     lines: Sequence[AttackMeasure]
     warnings: "Mapping[str, WarningRecord]"
+    problems: Mapping[tuple[str, str], str]
 
     def value(self, attack: str, model: str, measure: str) -> AttackMeasure | None:
         """A measure of an attack on a model, if it has one."""
@@ -120,6 +121,12 @@ def run(
         _check_sources(models.specs, others)
     remove_abandoned(out)
     images = open_images(str(wanted.name), edition, models.roles)
+    kinds = {attack.kind for attack in params.attacks.values()}
+    if "boundary" in kinds and images.images["class_index"].nunique() < 2:
+        raise CleansetError(
+            f"boundary: all images of {wanted.name} are of one class; expected one of another class to start from: "
+            "name other images, or leave boundary out"
+        )
 
     from cleanset.measure.run import check
     from cleanset.scoring.engine import settings_for
@@ -127,7 +134,7 @@ def run(
 
     for spec in [*models.specs, *others]:
         check(spec)
-    results, records = evaluate(
+    results, records, problems = evaluate(
         models.specs,
         others,
         images,
@@ -140,7 +147,7 @@ def run(
     )
     names = [spec.text for spec in models.specs]
     lines = measure_lines(names, results, params.of_image, params.resampling)
-    evaluated = AttackedModels(images, params, names, lines, records)
+    evaluated = AttackedModels(images, params, names, lines, records, problems)
     write_csv(out / "attack_measures.csv", AttackMeasure._fields, lines)
     write_text(out / RESULTS, json.dumps(content_of(evaluated), indent=2) + "\n")
     return evaluated
@@ -204,19 +211,22 @@ def _model(evaluated: AttackedModels, model: str) -> dict[str, Any]:
             found = {"images": line.images, "value": value, "interval": line.interval}
             measured.setdefault(line.attack, {})[line.measure] = found
     warned = evaluated.warnings.get(model)
+    worst, problems = measured.get(WORST_CASE, {}), evaluated.problems
     return {
         "model": model,
-        "robust_accuracy": measured[WORST_CASE]["robust_accuracy"],
-        "clean_accuracy": measured[WORST_CASE]["clean_accuracy"],
-        "tried_by_all": measured[WORST_CASE]["tried_by_all"]["value"],
-        "attacks": {name: measured[name] for name in evaluated.params.attacks},
+        "robust_accuracy": worst.get("robust_accuracy"),
+        "clean_accuracy": worst.get("clean_accuracy"),
+        "tried_by_all": worst.get("tried_by_all", {}).get("value"),
+        "attacks": {name: measured[name] for name in evaluated.params.attacks if name in measured},
+        "problems": {name: text for (name, of), text in problems.items() if of == model},
         "warnings": None if warned is None else warned.model_dump(mode="json", exclude={"role"}),
     }
 
 
 MEANING = (
     "robust: classified correctly, and broken by no attack. success: of the images that are classified correctly, "
-    "those that the attack breaks. Both with Wilson's 95 % interval."
+    "those that the attack breaks. Both with Wilson's 95 % interval. at most: signs below tell why attacks fail on the "
+    "model though it may not be robust."
 )
 
 
@@ -229,10 +239,11 @@ def as_text(evaluated: AttackedModels) -> Group:
     parts += [Text(), _robust(evaluated), Text(), _attacks(evaluated), Text(), Text(MEANING)]
     for model, record in evaluated.warnings.items():
         parts.append(Text())
-        if not record.warnings:
+        if not record.warnings and not record.not_told:
             parts.append(Text(f"{model}: no sign that it only looks strong ({record.images} images)"))
         parts += [Text(f"{model}: {each.sign}: {each.text}", style="red") for each in record.warnings]
         parts += [Text(f"{model}: {each.sign} cannot be told: {each.text}") for each in record.not_told]
+    parts += [Text(f"{model}: {name}: {text}", style="red") for (name, model), text in evaluated.problems.items()]
     return Group(*parts)
 
 
@@ -252,7 +263,9 @@ def _robust(evaluated: AttackedModels) -> Table:
         images = "–" if robust is None else f"{robust.images:,}"
         if robust is not None and tried is not None and tried.value < 1:
             images = f"{images}, {round(tried.value * tried.images):,} by all attacks"
-        table.add_row(Text(model), images, _share(clean, has_interval=False), _share(robust))
+        warned = evaluated.warnings.get(model)
+        bound = "at most " if warned is not None and warned.warnings else ""
+        table.add_row(Text(model), images, _share(clean, has_interval=False), f"{bound}{_share(robust)}")
     return table
 
 

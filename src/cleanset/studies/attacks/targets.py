@@ -113,6 +113,7 @@ class Judge:
         precision: Precision = "float64",
     ) -> None:
         self._network, self.lpips = PixelNetwork(model.network, device, precision), lpips
+        self.device, self.precision = device, precision
 
     def logits(self, images: Sequence[Pixels], seeds: Sequence[int] | None = None) -> list[Logits]:
         """The logits of each image. Raises CleansetError if one of them is not finite.
@@ -337,6 +338,13 @@ class AllParams:
             attacks = read_attack_params(study.params_yaml, roles, list(robustness.further_models))
         return cls(edition, robustness, attacks)
 
+    def source(self, target: "AttackedModel") -> str:
+        """The source of a model's network, such as timm or module."""
+        role = target.name if target.wrapped is None else target.wrapped.model
+        further = self.robustness.further_models
+        entry = further[role] if role in further else self.edition.network(role)
+        return "module" if isinstance(entry, str) else entry.source
+
 
 @dataclass(frozen=True, slots=True)
 class AttackedModel:
@@ -370,7 +378,7 @@ class AttackedModel:
     def subject(self, file: str) -> Subject:
         """An image as it is attacked; its class is the model's, a group where it has groups."""
         row = self.images[self.images["file"] == file].iloc[0]
-        return Subject(file, row["image_id"], self._label(int(row["class_index"])), self.pixels(file))
+        return Subject(file, row["image_id"], self.label(int(row["class_index"])), self.pixels(file))
 
     def stored(self, file: str) -> dict[str, Any]:
         """Columns of ATTACKED: the class of an image, which the model may know as a group only, and its SHA-256."""
@@ -383,7 +391,7 @@ class AttackedModel:
 
     def others(self) -> dict[str, Other]:
         """The images that the model classifies correctly, by file."""
-        labels = zip(self.images["file"], map(self._label, self.images["class_index"].tolist()), strict=True)
+        labels = zip(self.images["file"], map(self.label, self.images["class_index"].tolist()), strict=True)
         return {
             # the default binds this file; a plain closure would see the last one
             file: Other(label, lambda file=file: self.pixels(file))  # type: ignore[misc]
@@ -391,7 +399,8 @@ class AttackedModel:
             if int(self.before(file).argmax()) == label
         }
 
-    def _label(self, class_index: int) -> int:
+    def label(self, class_index: int) -> int:
+        """The class of an image as the model knows it: a group where it has groups."""
         found = class_index if self.groups is None else self.groups.group_of(class_index)
         # images of neither group were left out when the model was opened
         assert found is not None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cleanset.edition.options import HERE, Architecture, Device, EditionOfRoles, Hub, Precision, StudyFolder, show
+from cleanset.edition.paths import use_classes_of
 from cleanset.errors import CleansetError
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ def _study(folder: Path) -> "Study":
 
     for each in (folder, folder / "data", *(folder / "data" / family.name for family in FAMILIES)):
         remove_abandoned(each)
-    return Study(folder)
+    study = Study(folder)
+    use_classes_of(study.edition.folder)
+    return study
 
 
 @stages.command(hidden=True)
