@@ -66,6 +66,10 @@ MINIATURES = {
             }
         },
     ),
+    "realness": Miniature(
+        "2 studies of 4 people and 4 + 4 images",
+        constants={"realness": {"STUDIES": "2", "IMAGES": "((2, 2),)", "SMALL_STUDIES": "2"}},
+    ),
     "judge_page": Miniature(
         "4 images of a week, 1 of them answered",
         constants={
