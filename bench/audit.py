@@ -165,7 +165,7 @@ def ever_above(limit: Callable[[int, int, float], float], sensitivity: float, go
         found = np.concatenate([[0.0], waiting * sensitivity])
         waiting = np.concatenate([waiting * (1 - sensitivity), [0.0]]) + found
         waiting[bisect_left(range(seen + 1), True, key=lambda k, n=seen: limit(k, n, 0.975) > sensitivity) :] = 0
-    return 1 - float(waiting.sum())
+    return max(0.0, 1 - float(waiting.sum()))
 
 
 def print_test() -> None:
