@@ -20,7 +20,7 @@ IMAGES = ((2, 2), (2, 20), (5, 5), (10, 10), (20, 20))
 BOUND = 1.0
 """Larger than the 0.2 of the published studies, which so few images never show."""
 SMALL_STUDIES = 400
-OTHER_STARTS = (0.5, 1.0, 5.0)
+OTHER_STARTS = ((0.5,), (1.0,), (5.0,))
 """Starts of a single search; 0.5 was the only one before."""
 SMALL_VARIANCES = Variances(person=0.09, slope=0, covariance=0, real=0.09, modified=0.09, residual=1)
 """So small beside the residual one that the criterion may have several minima."""
@@ -75,25 +75,22 @@ def print_coverage() -> None:
 def print_starts() -> None:
     """Print how often the standard error depends on the start of the search, in small studies."""
     rng = np.random.default_rng(SEED + 1)
-    several: tuple[float, ...] = mixed.STARTS
-    apart: dict[object, int] = dict.fromkeys((*OTHER_STARTS, several), 0)
+    several, alone = mixed.STARTS, sum(OTHER_STARTS, ())
+    apart = dict.fromkeys((*OTHER_STARTS, several), 0)
     for _ in range(SMALL_STUDIES):
         data = study(rng, 4, 4, 4, SMALL_VARIANCES)
         errors = {}
-        for start in (*OTHER_STARTS, several, several + OTHER_STARTS):
-            mixed.STARTS = start if isinstance(start, tuple) else (start,)
+        for start in (*apart, several + alone):
+            mixed.STARTS = start
             try:
                 errors[start] = fitted(data, "intercepts").modified.standard_error
             except CleansetError:
                 errors[start] = np.nan
         mixed.STARTS = several
-        best = errors.pop(several + OTHER_STARTS)
+        best = errors.pop(several + alone)
         for start, error in errors.items():
-            apart[start] += not np.isclose(error, best, rtol=0.01, equal_nan=True)
-    rows = [
-        (" ".join(map(str, np.atleast_1d(start))), f"{100 * count / SMALL_STUDIES:.1f}")
-        for start, count in apart.items()
-    ]
+            apart[start] += int(not np.isclose(error, best, rtol=0.01, equal_nan=True))
+    rows = [(" ".join(map(str, start)), f"{100 * count / SMALL_STUDIES:.1f}") for start, count in apart.items()]
     title = f"{SMALL_STUDIES} studies of 4 people and 4 + 4 images, random=intercepts"
     print_table(title, ("starts of the search", "other standard error than from all starts, %"), rows)
 

@@ -185,7 +185,20 @@ def test_too_little_to_fit(values: list[int], modified: list[bool], words: str) 
         fit(values, ["a", "a", "b", "b"], ["1", "2", "3", "4"], modified)
 
 
-def sized(real: int, modified: int, people: int = 12) -> tuple[list[float], list[str], list[str], list[bool]]:
+Arguments = tuple[list[float], list[str], list[str], list[bool]]
+
+
+def chosen_ratings(ratings: Arguments, places: list[int]) -> Arguments:
+    y, people, images, modified = ratings
+    return (
+        [y[place] for place in places],
+        [people[place] for place in places],
+        [images[place] for place in places],
+        [modified[place] for place in places],
+    )
+
+
+def sized(real: int, modified: int, people: int = 12) -> Arguments:
     """Everybody rates every image."""
     y = drawn(people, real + modified, 3)
     cells = [(f"p{person}", f"i{image}", image >= real) for person in range(people) for image in range(real + modified)]
@@ -202,12 +215,11 @@ def test_one_image_of_a_type_tells_no_variance(real: int, modified: int, kind: s
 
 
 def test_slopes_need_two_people_who_rate_a_type() -> None:
-    y, people, images, modified = sized(5, 5)
-    kept = [place for place, each in enumerate(people) if not modified[place] or each == "p3"]
-    ratings = [[each[place] for place in kept] for each in (y, people, images, modified)]
+    every = _, people, _, modified = sized(5, 5)
+    ratings = chosen_ratings(every, [at for at, name in enumerate(people) if not modified[at] or name == "p3"])
     with pytest.raises(CleansetError, match=r"found 1 person who rates modified images, .* or random=intercepts"):
-        fit(*ratings)  # type: ignore[arg-type]
-    fit(*ratings, random="intercepts")  # type: ignore[arg-type, misc]
+        fit(*ratings)
+    fit(*ratings, "intercepts")
 
 
 @pytest.mark.parametrize(
@@ -222,9 +234,7 @@ def test_slopes_need_two_people_who_rate_a_type() -> None:
     ],
 )
 def test_a_flat_criterion_is_refused(chosen: Callable[[int, int], bool], random: RandomTerms, names: str) -> None:
-    y, people, images, modified = sized(5, 7)
     # twice, or the number of ratings alone would refuse some
-    kept = [place for place in range(len(y)) if chosen(place // 12, place % 12)] * 2
-    ratings = [[each[place] for place in kept] for each in (y, people, images, modified)]
+    ratings = chosen_ratings(sized(5, 7), [at for at in range(144) if chosen(at // 12, at % 12)] * 2)
     with pytest.raises(CleansetError, match=f"do not determine .*{names}: the REML criterion is flat there"):
-        fit(*ratings, random=random)  # type: ignore[arg-type, misc]
+        fit(*ratings, random)

@@ -37,7 +37,7 @@ from cleanset.errors import CleansetError
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-STARTS = (0.5, 0.02, 0.1, 2.0)
+STARTS: tuple[float, ...] = (0.5, 0.02, 0.1, 2.0)
 """Ratios to the residual's standard deviation from which searches start; the lowest criterion found counts."""
 AT_ZERO, BESIDE_ZERO, MAX_RATIO = 1e-3, 0.2, 1e4
 """Ratios treated as 0, tried instead of 0, and too large."""
