@@ -159,12 +159,17 @@ def print_limits() -> None:
     print_table("Limits of the sensitivity that are ever too high; 2.5 % is promised", head, rows)
 
 
+def first_above(limit: Callable[[int, int, float], float], sensitivity: float, golds: int) -> int:
+    """The smallest number of gold items found with a limit above the sensitivity, or one more than all."""
+    return bisect_left(range(golds + 1), True, key=lambda found: limit(found, golds, 0.975) > sensitivity)
+
+
 def ever_above(limit: Callable[[int, int, float], float], sensitivity: float, golds: int) -> float:
     waiting = np.array([1.0])
     for seen in range(1, golds + 1):
         found = np.concatenate([[0.0], waiting * sensitivity])
         waiting = np.concatenate([waiting * (1 - sensitivity), [0.0]]) + found
-        waiting[bisect_left(range(seen + 1), True, key=lambda k, n=seen: limit(k, n, 0.975) > sensitivity) :] = 0
+        waiting[first_above(limit, sensitivity, seen) :] = 0
     return max(0.0, 1 - float(waiting.sum()))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from cleanset.errors import CleansetError
 from cleanset.studies.realness import mixed
 from cleanset.studies.realness.analysis import equivalence, interval
-from cleanset.studies.realness.mixed import MixedFit, RandomTerms, Variances, fit
+from cleanset.studies.realness.mixed import Variances, fit
 from cleanset.studies.realness.planning import PUBLISHED
 from measuring import print_machine, print_table
 
@@ -35,7 +35,7 @@ def main() -> None:
 
 def study(
     rng: np.random.Generator, people: int, real: int, modified: int, found: Variances = PUBLISHED
-) -> tuple[list[float], ...]:
+) -> tuple[list[float], list[str], list[str], list[bool]]:
     """Ratings with their people, images and types."""
     images = real + modified
     is_modified = np.arange(images) >= real
@@ -46,12 +46,8 @@ def study(
     y = of_people[:, :1] + of_people[:, 1:] * is_modified + of_images
     y = y + rng.normal(scale=np.sqrt(found.residual), size=y.shape)
     person, image = np.indices(y.shape)
-    return y.ravel().tolist(), person.ravel().tolist(), image.ravel().tolist(), is_modified[image.ravel()].tolist()
-
-
-def fitted(data: tuple[list[float], ...], random: RandomTerms = "slopes") -> MixedFit:
-    y, people, images, modified = data
-    return fit(y, list(map(str, people)), list(map(str, images)), list(map(bool, modified)), random)
+    names = [[str(each) for each in numbers.ravel()] for numbers in (person, image)]
+    return y.ravel().tolist(), names[0], names[1], is_modified[image.ravel()].tolist()
 
 
 def print_coverage() -> None:
@@ -60,7 +56,7 @@ def print_coverage() -> None:
     for real, modified in IMAGES:
         covered, equivalent, halves, degrees = [], [], [], []
         for _ in range(STUDIES):
-            effect = fitted(study(rng, PEOPLE, real, modified)).modified
+            effect = fit(*study(rng, PEOPLE, real, modified)).modified
             low, high = interval(effect, 0.95)
             covered.append(low <= BOUND <= high)
             halves.append((high - low) / 2)
@@ -83,7 +79,7 @@ def print_starts() -> None:
         for start in (*apart, several + alone):
             mixed.STARTS = start
             try:
-                errors[start] = fitted(data, "intercepts").modified.standard_error
+                errors[start] = fit(*data, "intercepts").modified.standard_error
             except CleansetError:
                 errors[start] = np.nan
         mixed.STARTS = several
