@@ -194,14 +194,15 @@ def test_what_is_finished_is_not_computed_again(
 
 @pytest.mark.parametrize("name", ["remembering", "remembering_in_module"])
 def test_a_memory_of_earlier_queries(folder: Path, name: str) -> None:
-    """The files are judged by the model loaded anew: they break it as they break the honest one. So does a rerun."""
+    """Images made on the honest model are judged by the model loaded anew, which they break; so says a rerun."""
     for warnings in (True, False):
-        found = evaluated(folder, name, [f"mine:{name}"], "none,pgd", warnings=warnings)
+        options: dict[str, Any] = {"transfer_from": ["mine:honest"], "warnings": warnings}
+        found = evaluated(folder, name, [f"mine:{name}"], "none,transfer", **options)
         assert accuracies(found, f"mine:{name}") == pytest.approx([1, 4 / 12])
-        seen = found.warnings[f"mine:{name}"].warnings[0]  # 12 images, twice 12 files
-        assert (seen.sign, seen.text.split()[:3]) == ("depends_on_others", ["8", "of", "36"])
-        assert seen.text.endswith("from the model loaded anew, 8 of them another verdict, which counts")
-    table = pd.read_parquet(folder / name / "attacks" / "pgd" / f"mine_{name}" / "attacked.parquet")
+        seen = found.warnings[f"mine:{name}"].warnings[0]  # of 12 images and twice 12 files
+        text = "12 of 36 files get another answer from the model loaded anew, 8 of them another verdict, which counts"
+        assert (seen.sign, seen.text) == ("depends_on_others", text)
+    table = pd.read_parquet(folder / name / "attacks" / "transfer" / f"mine_{name}" / "attacked.parquet")
     assert table["is_error"].sum() == 8
     assert (np.stack(table["logits_after"].tolist()).argmax(axis=1) != table["class_index"]).sum() == 8
 
@@ -341,7 +342,10 @@ def test_radii_that_hold_no_image_or_every_one(eps: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("attacks", "message"),
     [
-        ("{pgd: {eps: 8}}", r"eps: 2040 levels of 8 bits; expected whole levels.* \(pixels are 0 to 1\); found 8"),
+        (
+            "{pgd: {eps: 8}}",
+            r"wanted\.yaml: attacks\.pgd\.eps: 2040 levels of 8 bits; .* \(pixels are 0 to 1\); found 8",
+        ),
         ("{pgd: {norm: L2, eps: 0.5/255}}", "eps: no other image of 8 bits lies in this L2 ball; expected at least 1/"),
         ("{boundary: {eps: 0.001}}", "eps: no other image of 8 bits lies in this L2 ball"),
         ("{spsa: {eps: 1.5/255}}", "eps: 1.5 levels"),

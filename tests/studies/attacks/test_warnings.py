@@ -289,7 +289,7 @@ def test_winners_take_all() -> None:
     """More steps do not help; without the shortcut, the gradient of such a layer leads somewhere, and PGD wins."""
     network = Winners()
     among = [one for one in subjects(HONEST) if classes(network, [one]) == {one.class_index}]
-    assert signs(network, among) == {"black_box_better"}
+    assert signs(network, among) == {"misleading_gradient", "black_box_better"}
     counts = [
         successes(on_cpu(network, 64), among, KNOWN, PGD.model_copy(update={"steps": steps})).sum()
         for steps in (10, 100)

@@ -106,7 +106,7 @@ def test_a_study_of_attacks(own: Edition, folder: Path) -> None:
     options = ("--model", "mine", "--attack", "pgd")
     assert says(cleanset("robustness", "stage", "images", "--study", str(robustness), cwd=folder)) == (0, "", "")
     code, _, errors = says(cleanset("robustness", "stage", "attacks", "--study", str(attacks), *options, cwd=folder))
-    assert (code, errors) == (0, "")
+    assert (code, errors) == (0, ""), errors
     record = json.loads((attacks / "data" / "attacks" / "pgd" / "mine" / "record.json").read_text())
     assert (record["attacked"], record["judged_anew"]) == (3, None)
 

@@ -92,12 +92,14 @@ def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackP
     attacking.run(known, images)
     # networks of a zoo remember nothing
     if params.source(target) == "module" and (
-        sign := settle([attacking], partial(_opened, study, params, model), True)
+        sign := settle([attacking], partial(_opened, study, attack_params, model), True)
     ):
         print_notice(f"{name} {model}: {sign.text}")
 
 
-def _opened(study: AttackStudy, params: AllParams, model: str) -> LoadedModel:
+def _opened(study: AttackStudy, attack_params: AttackParams | None, model: str) -> LoadedModel:
+    # read anew: a class of the params is made when they are, and cannot be sent to another process
+    params = AllParams.read(study, attack_params)
     return open_target(study, params, model, settings_for(params.edition.score))[1].model
 
 

@@ -258,6 +258,11 @@ class AttackParams(Section):
         return min(limits, default=None)
 
 
+def problem_of(error: ValidationError) -> str:
+    """The first problem of params, with the key that params.yaml has."""
+    return _KIND_IN_KEY.sub(r"\1", first_problem(error))
+
+
 def read_attack_params(path: Path, roles: Sequence[str], others: Sequence[str] = ()) -> AttackParams:
     """Read and check the params.yaml of studies/attacks. Raises CleansetError naming the key.
 
@@ -266,8 +271,7 @@ def read_attack_params(path: Path, roles: Sequence[str], others: Sequence[str] =
     try:
         params = AttackParams.model_validate(read_yaml(path, "expected the params of attacks: git checkout it"))
     except ValidationError as error:
-        problem = _KIND_IN_KEY.sub(r"\1", first_problem(error))
-        raise CleansetError(f"{path}: {problem}") from None
+        raise CleansetError(f"{path}: {problem_of(error)}") from None
     for name, each in params.wrapped.items():
         if name in (*roles, *others):
             raise CleansetError(
