@@ -18,7 +18,8 @@ def test_the_original_batch_comes_first() -> None:
 
 def normalised(logits: Logits) -> Logits:
     """As batch normalisation with the statistics of the batch."""
-    return logits - logits.mean(axis=0)
+    found: Logits = logits - logits.mean(axis=0)
+    return found
 
 
 def first_doubled(logits: Logits) -> Logits:

@@ -184,7 +184,9 @@ class Hooked(nn.Module):
     def forward(self, pixels: Tensor) -> Tensor:
         copied = pixels + 0
         if copied.requires_grad:
-            copied.register_hook(lambda gradient: torch.roll(gradient, (5, 7), (2, 3)).clamp(-1e-9, 1e-9))
+            copied.register_hook(  # type: ignore[no-untyped-call]
+                lambda gradient: torch.roll(gradient, (5, 7), (2, 3)).clamp(-1e-9, 1e-9)
+            )
         found: Tensor = HONEST(copied)
         return found
 
