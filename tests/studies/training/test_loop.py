@@ -1,5 +1,6 @@
 """The loop: early stopping on literal losses, a loss that is not finite, and a training that was interrupted."""
 
+import math
 import resource
 from pathlib import Path
 
@@ -155,6 +156,33 @@ def test_a_finished_training_is_not_repeated(tmp_path: Path) -> None:
     assert not task.begun
     assert same(whole.weights, again.weights)
     assert again.seconds == pytest.approx(whole.seconds)
+
+
+def test_a_validation_loss_that_is_nan_is_not_the_best(tmp_path: Path) -> None:
+    task = ToyTask(values=[0.5, 0.4, math.nan, 0.3])
+    message = "toy, all: the validation loss is nan in epoch 3, step 9; expected a finite one: the state after epoch 2"
+    with pytest.raises(CleansetError, match=message):
+        trained(task, tmp_path)
+    assert trained(ToyTask(values=[0.5, 0.4, 0.6, 0.3]), tmp_path).epoch == 4
+
+
+class OnlyItsGradientIsNan(ToyTask):
+    """As the square root of 0 has it: a finite loss with a gradient that is not."""
+
+    def loss(self, network: nn.Module, batch: Points, epoch: int) -> Outcome:
+        outcome = super().loss(network, batch, epoch)
+        zero = torch.stack([each.sum() for each in network.parameters()]).sum() * 0.0
+        return outcome._replace(loss=outcome.loss + zero.sqrt()) if epoch == 2 else outcome
+
+
+def test_a_gradient_that_is_nan_leaves_no_weights(tmp_path: Path) -> None:
+    message = (
+        "toy, all: the gradient's length is nan in epoch 2, step 4; expected a finite one: the state after epoch 1"
+    )
+    with pytest.raises(CleansetError, match=message):
+        trained(OnlyItsGradientIsNan(), tmp_path)
+    found = trained(ToyTask(), tmp_path)
+    assert all(each.isfinite().all() for each in found.weights.values())
 
 
 def test_a_loss_that_is_nan_stops_and_leaves_the_last_good_state(tmp_path: Path) -> None:

@@ -163,8 +163,8 @@ def train(
     """Train until the settings' end, from the state if there is one.
 
     Of several processes that share each batch all call it, and the first one alone validates and saves. Raises
-    CleansetError for a loss that is not finite; the state is then that of the epoch before. Call it within
-    `deterministic`.
+    CleansetError for a loss, in training or validation, or a gradient that is not finite; the state is then that of the
+    epoch before. Call it within `deterministic`.
     """
     optimizer = create_optimizer_v2(
         parameter_groups(task.network, settings.undecayed),
@@ -193,6 +193,7 @@ def train(
         validation = [task.validate(epoch) if share.rank == 0 else {}]
         if share.processes > 1:
             distributed.broadcast_object_list(validation, src=0)
+        learning.check_finite(f"validation {task.chosen_by}", validation[0].get(task.chosen_by, 0.0), epoch, step)
         row = {"epoch": epoch, "step": step, **means, **{f"validation_{k}": v for k, v in validation[0].items()}}
         trained.history.append({**row, "rate": float(optimizer.param_groups[0]["lr"])})
         if settings.keep == "last" or epoch == best_epoch(trained.history, task.chosen_by):
@@ -244,21 +245,27 @@ class _Learning(Generic[Batch]):
         return {f"train_{name}": float(total) / images for name, total in totals.items()}, step
 
     def _step(self, batch: Batch, epoch: int, step: int) -> Outcome:
-        """Learn from a batch. Raises CleansetError, before the weights change, if its loss is not finite."""
+        """Learn from a batch. Raises CleansetError, before the weights change, for a loss or gradient not finite."""
         self.scheduler.step_update(step)
         is_bfloat16 = self.settings.precision == "bfloat16"
         with torch.autocast(next(self.task.network.parameters()).device.type, torch.bfloat16, enabled=is_bfloat16):
             outcome = self.task.loss(self.network, batch, epoch)
         self.optimizer.zero_grad(set_to_none=True)
         outcome.loss.backward()  # type: ignore[no-untyped-call]
-        if not math.isfinite(loss := float(outcome.loss.detach())):
-            kept = f"the state after epoch {epoch - 1} stays; " if epoch > 1 else ""
-            raise CleansetError(
-                f"{self.task.name}: the loss is {loss} in epoch {epoch}, step {step + 1}; expected a finite one: "
-                f"{kept}set a lower rate"
-            )
+        self.check_finite("loss", float(outcome.loss.detach()), epoch, step + 1)
+        gradients = [each.grad for each in self.network.parameters() if each.grad is not None]
+        self.check_finite("gradient's length", float(torch.nn.utils.get_total_norm(gradients)), epoch, step + 1)
         self.optimizer.step()
         return outcome
+
+    def check_finite(self, name: str, value: float, epoch: int, step: int) -> None:
+        """Raise CleansetError for a value that is not finite: no weights are kept that follow from it."""
+        if not math.isfinite(value):
+            kept = f"the state after epoch {epoch - 1} stays; " if epoch > 1 else ""
+            raise CleansetError(
+                f"{self.task.name}: the {name} is {value} in epoch {epoch}, step {step}; expected a finite one: "
+                f"{kept}set a lower rate"
+            )
 
 
 def loaded(make: Callable[[Any], Item], items: Sequence[Any], workers: int) -> Iterable[Item]:
