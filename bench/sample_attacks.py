@@ -17,7 +17,7 @@ SMALL = {
     "random_spatial": {},
     "spatial_grid": {"translations": [-18, 0, 18], "angles": [-30, -15, 0, 15, 30]},
     "spsa": {"steps": 6, "samples": 8, "after": None},
-    "boundary": {"steps": 20, "eps": 5, "after": None},
+    "boundary": {"queries": 25, "eps": 5, "after": None},
     "common_corruptions": {},
     "pgd": {"eps": "4/255", "steps": 10},
     "autoattack": {"eps": "4/255", "attacks": ["apgd-ce", "square"], "steps": 5, "square_queries": 20},

@@ -59,7 +59,9 @@ class OnGpu(Tensor):
             return kwargs["out"]
         first = func._schema.arguments[0] if func._schema.arguments else None
         is_in_place = first is not None and first.alias_info is not None and first.alias_info.is_write
-        return args[0] if is_in_place else tree_map_only(Tensor, OnGpu, found)
+        if is_in_place:
+            return args[0] if func._schema.returns else None
+        return tree_map_only(Tensor, OnGpu, found)
 
     def numpy(self, *_: object, **__: object) -> Any:
         raise TypeError("cannot convert a tensor on cuda:0 to numpy")

@@ -1,12 +1,12 @@
 """A small edition of images that are not ImageNet's, made by the stages themselves, and reviewed."""
 
-import shutil
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import yaml
+from PIL import Image
 
 from cleanset.cli import STAGES
 from cleanset.edition.params import read_params
@@ -27,14 +27,17 @@ def make(
 ) -> Edition:
     """An edition `own` below the folder, with `each` images of a class, drawn at random and not reviewed yet.
 
-    `copies`: by file, the file that it is the same as.
+    `copies`: by file, the file that it is the same as, but for one level of one pixel.
     """
     for number, key in enumerate(keys):
         (folder / "images" / key).mkdir(parents=True)
         for place in range(each):
             drawn_image(edge, edge, seed=100 * number + place).save(folder / "images" / key / f"{place:03d}.png")
     for copy, file in (copies or {}).items():
-        shutil.copy(folder / "images" / file, folder / "images" / copy)
+        with Image.open(folder / "images" / file) as image:
+            red, *others = image.getpixel((0, 0))
+            image.putpixel((0, 0), (red ^ 1, *others))
+            image.save(folder / "images" / copy)
     assert says(cleanset("edition", "own", "--images", "images", cwd=folder))[0] == 0
     edition = Edition(folder / "own")
     run(edition, "preprocess", "score", "intersect", "select")

@@ -165,7 +165,7 @@ def test_every_recipe_trains_a_custom_network(study: TrainingStudy, recipe: str)
     write_params(study, one={"recipe": recipe, **named})
     train.run(study, "one")
     assert pd.read_csv(study.fold("one", "fold_01").test)["images"].tolist() == [2, 2, 2]
-    with pytest.raises(CleansetError, match=r"^one: mynet:small is a module's; expected a network of timm"):
+    with pytest.raises(CleansetError, match=r"^one: mynet:small is a module's; expected a normalised network of timm"):
         model_entry(study, study.fold("one", "fold_01"))
 
 

@@ -39,7 +39,7 @@ def test_tables(study: TrainingStudy) -> None:
     ]  # fmt: skip
     runs = pd.read_csv(study.measures / "runs.csv")
     assert runs["settings"].tolist()[3] == "norm Linf, eps 4/255, steps 2, step 2/255, random start yes, " + (
-        "warm up epochs 0, evaluation mode no"
+        "warm up epochs 0, evaluation mode no, best iterate no"
     )
 
 
