@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from cleanset.edition.params import Precision
-from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import PathBelow, PathOfName
 from cleanset.parsing import read_yaml
@@ -31,7 +30,7 @@ from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack, Tra
 from cleanset.studies.attacks.library_attacks import AutoAttackAttack, BoundaryAttack, SquareAttack
 from cleanset.studies.attacks.results import WORST_CASE
 from cleanset.studies.robustness.family import BootstrapParams
-from cleanset.studies.robustness.images import Study
+from cleanset.studies.robustness.images import StudyBesideRobustness
 from cleanset.validation import Role, Section, check_known, first_problem, shown
 
 
@@ -53,30 +52,14 @@ class AttackedFolder:
         return self.folder.with_name(f"{self.folder.name}.partial-shards")
 
 
-@dataclass(frozen=True, slots=True)
-class AttackStudy:
-    """The paths of the attacks in `folder`, which lies in `studies/attacks` of its edition."""
+class AttackStudy(StudyBesideRobustness):
+    """The paths of the attacks in `folder`, `studies/attacks` of an edition."""
 
-    folder: Path
-
-    @property
-    def edition(self) -> Edition:
-        """The edition whose models are attacked."""
-        return Edition(self.folder / ".." / "..")
-
-    @property
-    def robustness(self) -> Study:
-        """The study of robustness beside it, whose images and predictions are read."""
-        return Study(self.folder / ".." / "robustness")
-
-    params_yaml = PathBelow("params.yaml")
     measures = PathBelow("data/attack_measures.csv")
     """The measures of all attacks, as CSV."""
 
     metrics = PathBelow("attack_metrics")
     """The lines of `dvc metrics show`."""
-
-    report = PathBelow("report")
 
     def results(self, attack: str, model: str) -> AttackedFolder:
         """The results of an attack on a model."""

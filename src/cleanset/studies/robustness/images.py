@@ -156,17 +156,23 @@ class AnswerFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Study:
-    """The paths of the study in `folder`, which lies in `studies/robustness` of its edition."""
+class StudyPaths:
+    """The paths that every study has, in `folder`, which lies in the folder `studies` of its edition."""
 
     folder: Path
 
     @property
     def edition(self) -> Edition:
-        """The edition whose finished sets are studied."""
+        """The edition whose models and finished sets are studied."""
         return Edition(self.folder / ".." / "..")
 
     params_yaml = PathBelow("params.yaml")
+    report = PathBelow("report")
+
+
+class Study(StudyPaths):
+    """The paths of the study of robustness in `folder`."""
+
     images = PathBelow("data/images.parquet")
     masks_table = PathBelow("data/masks.parquet")
 
@@ -186,7 +192,6 @@ class Study:
     """The measures by severity and class, as CSV."""
 
     metrics = PathBelow("metrics")
-    report = PathBelow("report")
     masks = PathBelow("masks")
     """Folders of masks."""
 
@@ -199,6 +204,15 @@ class Study:
     def predictions(self, family: str, role: str) -> Path:
         """The answers of a model to a family."""
         return self.answers.predictions(family, role)
+
+
+class StudyBesideRobustness(StudyPaths):
+    """The paths of a study that reads those of the study of robustness beside it."""
+
+    @property
+    def robustness(self) -> Study:
+        """The study of robustness, whose images, predictions, scenarios and photographs are read."""
+        return Study(self.folder / ".." / "robustness")
 
 
 STUDY_IMAGES = Table(

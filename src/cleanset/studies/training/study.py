@@ -11,12 +11,12 @@ from typing import Any
 
 import yaml
 
-from cleanset.edition.paths import Edition, use_classes_of
+from cleanset.edition.paths import use_classes_of
 from cleanset.errors import CleansetError
 from cleanset.files import PathBelow, read_text, sha256
 from cleanset.parsing import parse_json
 from cleanset.studies.robustness.family import TrainedModel
-from cleanset.studies.robustness.images import Study
+from cleanset.studies.robustness.images import StudyBesideRobustness
 from cleanset.studies.training.params import Network
 from cleanset.tables import text_of_table
 from cleanset.validation import validate
@@ -46,23 +46,9 @@ class RunFiles:
     """Predicted masks over the best and worst images, of segmentation only."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingStudy:
-    """The paths of the study in `folder`, which lies in `studies/training` of its edition."""
+class TrainingStudy(StudyBesideRobustness):
+    """The paths of the study in `folder`, `studies/training` of its edition, whose images may not be trained on."""
 
-    folder: Path
-
-    @property
-    def edition(self) -> Edition:
-        """The edition whose images may not be trained on."""
-        return Edition(self.folder / ".." / "..")
-
-    @property
-    def robustness(self) -> Study:
-        """The study of robustness beside it, whose scenarios and photographs it uses."""
-        return Study(self.folder / ".." / "robustness")
-
-    params_yaml = PathBelow("params.yaml")
     images = PathBelow("data/images.parquet")
     """The training images and their masks, by digest."""
 
@@ -72,7 +58,6 @@ class TrainingStudy:
     runs = PathBelow("data/runs")
     measures = PathBelow("data/measures")
     metrics = PathBelow("metrics")
-    report = PathBelow("report")
     costs = PathBelow("costs")
     """Seconds, images a second and peak memory: they differ from run to run, and DVC does not hold them."""
 
