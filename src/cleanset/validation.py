@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from cleanset.errors import CleansetError, cut, one_line
 
@@ -107,6 +107,14 @@ def check_known(what: str, name: str, known: Iterable[str]) -> None:
         raise CleansetError(f"unknown {what} {shown(name)}; expected one of {', '.join(known)}")
 
 
+def _each_once(names: list[str]) -> list[str]:
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise ValueError(f"{shown(name)} twice; expected each once")
+    return names
+
+
+EachOnce = AfterValidator(_each_once)
 Role = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 

@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, fie
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.seeds import change_seed, image_seed, numpy_seeded
-from cleanset.validation import Section, shown
+from cleanset.validation import Section
 
 if TYPE_CHECKING:
     import torch
@@ -79,14 +79,6 @@ def l2_radius(value: float) -> float:
     return value
 
 
-def _each_once(names: list[str]) -> list[str]:
-    for place, name in enumerate(names):
-        if name in names[:place]:
-            raise ValueError(f"{shown(name)} twice; expected each once")
-    return names
-
-
-EachOnce = AfterValidator(_each_once)
 Fraction = Annotated[float, BeforeValidator(_number), Field(gt=0, allow_inf_nan=False)]
 LinfRadius = Annotated[Fraction, AfterValidator(linf_radius)]
 L2Radius = Annotated[Fraction, AfterValidator(l2_radius)]

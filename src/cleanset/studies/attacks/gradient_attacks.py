@@ -21,7 +21,6 @@ from cleanset.errors import CleansetError
 from cleanset.studies.attacks.base import (
     Ball,
     Draws,
-    EachOnce,
     Fraction,
     Group,
     InBall,
@@ -43,7 +42,7 @@ from cleanset.studies.attacks.base import (
     to_unit,
 )
 from cleanset.studies.attacks.changes import RandomSpatialAttack, center_of
-from cleanset.validation import Role, shown
+from cleanset.validation import EachOnce, Role, shown
 
 # torch is imported when an attack searches, not when its parameters are read
 if TYPE_CHECKING:

@@ -24,7 +24,6 @@ from cleanset.errors import CleansetError
 from cleanset.studies.attacks.base import (
     Ball,
     Draws,
-    EachOnce,
     Group,
     Images,
     InBall,
@@ -45,6 +44,7 @@ from cleanset.studies.attacks.base import (
     to_unit,
 )
 from cleanset.studies.attacks.changes import RandomSpatialAttack, center_of
+from cleanset.validation import EachOnce
 
 # torch is imported when an attack searches, not when its parameters are read
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol,
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, WrapValidator, field_validator, model_validator
+from pydantic import AfterValidator, Field, WrapValidator, model_validator
 
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
@@ -23,8 +23,17 @@ from cleanset.parsing import read_yaml
 from cleanset.studies.robustness.images import Change, Sources, StudyFile
 from cleanset.studies.robustness.results import FamilyStudy, SeenAnswers, StudiedImages
 from cleanset.tables import FILE, NAME, Table
-from cleanset.validation import Role, Section, shown
-from cleanset.vocabulary import class_indices
+from cleanset.validation import EachOnce, Role, Section, shown
+from cleanset.vocabulary import class_indices, example_key, known_classes
+
+
+def _known_wnid(name: str) -> str:
+    if name not in class_indices():
+        raise ValueError(f"unknown class {shown(name)}; expected {known_classes()}, such as {example_key()}")
+    return name
+
+
+Wnid = Annotated[str, AfterValidator(_known_wnid)]
 
 
 class TrainedModel(Model):
@@ -35,19 +44,9 @@ class TrainedModel(Model):
     `trained_on`: the corruptions that it was trained with, which mce_unseen leaves out.
     """
 
-    classes: Annotated[list[str], Field(min_length=2)] | None = None
+    classes: Annotated[list[Wnid], Field(min_length=2), EachOnce] | None = None
     size: Annotated[int, Field(ge=16, le=2048)] | None = None
     trained_on: Annotated[list[str], Field(default_factory=list)]
-
-    @field_validator("classes")
-    @classmethod
-    def _known_wnids(cls, wnids: list[str] | None) -> list[str] | None:
-        for wnid in wnids or []:
-            if wnid not in class_indices():
-                raise ValueError(f"unknown wnid {shown(wnid)}; expected a wnid of ILSVRC2012")
-        if len(set(wnids or [])) != len(wnids or []):
-            raise ValueError("a wnid appears twice; list every wnid once")
-        return wnids
 
     @property
     def is_of_training(self) -> bool:

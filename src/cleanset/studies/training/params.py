@@ -11,16 +11,16 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from cleanset.edition.params import is_callable_name
 from cleanset.parsing import read_yaml
-from cleanset.studies.attacks.base import EachOnce, Fraction, Norm
-from cleanset.studies.robustness.corruptions.params import corruptions_of
-from cleanset.studies.robustness.results import check_names
-from cleanset.studies.robustness.scenarios.params import GENERATED, ORIGINAL, SCENARIOS, Baselines
-from cleanset.validation import Role, Section, check_known, shown, validate
-from cleanset.vocabulary import class_indices, classes_in_use, example_key, known_classes
+from cleanset.studies.attacks.base import Fraction, Norm
+from cleanset.studies.robustness.corruptions.params import CorruptionNames, corruptions_of
+from cleanset.studies.robustness.family import Wnid
+from cleanset.studies.robustness.scenarios.params import GENERATED, ORIGINAL, Baselines, Scenario
+from cleanset.validation import EachOnce, Role, Section, check_known, shown, validate
+from cleanset.vocabulary import classes_in_use
 
 Protocol = Literal["own", "as_written", "as_coded"]
 RecipeName = Literal["standard", "adversarial", "madry", "augmix", "augmix_mixing", "noise"]
@@ -99,20 +99,6 @@ _WEIGHTS = re.compile(r"(\.\w+)?, pretrained$")
 _NETWORK = re.compile(r"(?P<source>timm|torchvision|smp):(?P<name>[^/,]+)(/(?P<encoder>[^,]+))?(, pretrained)?")
 
 
-def _known_scenario(name: str) -> str:
-    if name not in (ORIGINAL, *SCENARIOS):
-        raise ValueError(f"unknown scenario {shown(name)}; expected one of {', '.join((ORIGINAL, *SCENARIOS))}")
-    return name
-
-
-def _known_wnid(name: str) -> str:
-    if name not in class_indices():
-        raise ValueError(f"unknown class {shown(name)}; expected {known_classes()}, such as {example_key()}")
-    return name
-
-
-Scenario = Annotated[str, AfterValidator(_known_scenario)]
-Wnid = Annotated[str, AfterValidator(_known_wnid)]
 LENGTHS = {"epochs": "steps", "steps": "epochs"}
 """The two keys that say how long a run is, each with the other."""
 OF_LEFT_OUT = ("early_stopping", "keep", "validation", "split", "test", "max_tested")
@@ -289,10 +275,6 @@ class Optimization(Section):
             raise ValueError("expected epochs or steps, and not both")
         if self.devices > self.batch:
             raise ValueError(f"devices {self.devices} share batches of {self.batch}; expected at least one image each")
-        return self
-
-    @model_validator(mode="after")
-    def _warm_up_ends(self) -> "Optimization":
         if self.epochs is not None:
             self.check_warm_up(self.epochs)
         return self
@@ -343,7 +325,7 @@ class Run(Optimization):
     split: Literal["own", "as_coded"] = "own"
     validation: Literal["set_aside", "as_written"] = "set_aside"
     max_tested: Count | None = None
-    trained_on: list[str] = Field(default_factory=list)
+    trained_on: CorruptionNames = Field(default_factory=list)
 
     @model_validator(mode="before")
     @classmethod
@@ -371,11 +353,6 @@ class Run(Optimization):
     @classmethod
     def _named_tests(cls, found: object) -> object:
         return _named_list(found, NAMED_TESTS, "scenarios")
-
-    @field_validator("trained_on")
-    @classmethod
-    def _known_corruptions(cls, names: list[str]) -> list[str]:
-        return check_names(names, corruptions_of)
 
     @model_validator(mode="after")
     def _fits_its_task(self) -> "Run":

@@ -69,9 +69,9 @@ def corruptions_of(names_or_groups: Iterable[str]) -> tuple[str, ...]:
     return expand_groups("corruption", names_or_groups, NAMED_GROUPS, NAMED_CORRUPTIONS, ALL_CORRUPTIONS)
 
 
-_Corruptions = Annotated[
-    list[str], Field(min_length=1), AfterValidator(lambda names: check_names(names, corruptions_of))
-]
+KnownCorruptions = AfterValidator(lambda names: check_names(names, corruptions_of))
+CorruptionNames = Annotated[list[str], KnownCorruptions]
+"""Corruptions and groups of them, by name."""
 
 
 class Corruptions(Section):
@@ -81,7 +81,7 @@ class Corruptions(Section):
     made, which those of ImageNet-C-bar cannot be.
     """
 
-    names: Annotated[_Corruptions, Field(default_factory=lambda: list(CORRUPTIONS))]
+    names: Annotated[list[str], Field(min_length=1, default_factory=lambda: list(CORRUPTIONS)), KnownCorruptions]
     severities: Annotated[list[_Severity], Field(min_length=1, default_factory=lambda: list(SEVERITIES))]
     published: Annotated[str, Field(min_length=1)] | None = None
 
@@ -118,7 +118,7 @@ class CorruptionMeasures(Section):
     """
 
     reference: str = PUBLISHED_REFERENCE
-    trained_on: Annotated[dict[str, list[str]], Field(default_factory=dict)]
+    trained_on: Annotated[dict[str, CorruptionNames], Field(default_factory=dict)]
     line: Annotated[list[str], Field(default_factory=list)]
 
     @field_validator("line")
@@ -127,8 +127,3 @@ class CorruptionMeasures(Section):
         if len(set(line)) == 1 or len(set(line)) < len(line):
             raise ValueError(f"{', '.join(line)}; name at least two different models, or no model")
         return line
-
-    @field_validator("trained_on")
-    @classmethod
-    def _all_known(cls, trained_on: dict[str, list[str]]) -> dict[str, list[str]]:
-        return {role: check_names(names, corruptions_of) for role, names in trained_on.items()}

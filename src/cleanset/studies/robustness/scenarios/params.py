@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Literal, get_args
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from cleanset.studies.robustness.results import CLEAN, UNCHANGED, check_names, expand_groups
 from cleanset.validation import Section, shown
@@ -100,6 +100,19 @@ class Scenarios(Section):
         return (*scenarios_of(name for name in self.names if name not in others), *dict.fromkeys(others))
 
 
+ORIGINAL = "original"
+"""The images as they are, in `trained` and in the training study."""
+
+
+def _known_scenario(name: str) -> str:
+    if name not in (ORIGINAL, *SCENARIOS):
+        raise ValueError(f"unknown scenario {shown(name)}; expected one of {', '.join((ORIGINAL, *SCENARIOS))}")
+    return name
+
+
+Scenario = Annotated[str, AfterValidator(_known_scenario)]
+
+
 class Baselines(Section):
     """The levels that the regression compares all others with."""
 
@@ -108,12 +121,10 @@ class Baselines(Section):
     class_index: Annotated[int, Field(ge=0, le=999)] | None = None
 
 
-ORIGINAL = "original"
-"""The images as they are, in `trained`."""
 MIN_TRAINED = 2
 """Scenarios that a variance needs."""
 
-TrainedAccuracies = dict[str, Annotated[float, Field(ge=0, le=1)]]
+TrainedAccuracies = dict[Scenario, Annotated[float, Field(ge=0, le=1)]]
 """The accuracy of a network trained on each scenario, on its images that were held out; ORIGINAL is one of them."""
 
 
@@ -137,12 +148,6 @@ class ScenarioMeasures(Section):
         if self.inner == "trained" and not self.trained:
             raise ValueError("inner: trained needs accuracies by model in trained: add them, or choose inner: classes")
         for model, accuracies in self.trained.items():
-            for name in accuracies:
-                if name not in (ORIGINAL, *SCENARIOS):
-                    raise ValueError(
-                        f"trained.{model}: unknown scenario {shown(name)}; expected {ORIGINAL}, or one of "
-                        f"{', '.join(SCENARIOS)}"
-                    )
             if ORIGINAL not in accuracies or len(accuracies) <= MIN_TRAINED:
                 raise ValueError(
                     f"trained.{model}: accuracies of {', '.join(accuracies) or 'nothing'}; expected {ORIGINAL} and "
