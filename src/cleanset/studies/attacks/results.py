@@ -3,7 +3,6 @@
 The measures are computed from the stored results alone, and have intervals.
 """
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import isnan
 from typing import Any, NamedTuple
@@ -15,8 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cleanset.files import Lines
 from cleanset.statistics.bootstrap import Bootstrap, Resamples, percentile_interval
 from cleanset.statistics.paired import wilson
+from cleanset.studies.robustness.results import metric_lines
 from cleanset.tables import CLASS, FILE, FLAG, IMAGE_ID, MAX_INT64, SHA256, Column, Table, any_value, between, nullable
 
 
@@ -238,15 +239,14 @@ def measure_lines(
     return lines
 
 
-def metrics_of(lines: Iterable[AttackMeasure]) -> Mapping[str, Mapping[str, float | None]]:
+def metrics_of(lines: Iterable[AttackMeasure]) -> Lines:
     """The lines of `dvc metrics show`."""
-    found: dict[str, dict[str, float | None]] = defaultdict(dict)
-    for line in lines:
-        if line.measure in SHOWN:
-            ends = {"": line.value}
-            if line.measure in WITH_INTERVAL:
-                ends |= {"_low": line.low, "_high": line.high}
-            for end, value in ends.items():
-                name = f"{line.attack}/{line.measure}{end}"
-                found[name][line.model] = round(value, 6) if np.isfinite(value) else None
-    return found
+    return metric_lines(
+        (
+            f"{line.attack}/{line.measure}",
+            line.model,
+            (line.value, line.low, line.high) if line.measure in WITH_INTERVAL else (line.value,),
+        )
+        for line in lines
+        if line.measure in SHOWN
+    )

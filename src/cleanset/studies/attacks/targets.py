@@ -16,7 +16,7 @@ import copy
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,7 @@ from cleanset.studies.attacks.base import (
 )
 from cleanset.studies.attacks.changes import GUESSED, most_confident_mistakes
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, WrappedModel, read_attack_params
-from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, check_clean
+from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, check_of_stored
 from cleanset.studies.robustness.families import StudyParams, change_plan, family_named, read_study_params
 from cleanset.studies.robustness.images import (
     STUDY_IMAGES,
@@ -71,7 +71,7 @@ from cleanset.studies.robustness.images import (
 from cleanset.studies.robustness.results import CLEAN
 from cleanset.studies.robustness.results import UNCHANGED as UNCHANGED_IMAGE
 from cleanset.studies.robustness.trained_models import load_further
-from cleanset.tables import CROP_SCORES, SCORES, read_table
+from cleanset.tables import read_table
 from cleanset.validation import check_known, shown
 
 Logits = NDArray[np.float64]
@@ -79,21 +79,6 @@ Logits = NDArray[np.float64]
 
 
 CPU = torch.device("cpu")
-
-
-@dataclass(frozen=True, slots=True)
-class Distances:
-    """The distances of a candidate from the image: pixels in 0..1, all 0 (and SSIM 1) for the image itself.
-
-    `l0`: the places where any color differs. `ssim`: structural similarity as scikit-image computes it by default.
-    `lpips`: None where it is not measured.
-    """
-
-    l0: int
-    l2: float
-    linf: float
-    ssim: float
-    lpips: float | None = None
 
 
 class Judge:
@@ -164,7 +149,7 @@ class Judge:
             "logits_after": after,
             "was_correct": int(before.argmax()) == subject.class_index,
             "is_error": int(after.argmax()) != subject.class_index,
-            **asdict(distances(subject.pixels, result.candidate, self.lpips)),
+            **distances(subject.pixels, result.candidate, self.lpips),
             "from_center": from_center,
             "notices": list(result.notices),
         }
@@ -181,20 +166,24 @@ def pixels_of_png(png: bytes) -> Pixels:
     return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))
 
 
-def distances(image: Pixels, candidate: Pixels, lpips: "Lpips | None" = None) -> Distances:
-    """The distances of a candidate; sides of at least 7 pixels."""
+def distances(image: Pixels, candidate: Pixels, lpips: "Lpips | None" = None) -> dict[str, float | None]:
+    """The distances of a candidate from the image, by column; sides of at least 7 pixels.
+
+    Pixels are in 0..1, and all distances 0 (and SSIM 1) for the image itself. `l0`: the places where any color differs.
+    `ssim`: structural similarity as scikit-image computes it by default. `lpips`: None where it is not measured.
+    """
     from skimage.metrics import structural_similarity
 
     similarity: Callable[..., float] = structural_similarity
     # differences of uint8 would wrap around
     difference = np.abs(candidate.astype(np.int64) - image)
-    return Distances(
-        int((difference > 0).any(axis=0).sum()),
-        float(np.sqrt((difference**2).sum())) / LEVELS,
-        float(difference.max()) / LEVELS,
-        float(similarity(image, candidate, channel_axis=0, data_range=LEVELS)),
-        None if lpips is None else lpips(image, candidate),
-    )
+    return {
+        "l0": int((difference > 0).any(axis=0).sum()),
+        "l2": float(np.sqrt((difference**2).sum())) / LEVELS,
+        "linf": float(difference.max()) / LEVELS,
+        "ssim": float(similarity(image, candidate, channel_axis=0, data_range=LEVELS)),
+        "lpips": None if lpips is None else lpips(image, candidate),
+    }
 
 
 MIN_SIDE = 31
@@ -481,12 +470,7 @@ def check_scores(study: AttackStudy, params: Params, target: AttackedModel, imag
     logits = np.stack([target.before(file) for file in images["file"]])
     clean = ReadAnswers(params.dataset.class_list())(logits)
     frame = pd.DataFrame({column: list(values) for column, values in clean.items()})
-    edition = study.edition
-    stored = (
-        read_table(edition.scores(target.name), SCORES),
-        read_table(edition.crop_scores(target.name), CROP_SCORES),
-    )
-    check_clean(target.name, images, frame, *stored)
+    check_of_stored(study.edition, target.name)(images, frame)
 
 
 def guess_of(study: Study, params: StudyParams, target: AttackedModel) -> Callable[[Subject], Pixels]:

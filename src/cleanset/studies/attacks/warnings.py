@@ -81,21 +81,16 @@ class Seen:
 
 def random_answers(answers: Sequence[NDArray[np.float64]], what: str = "images") -> Seen | None:
     """The sign that a model's answers, each of shape (n, classes), to the same images differ; `what` names them."""
-    if not (changed := changed_answers(answers)):
-        return None
-    return Seen(
-        "random_answers", f"{changed} of {len(answers[0])} {what} get another answer when asked {len(answers)} times"
-    )
+    changed = changed_answers(answers)
+    text = f"{changed} of {len(answers[0])} {what} get another answer when asked {len(answers)} times"
+    return Seen("random_answers", text) if changed else None
 
 
 def gradient_changes_answers(answers: Sequence[NDArray[np.float64]]) -> Seen | None:
     """The sign that a model's answers to the same images depend on whether a gradient is wanted."""
-    if not (changed := changed_answers(answers)):
-        return None
-    return Seen(
-        "gradient_changes_answers",
-        f"{changed} of {len(answers[0])} images get another answer when a gradient is wanted",
-    )
+    changed = changed_answers(answers)
+    text = f"{changed} of {len(answers[0])} images get another answer when a gradient is wanted"
+    return Seen("gradient_changes_answers", text) if changed else None
 
 
 def rounded_dependence(
@@ -212,21 +207,19 @@ def fewer_steps_better(success: Mapping[int, Flags]) -> Seen | None:
     return None
 
 
-def _best(white: Flags, others: Mapping[str, Flags]) -> str | None:
+def _best(sign: str, text: str, white: Flags, others: Mapping[str, Flags]) -> Seen | None:
+    """The sign that one of the others succeeds more often; `text` gets its name and successes, images, and those of
+    `white`."""
     # of several that are equally good the first, so that the text does not depend on anything else
-    better = {name: flags for name, flags in others.items() if is_better(flags, white)}
-    return max(better, key=lambda name: int(better[name].sum()), default=None)
+    better = {name: int(flags.sum()) for name, flags in others.items() if is_better(flags, white)}
+    name = max(better, key=better.__getitem__, default=None)
+    return None if name is None else Seen(sign, text.format(name, better[name], len(white), white.sum()))
 
 
 def black_box_better(white: Flags, black: Mapping[str, Flags]) -> Seen | None:
     """The sign that an attack without gradients, by name, beats PGD on the same images in the same ball."""
-    name = _best(white, black)
-    if name is None:
-        return None
-    return Seen(
-        "black_box_better",
-        f"{name} succeeds on {black[name].sum()} of {len(white)} images without a gradient, PGD on {white.sum()}",
-    )
+    text = "{} succeeds on {} of {} images without a gradient, PGD on {}"
+    return _best("black_box_better", text, white, black)
 
 
 def transfer_beats_gradient(white: Flags, transferred: Mapping[str, Flags]) -> Seen | None:
@@ -234,14 +227,8 @@ def transfer_beats_gradient(white: Flags, transferred: Mapping[str, Flags]) -> S
 
     Each other model is compared alone: the best of several would win by the number of tries.
     """
-    name = _best(white, transferred)
-    if name is None:
-        return None
-    return Seen(
-        "transfer_beats_gradient",
-        f"images made on {name} succeed on {transferred[name].sum()} of {len(white)} images, those made on the model "
-        f"itself on {white.sum()}",
-    )
+    text = "images made on {} succeed on {} of {} images, those made on the model itself on {}"
+    return _best("transfer_beats_gradient", text, white, transferred)
 
 
 def nothing_learnt(white: Flags, correct: Flags, transferred: Mapping[str, Flags]) -> list[Seen]:

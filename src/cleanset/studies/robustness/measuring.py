@@ -3,7 +3,6 @@
 No model runs, no image is read. The tables are CSV files in the folder `data/measures`.
 """
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ from pandas.api.types import is_numeric_dtype
 
 from cleanset.edition.params import Model, read_params
 from cleanset.errors import CleansetError, reason
-from cleanset.files import read_text, replacing, write_metrics, write_text
+from cleanset.files import Lines, read_text, replacing, write_metrics, write_text
 from cleanset.parsing import parse_json
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answers import predictions_table
@@ -30,7 +29,14 @@ from cleanset.studies.robustness.families import (
 )
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, AnswerFiles, Study, images_sha256, is_seen
-from cleanset.studies.robustness.results import SELECTIONS, FamilyStudy, MeasureDifference, MeasureLine, StudiedImages
+from cleanset.studies.robustness.results import (
+    SELECTIONS,
+    FamilyStudy,
+    MeasureDifference,
+    MeasureLine,
+    StudiedImages,
+    metric_lines,
+)
 from cleanset.tables import read_table
 from cleanset.validation import shown
 
@@ -180,7 +186,7 @@ def measure(
     seed than the study has, and for a family with fewer than two images.
     """
     found: dict[str, list[MeasureLine]] = {}
-    written: dict[str, Mapping[str, float | None]] = {}
+    written: dict[str, Mapping[str, float | int | None]] = {}
     families = [family_named(name) for name in notices]
     # before the folder of measures is replaced
     studied.check(families)
@@ -225,22 +231,17 @@ def write_csv(path: Path, names: Sequence[str], rows: Iterable[tuple[object, ...
     write_text(path, table.to_csv(index=False, lineterminator="\n"))
 
 
-def metrics_of(
-    family: Family, lines: Iterable[MeasureLine], selection: str
-) -> Mapping[str, Mapping[str, float | None]]:
+def metrics_of(family: Family, lines: Iterable[MeasureLine], selection: str) -> Lines:
     """The lines of `dvc metrics show`: the measures on one selection, some with their intervals."""
-    found: dict[str, dict[str, float | None]] = defaultdict(dict)
-    for line in lines:
-        if line.selection != selection:
-            continue
-        name = "/".join(part for part in (family.name, line.measure, line.change) if part)
-        ends = {"": line.value}
-        if line.measure in family.with_intervals:
-            ends |= {"_low": line.low, "_high": line.high}
-        for end, value in ends.items():
-            # rounded, since processors differ in the last digits of sums
-            found[name + end][line.model] = round(value, 6) if np.isfinite(value) else None
-    return found
+    return metric_lines(
+        (
+            "/".join(filter(None, (family.name, line.measure, line.change))),
+            line.model,
+            (line.value, line.low, line.high) if line.measure in family.with_intervals else (line.value,),
+        )
+        for line in lines
+        if line.selection == selection
+    )
 
 
 def read_record(path: Path) -> dict[str, Any]:
