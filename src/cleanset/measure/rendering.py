@@ -28,6 +28,8 @@ NUMBER = SHORT | {"justify": "right"}
 WORDS = SHORT | {"overflow": "ellipsis", "min_width": 16}
 # styles of columns: the names of models are never cut
 MODEL: dict[str, Any] = {"overflow": "fold", "min_width": 16, "vertical": "top"}
+MODEL_COLUMN = ("model", MODEL | {"min_width": 12})
+"""The narrower column of models beside many numbers."""
 
 
 def plain_table(columns: Iterable[tuple[str, Any]], rows: Iterable[Iterable[Any]], gap: int = 1) -> Table:

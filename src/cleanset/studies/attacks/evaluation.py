@@ -16,6 +16,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import remove_abandoned, write_text
 from cleanset.measure.command import Wanted
+from cleanset.measure.rendering import MODEL_COLUMN, SHORT, numbers, plain_table
 from cleanset.measure.specs import CommandModel, Spec, parse_specs
 from cleanset.parsing import read_yaml
 from cleanset.progress import cache_folder
@@ -250,16 +251,8 @@ def as_text(evaluated: AttackedModels) -> Group:
     return Group(*parts)
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("model", overflow="fold", min_width=12)
-    for column in columns:
-        table.add_column(column, justify="left" if column == "attack" else "right", no_wrap=True)
-    return table
-
-
 def _robust(evaluated: AttackedModels) -> Table:
-    table = _table("images", "clean", "robust")
+    rows = []
     for model in evaluated.models:
         names = ("clean_accuracy", "robust_accuracy", "tried_by_all")
         clean, robust, tried = (evaluated.value(WORST_CASE, model, measure) for measure in names)
@@ -268,19 +261,19 @@ def _robust(evaluated: AttackedModels) -> Table:
             images = f"{images}, {round(tried.value * tried.images):,} by all attacks"
         warned = evaluated.warnings.get(model)
         bound = "at most " if warned is not None and warned.warnings else ""
-        table.add_row(Text(model), images, _share(clean, has_interval=False), f"{bound}{_share(robust)}")
-    return table
+        rows.append((Text(model), images, _share(clean, has_interval=False), f"{bound}{_share(robust)}"))
+    return plain_table([MODEL_COLUMN, *numbers("images", "clean", "robust")], rows, gap=2)
 
 
 def _attacks(evaluated: AttackedModels) -> Table:
-    table = _table("attack", "images", "success", "queries")
+    rows = []
     for model in evaluated.models:
         for place, attack in enumerate(evaluated.params.attacks):
             success, queries = (evaluated.value(attack, model, measure) for measure in ("success", "queries"))
             cells = ["–" if queries is None else f"{queries.images:,}", _share(success)]
             cells.append("–" if queries is None else f"{queries.value:,.0f}")
-            table.add_row(Text(model if place == 0 else ""), attack, *cells)
-    return table
+            rows.append((Text(model if place == 0 else ""), attack, *cells))
+    return plain_table([MODEL_COLUMN, ("attack", SHORT), *numbers("images", "success", "queries")], rows, gap=2)
 
 
 def _share(line: AttackMeasure | None, *, has_interval: bool = True) -> str:

@@ -42,6 +42,7 @@ from cleanset.studies.robustness.family import further_roles
 from cleanset.studies.robustness.images import STUDY_IMAGES, SetImages, StudyFile, files_of
 from cleanset.studies.robustness.measuring import write_csv
 from cleanset.studies.robustness.pages import TEMPLATES as SHARED_TEMPLATES
+from cleanset.studies.robustness.pages import spread_over_classes
 from cleanset.tables import read_table
 from cleanset.vocabulary import class_names
 
@@ -349,10 +350,8 @@ def some_results(results: pd.DataFrame) -> list[dict[str, Any]]:
     """Some rows of ATTACKED, each of another class, spread over all: successes, if there is one."""
     # an unsuccessful candidate shows little of an attack
     success = results[results["was_correct"] & results["is_error"]]
-    first = (success if len(success) else results).drop_duplicates("class_index").sort_values("class_index")
-    count = min(SHEET_IMAGES, len(first))
-    places = [place * len(first) // count for place in range(count)]
-    return [{str(key): value for key, value in row.items()} for row in first.iloc[places].to_dict("records")]
+    rows = spread_over_classes(success if len(success) else results, SHEET_IMAGES).to_dict("records")
+    return [{str(key): value for key, value in row.items()} for row in rows]
 
 
 def sheet_row(

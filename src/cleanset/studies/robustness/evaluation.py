@@ -30,7 +30,7 @@ from cleanset.measure.comparability import (
 from cleanset.measure.compare.model_index import write_hub
 from cleanset.measure.compare.results import RESULTS, parse_results
 from cleanset.measure.measures import not_deterministic
-from cleanset.measure.rendering import MODEL, numbers, plain_table
+from cleanset.measure.rendering import MODEL_COLUMN, numbers, plain_table
 from cleanset.measure.specs import Spec, ZooModel, file_stems
 from cleanset.scoring.validity import read_finished
 from cleanset.statistics.bootstrap import LEVEL
@@ -292,7 +292,7 @@ def _table(family: Family, lines: Sequence[MeasureLine]) -> Table:
         [Text(model), *(_cell(found.get((model, name)), family, title) for name, title in titles.items())]
         for model in dict.fromkeys(line.model for line in lines)
     )
-    return plain_table([("model", MODEL | {"min_width": 12}), *numbers(*titles.values())], rows, gap=2)
+    return plain_table([MODEL_COLUMN, *numbers(*titles.values())], rows, gap=2)
 
 
 def _cell(line: MeasureLine | None, family: Family, title: str) -> str:

@@ -17,6 +17,7 @@ from rich.table import Table
 
 from cleanset.edition.options import show
 from cleanset.errors import CleansetError
+from cleanset.measure.rendering import numbers, plain_table
 from cleanset.progress import tracked
 from cleanset.scoring.devices import Device
 from cleanset.studies.training.experiments import grid_runs
@@ -144,17 +145,16 @@ def duration(seconds: float) -> str:
 
 def plan_table(runs: Sequence[PlannedRun], hours: float) -> Table:
     """The plan as a table for the terminal, the sum last."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("run", overflow="fold", min_width=12)
-    table.add_column("network", overflow="fold")
-    for name in ("folds", "steps", "images/s", "ms a step", "time"):
-        table.add_column(name, justify="right", no_wrap=True)
+    rows = []
     for each in runs:
         cells = ["", "", "", "finished"]
         if each.measured is not None:
             rate, step = f"{each.run.batch / each.measured.step:,.1f}", f"{1000 * each.measured.step:,.1f}"
             cells = [f"{each.steps:,}", rate, step, duration(each.seconds)]
-        table.add_row(each.name, network_name(each.run.network), str(each.folds), *cells)
+        rows.append((each.name, network_name(each.run.network), str(each.folds), *cells))
+    columns = numbers("folds", "steps", "images/s", "ms a step", "time")
+    fold = {"overflow": "fold"}
+    table = plain_table([("run", fold | {"min_width": 12}), ("network", fold), *columns], rows, gap=2)
     table.add_row(f"all: {hours:,.2f} hours", "", "", "", "", "", duration(hours * HOUR), style="bold")
     return table
 
