@@ -4,13 +4,12 @@ params.yaml says which attacks are run, with which parameters, and on which wrap
 something around them.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
-from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import BeforeValidator, Field, WrapValidator, field_validator, model_validator
 
 from cleanset.edition.params import Precision
 from cleanset.errors import CleansetError
@@ -31,7 +30,7 @@ from cleanset.studies.attacks.library_attacks import AutoAttackAttack, BoundaryA
 from cleanset.studies.attacks.results import WORST_CASE
 from cleanset.studies.robustness.family import BootstrapParams
 from cleanset.studies.robustness.images import StudyBesideRobustness
-from cleanset.validation import Role, Section, check_known, first_problem, shown
+from cleanset.validation import Role, Section, check_known, shown, validate
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +122,20 @@ ATTACKS: tuple[type[Parameters], ...] = (
 """All attacks, in the order of tables; a new one is a module and a line here."""
 KINDS = {str(attack.model_fields["kind"].default): attack for attack in ATTACKS}
 """The attacks by kind, which is what params.yaml calls them."""
+
+
+def _of_kind(entry: Any, _: object) -> Parameters:
+    # by its own class alone: a union would put the names of its parts into the keys that errors name
+    kind = KINDS[entry["kind"]] if isinstance(entry, dict) else Parameters
+    return kind.model_validate(entry)
+
+
 # a type checker cannot read a union that is made of a tuple at run time
 if TYPE_CHECKING:
     AnyAttack = Parameters
 else:
-    AnyAttack = Annotated[Union[ATTACKS], Field(discriminator="kind")]  # noqa: UP007 (of a tuple)
+    AnyAttack = Annotated[Union[ATTACKS], WrapValidator(_of_kind)]  # noqa: UP007 (of a tuple)
 
-_KIND_IN_KEY = re.compile(rf"(?<=^attacks\.)([^.]+)\.(?:{'|'.join(KINDS)})(?=[.:])")
-"""Pydantic puts the kind of an attack behind its name, though params.yaml has no such key."""
 GUESS = "guess"
 
 
@@ -251,10 +256,7 @@ def read_attack_params(path: Path, roles: Sequence[str], others: Sequence[str] =
 
     `roles` are the models of the edition, `others` the further ones that its study of robustness measures.
     """
-    try:
-        params = AttackParams.model_validate(read_yaml(path, "expected the params of attacks: git checkout it"))
-    except ValidationError as error:
-        raise CleansetError(f"{path}: {problem_of(error)}") from None
+    params = validate(AttackParams, read_yaml(path, "expected the params of attacks: git checkout it"), path)
     for name, each in params.wrapped.items():
         if name in (*roles, *others):
             raise CleansetError(

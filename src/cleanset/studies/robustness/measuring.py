@@ -151,16 +151,18 @@ class Studied:
                 record = read_record(path := self.files.record(family.name, stem))
                 # without a pinned digest the first family decides, and the others must agree with it
                 weights = weights or record.get("weights_sha256")
-                check_record(
-                    path,
-                    record,
-                    {
-                        "weights_sha256": weights,
-                        "images_sha256": images_sha256(seen),
-                        "seed": params.seed,
-                        "jpeg": family.jpeg(params),
-                    },
-                )
+                expected = {
+                    "weights_sha256": weights,
+                    "images_sha256": images_sha256(seen),
+                    "seed": params.seed,
+                    "jpeg": family.jpeg(params),
+                }
+                for key, value in expected.items():
+                    if (found := record.get(key)) != value:
+                        raise CleansetError(
+                            f"{path}: answers with {key} {shown(found)}; expected {shown(value)}, as in this study: "
+                            f"{RESTORE}"
+                        )
 
     def images_of(self, family: Family, images: pd.DataFrame) -> StudiedImages:
         """The images of a family as its measures take them."""
@@ -250,16 +252,6 @@ def read_record(path: Path) -> dict[str, Any]:
     if not isinstance(record, dict) or not isinstance(record.get("parameters"), int):
         raise CleansetError(f"{path}: no record of answers; expected weights, parameters, seed and images: {RESTORE}")
     return record
-
-
-def check_record(path: Path, record: Mapping[str, Any], expected: Mapping[str, object]) -> None:
-    """Raise CleansetError unless the record has the expected values, by key."""
-    for key, value in expected.items():
-        found = record.get(key)
-        if found != value:
-            raise CleansetError(
-                f"{path}: answers with {key} {shown(found)}; expected {shown(value)}, as in this study: {RESTORE}"
-            )
 
 
 def run(study: Study) -> None:

@@ -42,16 +42,6 @@ SHOWN_SIZE, QUALITY = (112, 112), 85
 """Width, height and JPEG quality of the images on the sheets."""
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A measure with the ends of its interval, shares in percent; None where it is not defined, and why."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    problem: str
-
-
 def pages(data: PagesData) -> dict[str, str]:
     """The text of each page, by its name; a family without changes has none."""
     # each family brings its own template, which extends those here
@@ -116,16 +106,15 @@ def _selected(lines: pd.DataFrame, selection: str) -> dict[str, Any]:
     return {"counts": text, "is_measured": is_measured}
 
 
-def _by_key(lines: pd.DataFrame, family: Family) -> dict[tuple[str, str, str, str], Value]:
-    """Each line by selection, model, measure and change."""
+def _by_key(lines: pd.DataFrame, family: Family) -> dict[tuple[str, ...], dict[str, Any]]:
+    """Each line by selection, model, measure and change: value and ends, shares in percent, None where undefined."""
     # pandas reads empty cells as NaN
     texts = lines.astype({"change": object, "problem": object}).fillna({"change": "", "problem": ""}).to_dict("records")
     found = {}
     for row in texts:
         factor, _ = family.scale(row["measure"])
-        ends = [None if np.isnan(row[end]) else factor * row[end] for end in ENDS]
-        key = row["selection"], row["model"], row["measure"], row["change"]
-        found[key] = Value(ends[0], ends[1], ends[2], row["problem"])
+        ends = {end: None if np.isnan(row[end]) else factor * row[end] for end in ENDS}
+        found[row["selection"], row["model"], row["measure"], row["change"]] = {"problem": row["problem"], **ends}
     return found
 
 

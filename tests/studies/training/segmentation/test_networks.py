@@ -57,7 +57,7 @@ def test_each_published_network_runs_forward_and_backward(name: str) -> None:
 
 def test_the_names_are_those_of_table_6_with_the_baseline_first() -> None:
     assert next(iter(PUBLISHED)) == "deeplabv3plus_r50-d8"
-    assert {each.decoder for each in PUBLISHED.values()} == set(DECODERS)
+    assert {decoder for decoder, _ in PUBLISHED.values()} == set(DECODERS)
 
 
 def test_dilated_encoders_keep_an_eighth_of_the_sides() -> None:

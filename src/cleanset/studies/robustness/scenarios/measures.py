@@ -61,6 +61,10 @@ class Regression:
     anova: pd.DataFrame
     fitted: pd.DataFrame
 
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """The tables by the end of the stem of their CSV file."""
+        return {"regression": self.estimates, "anova": self.anova, "fitted": self.fitted}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Design:
@@ -336,9 +340,7 @@ class ScenarioStudy(FamilyStudy):
         if self.scenarios and len(cells):
             found["scenario_scores"] = score_parts(self)
         if self.baselines is not None and (fitted := regression_of(self, cells, self.baselines)) is not None:
-            found["scenario_regression"] = fitted.estimates
-            found["scenario_anova"] = fitted.anova
-            found["scenario_fitted"] = fitted.fitted
+            found |= {f"scenario_{name}": table for name, table in fitted.tables().items()}
         return found
 
     def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[SampledMeasure]:

@@ -138,9 +138,8 @@ def tables(tests: pd.DataFrame, wanted: SegmentationMeasures | None = None) -> d
     }
     fitted = segmentation_regression(classes, wanted)
     if fitted is not None:
-        found["segmentation_regression"] = fitted.estimates.assign(measure=wanted.measure)
-        found["segmentation_anova"] = fitted.anova.assign(measure=wanted.measure)
-        found["segmentation_fitted"] = fitted.fitted.assign(measure=wanted.measure)
+        for name, table in fitted.tables().items():
+            found[f"segmentation_{name}"] = table.assign(measure=wanted.measure)
     return found
 
 

@@ -14,7 +14,7 @@ library does not build: `neck.VitPyramid` makes four sizes of features from a Vi
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import segmentation_models_pytorch as smp
 import timm
@@ -72,23 +72,19 @@ class VitPyramid(nn.Module):
 STRIDE: Final = 32
 
 
-class Published(NamedTuple):
-    """A network of EX3: the name of its decoder in DECODERS, and timm's name of its encoder."""
-
-    decoder: str
-    encoder: str
-
-
-PUBLISHED: Final[Mapping[str, Published]] = {
-    "deeplabv3plus_r50-d8": Published("deeplabv3plus", "resnet50"),
-    "dpt_vit-b16": Published("dpt", "vit_base_patch16_224"),
-    "upernet_swin": Published("upernet", "swin_tiny_patch4_window7_224"),
-    "upernet_vit-b16_ln_mln": Published("upernet_ln_mln", "vit_base_patch16_224"),
-    "pspnet_r50-d8": Published("pspnet", "resnet50"),
-    "fpn_r50": Published("fpn", "resnet50"),
-    "upernet_r50": Published("upernet", "resnet50"),
+PUBLISHED: Final[Mapping[str, tuple[str, str]]] = {
+    "deeplabv3plus_r50-d8": ("deeplabv3plus", "resnet50"),
+    "dpt_vit-b16": ("dpt", "vit_base_patch16_224"),
+    "upernet_swin": ("upernet", "swin_tiny_patch4_window7_224"),
+    "upernet_vit-b16_ln_mln": ("upernet_ln_mln", "vit_base_patch16_224"),
+    "pspnet_r50-d8": ("pspnet", "resnet50"),
+    "fpn_r50": ("fpn", "resnet50"),
+    "upernet_r50": ("upernet", "resnet50"),
 }
-"""The seven networks by their names in table 6, in its order, the baseline first."""
+"""The seven networks by their names in table 6, in its order, the baseline first.
+
+Of each the name of its decoder in DECODERS, and timm's name of its encoder.
+"""
 
 
 class SegmentationNetwork(nn.Module):
