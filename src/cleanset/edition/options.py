@@ -41,6 +41,13 @@ Hub = Annotated[
     Path | None,
     typer.Option(help="Write a model card with a model-index for the Hugging Face Hub: a new .md file, or a folder."),
 ]
+AnyImages = Annotated[
+    str,
+    typer.Option(
+        help="A role of the edition, the folder of an export or of an edition, a folder per wnid, or a file with the "
+        "ids of some of the edition's images, one a line."
+    ),
+]
 EditionOfRoles = Annotated[
     Path,
     typer.Option(

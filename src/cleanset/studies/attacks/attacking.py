@@ -5,7 +5,7 @@ attack_warnings, further_warnings, wrapped_warnings: the signs are probed on som
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -28,7 +28,7 @@ from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions, read_finished
 from cleanset.studies.attacks.anew import CLEAN, Asked, FreshModel, other_answers
-from cleanset.studies.attacks.base import Known, Parameters, Subject, globally_seeded, seed_of, to_unit
+from cleanset.studies.attacks.base import Known, Parameters, globally_seeded, seed_of, to_unit
 from cleanset.studies.attacks.changes import GUESSED
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
 from cleanset.studies.attacks.results import ATTACKED, NAMED_ATTACKED, SHARD, attacked_rows, png_name
@@ -83,7 +83,8 @@ def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackP
     how = Searching(scoring.devices[0].torch, settings.search_precision, scoring.batch_size)
     images = first_images(target.images, settings.images_of(name, target.name))
     check_scores(study, params.edition, target, images)
-    known, further = Known(settings.seed, target.others, cache(partial(_sources, study, params, target, how))), ""
+    sources = cache(lambda: target.sources(other_models(study, params, target.name), how))
+    known, further = Known(settings.seed, target.others, sources), ""
     if settings.attack(name).reads_predictions:
         known = replace(known, guess=guess_of(study.robustness, params.robustness, target))
         predictions = [study.robustness.predictions(family, target.name) for family in GUESSED]
@@ -101,10 +102,6 @@ def _opened(study: AttackStudy, attack_params: AttackParams | None, model: str) 
     # read anew: a class of the params is made when they are, and cannot be sent to another process
     params = AllParams.read(study, attack_params)
     return open_target(study, params, model, settings_for(params.edition.score))[1].model
-
-
-def _sources(study: AttackStudy, params: AllParams, target: AttackedModel, how: Searching) -> dict[str, PixelNetwork]:
-    return target.sources(other_models(study, params, target.name), how)
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +323,11 @@ def probed(
     with searching(how.precision), globally_seeded(seed, how.device):
         found = of_command(network, subjects) if is_command else probe(network, subjects, known, pgd, [spsa])
         if not {"random_answers", "depends_on_others"} & {each.sign for each in found.seen}:
-            found.seen.extend(_of_precision(network, target, subjects))
+            with torch.no_grad():
+                logits = network(to_unit([subject.pixels for subject in subjects], network)).double().cpu().numpy()
+            judged = np.stack([target.before(subject.name) for subject in subjects])
+            sign = precision_changes_answers(logits, judged, network.precision)
+            found.seen.extend([] if sign is None else [sign])
     return WarningRecord(
         role=target.name,
         images=len(subjects),
@@ -334,15 +335,6 @@ def probed(
         warnings=tuple(found.seen),
         not_told=tuple(found.not_told),
     )
-
-
-def _of_precision(network: PixelNetwork, target: AttackedModel, subjects: Sequence[Subject]) -> Iterator[Seen]:
-    with torch.no_grad():
-        logits = network(to_unit([subject.pixels for subject in subjects], network)).double().cpu().numpy()
-    judged = np.stack([target.before(subject.name) for subject in subjects])
-    seen = precision_changes_answers(logits, judged, network.precision)
-    if seen is not None:
-        yield seen
 
 
 def evaluate(

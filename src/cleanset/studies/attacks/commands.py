@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cleanset.edition.options import HERE, Architecture, Device, EditionOfRoles, StudyFolder, show
+from cleanset.edition.options import HERE, AnyImages, Architecture, Device, EditionOfRoles, StudyFolder, show
 from cleanset.edition.paths import use_classes_of
 from cleanset.errors import CleansetError
 
@@ -88,13 +88,7 @@ def evaluate(
             "command:PROGRAM, or a role of the edition; repeat it for each model."
         ),
     ],
-    images: Annotated[
-        str,
-        typer.Option(
-            help="A role of the edition, the folder of an export or of an edition, a folder per wnid, or a file with "
-            "the ids of some of the edition's images, one a line."
-        ),
-    ],
+    images: AnyImages,
     out: Annotated[
         Path, typer.Option(help="Write changed images and results here, and continue what was interrupted.")
     ],

@@ -134,7 +134,7 @@ def _of_kind(entry: Any, _: object) -> Parameters:
 if TYPE_CHECKING:
     AnyAttack = Parameters
 else:
-    AnyAttack = Annotated[Union[ATTACKS], WrapValidator(_of_kind)]  # noqa: UP007 (of a tuple)
+    AnyAttack = Annotated[Union[ATTACKS], Field(discriminator="kind"), WrapValidator(_of_kind)]  # noqa: UP007 (of a tuple)
 
 GUESS = "guess"
 

@@ -394,7 +394,10 @@ def run(
     if out is not None:
         with new_folder(out) as folder:
             folder.mkdir()
-            write_results(folder, analysis, () if key is None else key.values(), class_column_of(text))
+            stimuli, column = () if key is None else tuple(key.values()), class_column_of(text)
+            write_text(folder / RESULT, as_json(analysis) + "\n")
+            write_text(folder / IMAGES, images_csv(analysis.images, stimuli, column))
+            write_text(folder / LOOK_AGAIN, images_csv(taken_for_modified(analysis.enough), stimuli, column))
     return analysis
 
 
@@ -403,14 +406,6 @@ def list_sizes(plan: Path) -> dict[str, int]:
     path = plan / "trials.csv"
     text = read_text(path, "expected a plan's folder")
     return dict(Counter(row["list"] for _, row in parse_csv(text, TRIAL_COLUMNS, str(path))))
-
-
-def write_results(folder: Path, analysis: Analysis, key: Iterable[Stimulus], class_column: str) -> None:
-    """Write the results into a folder; `class_column`: the name of the column of classes."""
-    stimuli = tuple(key)
-    write_text(folder / RESULT, as_json(analysis) + "\n")
-    write_text(folder / IMAGES, images_csv(analysis.images, stimuli, class_column))
-    write_text(folder / LOOK_AGAIN, images_csv(taken_for_modified(analysis.enough), stimuli, class_column))
 
 
 def as_json(analysis: Analysis) -> str:

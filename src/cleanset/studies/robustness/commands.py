@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cleanset.edition.options import HERE, Architecture, Device, EditionOfRoles, Hub, Precision, StudyFolder, show
+from cleanset.edition.options import (
+    HERE,
+    AnyImages,
+    Architecture,
+    Device,
+    EditionOfRoles,
+    Hub,
+    Precision,
+    StudyFolder,
+    show,
+)
 from cleanset.edition.paths import use_classes_of
 from cleanset.errors import CleansetError
 
@@ -149,13 +159,7 @@ def evaluate(
             "or a role of the edition; repeat it for each model."
         ),
     ],
-    images: Annotated[
-        str,
-        typer.Option(
-            help="A role of the edition, the folder of an export or of an edition, a folder per wnid, or a file with "
-            "the ids of some of the edition's images, one a line."
-        ),
-    ],
+    images: AnyImages,
     out: Annotated[Path, typer.Option(help="Write answers and measures here, and continue what was interrupted.")],
     params: Annotated[
         Path | None,

@@ -53,18 +53,14 @@ def measured_images(family: Family, images: pd.DataFrame, masks: pd.DataFrame, p
     # benchmarks were made from whole images: a crop has no counterpart in them
     if family.section_in(params).published is not None:
         require_imagenet(f"{family.name}.published", "published: null")
-        images = _whole(images, family)
+        whole = images[images["crop"].isna()].reset_index(drop=True)
+        if whole.empty:
+            raise CleansetError(
+                f"{family.name}.published: all {len(images):,} images are cropped, and published images are whole; "
+                "expected published: null"
+            )
+        images = whole
     return family.measured_images(images, masks, params)
-
-
-def _whole(images: pd.DataFrame, family: Family) -> pd.DataFrame:
-    whole = images[images["crop"].isna()].reset_index(drop=True)
-    if whole.empty:
-        raise CleansetError(
-            f"{family.name}.published: all {len(images):,} images are cropped, and published images are whole; "
-            "expected published: null"
-        )
-    return whole
 
 
 WITHOUT_REFERENCE = "Measured without a reference: no published numbers are of these images."
