@@ -15,12 +15,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from scipy import ndimage
 from skimage.draw import polygon2mask
 
@@ -35,7 +36,7 @@ from cleanset.sets.folder import read_regular_file
 from cleanset.studies.robustness.family import CommonParams
 from cleanset.studies.robustness.images import MASKS, SetImages, StudyFile
 from cleanset.studies.robustness.scenarios.params import GENERATED, Scenarios
-from cleanset.validation import check_known, shown
+from cleanset.validation import check_known, shown, validate
 from cleanset.vocabulary import class_keys, require_imagenet
 
 Mask = NDArray[np.bool_]
@@ -169,17 +170,8 @@ def rle_mask(text: str | bytes, where: str) -> Mask:
     text. Raises CleansetError, naming `where`, for anything else, and for an empty or full mask.
     """
     expected = 'COCO\'s {"size": [height, width], "counts": list or text}'
-    rle = parse_json(text, where, expected)
-    if not isinstance(rle, dict) or not _is_size(rle.get("size")):
-        raise CleansetError(f"{where}: {shown(rle)}; expected {expected}")
-    height, width = rle["size"]
-    counts = rle.get("counts")
-    try:
-        runs = _runs(counts) if isinstance(counts, str) else counts
-    except ValueError as error:
-        raise CleansetError(f"{where}: counts {shown(counts)}: {error}; expected {expected}") from None
-    if not isinstance(runs, list) or not all(_is_whole(run) and run >= 0 for run in runs):
-        raise CleansetError(f"{where}: counts {shown(counts)}; expected a list of lengths of 0 or more, or COCO's text")
+    found = validate(_RunLengths, parse_json(text, where, expected), where, f"; expected {expected}")
+    (height, width), runs = found.size, found.counts
     if sum(runs) != height * width:
         raise CleansetError(f"{where}: runs of {sum(runs):,} pixels in all; expected {height} x {width}")
     # every second run is object; the first, background, may have length 0
@@ -187,11 +179,13 @@ def rle_mask(text: str | bytes, where: str) -> Mask:
     return with_both(np.ascontiguousarray(values.reshape(width, height).T), where)
 
 
-def _runs(text: str) -> list[int]:
+def _runs(text: object) -> object:
     """The lengths in COCO's text: groups of five bits, written as characters above 47, the lowest group first.
 
-    Since the fourth length, it is the difference to the length two before.
+    Since the fourth length, it is the difference to the length two before. Anything but a text stays as it is.
     """
+    if not isinstance(text, str):
+        return text
     runs: list[int] = []
     value = shift = 0
     for character in text:
@@ -212,6 +206,41 @@ def _runs(text: str) -> list[int]:
     return runs
 
 
+def _readable(size: list[int]) -> list[int]:
+    if size[0] * size[1] > MAX_AREA:
+        raise ValueError(f"{size[0]} x {size[1]} pixels; expected at most {MAX_AREA:,}")
+    return size
+
+
+Side = Annotated[int, Field(ge=1)]
+Coordinate = Annotated[float, Field(gt=-MAX_AREA, lt=MAX_AREA)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+
+class _RunLengths(_Strict):
+    size: Annotated[list[Side], Field(min_length=2, max_length=2), AfterValidator(_readable)]
+    counts: Annotated[list[Annotated[int, Field(ge=0)]], BeforeValidator(_runs)]
+
+
+class _Polygon(_Strict):
+    shape_type: Literal["polygon"] = "polygon"
+    points: Annotated[list[Annotated[list[Coordinate], Field(min_length=2, max_length=2)]], Field(min_length=3)]
+
+
+class _LabelMe(_Strict):
+    height: Side = Field(alias="imageHeight")
+    width: Side = Field(alias="imageWidth")
+    shapes: list[_Polygon]
+
+    @model_validator(mode="after")
+    def _is_readable(self) -> Self:
+        _readable([self.height, self.width])
+        return self
+
+
 def labelme_mask(text: str | bytes, where: str) -> Mask:
     """The mask in a LabelMe file: all pixels whose centre is in one of its polygons.
 
@@ -219,55 +248,13 @@ def labelme_mask(text: str | bytes, where: str) -> Mask:
     else that is not a LabelMe file, and an empty or full mask.
     """
     expected = "a LabelMe file with imageHeight, imageWidth and shapes"
-    labelled = parse_json(text, where, expected)
-    if not isinstance(labelled, dict) or not isinstance(labelled.get("shapes"), list):
-        raise CleansetError(f"{where}: {shown(labelled)}; expected {expected}")
-    size = [labelled.get("imageHeight"), labelled.get("imageWidth")]
-    if not _is_size(size):
-        raise CleansetError(f"{where}: imageHeight and imageWidth {shown(size)}; expected whole numbers above 0")
-    height, width = int(str(size[0])), int(str(size[1]))
-    mask = np.zeros((height, width), np.bool_)
-    for number, shape in enumerate(labelled["shapes"], 1):
-        mask |= _filled(_polygon(shape, f"{where}, shape {number}"), height, width)
+    found = validate(_LabelMe, parse_json(text, where, expected), where, f"; expected {expected}")
+    mask = np.zeros((found.height, found.width), np.bool_)
+    for shape in found.shapes:
+        # pixels are unit squares; skimage counts rows first, and has centres at whole numbers
+        corners = np.array(shape.points, np.float64)[:, ::-1] - 0.5
+        mask |= polygon2mask(mask.shape, corners)  # type: ignore[no-untyped-call]
     return with_both(mask, where)
-
-
-def _polygon(shape: object, where: str) -> NDArray[np.float64]:
-    """The corners of a polygon as x and y, pixels being unit squares; float64 of shape (corners, 2)."""
-    kind = shape.get("shape_type", "polygon") if isinstance(shape, dict) else shape
-    if not isinstance(shape, dict) or kind != "polygon":
-        raise CleansetError(f"{where}: {shown(kind)}; expected a polygon")
-    points = shape.get("points")
-    if not isinstance(points, list) or not all(_is_point(point) for point in points):
-        raise CleansetError(f"{where}: points {shown(points)}; expected a list of [x, y]")
-    if len(points) < 3:
-        raise CleansetError(f"{where}: a polygon with {len(points)} points; expected at least 3")
-    return np.array(points, np.float64)
-
-
-def _filled(polygon: NDArray[np.float64], height: int, width: int) -> Mask:
-    """The pixels whose centre is inside; skimage counts rows first, and has centres at whole numbers."""
-    inside: Mask = polygon2mask((height, width), polygon[:, ::-1] - 0.5)  # type: ignore[no-untyped-call]
-    return inside
-
-
-def _is_point(value: object) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(_is_number(each) for each in value)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_AREA
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_size(value: Any) -> bool:
-    """Whether a value can be the height and width of an image."""
-    if not isinstance(value, list) or len(value) != 2 or not all(_is_whole(each) and each > 0 for each in value):
-        return False
-    return bool(value[0] * value[1] <= MAX_AREA)
 
 
 @cache
