@@ -49,6 +49,16 @@ def parse_json(text: str | bytes, where: str, expected: str) -> Any:
         raise CleansetError(f"{where}: not JSON ({reason(error)}); expected {expected}") from None
 
 
+def read_record(path: Path, what: str, remedy: str, numbers: Iterable[str]) -> dict[str, Any]:
+    """The table in a JSON file, with numbers under these keys. Raises CleansetError, which ends in `remedy`."""
+    record = parse_json(read_text(path, remedy), str(path), f"{what}: {remedy}")
+    for key in numbers:
+        if not isinstance(record, dict) or not isinstance(record.get(key), int | float):
+            raise CleansetError(f"{path}: no {key} as a number; expected {what}: {remedy}")
+    found: dict[str, Any] = record
+    return found
+
+
 def _depth(content: bytes) -> int:
     """Depth of nested brackets, those inside text included."""
     # json itself may crash on some 10,000

@@ -577,7 +577,7 @@ def test_a_killed_stage_goes_on_where_it_was(edition: Edition, monkeypatch: pyte
         ("jpeg", 85, "answers with jpeg 85; expected None, as in this study"),
         ("weights_sha256", "0" * 64, f"answers with weights_sha256 '{'0' * 64}'; expected '005427ace323"),
         ("images_sha256", "0" * 64, f"answers with images_sha256 '{'0' * 64}'; expected '"),
-        ("parameters", "many", "no record of answers; expected weights, parameters, seed and images"),
+        ("parameters", "many", "no parameters as a number; expected the record of answers, with weights, "),
     ],
 )
 def test_answers_with_something_else_are_not_measured(edition: Edition, key: str, value: object, expected: str) -> None:

@@ -19,11 +19,10 @@ import torch
 from cleanset.errors import CleansetError
 from cleanset.measure.consistency import MAX_CHECKED, batches_to_ask
 from cleanset.scoring.decoding import pixels_of, worker_processes
-from cleanset.scoring.differentiable import PixelNetwork
 from cleanset.scoring.models import LoadedModel
-from cleanset.scoring.scorer import Precision, arithmetic
+from cleanset.scoring.scorer import arithmetic
 from cleanset.studies.attacks.base import Pixels, to_unit
-from cleanset.studies.attacks.targets import Judge, Logits, pixels_of_png
+from cleanset.studies.attacks.targets import Judge, Logits, Searching, pixels_of_png
 from cleanset.studies.attacks.warnings import Seen, changed_answers, rounded_dependence
 from cleanset.studies.robustness.images import SetImages, StudyFile
 from cleanset.vocabulary import ClassTable, classes_in_use, use_classes
@@ -48,9 +47,7 @@ class FreshModel:
     """A function that loads the model anew, and how it is computed; `files`: the images of the set, by file."""
 
     load: Callable[[], LoadedModel]
-    device: torch.device
-    precision: Precision
-    batch_size: int
+    how: Searching
     files: Mapping[str, StudyFile]
 
     def answers(self, parts: Sequence[Sequence[Asked]]) -> tuple[dict[tuple[str, str], Logits], Seen | None]:
@@ -81,11 +78,11 @@ class _Task:
     def __call__(self, asked: Sequence[Asked]) -> tuple[dict[tuple[str, str], Logits], Seen | None]:
         os.chdir(self.folder)
         use_classes(self.classes)
-        model, how = self.model.load(), self.model
+        model, how, files = self.model.load(), self.model.how, SetImages(self.model.files)
 
         def pixels(each: Asked) -> Pixels:
             if each.attack == CLEAN:
-                return pixels_of(each.file, SetImages(how.files), model.preprocessing)
+                return pixels_of(each.file, files, model.preprocessing)
             return pixels_of_png(each.png.read_bytes())
 
         # neither the order of the attacks nor that of their images; an image after what attacks have made of it
@@ -93,7 +90,7 @@ class _Task:
         judge = Judge(model, how.device, precision=how.precision)
         found = {(each.attack, each.file): judge.logits([pixels(each)], [each.seed])[0] for each in ordered}
         few = ordered[: min(how.batch_size, MAX_CHECKED)]
-        network = PixelNetwork(model.network, how.device, how.precision, how.batch_size)
+        network = how.network(model.network)
         batches, answers = [[few[number] for number in batch] for batch in batches_to_ask(len(few))], []
         with arithmetic(how.precision), torch.inference_mode():
             for batch in batches:

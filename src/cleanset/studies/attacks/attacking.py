@@ -250,7 +250,7 @@ def settle(attacks: Sequence[Attacking], opened: Callable[[], LoadedModel], is_c
     tables, parts = [each.results() for each in attacks], [each.asked() for each in attacks]
     files = list(dict.fromkeys(each.file for part in parts for each in part))
     parts.append([Asked(CLEAN, each, Path(), seed_of(seed, "judged", f"{target.name} ", each)) for each in files])
-    fresh = FreshModel(opened, judge.device, judge.precision, attacks[0].how.batch_size, target.files)
+    fresh = FreshModel(opened, replace(attacks[0].how, precision=judge.precision), target.files)
     stored = {
         (name, file): np.asarray(logits, np.float64)
         for attack, table in zip(attacks, tables, strict=True)

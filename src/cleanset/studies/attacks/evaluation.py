@@ -236,10 +236,7 @@ MEANING = (
 
 def as_text(evaluated: AttackedModels) -> Group:
     """The images, a table of the robust accuracies, one of the attacks, and the warnings; fits into 80 columns."""
-    images = evaluated.images
-    count, classes = len(images.images), images.images["class_index"].nunique()
-    parts: list[RenderableType] = [Text(f"{images.name}: {count:,} images of {classes:,} classes")]
-    parts += map(Text, images.notes)
+    parts: list[RenderableType] = [*map(Text, evaluated.images.about())]
     parts += [Text(), _robust(evaluated), Text(), _attacks(evaluated), Text(), Text(MEANING)]
     for model, record in evaluated.warnings.items():
         parts.append(Text())

@@ -173,16 +173,16 @@ def parameters(settings: AttackParams, name: str) -> str:
     found = settings.attack(name).model_dump(exclude_none=True)
     if found.get("draws") == 1:
         del found["draws"]
-    return ", ".join(f"{key.replace('_', ' ')} {_text(value)}" for key, value in found.items() if key not in NOT_SHOWN)
+    return _keys(found, NOT_SHOWN)
+
+
+def _keys(section: Mapping[str, object], left_out: Sequence[str]) -> str:
+    return ", ".join(f"{key.replace('_', ' ')} {_text(value)}" for key, value in section.items() if key not in left_out)
 
 
 def _text(value: object) -> str:
     if isinstance(value, dict):
-        return (
-            "("
-            + ", ".join(f"{key.replace('_', ' ')} {_text(each)}" for key, each in value.items() if key != "kind")
-            + ")"
-        )
+        return f"({_keys(value, ['kind'])})"
     if isinstance(value, list):
         return " ".join(_text(each) for each in value)
     if isinstance(value, bool):

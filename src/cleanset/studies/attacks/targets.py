@@ -98,7 +98,7 @@ class Judge:
         precision: Precision = "float64",
     ) -> None:
         self._network, self.lpips = PixelNetwork(model.network, device, precision), lpips
-        self.device, self.precision = device, precision
+        self.precision = precision
 
     def logits(self, images: Sequence[Pixels], seeds: Sequence[int] | None = None) -> list[Logits]:
         """The logits of each image. Raises CleansetError if one of them is not finite.
@@ -259,11 +259,15 @@ class Searching:
     precision: Precision
     batch_size: int
 
+    def network(self, network: nn.Module) -> PixelNetwork:
+        """A network that is computed so."""
+        return PixelNetwork(network, self.device, self.precision, self.batch_size)
+
 
 def source_network(model: LoadedModel, groups: Sequence[Sequence[int]] | None, how: Searching) -> PixelNetwork:
     """A model on pixels of any side; with `groups` of class indices, one logit for each of them."""
     network = nn.Sequential(ResizedPixels(model.preprocessing.size), wrap_network(model.network, groups, False))
-    return PixelNetwork(network, how.device, how.precision, how.batch_size)
+    return how.network(network)
 
 
 MAX_NAMED = 12
@@ -356,8 +360,7 @@ class AttackedModel:
 
     def network(self, how: Searching) -> PixelNetwork:
         """The network that searches ask."""
-        network = self.model.network if self.searched is None else self.searched
-        return PixelNetwork(network, how.device, how.precision, how.batch_size)
+        return how.network(self.model.network if self.searched is None else self.searched)
 
     def sources(self, models: Mapping[str, LoadedModel], how: Searching) -> dict[str, PixelNetwork]:
         """Other models as networks on the pixels that this one sees, with its groups if it has any."""

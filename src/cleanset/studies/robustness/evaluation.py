@@ -263,9 +263,7 @@ MEANING = "Intervals of 95 % by bootstrap over images."
 def as_text(evaluated: Evaluated) -> Group:
     """The name of the image set, and a table for each family; fits into 80 columns."""
     images = evaluated.images
-    count, classes = len(images.images), images.images["class_index"].nunique()
-    parts: list[RenderableType] = [Text(f"{images.name}: {count:,} images of {classes:,} classes")]
-    parts += map(Text, images.notes)
+    parts: list[RenderableType] = [*map(Text, images.about())]
     for name, lines in evaluated.lines.items():
         family = family_named(name)
         chosen = [line for line in lines if line.selection == images.selections[0] and not line.change]

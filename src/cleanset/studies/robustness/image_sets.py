@@ -70,6 +70,11 @@ class OpenedImages:
     edition: Edition | None
     notes: Sequence[str]
 
+    def about(self) -> list[str]:
+        """The name, the numbers of images and classes, and the notes, in lines."""
+        count, classes = len(self.images), self.images["class_index"].nunique()
+        return [f"{self.name}: {count:,} images of {classes:,} classes", *self.notes]
+
 
 def open_images(name: str, edition: Edition, roles: Sequence[str]) -> OpenedImages:
     """The sets of an edition in a folder, the set of a role of `edition`, an export, a folder per wnid, or a file.

@@ -14,8 +14,8 @@ from pandas.api.types import is_numeric_dtype
 
 from cleanset.edition.params import Model, read_params
 from cleanset.errors import CleansetError, reason
-from cleanset.files import Lines, read_text, replacing, write_metrics, write_text
-from cleanset.parsing import parse_json
+from cleanset.files import Lines, replacing, write_metrics, write_text
+from cleanset.parsing import read_record
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answers import predictions_table
 from cleanset.studies.robustness.families import (
@@ -138,7 +138,11 @@ class Studied:
     def parameters(self, family: Family) -> Iterator[tuple[str, int]]:
         """Yield each model and the number of its parameters, from the record of its answers to the family."""
         for name, stem in self.models.items():
-            yield name, read_record(self.files.record(family.name, stem))["parameters"]
+            yield name, self._record(family, stem)["parameters"]
+
+    def _record(self, family: Family, stem: str) -> dict[str, Any]:
+        what = "the record of answers, with weights, parameters, seed and images"
+        return read_record(self.files.record(family.name, stem), what, RESTORE, ["parameters"])
 
     def check(self, families: Sequence[Family]) -> None:
         """Raise CleansetError for answers with other weights, images, seed or JPEG quality than the study's."""
@@ -148,7 +152,7 @@ class Studied:
             for family in families:
                 images = measured_images(family, self.images, self.masks, params)
                 seen = images[is_seen(images, params.images, name, params.classes_of(name))]
-                record = read_record(path := self.files.record(family.name, stem))
+                record, path = self._record(family, stem), self.files.record(family.name, stem)
                 # without a pinned digest the first family decides, and the others must agree with it
                 weights = weights or record.get("weights_sha256")
                 expected = {
@@ -244,14 +248,6 @@ def metrics_of(family: Family, lines: Iterable[MeasureLine], selection: str) -> 
         for line in lines
         if line.selection == selection
     )
-
-
-def read_record(path: Path) -> dict[str, Any]:
-    """A record of answers. Raises CleansetError if it is missing or none."""
-    record = parse_json(read_text(path, RESTORE), str(path), f"the record of answers: {RESTORE}")
-    if not isinstance(record, dict) or not isinstance(record.get("parameters"), int):
-        raise CleansetError(f"{path}: no record of answers; expected weights, parameters, seed and images: {RESTORE}")
-    return record
 
 
 def run(study: Study) -> None:

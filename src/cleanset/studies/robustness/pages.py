@@ -49,7 +49,11 @@ def pages(data: PagesData) -> dict[str, str]:
     families = families_in(data.params)
     templates = {family.page: family.template.name for family in families} | {"images.html": "study_images.html"}
     contexts = {family.page: _measures(data, family) | family.page_context(data) for family in families}
-    contexts["images.html"] = _images(data, families)
+    contexts["images.html"] = {
+        "sheets": data.sheets,
+        "changes": {family.name: _sheet_changes(family, data) for family in families},
+        "layouts": {family.name: family.sheet for family in families},
+    }
     common = {
         "roles": data.roles,
         "params": data.params,
@@ -60,14 +64,6 @@ def pages(data: PagesData) -> dict[str, str]:
     return {
         name: environment.get_template(templates[name]).render(common | {"page": name} | context)
         for name, context in contexts.items()
-    }
-
-
-def _images(data: PagesData, families: Sequence[Family]) -> dict[str, Any]:
-    return {
-        "sheets": data.sheets,
-        "changes": {family.name: _sheet_changes(family, data) for family in families},
-        "layouts": {family.name: family.sheet for family in families},
     }
 
 

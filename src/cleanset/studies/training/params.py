@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from cleanset.edition.params import is_callable_name
 from cleanset.parsing import read_yaml
-from cleanset.studies.attacks.base import Fraction, Norm
+from cleanset.studies.attacks.base import Fraction, Norm, Positive
 from cleanset.studies.robustness.corruptions.params import CorruptionNames, corruptions_of
 from cleanset.studies.robustness.family import Wnid
 from cleanset.studies.robustness.scenarios.params import GENERATED, ORIGINAL, Baselines, Scenario
@@ -29,7 +29,6 @@ Count = Annotated[int, Field(ge=1, le=10_000_000)]
 Epochs = Annotated[int, Field(ge=0, le=100_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 NAMED_CLASSES: Mapping[str, list[str]] = {
     "ximagenet_12": [

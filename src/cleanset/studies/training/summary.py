@@ -6,9 +6,8 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from cleanset.errors import CleansetError
-from cleanset.files import Lines, read_text, replacing, write_metrics, write_text
-from cleanset.parsing import parse_json
+from cleanset.files import Lines, replacing, write_metrics, write_text
+from cleanset.parsing import read_record
 from cleanset.studies.training.experiments import Summary, summarise
 from cleanset.studies.training.finished import FinishedRun, finished_runs
 from cleanset.studies.training.pages import write_report
@@ -73,10 +72,7 @@ def costs_table(study: TrainingStudy, runs: Sequence[FinishedRun]) -> pd.DataFra
             if not path.is_file():
                 continue
             remedy = "remove it; the table then leaves this run out"
-            record = parse_json(read_text(path, remedy), str(path), remedy)
-            for name in COSTS:
-                if not isinstance(record, dict) or not isinstance(record.get(name), int | float):
-                    raise CleansetError(f"{path}: no {name} as a number; expected the costs of a run: remove it")
+            record = read_record(path, "the costs of a run", remedy, COSTS)
             sizes = {"size": run.run.size, "batch": run.run.batch}
             rows.append({"run": run.name, "fold": fold.fold, "network": run.network, **sizes, **record})
     table = pd.DataFrame(rows)

@@ -62,7 +62,7 @@ class Scenarios(Section):
     published: Annotated[str, Field(min_length=1)] | None = None
     names: Annotated[list[str], Field(default_factory=list)]
     definition: ScenarioDefinition = "as_written"
-    matte: str = "black"
+    matte: Literal["black", "white", "grey", "mean"] = "black"
     object_scales: Annotated[list[float], Field(min_length=2, max_length=2, default_factory=lambda: [0.5, 1.0])]
     object_weight: Annotated[float, Field(gt=0, le=1)] = 1.0
     object_moved: bool = True
@@ -82,8 +82,6 @@ class Scenarios(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> "Scenarios":
-        if self.matte not in MATTES:
-            raise ValueError(f"matte: unknown matte {self.matte!r}; expected one of {', '.join(MATTES)}")
         if not 0 < self.object_scales[0] <= self.object_scales[1]:
             raise ValueError(
                 f"object_scales: {self.object_scales}; expected two factors above 0, the smaller one first"
