@@ -12,12 +12,13 @@ import fcntl
 import hashlib
 import itertools
 import json
+import math
 import os
 import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BufferedReader
@@ -328,6 +329,16 @@ def sync_folder(folder: Path) -> None:
 
 Lines = Mapping[str, Mapping[str, float | int | None]]
 """The number of each model by the name of the line, which may contain folders; None where it is not defined."""
+
+
+def metric_lines(measured: Iterable[tuple[str, str, Sequence[float]]]) -> Lines:
+    """The lines of `dvc metrics show`, from the name of each, a model, and its value or value, low and high end."""
+    found: dict[str, dict[str, float | None]] = {}
+    for name, model, values in measured:
+        for end, value in zip(("", "_low", "_high"), values, strict=False):
+            # rounded, since processors differ in the last digits of sums
+            found.setdefault(name + end, {})[model] = round(value, 6) if math.isfinite(value) else None
+    return found
 
 
 def write_metrics(folder: Path, lines: Lines) -> None:

@@ -14,7 +14,7 @@ from pandas.api.types import is_numeric_dtype
 
 from cleanset.edition.params import Model, read_params
 from cleanset.errors import CleansetError, reason
-from cleanset.files import Lines, replacing, write_metrics, write_text
+from cleanset.files import Lines, metric_lines, replacing, write_metrics, write_text
 from cleanset.parsing import read_record
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answers import predictions_table
@@ -29,14 +29,7 @@ from cleanset.studies.robustness.families import (
 )
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, AnswerFiles, Study, images_sha256, is_seen
-from cleanset.studies.robustness.results import (
-    SELECTIONS,
-    FamilyStudy,
-    MeasureDifference,
-    MeasureLine,
-    StudiedImages,
-    metric_lines,
-)
+from cleanset.studies.robustness.results import SELECTIONS, FamilyStudy, MeasureDifference, MeasureLine, StudiedImages
 from cleanset.tables import read_table
 from cleanset.validation import shown
 

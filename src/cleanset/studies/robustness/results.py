@@ -5,7 +5,6 @@ it is of all images. Models that are compared must be resampled together (one `R
 """
 
 from abc import ABC, abstractmethod
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,7 +16,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from cleanset.errors import CleansetError
-from cleanset.files import Lines
 from cleanset.statistics.bootstrap import LEVEL, Bootstrap, Interval, Resamples, percentile_interval, reflected_interval
 from cleanset.statistics.paired import holm, sign_test_p
 from cleanset.validation import shown
@@ -457,16 +455,6 @@ def _corrected(lines: Sequence[MeasureDifference]) -> Iterator[MeasureDifference
     }
     for place, line in enumerate(lines):
         yield line._replace(p_holm=corrected.get(place, np.nan))
-
-
-def metric_lines(measured: Iterable[tuple[str, str, Sequence[float]]]) -> Lines:
-    """The lines of `dvc metrics show`, from the name of each, a model, and its value or value, low and high end."""
-    found: dict[str, dict[str, float | None]] = defaultdict(dict)
-    for name, model, values in measured:
-        for end, value in zip(("", "_low", "_high"), values, strict=False):
-            # rounded, since processors differ in the last digits of sums
-            found[name + end][model] = round(value, 6) if np.isfinite(value) else None
-    return found
 
 
 def shares(cells: pd.DataFrame, step: str, counted: str, name: str) -> pd.DataFrame:
