@@ -71,23 +71,19 @@ def notice(family: Family, params: CommonParams, images: pd.DataFrame, *, is_off
 
     `is_official`: all of a published benchmark was read, which a study of finished sets never does.
     """
-    is_made = family.section_in(params).published is None
     if not classes_in_use().is_imagenet:
         return WITHOUT_REFERENCE
-    found = family.notice_if_made if is_made else _of_published(family, images, is_official)
+    if family.section_in(params).published is None:
+        found = family.notice_if_made
+    elif is_official:
+        found = f"Published images: all of {family.benchmark}."
+    else:
+        found = "Published images, read from a folder."
+        if family.benchmark is not None:
+            found = f"Published images, but not all of {family.benchmark}: no official numbers."
+        if cropped := int(images["crop"].notna().sum()):
+            found += f" Published images are whole: {cropped:,} that are cropped in the sets are left out."
     return f"{found} {remark}" if (remark := family.remark(params)) else found
-
-
-def _of_published(family: Family, images: pd.DataFrame, is_official: bool) -> str:
-    if is_official:
-        return f"Published images: all of {family.benchmark}."
-    found = "Published images, read from a folder."
-    if family.benchmark is not None:
-        found = f"Published images, but not all of {family.benchmark}: no official numbers."
-    cropped = int(images["crop"].notna().sum())
-    if cropped:
-        found += f" Published images are whole: {cropped:,} that are cropped in the sets are left out."
-    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations
-from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -64,8 +64,8 @@ def check_names(names: list[str], expand: Callable[[list[str]], object]) -> list
 
 
 Definition = Literal["as_written", "as_published"]
-DEFINITIONS: tuple[str, ...] = get_args(Definition)
-"""The formula of the text, and what the published code or numbers rest on."""
+DEFINITIONS: tuple[Definition, ...] = ("as_published", "as_written")
+"""What the published code or numbers rest on, and the formula of the text."""
 
 Floats = npt.NDArray[np.float64]
 

@@ -22,7 +22,7 @@ import pandas as pd
 from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Interval
 from cleanset.statistics.paired import fold_interval, unpaired_difference, wilson
-from cleanset.studies.robustness.results import Definition
+from cleanset.studies.robustness.results import DEFINITIONS, Definition
 from cleanset.studies.robustness.scenarios.measures import score_of_squares, spread, squared_deviations
 from cleanset.studies.robustness.scenarios.params import ORIGINAL, SCENARIOS
 from cleanset.studies.training.finished import FinishedRun, final_values, history_rows
@@ -231,7 +231,6 @@ def table_2(found: Iterable[Pair], by_fold: pd.DataFrame) -> pd.DataFrame:
     return found_rows.sort_values("trained_on", kind="stable", ignore_index=True)
 
 
-DEFINITIONS: tuple[Definition, ...] = ("as_published", "as_written")
 MIN_SCENARIOS = 2
 """Scenarios that a variance needs."""
 

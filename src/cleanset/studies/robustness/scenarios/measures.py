@@ -24,6 +24,7 @@ from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Resamples
 from cleanset.studies.robustness.results import (
     CLEAN,
+    DEFINITIONS,
     UNCHANGED,
     Chosen,
     Definition,
@@ -260,14 +261,6 @@ def score_of_squares(external: Floats, internal: Floats, definition: Definition)
     return scores
 
 
-def accuracy_by(predictions: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Images, correct ones and accuracy by the keys, sorted; `correct` is a column of bools."""
-    grouped = predictions.groupby(keys, sort=True)["correct"]
-    table = pd.DataFrame({"images": grouped.size(), "correct": grouped.sum().astype("int64")})
-    table["accuracy"] = table["correct"] / table["images"]
-    return table.reset_index()
-
-
 def sampled_score(
     correct: npt.NDArray[np.bool_],
     unchanged: npt.NDArray[np.bool_],
@@ -299,8 +292,6 @@ Correct = npt.NDArray[np.bool_]
 
 COMPARED = ("accuracy", "mean_accuracy", "score_as_published", "score_as_written")
 """The measures that models are compared by."""
-
-_SCORES: tuple[Definition, ...] = ("as_published", "as_written")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -357,7 +348,7 @@ class ScenarioStudy(FamilyStudy):
             yield SampledMeasure("accuracy", name, accuracies[name])
         yield SampledMeasure("mean_accuracy", "", mean_of(accuracies, self.scenarios))
         classes = len(np.unique(self.images.classes[chosen]))
-        for definition in _SCORES:
+        for definition in DEFINITIONS:
             name = f"score_{definition}"
             if (problem := self._problem_of_score(role, classes)) is not None:
                 yield SampledMeasure.undefined(name, problem, resamples)
@@ -405,7 +396,10 @@ def cells_of(study: ScenarioStudy, *keys: str) -> pd.DataFrame:
     """
     keys = keys or ("class_index",)
     given = {"class_index": study.images.classes, "origin": study.origins}
-    return accuracy_by(_predictions(study, **{key: given[key] for key in keys}), ["model", "scenario", *keys])
+    predictions = _predictions(study, **{key: given[key] for key in keys})
+    grouped = predictions.groupby(["model", "scenario", *keys], sort=True)["correct"]
+    table = pd.DataFrame({"images": grouped.size(), "correct": grouped.sum().astype("int64")})
+    return table.assign(accuracy=table["correct"] / table["images"]).reset_index()
 
 
 def _predictions(study: ScenarioStudy, **columns: npt.NDArray[Any] | None) -> pd.DataFrame:
