@@ -70,7 +70,6 @@ def test_of_which_pixels(sources: Sources) -> None:
 
 def test_finished_shards_are_kept(sources: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = digest_run(sources, 1)
-    shards = run.shards(tmp_path / "shards")
     made: list[str] = []
 
     def counted(_: DigestRun, names: list[str]) -> Iterator[str]:
@@ -78,15 +77,14 @@ def test_finished_shards_are_kept(sources: Sources, tmp_path: Path, monkeypatch:
         yield from (sha256(name.encode()) for name in names)
 
     monkeypatch.setattr(DigestRun, "digests", counted)
-    run.fill(shards)
+    run.complete(tmp_path / "shards")
     assert made == run.names()
-    again = run.shards(tmp_path / "shards")
-    run.fill(again)
+    again = run.complete(tmp_path / "shards")
     assert len(made) == len(run.names())
     assert again.table().columns.tolist() == NAMED_DIGESTS.names
     other = digest_run(sources, 1, jpeg=84).shards(tmp_path / "shards")
     assert other.missing == [0]
-    run.fill(run.shards(tmp_path / "shards"))
+    run.complete(tmp_path / "shards")
     monkeypatch.setattr(answers, "code_of", lambda *_: "other code")
     assert run.shards(tmp_path / "shards").missing == [0]
 
