@@ -65,7 +65,7 @@ def check_names(names: list[str], expand: Callable[[list[str]], object]) -> list
 
 Definition = Literal["as_written", "as_published"]
 DEFINITIONS: tuple[Definition, ...] = ("as_published", "as_written")
-"""What the published code or numbers rest on, and the formula of the text."""
+"""The formula that the published code or numbers rest on, and that of the text."""
 
 Floats = npt.NDArray[np.float64]
 
