@@ -49,7 +49,7 @@ def parse_json(text: str | bytes, where: str, expected: str) -> Any:
         raise CleansetError(f"{where}: not JSON ({reason(error)}); expected {expected}") from None
 
 
-def read_record(path: Path, what: str, remedy: str, numbers: Iterable[str]) -> dict[str, Any]:
+def json_record(path: Path, what: str, remedy: str, numbers: Iterable[str]) -> dict[str, Any]:
     """The table in a JSON file, with numbers under these keys. Raises CleansetError, which ends in `remedy`."""
     record = parse_json(read_text(path, remedy), str(path), f"{what}: {remedy}")
     for key in numbers:

@@ -70,6 +70,7 @@ def test_of_which_pixels(sources: Sources) -> None:
 
 def test_finished_shards_are_kept(sources: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = digest_run(sources, 1)
+    shards = run.shards(tmp_path / "shards")
     made: list[str] = []
 
     def counted(_: DigestRun, names: list[str]) -> Iterator[str]:
@@ -77,14 +78,15 @@ def test_finished_shards_are_kept(sources: Sources, tmp_path: Path, monkeypatch:
         yield from (sha256(name.encode()) for name in names)
 
     monkeypatch.setattr(DigestRun, "digests", counted)
-    run.complete(tmp_path / "shards")
+    run.fill(shards)
     assert made == run.names()
-    again = run.complete(tmp_path / "shards")
+    again = run.shards(tmp_path / "shards")
+    run.fill(again)
     assert len(made) == len(run.names())
     assert again.table().columns.tolist() == NAMED_DIGESTS.names
     other = digest_run(sources, 1, jpeg=84).shards(tmp_path / "shards")
     assert other.missing == [0]
-    run.complete(tmp_path / "shards")
+    run.fill(run.shards(tmp_path / "shards"))
     monkeypatch.setattr(answers, "code_of", lambda *_: "other code")
     assert run.shards(tmp_path / "shards").missing == [0]
 

@@ -201,6 +201,9 @@ MAX_SHOWN = 20
 """Maximum number of differing images that are listed; the rest is counted."""
 SHOWN_DIGITS = 12
 
+OnProgress = Callable[[int, float], None]
+
+
 REMEDY = "run dvc checkout digests to restore it, or dvc repro digests"
 
 
@@ -267,23 +270,24 @@ class DigestRun:
         return Shards(folder, self.label(), self.names(), BATCH_SIZE, table=NAMED_DIGESTS)
 
     def complete(self, folder: Path) -> Shards:
-        """All shards, those that nothing has taken made now.
-
-        Raises CleansetError for an image whose bytes are not those of the manifest.
-        """
+        """All shards, those that nothing has taken made now."""
         shards = self.shards(folder)
         with rate_bar(shards.total_images(), f"digests {self.plan.name}") as done:
             done(shards.finished_images(), 0.0)
-            names = [name for number in shards.missing for name in shards.image_ids(number)]
-            # closing ends the worker processes when an image fails
-            with closing(self.digests(names)) as found:
-                for number in shards.missing:
-                    rows = []
-                    for name in shards.image_ids(number):
-                        rows.append((name, next(found)))
-                        done(1, 0.0)
-                    shards.keep(number, pd.DataFrame(rows, columns=NAMED_DIGESTS.names))
+            self.fill(shards, done)
         return shards
+
+    def fill(self, shards: Shards, on_progress: OnProgress = lambda *_: None) -> None:
+        """Compute the missing shards. Raises CleansetError for an image whose bytes are not those of the manifest."""
+        names = [name for number in shards.missing for name in shards.image_ids(number)]
+        # closing ends the worker processes when an image fails
+        with closing(self.digests(names)) as found:
+            for number in shards.missing:
+                rows = []
+                for name in shards.image_ids(number):
+                    rows.append((name, next(found)))
+                    on_progress(1, 0.0)
+                shards.keep(number, pd.DataFrame(rows, columns=NAMED_DIGESTS.names))
 
     def digests(self, names: Sequence[str]) -> Generator[str, None, None]:
         """The digest of each of the changed images, in their order."""

@@ -15,7 +15,7 @@ from pandas.api.types import is_numeric_dtype
 from cleanset.edition.params import Model, read_params
 from cleanset.errors import CleansetError, reason
 from cleanset.files import Lines, metric_lines, replacing, write_metrics, write_text
-from cleanset.parsing import read_record
+from cleanset.parsing import json_record
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answers import predictions_table
 from cleanset.studies.robustness.families import (
@@ -131,11 +131,7 @@ class Studied:
     def parameters(self, family: Family) -> Iterator[tuple[str, int]]:
         """Yield each model and the number of its parameters, from the record of its answers to the family."""
         for name, stem in self.models.items():
-            yield name, self._record(family, stem)["parameters"]
-
-    def _record(self, family: Family, stem: str) -> dict[str, Any]:
-        what = "the record of answers, with weights, parameters, seed and images"
-        return read_record(self.files.record(family.name, stem), what, RESTORE, ["parameters"])
+            yield name, read_record(self.files.record(family.name, stem))["parameters"]
 
     def check(self, families: Sequence[Family]) -> None:
         """Raise CleansetError for answers with other weights, images, seed or JPEG quality than the study's."""
@@ -145,7 +141,7 @@ class Studied:
             for family in families:
                 images = measured_images(family, self.images, self.masks, params)
                 seen = images[is_seen(images, params.images, name, params.classes_of(name))]
-                record, path = self._record(family, stem), self.files.record(family.name, stem)
+                record = read_record(path := self.files.record(family.name, stem))
                 # without a pinned digest the first family decides, and the others must agree with it
                 weights = weights or record.get("weights_sha256")
                 expected = {
@@ -240,6 +236,13 @@ def metrics_of(family: Family, lines: Iterable[MeasureLine], selection: str) -> 
         )
         for line in lines
         if line.selection == selection
+    )
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """A record of answers. Raises CleansetError if it is missing or none."""
+    return json_record(
+        path, "the record of answers, with weights, parameters, seed and images", RESTORE, ["parameters"]
     )
 
 

@@ -106,7 +106,7 @@ def _by_key(lines: pd.DataFrame, family: Family) -> dict[tuple[str, ...], dict[s
     """Each line by selection, model, measure and change: value and ends, shares in percent, None where undefined."""
     # pandas reads empty cells as NaN
     texts = lines.astype({"change": object, "problem": object}).fillna({"change": "", "problem": ""}).to_dict("records")
-    found = {}
+    found = dict[tuple[str, ...], dict[str, Any]]()
     for row in texts:
         factor, _ = family.scale(row["measure"])
         ends = {end: None if np.isnan(row[end]) else factor * row[end] for end in ENDS}

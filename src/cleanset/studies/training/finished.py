@@ -9,7 +9,7 @@ import pandas as pd
 
 from cleanset.errors import CleansetError
 from cleanset.files import read_text
-from cleanset.parsing import read_record
+from cleanset.parsing import json_record
 from cleanset.studies.training.params import Network, Run, TrainingParams
 from cleanset.studies.training.study import RunFiles, TrainingStudy
 from cleanset.validation import join_names, shown
@@ -90,7 +90,7 @@ def finished_runs(study: TrainingStudy, params: TrainingParams) -> tuple[list[Fi
 def read_fold(files: RunFiles, run: str, fold: str) -> FinishedFold:
     """The result of a run on a fold. Raises CleansetError for a file that is missing or damaged."""
     remedy = f"run dvc checkout data/runs/{run}, or train it again"
-    record = read_record(files.record, "the record of a run", remedy, ("parameters_in_millions", "epoch"))
+    record = json_record(files.record, "the record of a run", remedy, ("parameters_in_millions", "epoch"))
     history = read_csv(files.history, ("epoch", "step"), remedy)
     test = read_csv(files.test, ("scenario", "class_index", "images"), remedy) if files.test.is_file() else None
     return FinishedFold(fold, record, history, test if test is not None else pd.DataFrame())

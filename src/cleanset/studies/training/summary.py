@@ -7,7 +7,7 @@ import pandas as pd
 import yaml
 
 from cleanset.files import Lines, replacing, write_metrics, write_text
-from cleanset.parsing import read_record
+from cleanset.parsing import json_record
 from cleanset.studies.training.experiments import Summary, summarise
 from cleanset.studies.training.finished import FinishedRun, finished_runs
 from cleanset.studies.training.pages import write_report
@@ -72,7 +72,7 @@ def costs_table(study: TrainingStudy, runs: Sequence[FinishedRun]) -> pd.DataFra
             if not path.is_file():
                 continue
             remedy = "remove it; the table then leaves this run out"
-            record = read_record(path, "the costs of a run", remedy, COSTS)
+            record = json_record(path, "the costs of a run", remedy, COSTS)
             sizes = {"size": run.run.size, "batch": run.run.batch}
             rows.append({"run": run.name, "fold": fold.fold, "network": run.network, **sizes, **record})
     table = pd.DataFrame(rows)
