@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 from PIL import Image
 
@@ -34,10 +35,9 @@ def make(
         for place in range(each):
             drawn_image(edge, edge, seed=100 * number + place).save(folder / "images" / key / f"{place:03d}.png")
     for copy, file in (copies or {}).items():
-        with Image.open(folder / "images" / file) as image:
-            red, *others = image.getpixel((0, 0))
-            image.putpixel((0, 0), (red ^ 1, *others))
-            image.save(folder / "images" / copy)
+        pixels = np.array(Image.open(folder / "images" / file))
+        pixels[0, 0, 0] ^= 1
+        Image.fromarray(pixels).save(folder / "images" / copy)
     assert says(cleanset("edition", "own", "--images", "images", cwd=folder))[0] == 0
     edition = Edition(folder / "own")
     run(edition, "preprocess", "score", "intersect", "select")

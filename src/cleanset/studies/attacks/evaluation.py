@@ -22,11 +22,11 @@ from cleanset.parsing import read_yaml
 from cleanset.progress import cache_folder
 from cleanset.studies.attacks.base import LinfRadius
 from cleanset.studies.attacks.results import WORST_CASE, AttackMeasure, by_name, measure_lines
-from cleanset.studies.attacks.study import GUESS, KINDS, AttackParams, problem_of
+from cleanset.studies.attacks.study import GUESS, KINDS, AttackParams
 from cleanset.studies.robustness.image_sets import OpenedImages, open_images
 from cleanset.studies.robustness.images import images_sha256
 from cleanset.studies.robustness.measuring import write_csv
-from cleanset.validation import check_known, first_problem
+from cleanset.validation import check_known, first_problem, validate
 
 # imports torch: wrong names are reported before
 if TYPE_CHECKING:
@@ -83,10 +83,7 @@ def attack_params(attacks: str, eps: str | None = None, images: int | None = Non
             content["attacks"][name] = _in_ball(name, eps)
     if images is not None:
         content["images"] = images
-    try:
-        return AttackParams.model_validate(content)
-    except ValidationError as error:
-        raise CleansetError(f"{where}: {problem_of(error)}") from None
+    return validate(AttackParams, content, where)
 
 
 def _in_ball(name: str, eps: str) -> dict[str, Any]:

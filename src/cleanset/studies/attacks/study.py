@@ -246,11 +246,6 @@ class AttackParams(Section):
         return min(limits, default=None)
 
 
-def problem_of(error: ValidationError) -> str:
-    """The first problem of params, with the key that params.yaml has."""
-    return _KIND_IN_KEY.sub(r"\1", first_problem(error))
-
-
 def read_attack_params(path: Path, roles: Sequence[str], others: Sequence[str] = ()) -> AttackParams:
     """Read and check the params.yaml of studies/attacks. Raises CleansetError naming the key.
 
