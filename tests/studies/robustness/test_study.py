@@ -105,7 +105,7 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
         ("scenarios: {published: a, names: [clean]}", "scenarios.names: 'clean' cannot name a scenario"),
         ("corruptions: {published: ''}", "corruptions.published"),
         ("corruptions: {published: a, names: [rain]}", "corruptions.names: unknown corruption 'rain'"),
-        ("scenarios: {matte: pink}", "unknown matte 'pink'; expected one of black, white, grey, mean"),
+        ("scenarios: {matte: pink}", "scenarios.matte: expected 'black', 'white', 'grey' or 'mean'; found 'pink'"),
         ("scenarios: {object_scales: [1.0, 0.5]}", "object_scales: [1.0, 0.5]; expected two factors above 0"),
         ("scenarios: {object_scales: [0.0, 0.5]}", "object_scales: [0.0, 0.5]; expected two factors above 0"),
         ("scenarios: {object_weight: 0.0}", "scenarios.object_weight"),
