@@ -82,7 +82,7 @@ def attacks(count: int, device: str) -> list[Parameters]:
         SpatialGridAttack(angles=np.linspace(30, -30, ANGLES[device]).tolist()),
         SpsaAttack(steps=STEPS[device], stop_margin=1e9, after=None),
         # so small a ball that the search goes on to its end
-        BoundaryAttack(queries=3 + BOUNDARY_STEPS[device] * 11 // 10, eps=1e-3, group=count, after=None),
+        BoundaryAttack(queries=3 + BOUNDARY_STEPS[device] * 11 // 10, eps=1 / 255, group=count, after=None),
     ]
 
 

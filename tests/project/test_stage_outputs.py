@@ -209,6 +209,7 @@ OUTPUTS = {
 """By function."""
 
 ELSEWHERE = {
+    "dataset.pinned.read_pinned": "any other line is refused: tests/review/test_accepted.py",
     "scoring.validity.read_finished": "a damaged record means computing again: tests/scoring/test_validity.py",
     "sets.folder.read_checksums": "verified file by file: tests/sets/test_verify.py",
     "sets.folder.read_entries": "as read_manifest: tests/sets/test_manifest.py, tests/hostile",
@@ -272,6 +273,7 @@ OF_PEOPLE = [
 """Readers of what people or other programs write: archives, labels, params, reviews, models, masks, contests."""
 
 OF_NO_FILE = [
+    "dataset.archives.read_checksums",
     "files.read_bytes",
     "files.read_text",
     "parsing.read_yaml",

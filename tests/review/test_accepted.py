@@ -3,6 +3,7 @@
 import hashlib
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,22 @@ def test_every_difference_is_in_one_line(folder: Path) -> None:
         "dog/3.png; expected the images of images.sha256: restore them, or run cleanset edition --accept in the folder "
         "of the edition"
     )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text[:-20], r"images\.sha256, line 6: .* expected what sha256sum prints|1 missing"),
+        (lambda text: text.replace("  cat/0", " cat/0"), r"images\.sha256, line 1: .* expected what sha256sum prints"),
+        (lambda text: text + text[:75], r"images\.sha256, line 7: 'cat/0\.png' a second time"),
+        (lambda text: "", r"images: 6 additional: cat/0\.png"),
+    ],
+)
+def test_a_damaged_list(change: Callable[[str], str], message: str, folder: Path) -> None:
+    edition = made(folder)
+    edition.images_sha256.write_text(change(edition.images_sha256.read_text()))
+    with pytest.raises(CleansetError, match=message):
+        preprocess.run(edition)
 
 
 def test_all_damaged_images_are_named_at_once(folder: Path) -> None:
