@@ -56,6 +56,13 @@ def difference(pinned: Mapping[str, str], found: Mapping[str, str]) -> Differenc
     )
 
 
+def check_pinned(where: str, pinned: Mapping[str, str], found: Mapping[str, str]) -> None:
+    """Raise CleansetError, naming `where`, unless the images that were found are those that are pinned."""
+    differs = difference(pinned, found)
+    if differs:
+        raise CleansetError(f"{where}: {differs}; expected the images of images.sha256: restore them, or {ACCEPT}")
+
+
 def check_one_class(digests: Mapping[str, str], class_of: Mapping[str, int], what: str) -> None:
     """Raise CleansetError for images of two classes that have one digest; `what` is equal then, bytes or pixels."""
     in_order = sorted(digests, key=lambda name: (digests[name], name))

@@ -9,7 +9,7 @@ from cleanset.dataset.archives import Location, check_archive, locate, read_md5_
 from cleanset.dataset.folder import read_images
 from cleanset.dataset.ilsvrc import image_id, image_number, timm_info
 from cleanset.dataset.labels import kaggle_labels_beside, read_original_labels, read_reassessed
-from cleanset.dataset.pinned import ACCEPT, check_one_class, difference, read_pinned
+from cleanset.dataset.pinned import check_one_class, check_pinned, read_pinned
 from cleanset.edition.models import check_lists
 from cleanset.edition.params import Dataset, read_params
 from cleanset.edition.paths import Edition
@@ -173,9 +173,7 @@ def measure(
     keep_freed_memory()
     rows = found_in_threads(lambda each: _measure_one(*each, formats), locations.items(), "preprocess")
     if pinned is not None:
-        differs = difference(pinned, {str(row["image_id"]): str(row["sha256"]) for row in rows})
-        if differs:
-            raise CleansetError(f"{where}: {differs}; expected the images of images.sha256: restore them, or {ACCEPT}")
+        check_pinned(where, pinned, {str(row["image_id"]): str(row["sha256"]) for row in rows})
     problems = [str(row["problem"]) for row in rows if "problem" in row]
     if problems:
         wanted, remedy = ("JPEGs", "fetch") if formats == ("JPEG",) else ("JPEGs or PNGs", "convert or remove")

@@ -1,7 +1,7 @@
 """Files that attacks wrote, judged once more by the model loaded anew in a fresh process, in another order.
 
-A model that answers from a memory of earlier queries has none there, so the verdicts of the fresh process count: they
-are what anybody gets who has the files.
+A model that remembers earlier queries starts with an empty memory there, so the verdicts of the fresh process count:
+everyone else will get the same answers to these files.
 """
 
 import os

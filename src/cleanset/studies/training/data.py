@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from cleanset.dataset.folder import GROUP, groups_of
-from cleanset.dataset.pinned import ACCEPT, difference, read_pinned
+from cleanset.dataset.pinned import check_pinned, read_pinned
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -63,7 +63,7 @@ def run(study: TrainingStudy) -> None:
     masks = study.folder / params.data.masks
     folders = Folders(study.folder / params.data.images, masks, params.data.mask_format, len({key for _, key in found}))
     images = training_images(found, folders)
-    check_pinned(study.edition, folders.images, dict(zip(images["file"], images["sha256"], strict=True)))
+    check_own(study.edition, folders.images, dict(zip(images["file"], images["sha256"], strict=True)))
     if groups:
         images[GROUP] = images["file"].map(groups)
     if only_sets:
@@ -80,14 +80,12 @@ def run(study: TrainingStudy) -> None:
     write_text(study.folds, folds.to_csv(index=False, lineterminator="\n"))
 
 
-def check_pinned(edition: Edition, folder: Path, digests: Mapping[str, str]) -> None:
+def check_own(edition: Edition, folder: Path, digests: Mapping[str, str]) -> None:
     """Raise CleansetError if `folder` has an edition's own images, and they are not those that it pins."""
     dataset = read_params(edition.folder).dataset
     if not dataset.is_own or folder.resolve() != edition.path(dataset.images).resolve():
         return
-    differs = difference(read_pinned(edition.images_sha256), digests)
-    if differs:
-        raise CleansetError(f"{folder}: {differs}; expected the images of images.sha256: restore them, or {ACCEPT}")
+    check_pinned(str(folder), read_pinned(edition.images_sha256), digests)
 
 
 def training_images(found: list[tuple[str, str]], folders: Folders) -> pd.DataFrame:
