@@ -215,9 +215,9 @@ def least_sensitivity(draws: Iterable[Collection[str]], golds: Mapping[str, Shar
     """A lower limit of the sensitivity with which each draw was looked at, wrong with a probability of 2.5 % at most.
 
     `draws`: the auditors of each; `golds`: the flawed gold items of those who have judged any; None if nobody has. As a
-    flaw counts if anybody finds it, the most sensitive auditor of a draw counts, and who has no gold items may find
-    nothing. The limits share the risk (C. E. Bonferroni). In an open audit, which others may join, the k-th auditor has
-    the part 1 / (k (k + 1)) of it at most, and the limits hold whenever one stops.
+    flaw counts if anybody finds it, the most sensitive auditor of a draw counts. An auditor without gold items counts
+    as one who finds nothing. The limits share the risk (C. E. Bonferroni). In an open audit, which others may join, the
+    k-th auditor has the part 1 / (k (k + 1)) of it at most, and the limits hold whenever one stops.
     """
     if not golds:
         return None
