@@ -96,6 +96,10 @@ def plan(planned: Path, tmp_path: Path) -> Path:
     return shutil.copytree(planned, tmp_path / "plan")
 
 
+ANSWERABLE = "#jspsych-html-button-response-btngroup button:enabled"
+"""The answers of a trial whose images have been seen for the set time."""
+
+
 def rows(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
         return list(csv.DictReader(file))

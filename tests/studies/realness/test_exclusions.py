@@ -150,7 +150,7 @@ def test_rules_by_the_command(planned: Path, tmp_path: Path) -> None:
         answer = ratings.get(stimulus["kind"], stimulus["expected"])
         cells = (trial["list"], trial["position"], trial["stimulus"], answer)
         person = f"person{trial['list']}"
-        lines.append(",".join((person, *cells, "200" if person == "person8" else "2000")))
+        lines.append(",".join((person, *cells, "400" if person == "person8" else "2000")))
         if trial["list"] == "1" and stimulus["kind"] == "real":
             lines.append(",".join(("zoe", *cells, "2000")))
     (tmp_path / "answers.csv").write_text("\n".join(lines) + "\n")

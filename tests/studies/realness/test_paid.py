@@ -16,7 +16,7 @@ from tests.documents import block, blocks
 from tests.forked_commands import forking
 from tests.remotes.servers import breaking, free_port, nginx
 from tests.report.pages import violations
-from tests.studies.realness.conftest import rows
+from tests.studies.realness.conftest import ANSWERABLE, rows
 
 BROWSERS = int(os.environ.get("CLEANSET_BROWSERS", "5"))
 SERVE = "cleanset study serve --plan build/study --port 8080 --no-browser --public-url https://study.example.org \\"
@@ -122,6 +122,7 @@ class Person:
         """The trial after those answered is there."""
         text = f"{self.given + 1} of {TRIALS}"
         self.page.wait_for_function(f"document.querySelector('.progress')?.innerText === '{text}'", timeout=PATIENCE)
+        self.page.wait_for_selector(ANSWERABLE, timeout=PATIENCE)
 
     def press(self) -> None:
         self.page.keyboard.press(self.keys[self.given])
@@ -205,6 +206,7 @@ def test_a_forwarded_port(plan: Path, browser: Browser) -> None:
         page = browser.new_page()
         page.goto(url)
         page.get_by_role("button", name="Begin").click()
+        page.wait_for_selector(ANSWERABLE)
         page.keyboard.press("2")
         page.get_by_text("2 of 12").wait_for()
         for headers in ({"Origin": "https://evil.example"}, {"Host": f"evil.example:{forwarded}"}):

@@ -139,7 +139,7 @@ def test_an_answer_is_checked_when_it_arrives(plan: Path, change: dict[str, Any]
     page = opened(server)
     first = {"key": page["key"], "position": 1, "stimulus": page["trials"][0]["stimulus"], "answer": "left"}
     with pytest.raises(ValueError, match=message):
-        server.save(GivenAnswer(**(first | {"milliseconds": 5} | change)))
+        server.save(GivenAnswer(**(first | {"milliseconds": 500} | change)))
     assert list((plan / "answers").iterdir()) == []
 
 
@@ -155,7 +155,7 @@ def test_an_answer_is_never_replaced(plan: Path) -> None:
     assert [row["answer"] for row in rows(file)] == ["right", "right", "1"]
     complete(server, "")
     with pytest.raises(ValueError, match="trial 13"):
-        server.save(GivenAnswer(key=page["key"], position=13, stimulus="x", answer=1, milliseconds=5))
+        server.save(GivenAnswer(key=page["key"], position=13, stimulus="x", answer=1, milliseconds=500))
 
 
 def test_a_line_torn_by_a_power_cut(plan: Path) -> None:
@@ -191,7 +191,7 @@ def test_what_the_server_gives(plan: Path, tmp_path: Path) -> None:
         page = client.post("/visit", json={"id": "a", "begins": True}).json()
         image = next(each["file"] for each in page["trials"] if "file" in each)
         assert client.get(f"/images/{image}").headers["content-type"] == "image/png"
-        given = {"key": page["key"], "position": 1, "stimulus": page["trials"][0]["stimulus"], "milliseconds": 5}
+        given = {"key": page["key"], "position": 1, "stimulus": page["trials"][0]["stimulus"], "milliseconds": 500}
         assert client.post("/answer", json=given | {"answer": 99}).status_code == 409
         assert client.post("/answer", json=given | {"answer": "left", "milliseconds": -1}).status_code == 422
         assert client.post("/answer", content=b"\xff").status_code == 422
@@ -215,7 +215,7 @@ def test_a_full_disk_is_told_and_the_answer_may_be_sent_again(plan: Path) -> Non
     page = opened(server)
     (plan / "answers").rmdir()
     trial = page["trials"][0]["stimulus"]
-    given = {"key": page["key"], "position": 1, "stimulus": trial, "answer": "left", "milliseconds": 5}
+    given = {"key": page["key"], "position": 1, "stimulus": trial, "answer": "left", "milliseconds": 500}
     with TestClient(application(server)) as client:
         assert client.post("/answer", json=given).status_code == 503
         (plan / "answers").mkdir()
@@ -281,7 +281,7 @@ def test_200_people_at_once(plan: Path) -> None:
             for position, trial in enumerate(page["trials"], start=1):
                 given = answer_of(page["trials"], position)
                 post(connection, "/answer", {"key": page["key"], "position": position, "stimulus": trial["stimulus"],
-                                             "answer": given, "milliseconds": 1})  # fmt: skip
+                                             "answer": given, "milliseconds": 500})  # fmt: skip
             assert post(connection, "/visit", {"id": f"p{number}"})["state"] == "done"
             connection.close()
         except Exception as error:

@@ -37,13 +37,14 @@ from rich.text import Text
 from scipy.stats import t
 
 from cleanset.errors import CleansetError, install_command
-from cleanset.files import new_folder, read_text, write_text
+from cleanset.files import new_folder, write_text
 from cleanset.measure.rendering import numbers, plain_table
 from cleanset.parsing import csv_text, parse_csv
 from cleanset.review.agreement import Agreement, Counts, overall
 from cleanset.review.opinions import look_again_columns
 from cleanset.statistics.paired import wilson
 from cleanset.studies.realness.mixed import Degrees, Effect, MixedFit, RandomTerms, fit
+from cleanset.studies.realness.plan_files import KEY, SHOWN_MILLISECONDS, TRIALS, PlanFiles, read_plan
 from cleanset.studies.realness.ratings import (
     CHECK_RULES,
     KINDS,
@@ -301,7 +302,8 @@ class Analysis:
     """Results of an analysis; `exclusions` are already applied to everything else.
 
     `published`: what the published formula makes of the ratings; None but for one file of the published form.
-    `ordinal`: None unless asked for. `invalid`: the message of each row left out because it is not valid.
+    `ordinal`: None unless asked for. `invalid`: the message of each row left out because it is not valid. `fast`: the
+    number of answers before the time after which today's page takes them.
     """
 
     settings: AnalysisSettings
@@ -315,6 +317,7 @@ class Analysis:
     published: PublishedFormula | None = None
     ordinal: OrdinalFit | None = None
     invalid: tuple[str, ...] = ()
+    fast: int = 0
 
     @property
     def enough(self) -> list[ImageRatings]:
@@ -347,6 +350,7 @@ def analyse(answers: StudyAnswers, settings: AnalysisSettings, list_sizes: Mappi
         published_formula(ratings) if answers.published == 1 and not answers.trials else None,
         fit_ordinal(values, people, modified) if settings.ordinal else None,
         answers.invalid,
+        sum(each.milliseconds is not None and each.milliseconds < SHOWN_MILLISECONDS for each in answers.trials),
     )
 
 
@@ -387,25 +391,23 @@ def run(
     paths: Sequence[Path], settings: AnalysisSettings, plan: Path | None = None, out: Path | None = None
 ) -> Analysis:
     """Analyse the ratings in files; with `out`, a new or empty folder, write the results there."""
-    text = "" if plan is None else read_text(plan / "key.csv", "expected a plan's folder")
-    key = None if plan is None else parse_key(text, "key.csv")
-    sizes = None if plan is None or not settings.limits.min_share else list_sizes(plan)
-    analysis = analyse(read_ratings(texts_of(paths), key), settings, sizes)
+    files = PlanFiles("", "", None) if plan is None else read_plan(plan)
+    key = None if plan is None else parse_key(files.key, str(plan / KEY))
+    sizes = None if plan is None or not settings.limits.min_share else list_sizes(files.trials, str(plan / TRIALS))
+    analysis = analyse(read_ratings(texts_of(paths), key, files.shown_milliseconds or 0), settings, sizes)
     if out is not None:
         with new_folder(out) as folder:
             folder.mkdir()
-            stimuli, column = () if key is None else tuple(key.values()), class_column_of(text)
+            stimuli, column = () if key is None else tuple(key.values()), class_column_of(files.key)
             write_text(folder / RESULT, as_json(analysis) + "\n")
             write_text(folder / IMAGES, images_csv(analysis.images, stimuli, column))
             write_text(folder / LOOK_AGAIN, images_csv(taken_for_modified(analysis.enough), stimuli, column))
     return analysis
 
 
-def list_sizes(plan: Path) -> dict[str, int]:
-    """The number of trials of each list of a plan, by the list's number."""
-    path = plan / "trials.csv"
-    text = read_text(path, "expected a plan's folder")
-    return dict(Counter(row["list"] for _, row in parse_csv(text, TRIAL_COLUMNS, str(path))))
+def list_sizes(trials: str, where: str) -> dict[str, int]:
+    """The number of trials of each list, by the list's number, from the text of a plan's lists."""
+    return dict(Counter(row["list"] for _, row in parse_csv(trials, TRIAL_COLUMNS, where)))
 
 
 def as_json(analysis: Analysis) -> str:
@@ -420,6 +422,7 @@ def content(analysis: Analysis) -> dict[str, Any]:
     return {
         "people": analysis.people,
         "invalid_rows": {"left_out": len(analysis.invalid), "first": list(analysis.invalid[:MAX_TOLD])},
+        f"answers_before_{SHOWN_MILLISECONDS}_ms": analysis.fast,
         "excluded": analysis.exclusions.by_rule,
         "people_with_checks": analysis.exclusions.checked,
         "people_without_attention_checks": analysis.exclusions.without_attention,
@@ -508,6 +511,8 @@ def _people(analysis: Analysis) -> list[str]:
         lines.append(
             f"rows left out because they are not valid: {len(analysis.invalid):,}; the first: {analysis.invalid[0]}"
         )
+    if analysis.fast:
+        lines.append(f"answers before {SHOWN_MILLISECONDS} ms, in which nobody sees an image: {analysis.fast:,}, kept")
     found = analysis.exclusions
     if not found.checked and len(found.by_rule) == len(CHECK_RULES):
         return [*lines, "no checks among the ratings: nobody excluded"]

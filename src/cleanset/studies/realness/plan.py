@@ -17,6 +17,7 @@ from cleanset.files import sha256
 from cleanset.parsing import csv_text
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.realness.analysis import ALPHA, BOUND, Alpha, Bound
+from cleanset.studies.realness.plan_files import SHOWN_MILLISECONDS
 from cleanset.studies.realness.ratings import KINDS, LABELS, SCALE, SIDES, TRIAL_COLUMNS, ImageKind, key_columns
 from cleanset.vocabulary import class_column
 
@@ -335,8 +336,9 @@ def trials_csv(plan: StudyPlan) -> str:
 
 
 def page_data(plan: StudyPlan) -> dict[str, Any]:
-    """The data of the page: the scale, and the trials of each list."""
-    return {"scale": scale(), "lists": [[each.data() for each in trials] for trials in plan.lists]}
+    """The data of the page: the scale, the time before an answer, and the trials of each list."""
+    lists = [[each.data() for each in trials] for trials in plan.lists]
+    return {"scale": scale(), "shown_milliseconds": SHOWN_MILLISECONDS, "lists": lists}
 
 
 def scale() -> list[dict[str, Any]]:

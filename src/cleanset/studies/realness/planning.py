@@ -45,6 +45,7 @@ from cleanset.studies.realness.plan import (
     seeded_order,
     trials_csv,
 )
+from cleanset.studies.realness.plan_files import IMAGES, KEY, PAGE, PLAN, SHOWN_MILLISECONDS, TRIALS, digests
 from cleanset.studies.realness.ratings import ImageKind, read_ratings, texts_of
 from cleanset.vocabulary import classes_in_use
 
@@ -217,8 +218,6 @@ def write_stimuli(
     return digests
 
 
-PAGE, KEY, TRIALS, PLAN = "page", "key.csv", "trials.csv", "plan.json"
-"""Content of a plan's folder: the page for people; key, table of lists, and plan for the organiser."""
 STATIC = (
     "index.html", "study.css", "study.js", "jspsych.min.js", "html-button-response.min.js", "jspsych.LICENSE",
 )  # fmt: skip
@@ -263,11 +262,11 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
     size = (wish.side, wish.side) if wish.side else common_size({name: attacked / name for name in made})
     outcome = PlanOutcome(plan, size, design, needed)
     with new_folder(out) as folder:
-        digests = write_stimuli(folder / PAGE / "images", plan, size, set_folder, entries, attacked)
+        sources = write_stimuli(folder / IMAGES, plan, size, set_folder, entries, attacked)
         wnids: dict[tuple[ImageKind, str], str] = {("real", name): entry.wnid for name, entry in entries.items()}
-        write_text(folder / KEY, key_csv(plan, wnids, digests))
+        write_text(folder / KEY, key_csv(plan, wnids, sources))
         write_text(folder / TRIALS, trials_csv(plan))
-        write_text(folder / PLAN, json.dumps(record(outcome), indent=2) + "\n")
+        write_text(folder / PLAN, json.dumps(record(outcome) | {"sha256": digests(folder)}, indent=2) + "\n")
         for name in STATIC:
             (folder / PAGE / name).write_bytes(static_file(name))
         data = json.dumps(page_data(plan), separators=(",", ":"))
@@ -302,6 +301,7 @@ def record(outcome: PlanOutcome) -> dict[str, object]:
         "standard_error": round(design.standard_error(len(plan.lists)), 4),
         "power": round(design.power(len(plan.lists)), 4),
         "people_needed": {"power": wish.power, "people": outcome.needed},
+        "shown_milliseconds": SHOWN_MILLISECONDS,
     }
 
 

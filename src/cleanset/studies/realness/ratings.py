@@ -32,7 +32,7 @@ RATING_COLUMNS = ("rating", "pid", "image_type", "image_id")
 ANSWER_COLUMNS = ("person", "list", "position", "stimulus", "answer", "milliseconds")
 TRIAL_COLUMNS = ("list", "position", "kind", "stimulus", "file", "file_right", "choose")
 """The columns of a plan's lists."""
-TRIALS = (*KINDS, "attention", "pair")
+TRIAL_KINDS = (*KINDS, "attention", "pair")
 """The kinds of a key's rows: images to be rated, attention checks, comprehension pairs."""
 SIDES = ("left", "right")
 # a name is printed in messages and becomes part of keys
@@ -40,6 +40,7 @@ MAX_NAME = 200
 
 # float() would take inf, nan and 1_000 as well
 _NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?")
+_ANSWERS_FILE = re.compile(r"answers-([0-9]+)-([A-Za-z0-9._-]{1,64})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +107,12 @@ def texts_of(paths: Iterable[Path]) -> dict[str, str]:
     return texts
 
 
-def read_ratings(texts: Mapping[str, str], key: Mapping[str, Stimulus] | None = None) -> StudyAnswers:
+def read_ratings(
+    texts: Mapping[str, str], key: Mapping[str, Stimulus] | None = None, shown_milliseconds: int = 0
+) -> StudyAnswers:
     """The ratings in files, from their texts by name; `key` is the plan's, by stimulus.
+
+    `shown_milliseconds`: the time before which the plan's page takes no answer; an answer before it is not valid.
 
     In several files of ratings, equal names of people or modified images mean different ones, equal ids of real images
     the same image. A row that is not valid is left out, and so is the second rating of an image by one person. Raises
@@ -132,6 +137,9 @@ def read_ratings(texts: Mapping[str, str], key: Mapping[str, Stimulus] | None = 
             try:
                 trial, answer = _answered(row, at, key or {}) if is_page else (None, _published(row, at, prefix))
                 _check_once(trial, answer, at, seen)
+                if trial:
+                    _check_file(name, trial, at)
+                    _check_time(trial, shown_milliseconds, at)
             except CleansetError as error:
                 invalid.append(str(error))
                 continue
@@ -160,10 +168,10 @@ def parse_key(text: str, where: str) -> dict[str, Stimulus]:
     key = {}
     column = class_column_of(text)
     for line, row in parse_csv(text, key_columns(column), where):
-        if row["kind"] not in TRIALS or row["stimulus"] in key:
+        if row["kind"] not in TRIAL_KINDS or row["stimulus"] in key:
             found = f"{shown(row['kind'])} {shown(row['stimulus'])}"
             raise CleansetError(
-                f"{where}, line {line}: {found}; expected one of {', '.join(TRIALS)}, each stimulus once"
+                f"{where}, line {line}: {found}; expected one of {', '.join(TRIAL_KINDS)}, each stimulus once"
             )
         key[row["stimulus"]] = Stimulus(row["kind"], row["image"], row["expected"], row[column])
     return key
@@ -235,6 +243,21 @@ def _name(text: str, column: str, at: str) -> str:
     if not name.isprintable() or not 0 < len(name) <= MAX_NAME:
         raise CleansetError(f"{at}: {column} {shown(text)}; expected 1 to {MAX_NAME} printable characters")
     return name
+
+
+def _check_file(name: str, trial: AnsweredTrial, at: str) -> None:
+    """Raise CleansetError for an answer in the file of somebody else, named as the page names it."""
+    of = _ANSWERS_FILE.fullmatch(name)
+    if of and of.groups() != (trial.list_name, trial.person):
+        raise CleansetError(
+            f"{at}: of person {shown(trial.person)} and list {shown(trial.list_name)}; expected those of the file's "
+            "name: move it to the file of this person"
+        )
+
+
+def _check_time(trial: AnsweredTrial, least: int, at: str) -> None:
+    if trial.milliseconds is not None and trial.milliseconds < least:
+        raise CleansetError(f"{at}: answered after {trial.milliseconds:g} ms; expected at least the plan's {least} ms")
 
 
 def _check_once(trial: AnsweredTrial | None, answer: Rating | CheckAnswer, at: str, seen: set[tuple[str, ...]]) -> None:

@@ -30,7 +30,8 @@ from cleanset.errors import CleansetError, system_error
 from cleanset.files import append_line, cut_torn_line, read_text, sha256
 from cleanset.parsing import csv_text, parse_csv
 from cleanset.studies.realness.plan import Trial, scale
-from cleanset.studies.realness.planning import PAGE, PLAN, STATIC, TRIALS, static_file
+from cleanset.studies.realness.plan_files import IMAGES, SHOWN_MILLISECONDS, TRIALS, read_plan
+from cleanset.studies.realness.planning import STATIC, static_file
 from cleanset.studies.realness.ratings import ANSWER_COLUMNS, SCALE, SIDES, TRIAL_COLUMNS
 from cleanset.validation import first_problem
 from cleanset.web.pages import FRESH, new_application, run_page, usual_port
@@ -109,10 +110,10 @@ class StudyServer:
     def __init__(self, plan: Path, settings: ServeSettings | None = None) -> None:
         """Raises CleansetError unless `plan` is the folder of a plan that nobody else serves."""
         self.plan, self.settings = plan, settings or ServeSettings()
-        if not all((plan / name).is_file() for name in (PLAN, TRIALS)) or not (plan / PAGE).is_dir():
-            raise CleansetError(f"{plan}: not a plan; expected the folder that cleanset study plan wrote")
+        found = read_plan(plan, images=True)
+        self.shown_milliseconds = found.shown_milliseconds or SHOWN_MILLISECONDS
         self.trials: dict[int, list[Trial]] = {}
-        for _, row in parse_csv(read_text(plan / TRIALS, REMEDY), TRIAL_COLUMNS, str(plan / TRIALS)):
+        for _, row in parse_csv(found.trials, TRIAL_COLUMNS, str(plan / TRIALS)):
             trial = Trial(*(row[column] for column in TRIAL_COLUMNS[2:]))
             self.trials.setdefault(int(row["list"]), []).append(trial)
         self.wanted = self.settings.people or len(self.trials)
@@ -152,8 +153,10 @@ class StudyServer:
             answered = self.plan / ANSWERS / one.file
             if answered.exists():
                 cut_torn_line(answered)
-                rows = parse_csv(read_text(answered, REMEDY), ANSWER_COLUMNS, str(answered))
-                one.answers = [(row["stimulus"], row["answer"]) for _, row in rows]
+                for at, given in parse_csv(read_text(answered, REMEDY), ANSWER_COLUMNS, str(answered)):
+                    if (given["person"], given["list"]) != (one.person, row["list"]):
+                        raise CleansetError(f"{answered}, line {at}: of another person or list; {REMEDY}")
+                    one.answers.append((given["stimulus"], given["answer"]))
                 one.active = max(one.active, answered.stat().st_mtime)
             self._add(one)
 
@@ -198,6 +201,9 @@ class StudyServer:
         known_answers = SIDES if trials[done].kind == "pair" else tuple(map(str, SCALE))
         if answer not in known_answers:
             raise ValueError(f"answer {answer[:20]!r}; expected one of {', '.join(known_answers)}")
+        if given.milliseconds < self.shown_milliseconds:
+            least = self.shown_milliseconds
+            raise ValueError(f"an answer after {given.milliseconds} ms; expected one after {least} ms: answer again")
         row = (known.person, known.number, given.position, given.stimulus, answer, given.milliseconds)
         append_line(self.plan / ANSWERS / known.file, *_lines(ANSWER_COLUMNS, row))
         known.answers.append((given.stimulus, answer))
@@ -302,7 +308,8 @@ async def _reply(request: Request, kind: type[Sent], answer: Callable[[Sent], An
 def application(server: StudyServer) -> FastAPI:
     """The page, its images, and the two requests that it makes: nothing else in the plan's folder is served."""
     app = new_application()
-    data = {"scale": scale(), "parameter": server.settings.id_parameter or "person"}
+    parameter = server.settings.id_parameter or "person"
+    data = {"scale": scale(), "parameter": parameter, "shown_milliseconds": server.shown_milliseconds}
 
     @app.post("/visit")
     async def visit(request: Request) -> Response:
@@ -320,7 +327,7 @@ def application(server: StudyServer) -> FastAPI:
     def index() -> Response:
         return Response(static_file("index.html"), media_type="text/html", headers=FRESH)
 
-    app.mount("/images", StaticFiles(directory=server.plan / PAGE / "images"))
+    app.mount("/images", StaticFiles(directory=server.plan / IMAGES))
 
     @app.get("/{name}")
     def static(name: str) -> Response:

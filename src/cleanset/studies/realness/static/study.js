@@ -8,6 +8,8 @@
   const parameters = new URLSearchParams(location.search);
   const numbers = STUDY.scale.map((step) => step.rating);
 
+  const BUTTONS = "#jspsych-html-button-response-btngroup button";
+
   const text = (value) => {
     const element = document.createElement("span");
     element.textContent = value;
@@ -19,6 +21,11 @@
     const bytes = crypto.getRandomValues(new Uint8Array(8));
     return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
   };
+  const wait = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+  function notice(id, message) {
+    if (!document.querySelector(`#${id}`))
+      main.insertAdjacentHTML("afterbegin", `<p id="${id}" class="error" role="alert">${text(message)}</p>`);
+  }
   const image = (file, alt, kind) => `<img class="${kind}" src="images/${encodeURIComponent(file)}" alt="${alt}">`;
   const button = (label, index) => `<button type="button"><span>${text(label)}</span><kbd>${index + 1}</kbd></button>`;
 
@@ -41,7 +48,7 @@
   // jsPsych's buttons have no keys of their own: the digits press them
   function onDigit(event) {
     if (event.repeat || event.ctrlKey || event.altKey || event.metaKey) return;
-    const buttons = main.querySelectorAll("#jspsych-html-button-response-btngroup button");
+    const buttons = main.querySelectorAll(BUTTONS);
     const chosen = buttons[Number(event.key) - 1];
     if (chosen && !chosen.disabled) chosen.click();
   }
@@ -67,8 +74,37 @@
     return `<h1>Was this image modified?</h1>${image(trial.file, "the image to be rated", "shown")}`;
   }
 
+  // Resolves when the image is decoded. One that fails, or does not come, is fetched again, and the page says so.
+  async function arrived(element) {
+    const decoded = () => element.decode().then(() => true, () => false);
+    for (let tries = 1; !(await Promise.race([decoded(), wait(20000 * tries)])); tries++) {
+      notice("no-image", "An image has not arrived. It is fetched again: please keep this page open.");
+      await wait(1000 * Math.min(tries, 10));
+      element.src = element.src.split("?")[0] + `?try=${tries}`;
+    }
+  }
+
+  // Takes an answer once all images of the trial were in sight for the set time. Resolves to the time since when.
+  async function seen() {
+    const buttons = [...main.querySelectorAll(BUTTONS)];
+    for (const each of buttons) each.disabled = true;
+    const images = [...main.querySelectorAll("#study img")];
+    await Promise.all(images.map(arrived));
+    document.querySelector("#no-image")?.remove();
+    for (const each of images) each.style.visibility = "visible"; // a pair at once
+    await new Promise(requestAnimationFrame);
+    for (let since = null; ; await wait(20)) {
+      const now = performance.now();
+      since = document.visibilityState === "visible" ? (since ?? now) : null;
+      if (since === null || now - since < STUDY.shown_milliseconds) continue;
+      for (const each of buttons) each.disabled = false;
+      return since;
+    }
+  }
+
   // `save` is called with each answer, and the next trial waits for it
   function asked(trials, answered, save) {
+    let since;
     return trials.slice(answered).map((trial, place) => [trial, answered + place]).map(([trial, index]) => ({
       type: jsPsychHtmlButtonResponse,
       stimulus: shown(trial),
@@ -76,14 +112,15 @@
       button_html: button,
       button_layout: "flex",
       prompt: `<p class="progress">${index + 1} of ${trials.length}</p>`,
-      on_load: () => {
+      on_load: async () => {
         const next = trials[index + 1];
         for (const file of next ? [next.file, next.left, next.right] : [])
           if (file) new Image().src = `images/${encodeURIComponent(file)}`;
+        since = await seen();
       },
       on_finish: (data) => {
         const answer = trial.kind === "pair" ? SIDES[data.response] : numbers[data.response];
-        return save(index + 1, trial.stimulus, answer, data.rt);
+        return save(index + 1, trial.stimulus, answer, Math.round(performance.now() - since));
       },
     }));
   }
@@ -146,9 +183,7 @@
         main.querySelector("button").addEventListener("click", () => location.reload());
         return new Promise(() => {});
       }
-      if (!document.querySelector("#waiting"))
-        main.insertAdjacentHTML("afterbegin", `<p id="waiting" class="error" role="alert">No connection. Your answer is
-          sent again as soon as there is one: please keep this page open.</p>`);
+      notice("waiting", "No connection. Your answer is sent again as soon as there is one: please keep this page open.");
       await new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
     }
   }
@@ -171,7 +206,7 @@
       parameters.set("key", found.key); // by which this browser comes back
       history.replaceState(null, "", `?${parameters}`);
       const save = (position, stimulus, answer, milliseconds) =>
-        ask("answer", { key: found.key, position, stimulus, answer, milliseconds: Math.round(milliseconds) });
+        ask("answer", { key: found.key, position, stimulus, answer, milliseconds });
       const label = found.answered ? "Continue" : "Begin";
       return run(instructions, label, found.trials, found.answered, save, () => visit(false));
     }

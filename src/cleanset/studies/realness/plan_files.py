@@ -1,0 +1,71 @@
+"""The files of a plan's folder, which plan.json pins: a changed key would give other results without a word."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from cleanset.errors import CleansetError
+from cleanset.files import read_text, sha256, sha256_of
+from cleanset.progress import print_notice
+from cleanset.validation import parse_record
+
+PAGE, KEY, TRIALS, PLAN = "page", "key.csv", "trials.csv", "plan.json"
+"""Content of a plan's folder: the page for people; key, table of lists, and plan for the organiser."""
+IMAGES = f"{PAGE}/images"
+SHOWN_MILLISECONDS = 300
+"""Time for which all images of a trial have been visible before it can be answered."""
+_EXPECTED = "expected the folder that cleanset study plan wrote"
+
+
+class _Record(BaseModel):
+    """The pins in plan.json; None: of a plan made before it had them."""
+
+    model_config = ConfigDict(frozen=True)
+
+    sha256: dict[str, str] | None = None
+    shown_milliseconds: Annotated[int, Field(ge=0)] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFiles:
+    """The texts of key.csv and trials.csv; `shown_milliseconds`: None where the page did not wait for its images."""
+
+    key: str
+    trials: str
+    shown_milliseconds: int | None
+
+
+def digests(plan: Path, names: Iterable[str] = (KEY, TRIALS, IMAGES)) -> dict[str, str]:
+    """The SHA-256 of these files; of the folder of images, that of the lines that sha256sum prints for them."""
+    return {name: _digest(plan / name) for name in names}
+
+
+def _digest(path: Path) -> str:
+    if not path.is_dir():
+        return sha256_of(path)
+    return sha256("".join(f"{sha256_of(each)}  {each.name}\n" for each in sorted(path.iterdir())).encode())
+
+
+def read_plan(plan: Path, *, images: bool = False) -> PlanFiles:
+    """A plan's files. Raises CleansetError unless they are as plan.json records them, with `images` those of the page.
+
+    Prints a notice for a plan made before that was recorded.
+    """
+    record = parse_record(_Record, read_text(plan / PLAN, _EXPECTED), plan / PLAN, "a plan")
+    found = PlanFiles(read_text(plan / KEY, _EXPECTED), read_text(plan / TRIALS, _EXPECTED), record.shown_milliseconds)
+    if images and not (plan / IMAGES).is_dir():
+        raise CleansetError(f"{plan / IMAGES}: missing; {_EXPECTED}")
+    if record.sha256 is None:
+        print_notice(f"{plan}: made before plans had digests: changes of {KEY}, {TRIALS} and images are not noticed")
+        return found
+    names = (KEY, TRIALS, IMAGES)[: 3 if images else 2]
+    for name, digest in digests(plan, names).items():
+        if record.sha256.get(name) != digest:
+            raise CleansetError(
+                f"{plan / name}: changed since the plan was made; expected the SHA-256 in {PLAN}: put back what "
+                "cleanset study plan wrote, or plan again with the same set, images, settings and seed"
+            )
+    return found
