@@ -232,7 +232,7 @@ def audited(edition: Edition, verdicts: Mapping[int, str], auditor: str = "cy") 
         path = edition.reviews / "audit" / "standard" / auditor / f"{wnid}.yaml"
         path.parent.mkdir(parents=True, exist_ok=True)
         lines = [f"  {val(n)}: {{{verdicts[n]}, sha256: {sha(n)!r}}}\n" for n in numbers if n in verdicts]
-        path.write_text(f"{wnid}:\n{''.join(lines)}" if lines else "")
+        path.write_text(f"{wnid}:\n{''.join(lines)}" if lines else "# none\n")
 
 
 def test_an_audit_from_the_drawing_to_the_metrics(edition: Edition) -> None:

@@ -54,9 +54,15 @@ def test_unsure_needs_no_reason(fields: dict[str, str]) -> None:
     assert [review.verdict for review in parsed(entry(verdict="unsure", sha256=SHA, **fields))] == ["unsure"]
 
 
-@pytest.mark.parametrize("text", ["", "# nothing yet\n", f"{TENCH}: {{}}\n"])
+@pytest.mark.parametrize("text", ["# nothing yet\n", f"{TENCH}: {{}}\n"])
 def test_a_file_without_verdicts(text: str) -> None:
     assert parsed(text) == []
+
+
+@pytest.mark.parametrize("text", ["", "\n", " \n\n", "---\n", "null\n", "~"])
+def test_an_empty_file_is_not_a_class_without_verdicts(text: str) -> None:
+    with pytest.raises(CleansetError, match="f: no verdicts; expected some, or a comment if there are none"):
+        parse_reviews(text, TENCH, "f")
 
 
 def test_line_numbers_of_two_images() -> None:

@@ -56,8 +56,9 @@ def save_all(reviews: Path, reviewer: str, wnid: str, changes: Mapping[str, Verd
         sync_folder(reviews)  # else a power cut could take the new folder, with the verdict in it
     refuse_link(path)
     with locked(path.parent):
-        before = read_text(path, "save it as UTF-8") if path.exists() else ""
-        found = {vote.image_id: vote for vote in parse_reviews(before, wnid, str(path))}
+        is_new = not path.exists()
+        before = "" if is_new else read_text(path, "save it as UTF-8")
+        found = {} if is_new else {vote.image_id: vote for vote in parse_reviews(before, wnid, str(path))}
         new = {
             image_id: change.review
             for image_id, change in changes.items()

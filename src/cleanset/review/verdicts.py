@@ -99,10 +99,16 @@ def parse_reviews(text: str, wnid: str, where: str) -> list[Vote]:
     """The verdicts in the text of a review file for class `wnid`.
 
     Raises CleansetError with `where` and the line for anything that is not exactly the format: bad syntax, two
-    verdicts on one image, an unknown key, a missing or wrong value, and whatever `parse_yaml` refuses.
+    verdicts on one image, an unknown key, a missing or wrong value, nothing at all, and whatever `parse_yaml` refuses.
     """
     content, lines, _ = parse_remembered(text, where)
     if content is None:
+        # what a full disk, a crash or a failed merge leaves must not take the verdicts of a class away
+        if "#" not in text:
+            raise CleansetError(
+                f"{where}: no verdicts; expected some, or a comment if there are none: put back the file's earlier "
+                "version, or remove the file"
+            )
         return []
     files = _table(content, f"{where}, line 1", f"expected the {class_column()} of the file, {wnid}:")
     if list(files) != [wnid]:
