@@ -32,9 +32,7 @@ class _Commands(typer.core.TyperGroup):
     """The commands; the name of a stage is one, too."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the arguments name, and those left for it. Raises CleansetError for one that has moved."""
-        if args and args[0] == "replay":
-            raise CleansetError("cleanset replay: now bench/replay.py of a checkout: run make published there")
+        """The command that the arguments name, and those left for it."""
         # pipelines, locks and people call a stage by its name alone
         return super().resolve_command(ctx, ["stage", *args] if args and args[0] in STAGES else args)
 
@@ -663,24 +661,12 @@ def extra_of(module: str, command: str = "") -> str:
     return next((extra for extra, modules in EXTRAS.items() if module.partition(".")[0] in modules), others)
 
 
-MOVED = {
-    ("evaluate", "--images"): "name the list in place of the set",
-    ("evaluate", "--classes"): "--json and --report list more classes",
-    ("models", "--which"): "in a checkout: make bench NAME=checkpoints OPTIONS='ROLE --edition FOLDER'",
-}
-"""Options of earlier versions by command, and what to type now."""
-
-
 def main() -> None:
     """Run the command line; a problem that a user can fix becomes one line and exit code 1."""
     for stream in (sys.stdout, sys.stderr):
         # a name of a file may hold what the terminal's encoding lacks, or bytes that are no text
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
-    # before typer, which would call the option unknown and say no more
-    for (command, option), now in MOVED.items():
-        if sys.argv[1:2] == [command] and option in {each.partition("=")[0] for each in sys.argv[2:]}:
-            sys.exit(f"error: {command} {option}: not an option any more; {now}")
     try:
         app()
     except ModuleNotFoundError as error:

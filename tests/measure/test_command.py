@@ -19,7 +19,6 @@ from huggingface_hub import ModelCard
 from rich.console import Console
 from safetensors.torch import save_file
 
-from cleanset.cli import main
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
@@ -282,20 +281,6 @@ def test_below_float64_it_says_how_far_it_is(mine: str, folder: Path, capsys: py
 def test_what_cannot_be_measured(wanted: Wanted, message: str) -> None:
     with pytest.raises(CleansetError, match=message):
         run(NOWHERE, wanted)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "now"),
-    [
-        (("evaluate", "--images", "l.csv"), "evaluate --images: not an option any more; name the list in place of"),
-        (("evaluate", "standard", "--classes=3"), "evaluate --classes: not an option any more; --json and --report"),
-        (("models", "--which", "timm"), "models --which: not an option any more; in a checkout: make bench NAME=check"),
-    ],
-)
-def test_an_option_of_an_earlier_version(arguments: tuple[str, ...], now: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["cleanset", *arguments])
-    with pytest.raises(SystemExit, match=f"^error: {now}"):
-        main()
 
 
 def test_a_list_of_an_edition(mine: str, edition: Edition, tmp_path: Path) -> None:

@@ -177,11 +177,3 @@ def test_review_alone_shows_its_help(edition: Edition) -> None:
     code, shown, errors = says(cleanset("review", cwd=edition.folder))
     assert (code, errors) == (0, "")
     assert "--status" in shown
-
-
-@pytest.mark.parametrize("command", [["export", "tasks.json", "--all"], ["import", "a.json", "--reviewer", "ada"]])
-def test_label_studio_is_gone(tmp_path: Path, command: list[str]) -> None:
-    code, shown, errors = says(cleanset("review", *command, cwd=tmp_path))
-    assert (code, shown, list(tmp_path.iterdir())) == (1, "", [])
-    assert errors.startswith("error: review export, review import: reviews are no longer exchanged with Label Studio;")
-    assert errors.endswith(": cleanset review --reviewer NAME\n")
