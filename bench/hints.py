@@ -24,12 +24,15 @@ from cleanset.review.hints.hints import CropProposal, crop_proposal, hints_betwe
 from cleanset.review.hints.measures import Fingerprint, measure
 from cleanset.review.hints.text import can_read_text, lines_of_text
 from cleanset.tables import CANDIDATES, INDEX, read_table
-from flaws import PLANTERS
+from flaws import PLANTERS, Planter
 from measuring import PROJECT, REAL, print_machine, print_table
 
 FLAW_OF = {"text": ("text", "watermark")}
 """Which planted flaws a kind of hint is right on, where not only its own: a stamp with words is a line of letters."""
-KINDS = ("border", "collage", "filter", "blur", "noise", "text", "artificial_background", "watermark", "duplicate")
+KINDS = (
+    "border", "collage", "filter", "blur", "noise", "text", "artificial_background", "watermark", "duplicate", "dark",
+    "bright",
+)  # fmt: skip
 LABELLED = ("text", "border", "collage", "filter", "drawing", "artificial_background", "too_small", "blur", "noise")
 """Reasons that the photographs are labelled with, or that a hint may name."""
 HINT_AT = {"too_small": "few_pixels"}
@@ -226,7 +229,7 @@ def print_false_alarms(photographs: Mapping[str, tuple[Image.Image, set[str]]]) 
 def print_planted(found: Sequence[set[str]], photographs: Sequence[Image.Image]) -> None:
     """Count the photographs that get the hint with the flaw, among those without such a hint before."""
     rows: list[tuple[str, ...]] = []
-    for name, (reason, plant) in PLANTERS.items():
+    for name, (reason, plant) in (PLANTERS | EXPOSED).items():
         kind = "text" if reason == "watermark" else reason
         clean = [place for place, kinds in enumerate(found) if kind not in kinds]
         count = 0
@@ -257,6 +260,10 @@ def stamped(image: Image.Image) -> Image.Image:
     return image
 
 
+EXPOSED: dict[str, tuple[str, Planter]] = {
+    "a fifth of the brightness": ("dark", lambda i, *_: (i.point(lambda level: level // 5), None)),
+    "a fifth of the darkness": ("bright", lambda i, *_: (i.point(lambda level: 255 - (255 - level) // 5), None)),
+}
 Change = Callable[[Image.Image], Image.Image]
 COPIES: dict[str, Change] = {
     "mirrored": ImageOps.mirror,
@@ -272,6 +279,12 @@ RELATED: tuple[tuple[str, str, Change, Change], ...] = (
         "duplicate",
         lambda i: i,
         lambda i: i.crop((0, 0, i.width * 9 // 10, i.height)),
+    ),
+    (
+        "copy without a twentieth on each side",
+        "duplicate",
+        lambda i: i,
+        lambda i: i.crop((i.width // 20, i.height // 20, i.width - i.width // 20, i.height - i.height // 20)),
     ),
     ("copy turned left to right", "duplicate", lambda i: i, ImageOps.mirror),
 )

@@ -1,5 +1,6 @@
 """What is measured on small images made for it, and which hints follow."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -230,7 +231,7 @@ def test_noise(sigma: int) -> None:
 # What follows
 
 PLAIN = Measures(
-    margins=(0, 0, 0, 0), seams=(0.5, 0.5), saturations=(30, 80, 90), neutral=0.2, tint=10,
+    margins=(0, 0, 0, 0), seams=(0.5, 0.5), levels=(20, 230), saturations=(30, 80, 90), neutral=0.2, tint=10,
     plain_levels=0.2, sharpness=0.7, noise=2, background=0.1, size=(500, 150),
 )  # fmt: skip
 
@@ -240,7 +241,7 @@ PLAIN = Measures(
     [
         (PLAIN, []),
         (replace(PLAIN, margins=(0.004, 0, 0.126, 0)), [Hint("border", "plain margins: left 1 %, right 13 %")]),
-        (replace(PLAIN, seams=(0.849, 0.85)), [Hint("collage", "a straight edge from left to right")]),
+        (replace(PLAIN, seams=(0.899, 0.9)), [Hint("collage", "a straight edge from left to right")]),
         (replace(PLAIN, saturations=(9, 8, 8)), [Hint("filter", "nearly without colour")]),
         (replace(PLAIN, saturations=(10, 9, 9), tint=3), [Hint("filter", "a single tint")]),
         (replace(PLAIN, saturations=(9, 9, 9), tint=3), []),
@@ -255,8 +256,12 @@ PLAIN = Measures(
             [Hint("artificial_background", "a plain background")],
         ),
         (replace(PLAIN, background=0.69, plain_levels=0.54), []),
+        (replace(PLAIN, levels=(0, 90)), [Hint("dark", "hardly a pixel above level 90 of 255")]),
+        (replace(PLAIN, levels=(150, 255)), [Hint("bright", "hardly a pixel below level 150 of 255")]),
+        (replace(PLAIN, levels=(149, 91)), []),
         (replace(PLAIN, sharpness=0.4), [Hint("blur", "no sharp edge anywhere")]),
-        (replace(PLAIN, noise=15.4), [Hint("noise", "noise of 15 grey levels")]),
+        (replace(PLAIN, noise=17.9), []),
+        (replace(PLAIN, noise=18.4), [Hint("noise", "noise of 18 grey levels")]),
         (replace(PLAIN, size=(149, 500)), [Hint("few_pixels", "149 × 500 pixels")]),
         (
             replace(PLAIN, sharpness=0.1, noise=20),
@@ -266,6 +271,25 @@ PLAIN = Measures(
 )
 def test_hints_from_measures(changed: Measures, expected: list[Hint]) -> None:
     assert hints_of_image(changed) == expected
+
+
+@pytest.mark.parametrize("darken", [lambda value: value // 20, lambda value: 255 - value // 20])
+def test_a_dark_or_bright_image_is_named_so_and_not_taken_for_a_plain_or_filtered_one(
+    darken: Callable[[int], int],
+) -> None:
+    """Its levels are so few that a plain background and a filter are found in it."""
+    image = measured(Image.fromarray(texture(200, 160)).point(darken))
+    assert (image.background > 0.7, image.saturations[1]) == (True, 0)
+    kind = "dark" if image.levels[1] < 128 else "bright"
+    others = {"dark", "bright", "artificial_background", "filter"}
+    assert {hint.kind for hint in hints_of_image(image)} & others == {kind}
+
+
+def test_levels_leave_out_one_pixel_in_a_hundred() -> None:
+    lamp = np.full((100, 100), 30, np.uint8)
+    lamp[0, :90] = 250
+    lamp[1:4] = 60
+    assert measured(lamp).levels == (30, 60)
 
 
 # Between images
@@ -301,6 +325,26 @@ def test_turned_and_mirrored_copies(turn: Image.Transpose) -> None:
         "b": [("a",)],
         "c": [],
     }
+
+
+@pytest.mark.parametrize(
+    "box", [(16, 12, 304, 228), (0, 0, 304, 228), (25, 19, 295, 221), (0, 0, 288, 240), (10, 0, 320, 235)]
+)
+def test_a_cropped_copy(box: tuple[int, int, int, int]) -> None:
+    """5 % of each side, of two sides, 8 % of each, a tenth of one, and 2 and 3 %; mirrored and smaller in the end."""
+    image, other = (Image.fromarray(texture(320, 240, seed)) for seed in (1, 2))
+    copy = image.crop(box).resize((200, 150)).transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    found = hints_between(a=image, b=copy, c=other)
+    assert {name: [hint.others for hint in hints] for name, hints in found.items()} == {
+        "a": [("b",)],
+        "b": [("a",)],
+        "c": [],
+    }
+
+
+def test_a_copy_of_half_of_an_image_is_no_near_duplicate() -> None:
+    image = Image.fromarray(texture(320, 240, 1))
+    assert hints_between(a=image, b=image.crop((0, 0, 160, 240))) == {"a": [], "b": []}
 
 
 def stamped(seed: int, right: int, bottom: int) -> Image.Image:

@@ -31,6 +31,9 @@ CAPTION = replace(LINE, text="Miller 4")
         (replace(CAPTION, score=0.59), False),
         (replace(CAPTION, text="Mil 4"), False),  # four letters or digits
         (replace(CAPTION, text="Mill 4"), True),
+        (replace(CAPTION, text="HOOTER"), False),  # a word in capitals, as on things
+        (replace(CAPTION, text="HOOTER INN"), True),
+        (replace(CAPTION, text="Hooter"), True),
         (replace(CAPTION, slope=0.08), True),
         (replace(CAPTION, slope=0.09), False),
         (replace(CAPTION, box=(150, 24, 250, 50)), True),
@@ -54,7 +57,7 @@ MIDDLE = replace(LINE, box=(150, 140, 250, 160), slope=0.3)
     [
         "PHOTO COURTESY OF NOAA", "courtesy of NOAA", "Ann Miller Photography", "www.arkive.org", "dz606.com",
         "alibaba.com.cn", "https://a.example", "BakerDavid@gmail.com", "© 2008 Ann", "(c) Steve", "Copyright A. Miller",
-        "2008/03/12", "2010 02 28", "12.08.2006", "3-12-08", "taken 14:31",
+        "SAMPLE", "preview only", "2008/03/12", "2010 02 28", "12.08.2006", "3-12-08", "taken 14:31",
     ],
 )  # fmt: skip
 def test_words_that_are_added_wherever_they_stand(text: str) -> None:

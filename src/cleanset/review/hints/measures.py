@@ -95,6 +95,7 @@ class Measures:
     edge, with the rows that are soft there; all 0 without a border.
     `seams`: the straightest edge from top to bottom and from left to right, inside plain margins and away from the
     outer tenths: the share of its length where colours step at once, and less on both sides.
+    `levels`: the 1st and 99th of 100 pixels' brightness.
     `saturations`: the 50th, 95th and 99th of 100 pixels' difference between its strongest and weakest colour, in grey
     levels. `neutral`: the share of pixels, of those neither dark nor bright, where it is at most 3 levels.
     `tint`: how far colours stray from the mean colour of their brightness, in grey levels (root mean square).
@@ -108,6 +109,7 @@ class Measures:
 
     margins: tuple[float, float, float, float]
     seams: tuple[float, float]
+    levels: tuple[float, float]
     saturations: tuple[float, float, float]
     neutral: float
     tint: float
@@ -123,9 +125,11 @@ class Fingerprint:
     """Perceptual hashes and the fine detail of the four corners, for comparing images.
 
     `hashes`: PDQ (Facebook 2019), 256 bits for each of eight orientations: as stored, then turned and mirrored.
+    `parts`: 256 bits of the whole image and of each of PARTS, as stored; one of them is close to a cropped copy.
     """
 
     hashes: NDArray[np.bool_]
+    parts: NDArray[np.bool_]
     corners: tuple[NDArray[np.float32], ...]
 
 
@@ -143,6 +147,7 @@ def measure(image: Image.Image) -> tuple[Measures, Fingerprint]:
     measures = Measures(
         margins=margins,
         seams=_seams(inside),
+        levels=_levels(grey),
         saturations=saturations,
         neutral=neutral,
         tint=tint,
@@ -152,7 +157,8 @@ def measure(image: Image.Image) -> tuple[Measures, Fingerprint]:
         background=_background(inside),
         size=image.size,
     )
-    return measures, Fingerprint(_hashes(small), _corners(luma))
+    hashes = _hashes(small)
+    return measures, Fingerprint(hashes, _parts(small, hashes[0]), _corners(luma))
 
 
 def size_of_measured(size: tuple[int, int]) -> tuple[int, int]:
@@ -161,9 +167,9 @@ def size_of_measured(size: tuple[int, int]) -> tuple[int, int]:
     return -(-size[0] // factor), -(-size[1] // factor)
 
 
-def reduction(size: tuple[int, int]) -> int:
+def reduction(size: tuple[int, int], max_side: int = MAX_SIDE_PIXELS) -> int:
     """The factor by which an image of this size is reduced before it is measured."""
-    return -(-max(size) // MAX_SIDE_PIXELS)
+    return -(-max(size) // max_side)
 
 
 def measure_jpeg(data: bytes) -> tuple[Measures, Fingerprint]:
@@ -217,7 +223,12 @@ def _lines(green: NDArray[np.int16], steps: NDArray[np.int16]) -> NDArray[np.flo
     return np.asarray(((found >= _MIN_SEAM_STEP) & (found > beside)).mean(axis=1))
 
 
-# Colours
+# Brightness and colours
+
+
+def _levels(grey: Grey) -> tuple[float, float]:
+    low, high = np.percentile(grey, (1, 99)).tolist()
+    return low, high
 
 
 # levels between the colours of a grey pixel: JPEG changes them a little
@@ -303,6 +314,33 @@ def _noise(grey: Grey) -> float:
 def _hashes(small: Image.Image) -> NDArray[np.bool_]:
     hashes, _ = pdqhash.compute_dihedral(np.asarray(small))
     return np.array(hashes, np.bool_)
+
+
+def _spans(share: float) -> tuple[tuple[float, float], ...]:
+    """A share of a side at its beginning, middle and end."""
+    return tuple((start, start + share) for start in (0.0, (1 - share) / 2, 1 - share))
+
+
+# a hash is within the limit of that of 95 to 100 % of each side, around the same middle: so these reach 8 % a side
+_OF_BOTH_SIDES, _OF_ONE_SIDE = (0.94, 0.87), 0.91
+PARTS = (
+    *((*across, *down) for share in _OF_BOTH_SIDES for down in _spans(share) for across in _spans(share)),
+    *((*across, 0.0, 1.0) for across in _spans(_OF_ONE_SIDE)),
+    *((0.0, 1.0, *down) for down in _spans(_OF_ONE_SIDE)),
+)
+"""Left, right, top and bottom of the parts of an image that are hashed, as shares of its sides."""
+# longest side at which they are hashed: in a quarter of the time, as many copies are found as at twice the size
+_MAX_PART_SIDE_PIXELS = 128
+
+
+def _parts(small: Image.Image, whole: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    pixels = np.asarray(small.reduce(reduction(small.size, _MAX_PART_SIDE_PIXELS)))
+    height, width = pixels.shape[:2]
+    parts = (
+        pixels[round(top * height) : round(bottom * height), round(left * width) : round(right * width)]
+        for left, right, top, bottom in PARTS
+    )
+    return np.array([whole, *(pdqhash.compute(np.ascontiguousarray(part))[0] for part in parts)], np.bool_)
 
 
 def _corners(luma: Image.Image) -> tuple[NDArray[np.float32], ...]:
