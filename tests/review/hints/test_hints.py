@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 
 from cleanset.review.hints.hints import Hint, hints_between_images, hints_of_image
 from cleanset.review.hints.measures import Measures, measure
@@ -345,51 +345,6 @@ def test_a_cropped_copy(box: tuple[int, int, int, int]) -> None:
 def test_a_copy_of_half_of_an_image_is_no_near_duplicate() -> None:
     image = Image.fromarray(texture(320, 240, 1))
     assert hints_between(a=image, b=image.crop((0, 0, 160, 240))) == {"a": [], "b": []}
-
-
-def stamped(seed: int, right: int, bottom: int) -> Image.Image:
-    image = Image.fromarray(texture(320, 240, seed))
-    place = (320 - right, 240 - bottom)
-    ImageDraw.Draw(image).text(place, "© stock", fill=250, font=ImageFont.load_default(18), anchor="rs")
-    return image
-
-
-def test_the_same_stamp_in_the_same_corner() -> None:
-    found = hints_between(a=stamped(1, 5, 5), b=stamped(2, 5, 5), c=stamped(3, 180, 180), d=stamped(4, 30, 20))
-    assert found == {
-        "a": [Hint("watermark", "the same detail bottom right as in b", ("b",))],
-        "b": [Hint("watermark", "the same detail bottom right as in a", ("a",))],
-        "c": [],
-        "d": [],
-    }
-
-
-def test_frames_and_horizons_at_the_same_place_are_no_stamp() -> None:
-    first, second = (texture(320, 240, seed).copy() for seed in (1, 2))
-    first[225:] = second[225:] = 20
-    first[:, :12] = second[:, :12] = 250
-    assert hints_between(a=Image.fromarray(first), b=Image.fromarray(second)) == {"a": [], "b": []}
-
-
-def test_faint_detail_is_not_compared() -> None:
-    """Such as the same blocks of JPEG in two plain skies."""
-    faint = np.random.default_rng(5).integers(-3, 4, (60, 320))
-    first, second = texture(320, 240, 1).copy(), texture(320, 240, 2).copy()
-    first[:60], second[:60] = 200 + faint, 180 + faint
-    assert hints_between(a=Image.fromarray(first), b=Image.fromarray(second)) == {"a": [], "b": []}
-    first[:60], second[:60] = 200 + 5 * faint, 180 + 5 * faint
-    found = hints_between(a=Image.fromarray(first), b=Image.fromarray(second))
-    assert [hint.text for hint in found["a"]] == [
-        "the same detail top left as in b",
-        "the same detail top right as in b",
-    ]
-
-
-def test_images_too_small_for_corners_are_left_out() -> None:
-    small = Image.fromarray(texture(320, 40, 3))
-    found = hints_between(a=stamped(1, 5, 5), b=small, c=stamped(2, 5, 5))
-    assert [hint.text for hint in found["a"]] == ["the same detail bottom right as in c"]
-    assert found["b"] == []
 
 
 # Any image

@@ -2,7 +2,7 @@
 
 A hint never counts as a verdict, and an image without one may be as flawed as any. No hint finds several objects, a
 wrong class, a drawing, a small object in a large image, large words across the middle, text written at an angle, a
-wordless watermark that only one image has, most collages, or a filter that leaves many colours.
+wordless watermark, most collages, or a filter that leaves many colours.
 
 A proposal is the largest part of an image without its margins and the lines of text that were added. Nothing here knows
 where the object is, or whether it stays fully visible in the proposal.
@@ -56,7 +56,6 @@ MIN_NOISE = 18.0
 MIN_SHORT_SIDE_PIXELS = 150
 MAX_HASH_DISTANCE = 60
 """Number of differing bits, of 256, in the most similar orientation."""
-MIN_CORNER_CORRELATION = 0.3
 
 
 def hints_of_image(measures: Measures, lines: Sequence[TextLine] = ()) -> list[Hint]:
@@ -125,31 +124,22 @@ def _position(line: TextLine, size: tuple[int, int]) -> str:
 
 # Between images
 
-CORNERS = ("top left", "top right", "bottom left", "bottom right")
-
 
 def hints_between_images(fingerprints: Mapping[str, Fingerprint]) -> dict[str, list[Hint]]:
-    """The hints from comparing images, by image id: near-duplicates and repeated corners."""
-    names = list(fingerprints)
-    found: dict[str, list[Hint]] = {name: [] for name in names}
-    if len(names) < 2:
+    """The hints from comparing images, by image id: near-duplicates."""
+    names = np.array(list(fingerprints))
+    found: dict[str, list[Hint]] = {name: [] for name in fingerprints}
+    if not found:
         return found
     of_parts = part_distances(
         [each.parts for each in fingerprints.values()], np.stack([each.hashes for each in fingerprints.values()])
     )
     # either of two may be a part of the other
     is_same = np.minimum(of_parts, of_parts.T) <= MAX_HASH_DISTANCE
-    for name, others in _others(names, is_same):
-        found[name].append(Hint("duplicate", f"nearly the same as {first_names(others, 1)}", others))
-    measured = [place for place, name in enumerate(names) if fingerprints[name].corners]
-    with_corners = [names[place] for place in measured]
-    for corner, place in enumerate(CORNERS):
-        if with_corners:
-            details = np.stack([fingerprints[name].corners[corner] for name in with_corners])
-            is_repeated = details @ details.T >= MIN_CORNER_CORRELATION
-            is_repeated &= ~is_same[np.ix_(measured, measured)]  # for a duplicate no further hint is needed
-            for name, others in _others(with_corners, is_repeated):
-                found[name].append(Hint("watermark", f"the same detail {place} as in {first_names(others, 1)}", others))
+    for name, row in zip(fingerprints, is_same, strict=True):
+        others = tuple(sorted(other for other in names[row].tolist() if other != name))
+        if others:
+            found[name].append(Hint("duplicate", f"nearly the same as {first_names(others, 1)}", others))
     return found
 
 
@@ -172,15 +162,6 @@ def part_distances(parts: Sequence[NDArray[np.bool_]], hashes: NDArray[np.bool_]
     # the product of signs is the number of equal bits less that of different ones; row by row, for the memory
     equal = [((2 * each.astype(np.float32) - 1) @ signs).max(axis=0) for each in parts]
     return np.asarray((bits - np.stack(equal).reshape(-1, count, orientations).max(axis=2)) / 2, np.float32)
-
-
-def _others(names: Sequence[str], related: NDArray[np.bool_]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each name that is related to others, with these, sorted."""
-    for place, name in enumerate(names):
-        others = sorted(other for other, is_related in zip(names, related[place], strict=True) if is_related)
-        others = [other for other in others if other != name]
-        if others:
-            yield name, tuple(others)
 
 
 # share of the image that a proposal keeps at least; with less, the object is rarely whole

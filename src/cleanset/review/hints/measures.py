@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pdqhash
 from numpy.typing import NDArray
-from PIL import Image, ImageFilter
+from PIL import Image
 
 from cleanset.images.codec import decode
 
@@ -83,8 +83,6 @@ def _soft_end(rows: Grey, end: int) -> int:
 
 
 MAX_SIDE_PIXELS = 512
-CORNER_WIDTH, CORNER_HEIGHT = 120, 48
-"""Pixels of each corner that are compared between images."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +120,7 @@ class Measures:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fingerprint:
-    """Perceptual hashes and the fine detail of the four corners, for comparing images.
+    """Perceptual hashes, for comparing images.
 
     `hashes`: PDQ (Facebook 2019), 256 bits for each of eight orientations: as stored, then turned and mirrored.
     `parts`: 256 bits of the whole image and of each of PARTS, as stored; one of them is close to a cropped copy.
@@ -130,7 +128,6 @@ class Fingerprint:
 
     hashes: NDArray[np.bool_]
     parts: NDArray[np.bool_]
-    corners: tuple[NDArray[np.float32], ...]
 
 
 def measure(image: Image.Image) -> tuple[Measures, Fingerprint]:
@@ -158,7 +155,7 @@ def measure(image: Image.Image) -> tuple[Measures, Fingerprint]:
         size=image.size,
     )
     hashes = _hashes(small)
-    return measures, Fingerprint(hashes, _parts(small, hashes[0]), _corners(luma))
+    return measures, Fingerprint(hashes, _parts(small, hashes[0]))
 
 
 def size_of_measured(size: tuple[int, int]) -> tuple[int, int]:
@@ -341,36 +338,3 @@ def _parts(small: Image.Image, whole: NDArray[np.bool_]) -> NDArray[np.bool_]:
         for left, right, top, bottom in PARTS
     )
     return np.array([whole, *(pdqhash.compute(np.ascontiguousarray(part))[0] for part in parts)], np.bool_)
-
-
-def _corners(luma: Image.Image) -> tuple[NDArray[np.float32], ...]:
-    """The fine detail of the four corners, each of mean 0 and norm 1, or zeros for an empty corner.
-
-    In the order top left, top right, bottom left, bottom right. Empty for an image that is too small.
-    """
-    if luma.height < 2 * CORNER_HEIGHT or luma.width < 2 * CORNER_WIDTH:
-        return ()
-    detail = _detail(luma).astype(np.float32)
-    return tuple(
-        _unit(detail[rows, columns])
-        for rows in (slice(CORNER_HEIGHT), slice(-CORNER_HEIGHT, None))
-        for columns in (slice(CORNER_WIDTH), slice(-CORNER_WIDTH, None))
-    )
-
-
-# standard deviation of a corner's detail, in grey levels, below which it is taken for empty
-_MIN_CORNER_DETAIL = 4.0
-
-
-def _unit(patch: NDArray[np.float32]) -> NDArray[np.float32]:
-    # without its straight lines, which frames and horizons have at the same place by chance
-    patch = patch - patch.mean(axis=0)
-    patch -= patch.mean(axis=1, keepdims=True)
-    length = float(np.sqrt((patch**2).sum()))
-    return (patch / length if length >= _MIN_CORNER_DETAIL * patch.size**0.5 else np.zeros_like(patch)).ravel()
-
-
-def _detail(luma: Image.Image) -> NDArray[np.int16]:
-    """The brightness of each pixel above that of its surroundings, a square of 5 x 5 pixels."""
-    around = np.asarray(luma.filter(ImageFilter.BoxBlur(2))).astype(np.int16)
-    return np.asarray(luma).astype(np.int16) - around
