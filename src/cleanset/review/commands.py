@@ -65,13 +65,11 @@ def review(
     if calibration:
         show_calibration(Edition(edition), as_json)
         return
-    check_audit_options(
-        audit,
-        {"--open or --fixed": kind, "--model": model, "--seed": seed},
-        {"--look-again": look_again, "--share": share, "--labels": labels or None},
-    )
-    if labels:
-        refuse({"--look-again": look_again, "--share": share}, "not with --labels, which asks for other images")
+    queued = {"--look-again": look_again, "--share": share}
+    of_audit = {"--open or --fixed": kind, "--model": model, "--seed": seed}
+    refuse(of_audit if audit is None else {}, "only with --audit, such as --audit 100")
+    refuse({} if audit is None else queued, "not with --audit, which draws from the whole set")
+    refuse(queued | {"--audit": audit} if labels else {}, "not with --labels, which asks for other images")
     team = reviewer or []
     check_team(team, {"--audit": audit, "--share": share})
     plan = None
@@ -121,17 +119,8 @@ def check_team(team: Sequence[str], alone: Mapping[str, object]) -> None:
     for place, name in enumerate(team):
         if name in team[:place]:
             raise CleansetError(f"--reviewer {name}: given twice; expected each reviewer once")
-    for option, value in alone.items():
-        if value is not None and len(team) > 1:
-            raise CleansetError(f"{option}: with {len(team)} reviewers; expected one: start a server for each")
-
-
-def check_audit_options(audit: int | None, with_audit: Mapping[str, object], without: Mapping[str, object]) -> None:
-    """Raise CleansetError for an option of an audit without one, or for one that an audit does not have."""
-    if audit is None:
-        refuse(with_audit, "only with --audit, such as --audit 100")
-    else:
-        refuse(without, "not with --audit, which draws from the whole set")
+    if len(team) > 1:
+        refuse(alone, f"with {len(team)} reviewers; expected one: start a server for each")
 
 
 def refuse(options: Mapping[str, object], rule: str) -> None:
