@@ -82,8 +82,7 @@ def contradictions_in(edition: Edition) -> list[Contradiction]:
 
 def as_opinions(found: Iterable[Contradiction]) -> str:
     """The ranked list as a file for `review.opinions`."""
-    opinions = ((each.image_id, each.opinion) for each in found)
-    return csv_text(COLUMNS, ((image_id, opinion.flag, opinion.source) for image_id, opinion in opinions))
+    return csv_text(COLUMNS, ((each.image_id, each.opinion.flag, each.opinion.source) for each in found))
 
 
 def write_corrected(edition: Edition, path: Path) -> str:

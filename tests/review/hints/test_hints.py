@@ -167,13 +167,6 @@ def test_grey_tinted_and_coloured_images() -> None:
     ]  # fmt: skip
 
 
-def test_plain_levels() -> None:
-    levels = np.repeat(np.arange(16, dtype=np.uint8) * 16, 100).reshape(40, 40)
-    assert measured(levels).plain_levels == 0.5
-    assert measured(levels // 32 * 32).plain_levels == 1
-    assert "few levels of brightness" in filters(Image.fromarray(levels // 32 * 32))
-
-
 def placed(background: Image.Image, box: tuple[int, int, int, int]) -> Image.Image:
     """A textured ellipse in front of a background."""
     mask = Image.new("L", background.size)
@@ -232,7 +225,7 @@ def test_noise(sigma: int) -> None:
 
 PLAIN = Measures(
     margins=(0, 0, 0, 0), seams=(0.5, 0.5), levels=(20, 230), saturations=(30, 80, 90), neutral=0.2, tint=10,
-    plain_levels=0.2, sharpness=0.7, noise=2, background=0.1, size=(500, 150),
+    sharpness=0.7, noise=2, background=0.1, size=(500, 150),
 )  # fmt: skip
 
 
@@ -249,13 +242,12 @@ PLAIN = Measures(
         (replace(PLAIN, saturations=(9, 40, 60), neutral=0.5), [Hint("filter", "grey with some colour")]),
         (replace(PLAIN, saturations=(9, 40, 59), neutral=0.5), []),
         (replace(PLAIN, saturations=(9, 40, 60), neutral=0.49), []),
-        (replace(PLAIN, plain_levels=0.55), [Hint("filter", "few levels of brightness")]),
         (replace(PLAIN, background=0.7), [Hint("artificial_background", "a plain background")]),
         (
-            replace(PLAIN, background=0.7, saturations=(0, 0, 0), plain_levels=0.9),
+            replace(PLAIN, background=0.7, saturations=(0, 0, 0)),
             [Hint("artificial_background", "a plain background")],
         ),
-        (replace(PLAIN, background=0.69, plain_levels=0.54), []),
+        (replace(PLAIN, background=0.69), []),
         (replace(PLAIN, levels=(0, 90)), [Hint("dark", "hardly a pixel above level 90 of 255")]),
         (replace(PLAIN, levels=(150, 255)), [Hint("bright", "hardly a pixel below level 150 of 255")]),
         (replace(PLAIN, levels=(149, 91)), []),

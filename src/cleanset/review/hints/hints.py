@@ -48,7 +48,6 @@ MAX_TINT = 3.0
 MIN_TINTED = 10.0
 MIN_NEUTRAL = 0.5
 MIN_ONE_COLOUR = 60.0
-MIN_PLAIN_LEVELS = 0.55
 MIN_BACKGROUND = 0.7
 MAX_SHARPNESS = 0.4
 MIN_NOISE = 18.0
@@ -103,8 +102,6 @@ def _filters(measures: Measures) -> Iterator[Hint]:
         yield Hint("filter", "a single tint")
     elif measures.neutral >= MIN_NEUTRAL and highest >= MIN_ONE_COLOUR:
         yield Hint("filter", "grey with some colour")
-    if measures.plain_levels >= MIN_PLAIN_LEVELS:
-        yield Hint("filter", "few levels of brightness")
 
 
 MAX_TEXT = 40

@@ -97,7 +97,6 @@ class Measures:
     `saturations`: the 50th, 95th and 99th of 100 pixels' difference between its strongest and weakest colour, in grey
     levels. `neutral`: the share of pixels, of those neither dark nor bright, where it is at most 3 levels.
     `tint`: how far colours stray from the mean colour of their brightness, in grey levels (root mean square).
-    `plain_levels`: the share of pixels on the eight commonest grey levels.
     `sharpness`: the steepest edges between neighbours by those over four pixels: 0.25 for ramps, 1 for steps.
     `noise`: standard deviation of the noise, in grey levels (Immerkaer 1996, with the median).
     `background`: how far one plain colour reaches around the image, inside plain margins: the mean of its shares of the
@@ -111,7 +110,6 @@ class Measures:
     saturations: tuple[float, float, float]
     neutral: float
     tint: float
-    plain_levels: float
     sharpness: float
     noise: float
     background: float
@@ -135,20 +133,19 @@ def measure(image: Image.Image) -> tuple[Measures, Fingerprint]:
     factor = reduction(image.size)
     image = image.convert("RGB")
     small = image.reduce(factor) if factor > 1 else image
-    luma = small.convert("L")
-    grey = np.asarray(luma).astype(np.int16)
+    grey = np.asarray(small.convert("L")).astype(np.int16)
     saturations, neutral, tint = _colours(small)
     left, top, right, bottom = border(grey)
+    darkest, brightest = np.percentile(grey, (1, 99)).tolist()
     margins = left / small.width, top / small.height, right / small.width, bottom / small.height
     inside = small.crop((left, top, small.width - right, small.height - bottom))
     measures = Measures(
         margins=margins,
         seams=_seams(inside),
-        levels=_levels(grey),
+        levels=(darkest, brightest),
         saturations=saturations,
         neutral=neutral,
         tint=tint,
-        plain_levels=_plain_levels(luma),
         sharpness=_sharpness(grey),
         noise=_noise(grey),
         background=_background(inside),
@@ -220,12 +217,7 @@ def _lines(green: NDArray[np.int16], steps: NDArray[np.int16]) -> NDArray[np.flo
     return np.asarray(((found >= _MIN_SEAM_STEP) & (found > beside)).mean(axis=1))
 
 
-# Brightness and colours
-
-
-def _levels(grey: Grey) -> tuple[float, float]:
-    low, high = np.percentile(grey, (1, 99)).tolist()
-    return low, high
+# Colours
 
 
 # levels between the colours of a grey pixel: JPEG changes them a little
@@ -248,11 +240,6 @@ def _colours(small: Image.Image) -> tuple[tuple[float, float, float], float, flo
     median, high, highest = np.percentile(spread, (50, 95, 99)).tolist()
     # rounding may leave the difference of two large sums slightly below 0
     return (median, high, highest), neutral, float((max(strays, 0.0) / (2 * red.size)) ** 0.5)
-
-
-def _plain_levels(luma: Image.Image) -> float:
-    histogram = np.array(luma.histogram())
-    return float(np.sort(histogram)[-8:].sum() / histogram.sum())
 
 
 # largest difference of neighbours in a plain area, in levels of each colour; photographs have more noise
@@ -319,11 +306,10 @@ def _spans(share: float) -> tuple[tuple[float, float], ...]:
 
 
 # a hash is within the limit of that of 95 to 100 % of each side, around the same middle: so these reach 8 % a side
-_OF_BOTH_SIDES, _OF_ONE_SIDE = (0.94, 0.87), 0.91
 PARTS = (
-    *((*across, *down) for share in _OF_BOTH_SIDES for down in _spans(share) for across in _spans(share)),
-    *((*across, 0.0, 1.0) for across in _spans(_OF_ONE_SIDE)),
-    *((0.0, 1.0, *down) for down in _spans(_OF_ONE_SIDE)),
+    *((*across, *down) for share in (0.94, 0.87) for down in _spans(share) for across in _spans(share)),
+    *((*across, 0.0, 1.0) for across in _spans(0.91)),
+    *((0.0, 1.0, *down) for down in _spans(0.91)),
 )
 """Left, right, top and bottom of the parts of an image that are hashed, as shares of its sides."""
 # longest side at which they are hashed: in a quarter of the time, as many copies are found as at twice the size

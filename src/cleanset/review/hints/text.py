@@ -146,18 +146,18 @@ def added_line(lines: Sequence[TextLine], size: tuple[int, int]) -> TextLine | N
     8 in 500 photographs).
     """
     added = [line for line in lines if is_added(line, size)]
-    added = [each for each in added if _is_of_web(each) or not (each.text.isalpha() and each.text.isupper())]
+    added = [
+        line
+        for line in added
+        if WEB_OR_COPYRIGHT.search(line.text) or not (line.text.isalpha() and line.text.isupper())
+    ]
     return max(added, key=lambda line: len(line.text), default=None)
 
 
 def is_added(line: TextLine, size: tuple[int, int]) -> bool:
     """Whether a line may have been added to an image of this size."""
     is_at_edge = line.slope <= MAX_SLOPE and edge_distance(line.box, size) <= MAX_EDGE_DISTANCE
-    return is_legible(line) and (is_at_edge or _is_of_web(line))
-
-
-def _is_of_web(line: TextLine) -> bool:
-    return WEB_OR_COPYRIGHT.search(line.text) is not None
+    return is_legible(line) and (is_at_edge or WEB_OR_COPYRIGHT.search(line.text) is not None)
 
 
 def is_legible(line: TextLine) -> bool:
