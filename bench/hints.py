@@ -13,9 +13,8 @@ from pathlib import Path
 from random import Random
 from time import process_time
 
-from PIL import Image, ImageDraw, ImageOps
+from PIL import Image, ImageOps
 
-from canvas import font
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.images.boxes import Box
@@ -24,12 +23,15 @@ from cleanset.review.hints.hints import CropProposal, crop_proposal, hints_betwe
 from cleanset.review.hints.measures import Fingerprint, measure
 from cleanset.review.hints.text import can_read_text, lines_of_text
 from cleanset.tables import CANDIDATES, INDEX, read_table
-from flaws import PLANTERS
+from flaws import PLANTERS, Planter
 from measuring import PROJECT, REAL, print_machine, print_table
 
 FLAW_OF = {"text": ("text", "watermark")}
 """Which planted flaws a kind of hint is right on, where not only its own: a stamp with words is a line of letters."""
-KINDS = ("border", "collage", "filter", "blur", "noise", "text", "artificial_background", "watermark", "duplicate")
+KINDS = (
+    "border", "collage", "filter", "blur", "noise", "text", "artificial_background", "duplicate", "dark",
+    "bright",
+)  # fmt: skip
 LABELLED = ("text", "border", "collage", "filter", "drawing", "artificial_background", "too_small", "blur", "noise")
 """Reasons that the photographs are labelled with, or that a hint may name."""
 HINT_AT = {"too_small": "few_pixels"}
@@ -226,7 +228,7 @@ def print_false_alarms(photographs: Mapping[str, tuple[Image.Image, set[str]]]) 
 def print_planted(found: Sequence[set[str]], photographs: Sequence[Image.Image]) -> None:
     """Count the photographs that get the hint with the flaw, among those without such a hint before."""
     rows: list[tuple[str, ...]] = []
-    for name, (reason, plant) in PLANTERS.items():
+    for name, (reason, plant) in (PLANTERS | EXPOSED).items():
         kind = "text" if reason == "watermark" else reason
         clean = [place for place, kinds in enumerate(found) if kind not in kinds]
         count = 0
@@ -247,16 +249,10 @@ def saved(image: Image.Image, quality: int = 90) -> Image.Image:
     return decode(out.getvalue())
 
 
-def stamped(image: Image.Image) -> Image.Image:
-    """Return the image with half-transparent words in a corner, the same words and corner for every image."""
-    layer = Image.new("L", image.size)
-    place = (image.width - 8, image.height - 8)
-    ImageDraw.Draw(layer).text(place, "© imagestock", fill=170, font=font(14), anchor="rs")
-    image = image.copy()
-    image.paste((255, 255, 255), (0, 0), layer)
-    return image
-
-
+EXPOSED: dict[str, tuple[str, Planter]] = {
+    "a fifth of the brightness": ("dark", lambda i, *_: (i.point(lambda level: level // 5), None)),
+    "a fifth of the darkness": ("bright", lambda i, *_: (i.point(lambda level: 255 - (255 - level) // 5), None)),
+}
 Change = Callable[[Image.Image], Image.Image]
 COPIES: dict[str, Change] = {
     "mirrored": ImageOps.mirror,
@@ -265,13 +261,18 @@ COPIES: dict[str, Change] = {
     "half the size, mirrored": lambda image: ImageOps.mirror(image.reduce(2)),
 }
 RELATED: tuple[tuple[str, str, Change, Change], ...] = (
-    ("same small stamp in two images", "watermark", stamped, stamped),
     ("copy at half the size, quality 40", "duplicate", lambda i: i, lambda i: saved(i.reduce(2), 40)),
     (
         "copy without a tenth on the right",
         "duplicate",
         lambda i: i,
         lambda i: i.crop((0, 0, i.width * 9 // 10, i.height)),
+    ),
+    (
+        "copy without a twentieth on each side",
+        "duplicate",
+        lambda i: i,
+        lambda i: i.crop((i.width // 20, i.height // 20, i.width - i.width // 20, i.height - i.height // 20)),
     ),
     ("copy turned left to right", "duplicate", lambda i: i, ImageOps.mirror),
 )
@@ -282,9 +283,8 @@ def related_row(
     name: str, kind: str, first: Change, second: Change, photographs: Sequence[Image.Image]
 ) -> tuple[str, ...]:
     count = 0
-    for place, photograph in enumerate(photographs):
-        other = photographs[place - 1] if kind == "watermark" else photograph
-        pair = {"first": saved(first(photograph)), "second": saved(second(other))}
+    for photograph in photographs:
+        pair = {"first": saved(first(photograph)), "second": saved(second(photograph))}
         count += kind in kinds_between({which: measure(image)[1] for which, image in pair.items()})["first"]
     return name, kind, str(len(photographs)), str(count), f"{count / len(photographs):.2f}"
 

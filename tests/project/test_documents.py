@@ -54,6 +54,7 @@ NOT_RUN = {
     "cleanset review gold data/gold --planted 50 --published 50 --settled 20 --clean 30": "needs an edition with such "
     "reviews: tests/review/page/test_gold_and_audit.py makes gold items of the sample",
     "cleanset edition --accept": "needs an edition whose images have changed: tests/review/test_accepted.py has some",
+    "cleanset review --labels": "needs scores that contradict labels: tests/review/test_labels.py has some",
     "cleanset review --calibration": "needs answers to gold items: tests/review/page gives some",
     "make judge JUDGE=3f9c2a71": "serves a page until it is stopped: test_judge_page.py starts it",
     "cleanset models --add mine=timm:resnet50 --weights data/weights/mine.safetensors": "needs weights: "

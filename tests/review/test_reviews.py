@@ -98,8 +98,8 @@ REFUSED = [
     ),
     (
         clean(vedict="crop"),
-        f"line 2, {IMAGE}: unknown key 'vedict'; expected verdict, reason, crop, object_fully_visible, basis, seen, "
-        "sha256, note",
+        f"line 2, {IMAGE}: unknown key 'vedict'; expected verdict, reason, correct_class, crop, object_fully_visible, "
+        "basis, seen, sha256, note",
     ),
     (entry(sha256=SHA), f"line 2, {IMAGE}: verdict: Field required"),
     (entry(verdict="ok", sha256=SHA), "verdict: expected 'clean', 'crop', 'reject' or 'unsure'; found 'ok'"),

@@ -44,6 +44,12 @@ def review(
     seed: Annotated[
         str | None, typer.Option(help="With --audit: seed of the order of drawing.", show_default="1")
     ] = None,
+    labels: Annotated[
+        bool,
+        typer.Option(
+            "--labels", help="Look at the images whose labels the models contradict; without --reviewer: list them."
+        ),
+    ] = False,
     calibration: Annotated[
         bool, typer.Option("--calibration", help="Show how reviewers judge gold items; --json prints JSON.")
     ] = False,
@@ -59,11 +65,11 @@ def review(
     if calibration:
         show_calibration(Edition(edition), as_json)
         return
-    check_audit_options(
-        audit,
-        {"--open or --fixed": kind, "--model": model, "--seed": seed},
-        {"--look-again": look_again, "--share": share},
-    )
+    queued = {"--look-again": look_again, "--share": share}
+    of_audit = {"--open or --fixed": kind, "--model": model, "--seed": seed}
+    refuse(of_audit if audit is None else {}, "only with --audit, such as --audit 100")
+    refuse({} if audit is None else queued, "not with --audit, which draws from the whole set")
+    refuse(queued | {"--audit": audit} if labels else {}, "not with --labels, which asks for other images")
     team = reviewer or []
     check_team(team, {"--audit": audit, "--share": share})
     plan = None
@@ -78,10 +84,14 @@ def review(
     if team and not status:
         from cleanset.review.page import server
 
-        server.run(Edition(edition), team, host, port, browser, look_again, plan, share, public_url)
+        server.run(Edition(edition), team, host, port, browser, look_again, plan, share, public_url, labels)
     if (team and not status) or plan is not None:
         return
-    if status:
+    if labels:
+        from cleanset.review.labels import as_opinions, contradictions_in
+
+        typer.echo(as_opinions(contradictions_in(Edition(edition))), nl=False)
+    elif status:
         show_status(Edition(edition), team, as_json)
     else:
         typer.echo(context.get_help())
@@ -109,18 +119,13 @@ def check_team(team: Sequence[str], alone: Mapping[str, object]) -> None:
     for place, name in enumerate(team):
         if name in team[:place]:
             raise CleansetError(f"--reviewer {name}: given twice; expected each reviewer once")
-    for option, value in alone.items():
-        if value is not None and len(team) > 1:
-            raise CleansetError(f"{option}: with {len(team)} reviewers; expected one: start a server for each")
+    if len(team) > 1:
+        refuse(alone, f"with {len(team)} reviewers; expected one: start a server for each")
 
 
-def check_audit_options(audit: int | None, with_audit: Mapping[str, object], without: Mapping[str, object]) -> None:
-    """Raise CleansetError for an option of an audit without one, or for one that an audit does not have."""
-    if audit is None:
-        refused, rule = with_audit, "only with --audit, such as --audit 100"
-    else:
-        refused, rule = without, "not with --audit, which draws from the whole set"
-    for option, value in refused.items():
+def refuse(options: Mapping[str, object], rule: str) -> None:
+    """Raise CleansetError, which ends in `rule`, for the first of these options that is given."""
+    for option, value in options.items():
         if value is not None:
             raise CleansetError(f"{option}: {rule}")
 
@@ -147,6 +152,19 @@ def gold(
 
     counts = {"planted": planted, "published": published, "settled": settled}
     typer.echo(gold_images.make(Edition(edition), folder, counts, clean))
+
+
+@app.command()
+def relabel(
+    corrected: Annotated[Path, typer.Argument(help="A new table, such as labels.csv.")], edition: Folder = HERE
+) -> None:
+    """Write the table of labels of your own images, with the correct classes that reviewers have named.
+
+    cleanset edition NEW --images FOLDER --labels TABLE makes an edition with these labels.
+    """
+    from cleanset.review.labels import write_corrected
+
+    typer.echo(write_corrected(Edition(edition), corrected))
 
 
 @app.command()

@@ -10,7 +10,7 @@ from cleanset.errors import CleansetError, cut
 from cleanset.images.boxes import Box, parse_box
 from cleanset.parsing import parse_remembered
 from cleanset.validation import MAX_VALUE, shown, validate
-from cleanset.vocabulary import Basis, Reason, Seen, Verdict, class_column
+from cleanset.vocabulary import Basis, Reason, Seen, Verdict, class_column, class_indices, known_classes
 
 OFFICIAL = "official"
 """Value of `sha256` for an image of the official archive, where the id alone determines the bytes."""
@@ -34,6 +34,7 @@ def _crop(crop: object) -> Box | str | None:
 class Review(BaseModel):
     """One reviewer's verdict on one image, as in the file. Without `basis`, the verdict is explicit.
 
+    `correct_class`: the key of the class that the image shows, if the reason is that it shows another than its label.
     `seen`: grid where it was given to all the rest of a class at once, single where the image had been opened by
     itself, None for a verdict on one image among others. It decides nothing.
     """
@@ -43,6 +44,7 @@ class Review(BaseModel):
 
     verdict: Verdict
     reason: Reason | None = None
+    correct_class: str | None = None
     # not PlainValidator, whose serializer warns that it gets a list for the tuple
     crop: Annotated[Box | Literal["unknown"] | None, BeforeValidator(_crop)] = None
     object_fully_visible: bool | None = None
@@ -57,6 +59,11 @@ class Review(BaseModel):
             raise ValueError(f"verdict {self.verdict} without a reason")
         if self.verdict == "clean" and self.reason is not None:
             raise ValueError("verdict clean with a reason; a reason says what is wrong with the image")
+        if self.correct_class is not None:
+            if (self.verdict, self.reason) != ("reject", "wrong_class"):
+                raise ValueError("correct_class with another reason; expected verdict reject, reason wrong_class")
+            if self.correct_class not in class_indices():
+                raise ValueError(f"correct_class {shown(self.correct_class)}; expected {known_classes()}")
         if (self.verdict == "crop") != (self.crop is not None):
             raise ValueError("a crop box is needed for verdict crop, and for no other")
         if self.seen == "grid" and self.verdict != "clean":
@@ -122,7 +129,10 @@ def parse_reviews(text: str, wnid: str, where: str) -> list[Vote]:
         line = lines[wnid, image_id]
         fields = _table(entry, f"{where}, line {line}", "expected verdict: …")
         place = f"{where}, line {line}, {image_id}"
-        votes.append(Vote(wnid, image_id, _review(fields, place), place))
+        review = _review(fields, place)
+        if review.correct_class == wnid:
+            raise CleansetError(f"{place}: correct_class {wnid}, the class of this file; expected another one")
+        votes.append(Vote(wnid, image_id, review, place))
     return votes
 
 

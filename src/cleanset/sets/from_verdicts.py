@@ -47,7 +47,7 @@ COLUMNS = {"wnid": "class", "original_class": "ilsvrc_class", "classes": "real_c
 UNREADABLE = OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError, ArithmeticError, csv.Error
 """The errors that changed files lead to."""
 BOX = ("left", "top", "right", "bottom")
-FIELDS = {"verdict", "reason", "crop", "object_fully_visible", "basis", "seen", "sha256", "note"}
+FIELDS = {"verdict", "reason", "correct_class", "crop", "object_fully_visible", "basis", "seen", "sha256", "note"}
 
 Box = tuple[int, ...]
 Row = dict[str, Any]

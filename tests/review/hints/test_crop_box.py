@@ -74,8 +74,8 @@ def test_ties_go_to_the_left_and_upper() -> None:
 
 
 PLAIN = Measures(
-    margins=(0, 0, 0, 0), seams=(0.5, 0.5), saturations=(30, 80, 90), neutral=0.2, tint=10,
-    plain_levels=0.2, sharpness=0.7, noise=2,
+    margins=(0, 0, 0, 0), seams=(0.5, 0.5), levels=(20, 230), saturations=(30, 80, 90), neutral=0.2, tint=10,
+    sharpness=0.7, noise=2,
     background=0.1, size=(400, 300),
 )  # fmt: skip
 STAMP = TextLine("stock.com", 0.9, (300, 270, 390, 290), 0.0)

@@ -127,6 +127,19 @@ def test_a_reload_shows_the_same_class_and_verdicts(start: Serve, visit: Open) -
     assert at.focus == at.shown[1]
 
 
+def test_the_class_that_an_image_shows_is_searched(edition: Path, start: Serve, visit: Open) -> None:
+    at = visit(start())
+    wnid, image_id = at.wnid, at.focus
+    at.press("i")
+    at.type_into_dialog("traffic", found="n06874185")
+    at.page.wait_for_selector(".q-dialog__inner", state="detached")
+    at.page.wait_for_selector(f"[data-card={image_id}] .verdict.reject:has-text('reject: wrong class, traffic light')")
+    entry = reviews(edition)[wnid][image_id]
+    assert (entry["verdict"], entry["reason"], entry["correct_class"]) == ("reject", "wrong_class", "n06874185")
+    at.press("z")
+    assert reviews(edition) == {}
+
+
 def test_search_by_name_and_by_wnid(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start())
     at.press("/")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pdqhash
 from numpy.typing import NDArray
-from PIL import Image, ImageFilter
+from PIL import Image
 
 from cleanset.images.codec import decode
 
@@ -83,8 +83,6 @@ def _soft_end(rows: Grey, end: int) -> int:
 
 
 MAX_SIDE_PIXELS = 512
-CORNER_WIDTH, CORNER_HEIGHT = 120, 48
-"""Pixels of each corner that are compared between images."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +93,10 @@ class Measures:
     edge, with the rows that are soft there; all 0 without a border.
     `seams`: the straightest edge from top to bottom and from left to right, inside plain margins and away from the
     outer tenths: the share of its length where colours step at once, and less on both sides.
+    `levels`: the 1st and 99th of 100 pixels' brightness.
     `saturations`: the 50th, 95th and 99th of 100 pixels' difference between its strongest and weakest colour, in grey
     levels. `neutral`: the share of pixels, of those neither dark nor bright, where it is at most 3 levels.
     `tint`: how far colours stray from the mean colour of their brightness, in grey levels (root mean square).
-    `plain_levels`: the share of pixels on the eight commonest grey levels.
     `sharpness`: the steepest edges between neighbours by those over four pixels: 0.25 for ramps, 1 for steps.
     `noise`: standard deviation of the noise, in grey levels (Immerkaer 1996, with the median).
     `background`: how far one plain colour reaches around the image, inside plain margins: the mean of its shares of the
@@ -108,10 +106,10 @@ class Measures:
 
     margins: tuple[float, float, float, float]
     seams: tuple[float, float]
+    levels: tuple[float, float]
     saturations: tuple[float, float, float]
     neutral: float
     tint: float
-    plain_levels: float
     sharpness: float
     noise: float
     background: float
@@ -120,13 +118,14 @@ class Measures:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fingerprint:
-    """Perceptual hashes and the fine detail of the four corners, for comparing images.
+    """Perceptual hashes, for comparing images.
 
     `hashes`: PDQ (Facebook 2019), 256 bits for each of eight orientations: as stored, then turned and mirrored.
+    `parts`: 256 bits of the whole image and of each of PARTS, as stored; one of them is close to a cropped copy.
     """
 
     hashes: NDArray[np.bool_]
-    corners: tuple[NDArray[np.float32], ...]
+    parts: NDArray[np.bool_]
 
 
 def measure(image: Image.Image) -> tuple[Measures, Fingerprint]:
@@ -134,25 +133,26 @@ def measure(image: Image.Image) -> tuple[Measures, Fingerprint]:
     factor = reduction(image.size)
     image = image.convert("RGB")
     small = image.reduce(factor) if factor > 1 else image
-    luma = small.convert("L")
-    grey = np.asarray(luma).astype(np.int16)
+    grey = np.asarray(small.convert("L")).astype(np.int16)
     saturations, neutral, tint = _colours(small)
     left, top, right, bottom = border(grey)
+    darkest, brightest = np.percentile(grey, (1, 99)).tolist()
     margins = left / small.width, top / small.height, right / small.width, bottom / small.height
     inside = small.crop((left, top, small.width - right, small.height - bottom))
     measures = Measures(
         margins=margins,
         seams=_seams(inside),
+        levels=(darkest, brightest),
         saturations=saturations,
         neutral=neutral,
         tint=tint,
-        plain_levels=_plain_levels(luma),
         sharpness=_sharpness(grey),
         noise=_noise(grey),
         background=_background(inside),
         size=image.size,
     )
-    return measures, Fingerprint(_hashes(small), _corners(luma))
+    hashes = _hashes(small)
+    return measures, Fingerprint(hashes, _parts(small, hashes[0]))
 
 
 def size_of_measured(size: tuple[int, int]) -> tuple[int, int]:
@@ -161,9 +161,9 @@ def size_of_measured(size: tuple[int, int]) -> tuple[int, int]:
     return -(-size[0] // factor), -(-size[1] // factor)
 
 
-def reduction(size: tuple[int, int]) -> int:
+def reduction(size: tuple[int, int], max_side: int = MAX_SIDE_PIXELS) -> int:
     """The factor by which an image of this size is reduced before it is measured."""
-    return -(-max(size) // MAX_SIDE_PIXELS)
+    return -(-max(size) // max_side)
 
 
 def measure_jpeg(data: bytes) -> tuple[Measures, Fingerprint]:
@@ -242,11 +242,6 @@ def _colours(small: Image.Image) -> tuple[tuple[float, float, float], float, flo
     return (median, high, highest), neutral, float((max(strays, 0.0) / (2 * red.size)) ** 0.5)
 
 
-def _plain_levels(luma: Image.Image) -> float:
-    histogram = np.array(luma.histogram())
-    return float(np.sort(histogram)[-8:].sum() / histogram.sum())
-
-
 # largest difference of neighbours in a plain area, in levels of each colour; photographs have more noise
 _MAX_PLAIN_STEP = 3
 # levels of each colour between a background and its usual colour: shadows and lights change it
@@ -305,34 +300,27 @@ def _hashes(small: Image.Image) -> NDArray[np.bool_]:
     return np.array(hashes, np.bool_)
 
 
-def _corners(luma: Image.Image) -> tuple[NDArray[np.float32], ...]:
-    """The fine detail of the four corners, each of mean 0 and norm 1, or zeros for an empty corner.
+def _spans(share: float) -> tuple[tuple[float, float], ...]:
+    """A share of a side at its beginning, middle and end."""
+    return tuple((start, start + share) for start in (0.0, (1 - share) / 2, 1 - share))
 
-    In the order top left, top right, bottom left, bottom right. Empty for an image that is too small.
-    """
-    if luma.height < 2 * CORNER_HEIGHT or luma.width < 2 * CORNER_WIDTH:
-        return ()
-    detail = _detail(luma).astype(np.float32)
-    return tuple(
-        _unit(detail[rows, columns])
-        for rows in (slice(CORNER_HEIGHT), slice(-CORNER_HEIGHT, None))
-        for columns in (slice(CORNER_WIDTH), slice(-CORNER_WIDTH, None))
+
+# a hash is within the limit of that of 95 to 100 % of each side, around the same middle: so these reach 8 % a side
+PARTS = (
+    *((*across, *down) for share in (0.94, 0.87) for down in _spans(share) for across in _spans(share)),
+    *((*across, 0.0, 1.0) for across in _spans(0.91)),
+    *((0.0, 1.0, *down) for down in _spans(0.91)),
+)
+"""Left, right, top and bottom of the parts of an image that are hashed, as shares of its sides."""
+# longest side at which they are hashed: in a quarter of the time, as many copies are found as at twice the size
+_MAX_PART_SIDE_PIXELS = 128
+
+
+def _parts(small: Image.Image, whole: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    pixels = np.asarray(small.reduce(reduction(small.size, _MAX_PART_SIDE_PIXELS)))
+    height, width = pixels.shape[:2]
+    parts = (
+        pixels[round(top * height) : round(bottom * height), round(left * width) : round(right * width)]
+        for left, right, top, bottom in PARTS
     )
-
-
-# standard deviation of a corner's detail, in grey levels, below which it is taken for empty
-_MIN_CORNER_DETAIL = 4.0
-
-
-def _unit(patch: NDArray[np.float32]) -> NDArray[np.float32]:
-    # without its straight lines, which frames and horizons have at the same place by chance
-    patch = patch - patch.mean(axis=0)
-    patch -= patch.mean(axis=1, keepdims=True)
-    length = float(np.sqrt((patch**2).sum()))
-    return (patch / length if length >= _MIN_CORNER_DETAIL * patch.size**0.5 else np.zeros_like(patch)).ravel()
-
-
-def _detail(luma: Image.Image) -> NDArray[np.int16]:
-    """The brightness of each pixel above that of its surroundings, a square of 5 x 5 pixels."""
-    around = np.asarray(luma.filter(ImageFilter.BoxBlur(2))).astype(np.int16)
-    return np.asarray(luma).astype(np.int16) - around
+    return np.array([whole, *(pdqhash.compute(np.ascontiguousarray(part))[0] for part in parts)], np.bool_)

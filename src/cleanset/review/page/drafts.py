@@ -35,6 +35,7 @@ class Draft:
 
     verdict: str
     reason: str | None = None
+    correct_class: str | None = None
     box: Box | None = None
     visible_in: Box | None = None
     note: str = ""
@@ -95,6 +96,7 @@ class Draft:
             return Review(
                 verdict=self.verdict,  # type: ignore[arg-type]  # checked right here
                 reason=self.reason,  # type: ignore[arg-type]
+                correct_class=self.correct_class,
                 crop=self.box,
                 object_fully_visible=True if self.box else None,
                 seen=seen,

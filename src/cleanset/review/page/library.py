@@ -5,7 +5,7 @@ How the work is split: the classes that each reviewer is asked for, and those th
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 import pandas as pd
@@ -19,12 +19,14 @@ from cleanset.images.preprocessing import Preprocessing
 from cleanset.parsing import parse_ranges
 from cleanset.review.decided import candidates_of
 from cleanset.review.hints.background import BackgroundHints, usual_text_cache
+from cleanset.review.labels import contradictions_in
+from cleanset.review.opinions import Opinions
 from cleanset.review.queue import ByRole, Candidate, by_image
 from cleanset.review.store import BOARD
 from cleanset.scoring.record import ScoreRecord, read_record
 from cleanset.tables import INDEX, read_table
 from cleanset.validation import shown
-from cleanset.vocabulary import ClassName, class_names, classes_in_use
+from cleanset.vocabulary import TIERS, ClassName, class_names, classes_in_use
 from cleanset.web.images import Photos
 
 
@@ -72,6 +74,24 @@ class Library:
         }
         surest = sorted(confidence, key=lambda image_id: (-confidence[image_id], image_id))
         return [self.images[image_id] for image_id in surest[:count]]
+
+
+def label_library(edition: Edition, library: Library) -> tuple[Library, Opinions]:
+    """The images whose labels the models contradict, in place of the candidates, and what the models predict instead.
+
+    Each has the rank of its label in the list of all.
+    """
+    found, role = contradictions_in(edition), "models"
+    classes: dict[int, dict[str, list[Candidate]]] = {index: {role: []} for index in library.classes}
+    for rank, each in enumerate(found, start=1):
+        if each.label in classes:
+            classes[each.label][role].append(Candidate(each.image_id, TIERS[0], rank, each.confidence))
+    params = library.params.model_copy(update={"models": dict.fromkeys([role])})  # in place of all
+    images = _images(library.index, classes.values())
+    checked = replace(
+        library, params=params, classes=classes, images=images, seen_by={}, unknown_confidences={role: ()}
+    )
+    return checked, {each.image_id: (each.opinion,) for each in found}
 
 
 # images that are compared with those of other classes at most: the time grows with their square

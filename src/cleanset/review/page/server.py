@@ -23,13 +23,14 @@ from cleanset.progress import without_garbage_collection
 from cleanset.review.audit import AuditPlan, verdicts_folder
 from cleanset.review.gold import read_gold_key
 from cleanset.review.hints.background import BackgroundHints
-from cleanset.review.opinions import read_look_again, read_opinions
+from cleanset.review.opinions import Opinions, read_look_again, read_opinions
 from cleanset.review.page.gold_and_audit import audit_library, mix_in_golds
 from cleanset.review.page.keys import Screen
 from cleanset.review.page.library import (
     IndexedImage,
     Library,
     background_hints,
+    label_library,
     open_library,
     share_in_team,
     share_of,
@@ -76,12 +77,14 @@ def run(
     plan: AuditPlan | None = None,
     share: str | None = None,
     public_url: str | None = None,
+    labels: bool = False,
 ) -> None:
     """Serve the review page of an edition until Ctrl+C: to one reviewer, or to a team, by a secret link for each.
 
     `port`: None for the usual one, 0 for any free one. `look_again`: a file for `read_look_again`. `plan`: of the audit
     whose draws are shown instead. `share`: the part of the classes to ask for, such as 1/3; without it, what
-    `review.assign` says. `public_url`: the address behind a reverse proxy.
+    `review.assign` says. `public_url`: the address behind a reverse proxy. `labels`: the images whose labels the models
+    contradict are shown instead.
     """
 
     for reviewer in reviewers:
@@ -90,12 +93,17 @@ def run(
 
     @without_garbage_collection()
     def make_application() -> FastAPI:
-        library = open_library(edition)
+        library, of_models = open_library(edition), None
+        if labels:
+            library, of_models = label_library(edition, library)
         hints = None
         if team and not library.params.review.gold:  # one process measures for all: they see the same images
             hints = background_hints(library)
         return application(
-            {name: open_session(edition, library, name, look_again, plan, share, team, hints) for name in reviewers}
+            {
+                name: open_session(edition, library, name, look_again, plan, share, team, hints, of_models)
+                for name in reviewers
+            }
         )
 
     announcement = "Review page: {}  (Ctrl+C ends it; every verdict is on disk)"
@@ -115,10 +123,12 @@ def open_session(
     share: str | None = None,
     team: Collection[str] = (),
     hints: BackgroundHints | None = None,
+    of_models: Opinions | None = None,
 ) -> Session:
     """The session of one reviewer, with every class read; of a `team`, they see their own verdicts alone.
 
-    `hints`: those of all sessions on the same images; None for their own.
+    `hints`: those of all sessions on the same images; None for their own. `of_models`: the predictions that contradict
+    labels, where the library is that of `label_library`.
     Raises CleansetError for an invalid name or share.
     """
     review_file(edition.reviews, reviewer, class_keys()[0])
@@ -135,17 +145,19 @@ def open_session(
     known = {index: library.candidates(index).keys() for index in library.classes if look_again}
     again = {} if look_again is None else read_look_again(look_again, known)
     hints = hints or background_hints(library)
-    opinions = read_opinions(edition.folder / name for name in library.params.review.opinions)
+    opinions = {**read_opinions(edition.folder / name for name in library.params.review.opinions), **(of_models or {})}
     session = Session(library, stored, reviewer, crop_scores, hints, again, opinions, is_audit=plan is not None)
+    session.checks_labels = of_models is not None
     review, classes = library.params.review, list(library.classes)
     if share is not None:
         session.share = share_of(classes, share, review.overlap, review.min_reviewers)
-    elif plan is None:
+    elif plan is None and of_models is None:
         session.share = share_in_team(classes, reviewer, team, review)
     if team and reviewer != BOARD:
         session.shows_others, session.sees_own_only = False, True
     session.refresh()
-    mix_in_golds(edition, session, golds)
+    if of_models is None:
+        mix_in_golds(edition, session, golds)
     return session
 
 

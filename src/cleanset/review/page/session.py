@@ -257,7 +257,8 @@ def lacking_in_words(lacking: Mapping[str, int]) -> str:
 class Session:
     """One reviewer's work on one edition. Not thread-safe: callers hold a lock.
 
-    `share`: the classes that are asked for; None for all. `is_audit`: each image is asked for once, of one auditor.
+    `share`: the classes that are asked for; None for all. `is_audit`: each image is asked for once, of one auditor;
+    `checks_labels`: of as many reviewers as a decision needs.
     `shows_others`: a reviewer sees others' verdicts on an image once their own is given; `sees_own_only`: of no image,
     nor what follows from them, as in a team until the board decides. `notes`: notes without a
     verdict yet, by class index and image id; kept in memory only. `told_about_text`: a tab has said that text is not
@@ -276,6 +277,7 @@ class Session:
     opinions: Opinions = field(default_factory=dict)
     share: Share | None = None
     is_audit: bool = False
+    checks_labels: bool = False
     shows_others: bool = True
     sees_own_only: bool = False
     golds: GoldKey = field(default_factory=dict)
@@ -392,7 +394,7 @@ class Session:
     def _status_of(self, class_index: int, votes: Votes) -> ReviewerClassStatus:
         """The status of a class with these votes."""
         shown = self._votes_shown(votes)
-        if self.is_audit:
+        if self.is_audit or self.checks_labels:
             return self._audit_status(class_index, shown)
         counted = shown if self.counts_golds else without_golds(shown, self.all_golds)
         status = replace(self._review_status(class_index, counted), votes=shown)
@@ -419,9 +421,15 @@ class Session:
         return {key: {self.reviewer: each[self.reviewer]} for key, each in votes.items() if self.reviewer in each}
 
     def _audit_status(self, class_index: int, votes: Votes) -> ReviewerClassStatus:
-        """The status of the draws in a class. An auditor sees no verdicts of others."""
+        """The status of the draws in a class, or of its images to be checked. Nobody sees verdicts of others."""
         ((role, candidates),) = self.library.classes[class_index].items()
-        asked = [each for each in candidates if (class_index, each.image_id) not in votes]
+        needed = self.library.params.review.min_reviewers if self.checks_labels else 1
+        given = {each.image_id: votes.get((class_index, each.image_id), {}) for each in candidates}
+        asked = [
+            each
+            for each in candidates
+            if self.reviewer not in given[each.image_id] and len(given[each.image_id]) < needed
+        ]
         questions = tuple(Question(each.image_id, {role: each}, certain=True) for each in asked)
         kept = {role: len(candidates) - len(asked)}
         return ReviewerClassStatus(self._own_votes(votes), questions, "open" if asked else "settled", kept)

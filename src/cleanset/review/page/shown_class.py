@@ -57,16 +57,17 @@ class VerdictOption:
 def verdict_options(votes: Mapping[str, Vote]) -> list[VerdictOption]:
     """The distinct verdicts on an image, by `votes` of reviewers; the board's own is left out.
 
-    Verdicts are distinct if verdict, reason or box differ. Those of most reviewers come first, then in the order of
-    VERDICTS, of the reasons' names, and of the boxes.
+    Verdicts are distinct if verdict, reason, box or correct class differ. Those of most reviewers come first, then in
+    the order of VERDICTS, of the reasons' names, of the boxes, and of the classes.
     """
-    found: dict[tuple[str, str, str], dict[str, Review]] = {}
+    found: dict[tuple[str, ...], dict[str, Review]] = {}
     for reviewer, vote in sorted(votes.items()):
         if reviewer != BOARD:
             review = vote.review
             # edges padded, so that they sort as numbers
             crop = review.crop if isinstance(review.crop, str) else "".join(f"{edge:06d}" for edge in review.crop or ())
-            found.setdefault((review.verdict, review.reason or "", crop), {})[reviewer] = review
+            key = review.verdict, review.reason or "", crop, review.correct_class or ""
+            found.setdefault(key, {})[reviewer] = review
     order = sorted(found, key=lambda key: (-len(found[key]), VERDICTS.index(key[0]), *key[1:]))
     return [VerdictOption(number, found[key]) for number, key in enumerate(order, start=1)]
 
@@ -157,7 +158,7 @@ class ShownClass:
         finally:
             unread, number = self.unread, self.pressed
             self.notice = unread.count_not_shown(number) if is_not_shown else unread.add(self.notice, number)
-            if self.mode not in ("reason", "crop", "note"):
+            if self.mode not in ("reason", "crop", "note", "search"):
                 self.draft = None  # else the next note would save it, for whatever is in focus then
 
     def _go_on(self, after: int) -> None:
@@ -187,7 +188,7 @@ class ShownClass:
         crops = [own] if own is not None and own.verdict == "crop" else []
         crops += [option.review for option in self.options() if option.box]
         if crops:
-            self.draft = Draft("crop", crops[0].reason, crops[0].box)
+            self.draft = Draft("crop", crops[0].reason, box=crops[0].box)
         else:
             self.draft = Draft("crop", self._reason_of_asked_box())
         self.mode = "crop"

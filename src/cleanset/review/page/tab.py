@@ -12,7 +12,7 @@ from cleanset.review.page.overlays import GuidelinesSection, LookBack, guideline
 from cleanset.review.page.session import Session
 from cleanset.review.page.shown_class import Mode, NotShownError, ShownClass
 from cleanset.review.store import BOARD, own_guidelines, usual_guidelines
-from cleanset.vocabulary import class_indices
+from cleanset.vocabulary import class_indices, class_keys
 
 BOX_SEEN = "box"
 """Stands among the images seen if the box of a crop was on the screen."""
@@ -91,7 +91,7 @@ class Tab(ShownClass):
             "a": lambda: self._take_rest(seen), "m": self._toggle_every,
             "f": lambda: self._switch("filter"), "/": lambda: self._switch("search"),
             "?": lambda: self._switch("help"), "h": self._show_guidelines, "b": self._look_back,
-            "e": lambda: self._switch("note"),
+            "e": lambda: self._switch("note"), "i": lambda: self._ask_for_class(seen),
             "Enter": self._toggle_zoom, " ": self._toggle_zoom, "Escape": self._leave_zoom,
             "ArrowRight": lambda: move(1), "ArrowDown": lambda: move(1),
             "ArrowLeft": lambda: move(-1), "ArrowUp": lambda: move(-1),
@@ -145,6 +145,14 @@ class Tab(ShownClass):
         else:
             self._draft_crop()
 
+    def _ask_for_class(self, seen: Collection[str]) -> None:
+        """Begin to reject the image in focus for its wrong class; the class that it shows is searched for."""
+        if not self.ended:
+            self._begin("reject", seen)
+        if self.draft is not None:
+            self.draft.reason = "wrong_class"
+            self.mode = "search"
+
     def _take_option(self, number: int, seen: Collection[str]) -> None:
         """Begin the board's verdict with that of an option, unchanged; an unknown box has to be drawn."""
         self._check_open()
@@ -153,7 +161,8 @@ class Tab(ShownClass):
         if chosen is None:
             return
         notes = "; ".join(chosen.notes.values())
-        self.draft = Draft(chosen.review.verdict, chosen.review.reason, chosen.box, note=notes)
+        review = chosen.review
+        self.draft = Draft(review.verdict, review.reason, review.correct_class, chosen.box, note=notes)
         if chosen.review.box_unknown:
             self.mode = "crop"
         else:
@@ -255,7 +264,9 @@ class Tab(ShownClass):
             self._last_guess = last_guess
             class_index, image_id = last_guess
             self.history.shown[image_id] = own  # the last notice told it
-            self.history.write(class_index, {image_id: own.model_copy(update={"reason": reason})})
+            self.history.write(
+                class_index, {image_id: own.model_copy(update={"reason": reason, "correct_class": None})}
+            )
             self.notice = Notice(f"{self.session.library.names[class_index].name}: rejected last: {_words(reason)}.")
         elif was_guess_lost:
             # the reason was meant for the image of that guess
@@ -442,11 +453,21 @@ class Tab(ShownClass):
             self.open(class_index)
 
     def leave_search(self, class_index: int | None) -> None:
-        """Go to the class that was found (None: stay)."""
-        if class_index is not None:
+        """Go to the class that was found (None: stay), or save it as the one that the image in focus shows."""
+        if class_index is not None and self.draft is not None and self.mode == "search":
+            self.notice = None
+            self.unread.begin(None)
+            with self._reporting_errors():
+                self.close()
+                if class_index == self.cursor.class_index:
+                    raise CleansetError("That is the class of the image already: i, and choose another.")
+                self.draft.correct_class = class_keys()[class_index]
+                self._save_draft()
+        elif class_index is not None:
             self.notice = None
             self.open(class_index)
         elif self.mode == "search":
+            self.draft = None
             self.close()
 
 

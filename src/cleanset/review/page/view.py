@@ -21,7 +21,7 @@ from cleanset.review.queue import Candidate, Question
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
 from cleanset.selection.crop_check import is_misclassified
-from cleanset.vocabulary import class_column, classes_in_use
+from cleanset.vocabulary import class_column, class_indices, classes_in_use, label_names
 from cleanset.web.pages import html_templates
 
 if TYPE_CHECKING:
@@ -245,6 +245,7 @@ def _templates() -> Environment:
     templates.filters["short_id"] = lambda image_id: (
         image_id[-8:] if classes_in_use().is_imagenet else PurePath(image_id).name
     )
+    templates.filters["class_name"] = lambda key: label_names()[class_indices()[key]]
     templates.filters["thousands"] = lambda number: f"{number:,}"
     templates.globals |= {
         "reasons": REASON_KEYS, "filters": FILTERS, "min_pixels": MIN_PIXELS, "min_shown_seconds": MIN_SHOWN_SECONDS,

@@ -1,0 +1,116 @@
+"""Labels that the models contradict, by confident learning (Northcutt, Jiang, Chuang 2021); the table of correct ones.
+
+A model that was trained on these very images has learned their labels, and contradicts few of the wrong ones.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from cleanset.dataset.folder import GROUP, LABEL_COLUMNS, groups_of
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError, cut
+from cleanset.files import is_there, write_text
+from cleanset.parsing import csv_text
+from cleanset.review.decided import checked_votes, decisions_under
+from cleanset.review.opinions import COLUMNS, MAX_LETTERS, Opinion
+from cleanset.review.store import BOARD
+from cleanset.selection.candidates import check_same_images
+from cleanset.tables import INDEX, SCORES, read_table, text_of_table
+from cleanset.validation import first_names
+from cleanset.vocabulary import class_keys, classes_in_use, label_names
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """An image whose label the models contradict: class indices, and mean probabilities over the models."""
+
+    image_id: str
+    label: int
+    confidence: float
+    predicted: int
+    predicted_confidence: float
+
+    @property
+    def opinion(self) -> Opinion:
+        """The contradiction as a second opinion: wrong class, dog 91 %, cat 2 %."""
+        names, label = label_names(), f"{100 * self.confidence:.0f} %"
+        source = f"{names[self.predicted]} {100 * self.predicted_confidence:.0f} %, {names[self.label]} {label}"
+        return Opinion("wrong class", cut(source, MAX_LETTERS))
+
+
+def contradictions(index: pd.DataFrame, scores: Sequence[pd.DataFrame]) -> list[Contradiction]:
+    """The images with one label that the models contradict, the least probable label first.
+
+    The threshold of a class is the mean probability of the label over the images with that label. A label is
+    contradicted by another, more probable class that reaches its threshold; of several, by the most probable one. Of
+    each model the five most probable classes are known; others count as 0.
+    """
+    labels = index[index["single"]].set_index("image_id")["real_classes"].str[0].astype(int).rename("label")
+    top5 = ["top5_class", "top5_probability"]
+    every = pd.concat([each.set_index("image_id")[top5].explode(top5).astype(float) for each in scores])
+    mean = every.groupby(["image_id", "top5_class"])["top5_probability"].sum() / len(scores)
+    every = mean.reset_index(name="p").join(labels, on="image_id", how="inner").astype({"top5_class": int})
+    of_label = (
+        every[every["top5_class"] == every["label"]].set_index("image_id")["p"].reindex(labels.index, fill_value=0)
+    )
+    every["confidence"] = every["image_id"].map(of_label)
+    thresholds = every["top5_class"].map(of_label.groupby(labels).mean())
+    found = every[(every["p"] >= thresholds) & (every["p"] > every["confidence"])]
+    found = found.sort_values("p", ascending=False, kind="stable").drop_duplicates("image_id")
+    found = found.sort_values(["confidence", "p", "image_id"], ascending=[True, False, True])
+    columns = (found[name].tolist() for name in ("image_id", "label", "confidence", "top5_class", "p"))
+    return [Contradiction(*row) for row in zip(*columns, strict=True)]
+
+
+def contradictions_in(edition: Edition) -> list[Contradiction]:
+    """Those in an edition. Raises CleansetError where no model has scores of all images."""
+    models = read_params(edition.folder).models
+    roles = [role for role, model in models.items() if model.source not in ("lists", "random")]
+    if not roles:
+        expected = "expected a model with scores of every image"
+        raise CleansetError(f"{edition.params_yaml}: models {', '.join(models)} are lists or random; {expected}")
+    index, tables = read_table(edition.index, INDEX), []
+    for role in roles:
+        tables.append(read_table(edition.scores(role), SCORES))
+        check_same_images(index, tables[-1], str(edition.scores(role)))
+    return contradictions(index, tables)
+
+
+def as_opinions(found: Iterable[Contradiction]) -> str:
+    """The ranked list as a file for `review.opinions`."""
+    return csv_text(COLUMNS, ((each.image_id, each.opinion.flag, each.opinion.source) for each in found))
+
+
+def write_corrected(edition: Edition, path: Path) -> str:
+    """Write labels.csv with the correct classes that reviewers have named, and return a line on it.
+
+    Raises CleansetError for ImageNet's images, whose labels are the published ones, and if the file is there already.
+    """
+    if classes_in_use().is_imagenet:
+        raise CleansetError(f"{edition.folder}: images of ImageNet; expected an edition of your own images")
+    if is_there(path):
+        raise CleansetError(f"{path}: there already; expected a new file: move it away")
+    params, index = read_params(edition.folder), read_table(edition.index, INDEX)
+    votes = checked_votes(edition, params, index)
+    correct: dict[str, str] = {}
+    unnamed = []
+    for key, decision in decisions_under(params.review, votes).items():
+        if (decision.verdict, decision.reason) == ("reject", "wrong_class"):
+            deciding = [votes[key][BOARD]] if BOARD in votes[key] else votes[key].values()
+            named = {vote.review.correct_class for vote in deciding if vote.review.correct_class}
+            if len(named) == 1:
+                correct[key[1]] = named.pop()
+            else:
+                unnamed.append(key[1])
+    keys, groups = class_keys(), groups_of(text_of_table(edition.index, "groups"), str(edition.index))
+    rows = [
+        (image_id, correct.get(image_id, keys[labels[0]]), *([groups[image_id]] if groups else []))
+        for image_id, labels in zip(index["image_id"], index["real_classes"], strict=True)
+    ]
+    write_text(path, csv_text((*LABEL_COLUMNS, GROUP) if groups else LABEL_COLUMNS, rows))
+    told = f"{path}: {len(correct)} of {len(rows)} labels corrected"
+    return f"{told}; of wrong class, but not of one named class: {first_names(unnamed, 5)}" if unnamed else told
