@@ -138,7 +138,10 @@ NOT_RUN = {
     "checkpoints": "needs weights of timm's ResNet-50s",
     "hints": "needs the built sample",
 }
-LONG = {"full_size", "page", "report", "single_pass", "tables", "attacks"}
+LONG = {
+    "attacks", "effort", "export", "full_size", "page", "presses", "pull", "report", "robustness", "single_pass",
+    "tables",
+}  # fmt: skip
 
 
 def test_every_bench_has_a_miniature(repository: Path) -> None:
