@@ -99,7 +99,7 @@ def test_images_stand_side_by_side_on_a_telephone(report: Path, page: Page) -> N
     assert first["y"] == second["y"]
 
 
-AGAIN = [pytest.param(width, "light", marks=pytest.mark.long) for width in (1280, 2560)]
+AGAIN = [pytest.param(width, "light", marks=pytest.mark.exhaustive) for width in (1280, 2560)]
 
 
 @pytest.mark.parametrize("name", KINDS)
