@@ -70,7 +70,9 @@ remote: setup  ## URL=https://…: the address that finished sets are read from,
 # files stay on one process, in the order that tests/conftest.py gives them
 # three processes share two cores, since many a test waits for a browser or a server; each computes on one thread
 PYTEST := OMP_NUM_THREADS=1 $(KEEP_MEMORY) pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
-test: lint tests  ## lint, type check, tests (10 minutes on two cores); with LONG=1 as CI runs them (20), with ALL=1 all (45)
+# lint and types on one core while the tests are collected on the other
+test: setup  ## lint, type check, tests (8 minutes on two cores); with LONG=1 as CI runs them (15), with ALL=1 all (40)
+	@$(MAKE) --no-print-directory --jobs=2 lint tests
 
 # MAKEFLAGS: what the tests run of this file are no jobs of this run
 tests: setup

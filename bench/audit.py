@@ -25,6 +25,8 @@ GOLDS = 60
 SENSITIVITIES = (0.95, 0.66)
 LOOKS = (100, 200, 281)
 """The numbers of draws after which an open audit with imperfect auditors may stop."""
+GOLDS_SEEN = (50, 200)
+"""The numbers of gold items up to which the limits of the sensitivity are looked at."""
 SEED = 20_25
 REPETITIONS = 2_000
 
@@ -153,7 +155,7 @@ def print_limits() -> None:
             *(f"{100 * ever_above(limit, sensitivity, golds):.1f}" for limit in (lower_limit, lower_limit_at_any_time)),
         )
         for sensitivity in (0.66, 0.8, 0.9, 0.95)
-        for golds in (50, 200)
+        for golds in GOLDS_SEEN
     ]
     head = ("flaws found", "looked at after each gold item up to", "limit of a fixed number, %", "at any time, %")
     print_table("Limits of the sensitivity that are ever too high; 2.5 % is promised", head, rows)

@@ -13,14 +13,15 @@ from cleanset.errors import CleansetError
 from tests.hostile import running
 from tests.hostile.kinds import KINDS, Kind
 from tests.hostile.running import case, run_cases
+from tests.properties import examples
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.mark.hostile
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("cases", [300, pytest.param(1200, marks=pytest.mark.long)])
-def test_every_case_ends_well(kind: str, cases: int) -> None:
+def test_every_case_ends_well(kind: str) -> None:
+    cases = examples(1200).max_examples
     outcomes = run_cases(kind, range(cases))
     assert outcomes.defects == {}
     assert outcomes.cases == cases

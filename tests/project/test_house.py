@@ -113,7 +113,7 @@ def test_the_workflow_and_ci_call_make_test(repository: Path) -> None:
     packages = set(re.findall(r"(?m)^packages=\"(.*)\"$", read(repository, ".ci/run"))[0].split())
     installed = set(re.findall(r"--no-install-recommends (.*)", "\n".join(filter(None, steps)))[0].split())
     assert installed == packages - {"chromium", "chromium-headless-shell"}
-    assert read(repository, ".ci/run").endswith("\nmake --jobs=2 test LONG=1\n")
+    assert read(repository, ".ci/run").endswith("\nmake test LONG=1\n")
 
 
 @pytest.mark.parametrize(

@@ -246,6 +246,7 @@ def assert_same(checkout: Checkout, other: Checkout) -> None:
     assert [path for path in checkout.folder.rglob("*.partial") if ".dvc" not in path.parts] == []
 
 
+@pytest.mark.long
 def test_kill_9_while_the_sample_is_drawn(pristine: Checkout, killed: Killed, tmp_path: Path) -> None:
     """With 24 images in place of 480; killed, then drawn again, they are those of a draw without a kill."""
     drawn = []

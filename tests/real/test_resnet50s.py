@@ -19,7 +19,7 @@ from cleanset.vocabulary import class_indices
 from tests.real.editions import ROLES, TAR, make_edition, pinned, reproduced, wnids
 from tests.scoring.networks import ENSEMBLE, random_resnet50
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.exhaustive
 
 
 def save_random_weights(path: Path, seed: int, pixels: torch.Tensor, classes: list[int]) -> None:

@@ -240,7 +240,9 @@ class TestRobustbench:
         write_record(tmp_path / "robust.json", record)
         assert read_record(tmp_path / "robust.json") == record
 
-    @pytest.mark.parametrize("name", ["Singh2023Revisiting_ViT-S-ConvStem", "Mo2022When_Swin-B"])
+    @pytest.mark.parametrize(
+        "name", ["Singh2023Revisiting_ViT-S-ConvStem", pytest.param("Mo2022When_Swin-B", marks=pytest.mark.long)]
+    )
     def test_networks_of_other_architectures(self, tmp_path: Path, name: str) -> None:
         """One of RobustBench's own, and a Swin transformer saved in the layout of timm before 1.0."""
         model = Model(source="robustbench", name=name, threat_model="Linf")

@@ -2,11 +2,8 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import suppress
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from time import sleep
 
 import numpy as np
 import psutil
@@ -19,6 +16,7 @@ from cleanset.images.preprocessing import RES256CROP224
 from cleanset.scoring.decoding import PREFETCHED_BATCHES, Batch, SharedBatches, in_threads, pixels_of
 from cleanset.scoring.scorer import grouped
 from tests.scoring.networks import SMALL, many
+from tests.scoring.slow_images import SlowInOne
 from tests.ten_images import id_of, jpeg, ten_images
 
 pytestmark = pytest.mark.slow
@@ -73,22 +71,6 @@ def test_a_process_that_is_killed_while_it_holds_the_lock_does_not_hold_up_the_o
         shared._taken.get_lock().acquire()
         with pytest.raises(CleansetError, match="decodes images ended with exit code 1, near ILSVRC2012_val_00000001"):
             list(shared.batches(grouped(list(images), 2)))
-
-
-@dataclass(frozen=True)
-class SlowInOne:
-    """Images, after half a second in the first process that asks for one, which leaves its number in a file."""
-
-    folder: Path
-
-    def __call__(self, image_id: str) -> Image.Image:
-        with suppress(FileExistsError), (self.folder / "slow").open("x") as file:
-            file.write(str(os.getpid()))
-        is_slow = (self.folder / "slow").read_text() == str(os.getpid())
-        sleep(0.5 if is_slow else 0.01)
-        with (self.folder / str(os.getpid())).open("a") as file:
-            file.write(f"{image_id}\n")
-        return Image.new("RGB", (32, 32))
 
 
 def test_a_slow_process_takes_fewer_images(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from tests.checkouts import files
 from tests.sets.conftest import make_edition
 from tests.ten_images import Made
 
-ROUNDS = 12
 FORKSERVER = multiprocessing.get_context("forkserver")
 
 
@@ -26,12 +25,13 @@ def names(folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_two_exports_of_one_model(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rounds", [3, pytest.param(12, marks=pytest.mark.long)])
+def test_two_exports_of_one_model(rounds: int, tmp_path: Path) -> None:
     """Both end well, and the set is whole, whichever comes first; with and without an older set in the way."""
     edition = make_edition(tmp_path)
     expected = files(edition.export("standard"))
     made = Made(tmp_path)
-    for number in range(ROUNDS):
+    for number in range(rounds):
         processes: list[ForkServerProcess] = []
         for _ in range(2):
             processes.append(made.start("export", "--model", "standard"))

@@ -31,10 +31,14 @@ def violations(at: Reviewing) -> list[str]:
     return [f"{each['id']}: {each['nodes'][0]['html'][:100]}" for each in found]
 
 
-AGAIN = [pytest.param(*each, marks=pytest.mark.long) for each in ((800, "light"), (1280, "dark"))]
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(800, "dark"), (1280, "light"), *AGAIN])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (1280, "light"),
+        pytest.param(800, "dark", marks=pytest.mark.long),
+        *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in ((800, "light"), (1280, "dark"))),
+    ],
+)
 def test_no_violation_in_any_state(start: Serve, visit: Open, width: int, scheme: Any) -> None:
     at = visit(start())
     at.page.set_viewport_size({"width": width, "height": 800})

@@ -60,7 +60,9 @@ def test_no_script_imports_in_a_circle() -> None:
     TopologicalSorter(imports).prepare()  # raises CycleError
 
 
-@pytest.mark.parametrize("size", [(1280, 720), pytest.param((1920, 1080), marks=pytest.mark.long), (853, 480)], ids=str)
+@pytest.mark.parametrize(
+    "size", [(853, 480), *(pytest.param(each, marks=pytest.mark.long) for each in ((1280, 720), (1920, 1080)))], ids=str
+)
 def test_nothing_is_cut_and_nothing_jumps(unchanged: Server, visit: Open, size: tuple[int, int]) -> None:
     """In a small window, in a large one, and in a small one at 150 %."""
     at = visit(unchanged)

@@ -33,8 +33,11 @@ SMALL, USUAL, WIDE, LARGE = (800, 600), (1280, 800), (1920, 940), (1920, 1080)
 @pytest.mark.parametrize(
     ("size", "models"),
     [
-        (SMALL, 1), (USUAL, 3), (WIDE, 1), (LARGE, 3),
-        *(pytest.param(*each, marks=pytest.mark.long) for each in ((SMALL, 3), (USUAL, 1), (WIDE, 3), (LARGE, 1))),
+        (SMALL, 1), (LARGE, 3),
+        *(
+            pytest.param(*each, marks=pytest.mark.long)
+            for each in ((USUAL, 3), (WIDE, 1), (SMALL, 3), (USUAL, 1), (WIDE, 3), (LARGE, 1))
+        ),
     ],
 )  # fmt: skip
 def test_replacements_move_no_image(

@@ -33,6 +33,7 @@ def own(made: Path) -> Path:
     return made
 
 
+@pytest.mark.long
 def test_small_images(own: Path, visit: Callable[..., Reviewing]) -> None:
     server = serve(own, "ada")
     tab = visit(server)
@@ -64,3 +65,9 @@ def test_a_duplicate_in_another_class_is_on_the_card(own: Path) -> None:
     assert [hint.others for hint in found["001/002.png"] if hint.kind == "duplicate"] == [("ripe pears/copy.png",)]
     assert not [hint for hint in found["001/000.png"] if hint.kind == "duplicate"]
     tab.session.hints.close()
+
+
+def test_the_limits_of_a_crop_are_those_of_the_edition(own: Path) -> None:
+    html = TabAlone(own).type("x")
+    assert "40 × 40" in html["view"]
+    assert "No edge under 20 pixels." in html["overlay"]

@@ -138,6 +138,7 @@ class Person:
             self.answer()
 
 
+@pytest.mark.long
 def test_a_study_with_closed_tabs_and_a_killed_server(paid: Paid, browser: Browser, repository: Path) -> None:
     people = [Person(browser, paid.origin, number) for number in range(BROWSERS)]
     for each in people:

@@ -227,9 +227,15 @@ DISKS = {
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "choice",
-    [{"OPENCV_IPP": "disabled"}, {"OPENCV_IPP": "sse42"}, {"OPENCV_CPU_DISABLE": "AVX512_SKX"}, WITHOUT_AVX2],
+    [
+        {"OPENCV_IPP": "disabled"}, WITHOUT_AVX2,
+        *(
+            pytest.param(each, marks=pytest.mark.long)
+            for each in ({"OPENCV_IPP": "sse42"}, {"OPENCV_CPU_DISABLE": "AVX512_SKX"})
+        ),
+    ],
     ids=str,
-)
+)  # fmt: skip
 def test_no_byte_depends_on_the_code_that_opencv_chooses(choice: dict[str, str]) -> None:
     # without AVX2 and FMA warpAffine has other roundings
     names = ["defocus_blur"] if choice == WITHOUT_AVX2 else ["defocus_blur", "elastic_transform"]

@@ -102,7 +102,9 @@ def test_training_on_a_scenario_in_folds(study: TrainingStudy) -> None:
     assert [table["images"].sum() for table in tests.values()] == [10, 10]
 
 
-@pytest.mark.parametrize("augmentation", ["shift_and_mirror", "random_resized_crop"])
+@pytest.mark.parametrize(
+    "augmentation", [pytest.param("shift_and_mirror", marks=pytest.mark.long), "random_resized_crop"]
+)
 def test_workers_change_no_weights(study: TrainingStudy, augmentation: str) -> None:
     """Random crops are decoded anew in every epoch, by the workers."""
     write_params(study, one={"augmentation": augmentation, "epochs": 2})
