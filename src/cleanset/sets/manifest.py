@@ -132,7 +132,8 @@ class Entry(BaseModel):
         index, labels = class_indices()[self.wnid], len(self.real_classes)
         if self.class_index != index:
             raise ValueError(f"class_index {self.class_index}; expected {index} of {self.wnid}")
-        if self.class_name != (label := label_names()[index]):
+        label, older = label_names()[index], classes_in_use().older_labels[index]
+        if self.class_name not in (label, older):
             raise ValueError(f"class_name {self.class_name}; expected {label} of {self.wnid}")
         if index not in self.real_classes:
             name = column_name("real_classes")
