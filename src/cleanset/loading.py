@@ -1,4 +1,4 @@
-"""Loading a finished set, from a folder or from a git repository."""
+"""Loading a finished set, from a folder, a release or a git repository."""
 
 import io
 from collections.abc import Callable, Sequence
@@ -9,8 +9,16 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, sha256
 from cleanset.sets.description import manifest_sha256_of, notices_of
-from cleanset.sets.fetching.repository import is_address, published_set
-from cleanset.sets.folder import CHECKSUMS, CROISSANT, manifest_text, read_checksums, read_regular_file, read_release
+from cleanset.sets.fetching.repository import ROLE, is_address, published_set
+from cleanset.sets.folder import (
+    CHECKSUMS,
+    CROISSANT,
+    manifest_text,
+    one_set,
+    read_checksums,
+    read_regular_file,
+    read_release,
+)
 from cleanset.sets.image_set import ImageSet
 from cleanset.sets.manifest import MANIFEST, Entry, check_set, read_manifest
 from cleanset.sets.published.lists import PUBLISHED_MODEL, PUBLISHED_SET, PublishedChoice
@@ -21,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def load(
-    model: str,
+    model: str | Path | None = None,
     edition: str | Path = ".",
     *,
     rev: str | None = None,
@@ -37,12 +45,15 @@ def load(
 ) -> ImageSet:
     """The finished set of a model as a sequence of (image, class index, record): a torch Dataset where torch is.
 
-    `edition` is the folder of an edition or of an export, or the address of a git repository that publishes one:
-    there, `rev` is a commit, tag or branch, and `folder` the edition inside the repository, such as "imagenet". What
-    is fetched is checked and kept in ~/.cache/cleanset (or CLEANSET_CACHE); what is missing or damaged there is fetched
-    again, all else never, and a revision that was asked for before needs no network. `update` asks again which commit
-    `rev` is; `force` computes the MD5 of all files again. `transform` is called with the PIL image (RGB, pixels as
-    stored). Raises CleansetError that says what to do.
+    `edition` is the folder of an edition or of an export, a release of `cleanset publish` (its folder, its tar, the
+    HTTPS address of the tar, or a DOI or record of Zenodo), or the address of a git repository that publishes an
+    edition: there, `rev` is a commit, tag or branch, and `folder` the edition inside the repository, such as
+    "imagenet". Where one set lies, its place alone is enough: `cleanset.load("release.tar")`, or
+    `cleanset.load("./scooter")`. What is fetched is checked and kept in ~/.cache/cleanset (or CLEANSET_CACHE), as is a
+    tar unpacked; what is missing or damaged there is fetched again, all else never, and a revision that was asked for
+    before needs no network. `update` asks again which commit `rev` is; `force` computes the MD5 of all files again;
+    of a release, either begins anew. `transform` is called with the PIL image (RGB, pixels as stored). Raises
+    CleansetError that says what to do.
 
     `cleanset.load("scooter", images=...)` gives the published set of the model `role`, made from your own copy of
     ImageNet's validation images: the tar, or a folder of any layout. It is made once, as `cleanset published` makes it,
@@ -50,20 +61,34 @@ def load(
     """
     if images is not None:
         at = _published(
-            model, Path(images), PublishedChoice(role, unreviewed, tuple(map(Path, reviews))), digests, force
+            str(model), Path(images), PublishedChoice(role, unreviewed, tuple(map(Path, reviews))), digests, force
         )
         return _loaded(at, role, transform)
-    if is_address(edition):
+    role_of_set, edition = _role_and_place(model, edition)
+    if _is_repository(edition):
         # imported here, because only an address needs it
         from cleanset.sets.fetching.fetch import fetch
 
-        at = fetch(published_set(str(edition), rev, folder, model), update, force).folder
+        at = fetch(published_set(str(edition), rev, folder, role_of_set or ""), update, force).folder
     else:
-        at = _local(model, Path(edition), rev, folder, update or force)
-    return _loaded(at, model, transform)
+        at = _local(role_of_set, edition, rev, folder, update or force)
+    return _loaded(at, role_of_set, transform)
 
 
-def _loaded(folder: Path, model: str, transform: Callable[[Any], Any] | None) -> ImageSet:
+def _role_and_place(model: str | Path | None, edition: str | Path) -> tuple[str | None, str | Path]:
+    """The role of a model, if one was given, and the place of the set, which may stand alone."""
+    if edition == "." and model is not None and (isinstance(model, Path) or not ROLE.fullmatch(model)):
+        return None, model
+    return (None if model is None else str(model)), edition
+
+
+def _is_repository(place: str | Path) -> bool:
+    from cleanset.sets.fetching.releases import is_release
+
+    return is_address(place) and not is_release(place)
+
+
+def _loaded(folder: Path, model: str | None, transform: Callable[[Any], Any] | None) -> ImageSet:
     entries = _entries(*_checked_manifest(folder), model)
     return _image_set()(folder, entries, transform, notices_of(entries, read_release(folder)))
 
@@ -81,22 +106,30 @@ def _published(name: str, images: Path, choice: PublishedChoice, digests: str | 
 
 
 def table(
-    model: str, edition: str | Path = ".", *, rev: str | None = None, folder: str = ".", update: bool = False
+    model: str | Path | None = None,
+    edition: str | Path = ".",
+    *,
+    rev: str | None = None,
+    folder: str = ".",
+    update: bool = False,
 ) -> "pd.DataFrame":
-    """The manifest of a model's finished set as a pandas table; fetches no images. Arguments as for `load`.
+    """The manifest of a model's finished set as a pandas table. Arguments as for `load`.
+
+    Fetches no images from a repository; a release is one file.
 
     Its `attrs["notices"]` say in sentences what limits the set, as those of `load` do.
     """
     import pandas as pd
 
-    if is_address(edition):
+    role, edition = _role_and_place(model, edition)
+    if _is_repository(edition):
         from cleanset.sets.fetching.fetch import descriptions
 
-        text, where, release = descriptions(published_set(str(edition), rev, folder, model), update)
+        text, where, release = descriptions(published_set(str(edition), rev, folder, role or ""), update)
     else:
-        at = _local(model, Path(edition), rev, folder, update)
+        at = _local(role, edition, rev, folder, update)
         (text, where), release = _checked_manifest(at), read_release(at)
-    entries = _entries(text, where, model)
+    entries = _entries(text, where, role)
     # pandas' own Int64, because int64 has no missing values and a whole image has no box
     numbers = dict.fromkeys(("left", "top", "right", "bottom"), "Int64")
     numbers |= dict.fromkeys(("confidence", "source_confidence"), "float64")
@@ -122,9 +155,14 @@ def _image_set() -> type[ImageSet]:
     return TorchImageSet
 
 
-def _local(model: str, edition: Path, rev: str | None, folder: str, of_repository: bool) -> Path:
-    """The folder of a model's export under that of an edition, or itself."""
-    if rev is not None or of_repository:
+def _local(model: str | None, place: str | Path, rev: str | None, folder: str, afresh: bool) -> Path:
+    """The folder of a model's set: itself, or in that of an edition or a release, or the only one there."""
+    from cleanset.sets.fetching.releases import fetched, is_release, opened
+
+    if is_release(place) and rev is None:
+        return one_set(fetched(str(place), afresh), model)
+    edition = Path(place)
+    if rev is not None or (afresh and edition.suffix != ".tar"):
         name = "update and force go" if rev is None else "rev goes"
         raise CleansetError(f"{edition}: a folder; {name} with the address of a git repository, such as file://...")
     if model == PUBLISHED_SET:
@@ -132,18 +170,20 @@ def _local(model: str, edition: Path, rev: str | None, folder: str, of_repositor
             f"the set {PUBLISHED_SET!r} is made from your own copy of ImageNet: say where it is, as in "
             f'cleanset.load("{PUBLISHED_SET}", images="ILSVRC2012_img_val.tar")'
         )
-    edition = edition / folder
+    edition = opened(edition / folder, afresh)
     if is_there(edition / MANIFEST):
         return edition
-    export = Edition(edition).export(model)
+    export = Edition(edition).export(model or "")
     if is_there(export / MANIFEST):
         return export
-    if (edition / "params.yaml").is_file():
+    if model is not None and (edition / "params.yaml").is_file():
         from cleanset.edition.params import read_params
 
         # raises for a role that the edition does not have
         read_params(edition).model(model)
         raise CleansetError(f"{export}: not there; run dvc pull export@{model} in {edition.resolve()}, or dvc repro")
+    if (found := one_set(edition, model)) != edition:
+        return found
     what = "neither an edition nor an export" if edition.is_dir() else "missing"
     raise CleansetError(
         f"{edition}: {what}; expected a folder with params.yaml or {MANIFEST}, or the address of a git repository"
@@ -178,11 +218,11 @@ def _described_sha256(folder: Path) -> str | None:
         return None
 
 
-def _entries(text: str, where: str, model: str) -> list[Entry]:
+def _entries(text: str, where: str, model: str | None) -> list[Entry]:
     entries = read_manifest(text, where)
     if problems := check_set(dict(enumerate(entries, start=2))):
         raise CleansetError(f"{where}: {problems[0]}; export or fetch the set again")
-    other = next((entry.model for entry in entries if entry.model != model), None)
+    other = next((entry.model for entry in entries if entry.model != (model or entries[0].model)), None)
     if other is not None:
         raise CleansetError(f"{where}: the set of model {other}; expected that of {model}")
     return entries

@@ -160,6 +160,28 @@ def class_table_of(data: bytes, where: str) -> ClassTable:
     return parse_class_table(data.decode("utf-8", "replace"), where) if data else imagenet()
 
 
+def sets_in(folder: Path) -> dict[Path, str]:
+    """The role of each set in a folder, by path: the folder itself, else those of an edition, a release, or others."""
+    for above in ("", "data/export/*/", "sets/*/", "*/"):
+        if found := sorted(folder.glob(above + MANIFEST)):
+            # the first column of the first line
+            lines = ((path, read_regular_file(path).decode("utf-8", "replace").split("\n", 2)) for path in found)
+            return {path.parent: text[1].partition(",")[0] if text[1:] else "" for path, text in lines}
+    return {}
+
+
+def one_set(folder: Path, model: str | None = None) -> Path:
+    """The set of a model in a folder, or the only one there; the folder itself if it holds none."""
+    found = sets_in(folder)
+    chosen = [path for path, role in found.items() if model in (None, role)]
+    if found and len(chosen) != 1:
+        raise CleansetError(
+            f"{folder}: finished sets of {', '.join(sorted(found.values()))}; expected "
+            f"{'one: give the role of a model, or the folder of a set' if model is None else f'one of {model}'}"
+        )
+    return chosen[0] if chosen else folder
+
+
 def check_outside(out: Path, folder: Path) -> None:
     """Raise CleansetError if `out` is in the folder of a set, which would then hold surplus files."""
     if out.resolve().is_relative_to(folder.resolve()) and out.resolve() != folder.resolve():

@@ -30,6 +30,7 @@ from cleanset.sets.folder import (
     derived_names,
     derived_texts,
     manifest_text,
+    one_set,
     read_checksums,
     read_regular_file,
 )
@@ -90,11 +91,12 @@ def run(folder: Path, decode: bool, signers: Path | None = None, expected: str |
             f"--expect {expected}: without a signature anybody may have written the version; expected --signature too"
         )
     if not folder.is_file() or folder.suffix != ".tar":
+        inside = one_set(folder)
         # the name that was given, and that of the folder which a link leads to
-        found, names = _verify(folder, decode, signers), [folder.absolute().name, folder.resolve().name]
+        found, names = _verify(inside, decode, signers), [inside.absolute().name, inside.resolve().name]
     else:
         with unpack(folder) as (inside, same_bytes):
-            found, names = _verify(inside, decode, signers), [folder.stem, inside.name]
+            found, names = _verify(one_set(inside), decode, signers), [folder.stem, inside.name]
         if not same_bytes:
             other = Problem("unlike", folder.name, "other bytes", "those that publish gives for its files")
             found.problems.append(other)

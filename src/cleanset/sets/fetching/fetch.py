@@ -88,7 +88,7 @@ class KeptSet:
     def __init__(self, published: PublishedSet, located: SetLocation) -> None:
         self.published = published
         self.located = located
-        self.of = _name(published.url, published.folder, published.export)
+        self.of = digest_of(published.url, published.folder, published.export)
         # by content, not by commit: commits that leave a set unchanged share one copy
         self.home = cache_folder() / f"{self.of}-{located.directory[:16]}"
         self.whole = self.home / published.model
@@ -127,7 +127,7 @@ class KeptSet:
 
     def faulty(self, folder: Path, files: Mapping[str, str], afresh: bool = False) -> list[str]:
         """The files that are missing or have another MD5; one whose size and time are as before is not read again."""
-        checked = {} if afresh else _read_json(self.home / _CHECKED)
+        checked = {} if afresh else read_json(self.home / _CHECKED)
         now: dict[str, list[int]] = {}
         faulty = []
         for file, expected in files.items():
@@ -279,11 +279,12 @@ def _age_seconds(part: Path) -> float:
     return time.time() - max((path.lstat().st_mtime for path in (part, *part.iterdir())), default=0)
 
 
-def _name(*parts: str) -> str:
+def digest_of(*parts: str) -> str:
+    """A name in the cache for what these texts determine."""
     return sha256("\n".join(parts).encode())[:16]
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
     """An object; an empty one for a file that is missing or damaged."""
     try:
         found = json.loads(path.read_bytes())
@@ -295,7 +296,10 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class FetchedSet:
-    """A set that is on this machine, whole and checked; `notices`: what limits it, in sentences."""
+    """A set that is on this machine, whole and checked; `notices`: what limits it, in sentences.
+
+    `commit` is empty for a set of a release.
+    """
 
     folder: Path
     model: str
@@ -314,7 +318,11 @@ def run(
     """
     if out is not None:
         check_new(out)  # not only after everything has been fetched
-    fetched = fetch(published_set(url, rev, folder, model), update, force)
+    return written_to(out, fetch(published_set(url, rev, folder, model), update, force))
+
+
+def written_to(out: Path | None, fetched: FetchedSet) -> FetchedSet:
+    """The set, copied to a new or empty folder if one is given."""
     if out is None:
         return fetched
     with new_folder(out) as copy:
@@ -335,7 +343,8 @@ def _copy(folder: Path, out: Path) -> None:
 def render(fetched: FetchedSet) -> str:
     """The lines that the command prints."""
     images = f"{fetched.images:,} images of model {fetched.model}"
-    return "\n".join([f"{fetched.folder}: {images} at commit {fetched.commit[:12]}, checked", *fetched.notices])
+    at = f"at commit {fetched.commit[:12]}" if fetched.commit else "of a release"
+    return "\n".join([f"{fetched.folder}: {images} {at}, checked", *fetched.notices])
 
 
 @writing()
@@ -394,13 +403,13 @@ def descriptions(published: PublishedSet, update: bool = False) -> tuple[str, st
 def _located(published: PublishedSet, update: bool) -> SetLocation:
     """The location of the set's files: the one kept before, else from the repository."""
     cache = cache_folder()
-    revision = cache / "revisions" / f"{_name(published.url, published.rev or '')}.json"
+    revision = cache / "revisions" / f"{digest_of(published.url, published.rev or '')}.json"
     # a branch or tag may move, a full commit cannot
     is_commit = published.rev is not None and COMMIT.fullmatch(published.rev) is not None
-    commit = published.rev if is_commit else None if update else _read_json(revision).get("commit")
+    commit = published.rev if is_commit else None if update else read_json(revision).get("commit")
 
     def location(commit: str) -> Path:
-        return cache / "sets" / f"{_name(published.url, commit, published.folder, published.export)}.json"
+        return cache / "sets" / f"{digest_of(published.url, commit, published.folder, published.export)}.json"
 
     if isinstance(commit, str):
         with suppress(OSError, ValidationError):

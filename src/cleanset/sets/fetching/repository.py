@@ -27,7 +27,7 @@ MAX_TEXT_BYTES = 1 << 24
 MIN_ROOM_BYTES = 1 << 16
 """Room for what git keeps of a small repository."""
 
-_ROLE = re.compile(r"[a-z][a-z0-9_]*")
+ROLE = re.compile(r"[a-z][a-z0-9_]*")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 _NAME = re.compile(r"\w[\w./+@-]*")  # no option of git, and no refspec
 _MAYBE_COMMIT = re.compile(r"[0-9a-fA-F]{4,40}")
@@ -72,7 +72,7 @@ def published_set(url: str, rev: str | None, folder: str, model: str) -> Publish
         if not Path(url).is_dir():
             raise CleansetError(f"{url}: not a folder; expected the address of a git repository, such as https://…")
         url = Path(url).resolve().as_uri()
-    if not _ROLE.fullmatch(model):  # it becomes the name of a folder
+    if not ROLE.fullmatch(model):  # it becomes the name of a folder
         raise CleansetError(f"model {shown(model)}; expected the role of a model: small letters, digits and _")
     inside = PurePosixPath(folder)
     if inside.is_absolute() or ".." in inside.parts:
@@ -239,7 +239,9 @@ def directory_md5(snapshot: Snapshot) -> str:
     asked = snapshot.published
     text = snapshot.read(_inside(asked.folder, "dvc.lock"))
     if text is None:
-        folders = snapshot.folders_with("dvc.lock", "params.yaml", "raw.md5")
+        # studies have both files, too
+        folders = snapshot.folders_with("dvc.lock", "params.yaml")
+        folders = [each for each in folders if PurePosixPath(each).parent.name != "studies"]
         found = f"editions are in: {', '.join(folders)}" if folders else "it has no edition"
         raise CleansetError(f"{asked}: no dvc.lock; expected the folder of an edition (--folder); {found}")
     outs = _outs(text, f"{asked}, dvc.lock")
