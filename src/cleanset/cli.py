@@ -470,9 +470,7 @@ def fetch(
             "DOI or record of Zenodo.",
         ),
     ],
-    model: Annotated[
-        str | None, typer.Argument(help="Role of the model, such as standard; a release of one set needs none.")
-    ] = None,
+    model: Annotated[str, typer.Argument(help="Role, such as standard; a release of one set needs none.")] = "",
     rev: Annotated[str | None, typer.Option(help="A branch, tag or commit.", show_default="its HEAD")] = None,
     folder: Annotated[str, typer.Option(help="The edition inside the repository, such as imagenet.")] = ".",
     out: Annotated[Path | None, typer.Option(help="Copy the set to a new or empty folder.")] = None,
@@ -485,15 +483,8 @@ def fetch(
     interrupted, run it again: only missing files are fetched.
     """
     from cleanset.sets.fetching import fetch as tool
-    from cleanset.sets.fetching import releases
 
-    if releases.is_release(url):
-        if rev is not None or folder != ".":
-            raise CleansetError(f"{url}: a release; expected --rev and --folder with a git repository alone")
-        fetched = releases.run(url, model, out, update, force)
-    else:
-        fetched = tool.run(url, model or "", rev, folder, out, update, force)
-    typer.echo(tool.render(fetched))
+    typer.echo(tool.render(tool.run(url, model, rev, folder, out, update, force)))
 
 
 @app.command(rich_help_panel=TOOLS)

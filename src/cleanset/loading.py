@@ -1,35 +1,26 @@
 """Loading a finished set, from a folder, a release or a git repository."""
 
-import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, sha256
-from cleanset.sets.description import manifest_sha256_of, notices_of
-from cleanset.sets.fetching.repository import ROLE, is_address, published_set
-from cleanset.sets.folder import (
-    CHECKSUMS,
-    CROISSANT,
-    manifest_text,
-    one_set,
-    read_checksums,
-    read_regular_file,
-    read_release,
-)
+from cleanset.files import is_there
+from cleanset.sets.catalogues import records_of
+from cleanset.sets.description import notices_of
+from cleanset.sets.fetching.repository import ROLE, is_address, is_release, published_set
+from cleanset.sets.folder import checked_manifest, one_set, read_release
 from cleanset.sets.image_set import ImageSet
 from cleanset.sets.manifest import MANIFEST, Entry, check_set, read_manifest
 from cleanset.sets.published.lists import PUBLISHED_MODEL, PUBLISHED_SET, PublishedChoice
-from cleanset.vocabulary import column_name
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 def load(
-    model: str | Path | None = None,
+    model: str | Path = "",
     edition: str | Path = ".",
     *,
     rev: str | None = None,
@@ -65,31 +56,24 @@ def load(
         )
         return _loaded(at, role, transform)
     role_of_set, edition = _role_and_place(model, edition)
-    if _is_repository(edition):
+    if is_address(edition):
         # imported here, because only an address needs it
         from cleanset.sets.fetching.fetch import fetch
 
-        at = fetch(published_set(str(edition), rev, folder, role_of_set or ""), update, force).folder
+        at = fetch(published_set(str(edition), rev, folder, role_of_set), update, force).folder
     else:
         at = _local(role_of_set, edition, rev, folder, update or force)
     return _loaded(at, role_of_set, transform)
 
 
-def _role_and_place(model: str | Path | None, edition: str | Path) -> tuple[str | None, str | Path]:
-    """The role of a model, if one was given, and the place of the set, which may stand alone."""
-    if edition == "." and model is not None and (isinstance(model, Path) or not ROLE.fullmatch(model)):
-        return None, model
-    return (None if model is None else str(model)), edition
+def _role_and_place(model: str | Path, edition: str | Path) -> tuple[str, str | Path]:
+    """The role of a model, empty if none was given, and the place of the set, which may stand alone."""
+    is_place = edition == "." and model and (isinstance(model, Path) or not ROLE.fullmatch(model))
+    return ("", model) if is_place else (str(model), edition)
 
 
-def _is_repository(place: str | Path) -> bool:
-    from cleanset.sets.fetching.releases import is_release
-
-    return is_address(place) and not is_release(place)
-
-
-def _loaded(folder: Path, model: str | None, transform: Callable[[Any], Any] | None) -> ImageSet:
-    entries = _entries(*_checked_manifest(folder), model)
+def _loaded(folder: Path, model: str, transform: Callable[[Any], Any] | None) -> ImageSet:
+    entries = _entries(*checked_manifest(folder), model)
     return _image_set()(folder, entries, transform, notices_of(entries, read_release(folder)))
 
 
@@ -106,7 +90,7 @@ def _published(name: str, images: Path, choice: PublishedChoice, digests: str | 
 
 
 def table(
-    model: str | Path | None = None,
+    model: str | Path = "",
     edition: str | Path = ".",
     *,
     rev: str | None = None,
@@ -122,23 +106,17 @@ def table(
     import pandas as pd
 
     role, edition = _role_and_place(model, edition)
-    if _is_repository(edition):
+    if is_address(edition):
         from cleanset.sets.fetching.fetch import descriptions
 
-        text, where, release = descriptions(published_set(str(edition), rev, folder, role or ""), update)
+        text, where, release = descriptions(published_set(str(edition), rev, folder, role), update)
     else:
         at = _local(role, edition, rev, folder, update)
-        (text, where), release = _checked_manifest(at), read_release(at)
+        (text, where), release = checked_manifest(at), read_release(at)
     entries = _entries(text, where, role)
     # pandas' own Int64, because int64 has no missing values and a whole image has no box
-    numbers = dict.fromkeys(("left", "top", "right", "bottom"), "Int64")
-    numbers |= dict.fromkeys(("confidence", "source_confidence"), "float64")
-    # only these may be empty: by default pandas takes names such as "NA" or "null" for missing values
-    empty = {name: [""] for name in numbers}
-    # keys, ids and groups of your own images may look like numbers
-    texts = ("class", "class_name", "image_id", "file", "group", column_name("real_classes"))
-    kinds = numbers | dict.fromkeys(texts, "str")
-    found = pd.read_csv(io.StringIO(text), dtype=kinds, keep_default_na=False, na_values=empty)
+    kinds = dict.fromkeys(("left", "top", "right", "bottom"), "Int64")
+    found = pd.DataFrame(records_of(text)).astype(kinds | dict.fromkeys(("confidence", "source_confidence"), "float64"))
     found.attrs["notices"] = notices_of(entries, release)
     return found
 
@@ -155,14 +133,10 @@ def _image_set() -> type[ImageSet]:
     return TorchImageSet
 
 
-def _local(model: str | None, place: str | Path, rev: str | None, folder: str, afresh: bool) -> Path:
+def _local(model: str, place: str | Path, rev: str | None, folder: str, afresh: bool) -> Path:
     """The folder of a model's set: itself, or in that of an edition or a release, or the only one there."""
-    from cleanset.sets.fetching.releases import fetched, is_release, opened
-
-    if is_release(place) and rev is None:
-        return one_set(fetched(str(place), afresh), model)
     edition = Path(place)
-    if rev is not None or (afresh and edition.suffix != ".tar"):
+    if rev is not None or (afresh and not is_release(place)):
         name = "update and force go" if rev is None else "rev goes"
         raise CleansetError(f"{edition}: a folder; {name} with the address of a git repository, such as file://...")
     if model == PUBLISHED_SET:
@@ -170,13 +144,17 @@ def _local(model: str | None, place: str | Path, rev: str | None, folder: str, a
             f"the set {PUBLISHED_SET!r} is made from your own copy of ImageNet: say where it is, as in "
             f'cleanset.load("{PUBLISHED_SET}", images="ILSVRC2012_img_val.tar")'
         )
-    edition = opened(edition / folder, afresh)
+    if is_release(place):
+        from cleanset.sets.fetching.fetch import opened
+
+        return one_set(opened(place, afresh), model)
+    edition = edition / folder
     if is_there(edition / MANIFEST):
         return edition
-    export = Edition(edition).export(model or "")
+    export = Edition(edition).export(model)
     if is_there(export / MANIFEST):
         return export
-    if model is not None and (edition / "params.yaml").is_file():
+    if model and (edition / "params.yaml").is_file():
         from cleanset.edition.params import read_params
 
         # raises for a role that the edition does not have
@@ -190,35 +168,7 @@ def _local(model: str | None, place: str | Path, rev: str | None, folder: str, a
     )
 
 
-def _checked_manifest(folder: Path) -> tuple[str, str]:
-    """The text of the manifest in a folder, compared with its line in CHECKSUMS, and its name for messages."""
-    text, where = manifest_text(folder)
-    try:
-        # the manifest has the digests of the images: once it is checked, so is every image that is read
-        listed = read_checksums(folder)[1].get(MANIFEST)
-    except FileNotFoundError:
-        raise CleansetError(
-            f"{folder / CHECKSUMS}: missing; expected the digest of {MANIFEST} in it: export or fetch the set again"
-        ) from None
-    if (found := sha256(text.encode())) == listed:
-        return text, where
-    if listed is None or _described_sha256(folder) == found:
-        raise CleansetError(
-            f"{folder / CHECKSUMS}: {listed or 'no SHA-256'} for {MANIFEST}; expected {found}, which "
-            f"{'it has' if listed is None else f'{CROISSANT} has too'}; see cleanset verify {folder}"
-        )
-    raise CleansetError(f"{where}: SHA-256 {found}, expected {listed} as in {CHECKSUMS}; see cleanset verify {folder}")
-
-
-def _described_sha256(folder: Path) -> str | None:
-    """The SHA-256 of the manifest in the Croissant description, if there is one that can be read."""
-    try:
-        return manifest_sha256_of(read_regular_file(folder / CROISSANT))
-    except (OSError, CleansetError):
-        return None
-
-
-def _entries(text: str, where: str, model: str | None) -> list[Entry]:
+def _entries(text: str, where: str, model: str) -> list[Entry]:
     entries = read_manifest(text, where)
     if problems := check_set(dict(enumerate(entries, start=2))):
         raise CleansetError(f"{where}: {problems[0]}; export or fetch the set again")

@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -214,6 +215,14 @@ def test_cleanset(export: Path, edition: Edition, classes: dict[str, tuple[str, 
         for image, label, each in images
     }
     assert found == expected(edition.folder.parent, classes)
+
+
+def test_names_on_pages_have_a_direction(edition: Edition, classes: dict[str, tuple[str, str]]) -> None:
+    own_edition.run(edition, "count", "report")
+    pages = "".join(path.read_text() for path in edition.report.rglob("*.html"))
+    directed = set(re.findall('<bdi dir="auto">([^<]*)</bdi>', pages))
+    assert directed == ({"قطة, سوداء", "کتاب", "كلب", "قطة", "کتاب فارسی"} if classes is ODD else set())
+    assert "&lt;b&gt;bold&lt;/b&gt;" in pages or classes is NUMBERS
 
 
 OLDER = """\

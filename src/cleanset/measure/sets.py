@@ -18,7 +18,7 @@ from cleanset.files import read_text, sha256
 from cleanset.images.codec import Source, decode_file
 from cleanset.progress import found_in_threads
 from cleanset.sets.description import in_random_order, notices_of
-from cleanset.sets.fetching.releases import opened
+from cleanset.sets.fetching.fetch import opened
 from cleanset.sets.folder import one_set, read_entries, read_image, read_regular_file, read_release
 from cleanset.sets.manifest import MANIFEST, Entry, file_name
 from cleanset.validation import shown
@@ -96,7 +96,7 @@ def open_set(name: str, edition: Edition, roles: Sequence[str]) -> EvaluationSet
         if not (folder / MANIFEST).is_file():
             raise CleansetError(f"{folder}: not there; run dvc pull export@{name} in {edition.folder}, or dvc repro")
         return _export(name, folder)
-    folder = one_set(opened(Path(name)))
+    folder = one_set(opened(name))
     if (folder / MANIFEST).is_file():
         return _export(name, folder)
     if folder.is_dir():

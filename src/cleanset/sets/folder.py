@@ -12,7 +12,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import open_descriptor, sha256, write_text
 from cleanset.review.store import GUIDELINES
 from cleanset.sets.catalogues import citation_cff, croissant_json, records_of
-from cleanset.sets.description import Release, licence_text, release_of
+from cleanset.sets.description import Release, licence_text, manifest_sha256_of, release_of
 from cleanset.sets.manifest import MANIFEST, Entry, manifest_csv, read_manifest
 from cleanset.vocabulary import CLASSES_FILE, ClassTable, classes_in_use, imagenet, parse_class_table, use_classes
 
@@ -170,14 +170,14 @@ def sets_in(folder: Path) -> dict[Path, str]:
     return {}
 
 
-def one_set(folder: Path, model: str | None = None) -> Path:
+def one_set(folder: Path, model: str = "") -> Path:
     """The set of a model in a folder, or the only one there; the folder itself if it holds none."""
     found = sets_in(folder)
-    chosen = [path for path, role in found.items() if model in (None, role)]
+    chosen = [path for path, role in found.items() if model in ("", role)]
     if found and len(chosen) != 1:
         raise CleansetError(
             f"{folder}: finished sets of {', '.join(sorted(found.values()))}; expected "
-            f"{'one: give the role of a model, or the folder of a set' if model is None else f'one of {model}'}"
+            f"{f'one of {model}' if model else 'one: give the role of a model, or the folder of a set'}"
         )
     return chosen[0] if chosen else folder
 
@@ -205,6 +205,34 @@ def read_checksums(folder: Path) -> tuple[str, dict[str, str]]:
     """The text of CHECKSUMS, and the SHA-256 by file that it lists. Raises OSError for a missing one."""
     text = read_regular_file(folder / CHECKSUMS).decode("utf-8", "replace")
     return text, {name: digest for digest, name in _CHECKSUM.findall(text)}
+
+
+def checked_manifest(folder: Path) -> tuple[str, str]:
+    """The text of the manifest in a folder, compared with its line in CHECKSUMS, and its name for messages."""
+    text, where = manifest_text(folder)
+    try:
+        # the manifest has the digests of the images: once it is checked, so is every image that is read
+        listed = read_checksums(folder)[1].get(MANIFEST)
+    except FileNotFoundError:
+        raise CleansetError(
+            f"{folder / CHECKSUMS}: missing; expected the digest of {MANIFEST} in it: export or fetch the set again"
+        ) from None
+    if (found := sha256(text.encode())) == listed:
+        return text, where
+    if listed is None or _described_sha256(folder) == found:
+        raise CleansetError(
+            f"{folder / CHECKSUMS}: {listed or 'no SHA-256'} for {MANIFEST}; expected {found}, which "
+            f"{'it has' if listed is None else f'{CROISSANT} has too'}; see cleanset verify {folder}"
+        )
+    raise CleansetError(f"{where}: SHA-256 {found}, expected {listed} as in {CHECKSUMS}; see cleanset verify {folder}")
+
+
+def _described_sha256(folder: Path) -> str | None:
+    """The SHA-256 of the manifest in the Croissant description, if there is one that can be read."""
+    try:
+        return manifest_sha256_of(read_regular_file(folder / CROISSANT))
+    except (OSError, CleansetError):
+        return None
 
 
 def read_image(folder: Path, entry: Entry) -> bytes:

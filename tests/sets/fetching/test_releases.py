@@ -20,7 +20,8 @@ from cleanset.edition.paths import Edition
 from cleanset.measure.sets import open_set
 from cleanset.sets import publish, verify
 from cleanset.sets.archive import write_tar
-from cleanset.sets.fetching import releases
+from cleanset.sets.fetching import fetch as fetching
+from cleanset.sets.fetching.repository import is_release
 from cleanset.vocabulary import imagenet, use_classes
 from tests.measure.compare.command import cleanset as run_cleanset
 from tests.measure.compare.command import says
@@ -59,7 +60,7 @@ def web(publisher: Publisher, certificate: Path, monkeypatch: pytest.MonkeyPatch
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     with serving(publisher.remote, context) as found:
-        monkeypatch.setattr(releases, "ZENODO", found.url)
+        monkeypatch.setattr(fetching, "ZENODO", f"{found.url}/api/records/")
         yield found
 
 
@@ -113,22 +114,22 @@ def test_of_a_doi(doi: str, web: Web, tar: Path, publisher: Publisher) -> None:
 
 
 def test_a_record_of_zenodo_by_its_page() -> None:
-    assert releases.is_release("https://zenodo.org/records/15771501")
-    assert not releases.is_release("https://example.org/cleanset.git")
-    assert not releases.is_release("10.5282/zenodo.12")
+    assert is_release("https://zenodo.org/records/15771501")
+    assert not is_release("https://example.org/cleanset.git")
+    assert not is_release("10.5282/zenodo.12")
 
 
 def test_what_is_not_the_file_of_the_record(web: Web, tar: Path, publisher: Publisher, tmp_path: Path) -> None:
     record(publisher, web, tar, checksum=f"md5:{'0' * 32}")
-    assert f", expected {'0' * 32} as in the record: run this again" in refused("10.5281/zenodo.12")
+    assert f", expected md5:{'0' * 32} as in the record: run this again" in refused("10.5281/zenodo.12")
     record(publisher, web, tar, size=1000)
     size = tar.stat().st_size
     with pytest.raises(cleanset.CleansetError, match=f"the connection broke after 1,000 of '{size}' bytes"):
         cleanset.load("10.5281/zenodo.12")
     record(publisher, web, tar, key="images.zip")
-    assert "files: images.zip; expected one tar of cleanset publish" in refused("10.5281/zenodo.12")
-    record(publisher, web, tar, checksum="sha1:0")
-    assert "expected an open record of Zenodo" in refused("10.5281/zenodo.12")
+    assert "record with one tar; expected one of cleanset publish: give the address" in refused("10.5281/zenodo.12")
+    record(publisher, web, tar, links={})
+    assert "not what Zenodo says of an open record" in refused("10.5281/zenodo.12")
     assert list((tmp_path / "cache" / "releases").glob("*")) == []
 
 

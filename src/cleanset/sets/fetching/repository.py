@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -43,6 +44,9 @@ _DISK_ERRORS = {
     "Disk quota exceeded": errno.EDQUOT,
     "Read-only file system": errno.EROFS,
 }
+_RECORD = re.compile(
+    r"(?:(?:doi:|https?://(?:dx\.)?doi\.org/)?10\.5281/zenodo\.|https://zenodo\.org/records?/)([0-9]+)/?", re.IGNORECASE
+)
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://.*|[^/@\s]+@[^/:\s]+:.*")
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
@@ -83,8 +87,21 @@ def published_set(url: str, rev: str | None, folder: str, model: str) -> Publish
 
 
 def is_address(edition: str | Path) -> bool:
-    """Whether this is the address of a git repository rather than a folder."""
-    return isinstance(edition, str) and _ADDRESS.fullmatch(edition) is not None
+    """Whether this is the address of a git repository rather than a folder or a release."""
+    return isinstance(edition, str) and _ADDRESS.fullmatch(edition) is not None and not is_release(edition)
+
+
+def is_release(place: str | Path) -> bool:
+    """Whether this is a release: a tar or the address of one, or a DOI or record of Zenodo."""
+    text = str(place)
+    path = urlsplit(text).path if text.startswith(("https://", "http://")) else text
+    return path.endswith((".tar", ".tar/content")) or record_number(text) is not None
+
+
+def record_number(place: str) -> str | None:
+    """The number in the DOI or address of a record of Zenodo."""
+    found = _RECORD.fullmatch(place)
+    return found and found[1]
 
 
 def without_credentials(text: str) -> str:
