@@ -200,8 +200,7 @@ def of_table(table: pd.DataFrame, label: str) -> Iterator[tuple[str, Record]]:
 
 def test_pandas(export: Path, edition: Edition, classes: dict[str, tuple[str, str]]) -> None:
     # by default pandas takes a column for numbers in which every value looks like one
-    options = {} if classes is ODD else {"dtype": False}
-    table = pd.read_json(export / "metadata.jsonl", lines=True, **options)
+    table = pd.read_json(export / "metadata.jsonl", lines=True, dtype=None if classes is ODD else False)
     assert dict(of_table(table, "label")) == expected(edition.folder.parent, classes, of_pixels=False)
 
 

@@ -5,6 +5,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from cleanset.vocabulary import CLASSES_FILE, ClassTable, classes_in_use, imagen
 METADATA = "metadata.csv"
 """The manifest once more, as the library `datasets` wants it: class_index is called label, file file_name."""
 METADATA_LINES = "metadata.jsonl"
-"""The same of your own images, as JSON lines: in a CSV, libraries take `1` for a number and `NA` for no value."""
+"""METADATA of your own images, as JSON lines: in a CSV, libraries take `1` for a number and `NA` for no value."""
 MANIFEST_LINES = "manifest.jsonl"
 """The manifest as JSON lines, in its place where your own images are published without them."""
 CROISSANT = "croissant.json"
@@ -229,10 +230,9 @@ def checked_manifest(folder: Path) -> tuple[str, str]:
 
 def _described_sha256(folder: Path) -> str | None:
     """The SHA-256 of the manifest in the Croissant description, if there is one that can be read."""
-    try:
+    with suppress(OSError, CleansetError):
         return manifest_sha256_of(read_regular_file(folder / CROISSANT))
-    except (OSError, CleansetError):
-        return None
+    return None
 
 
 def read_image(folder: Path, entry: Entry) -> bytes:

@@ -91,7 +91,7 @@ def download(address: str, path: Path, limit: int) -> None:
 
 
 def _retried(read: Callable[[], _Found]) -> _Found:
-    """What is read; transient errors, such as a broken line or a busy server, are retried."""
+    """Read, and retry after transient errors, such as a broken line or a busy server."""
     for attempt in range(1, ATTEMPTS):
         try:
             return read()
