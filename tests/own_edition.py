@@ -24,11 +24,16 @@ REJECT = {"verdict": "reject", "reason": "blur"}
 
 
 def make(
-    folder: Path, keys: Sequence[str] = KEYS, edge: int = 40, each: int = 4, copies: dict[str, str] | None = None
+    folder: Path,
+    keys: Sequence[str] = KEYS,
+    edge: int = 40,
+    each: int = 4,
+    copies: dict[str, str] | None = None,
+    options: Sequence[str] = (),
 ) -> Edition:
     """An edition `own` below the folder, with `each` images of a class, drawn at random and not reviewed yet.
 
-    `copies`: by file, the file that it is the same as, but for one level of one pixel.
+    `copies`: by file, the file that it is the same as, but for one level of one pixel. `options` of cleanset edition.
     """
     for number, key in enumerate(keys):
         (folder / "images" / key).mkdir(parents=True)
@@ -38,7 +43,7 @@ def make(
         pixels = np.array(Image.open(folder / "images" / file))
         pixels[0, 0, 0] ^= 1
         Image.fromarray(pixels).save(folder / "images" / copy)
-    assert says(cleanset("edition", "own", "--images", "images", cwd=folder))[0] == 0
+    assert says(cleanset("edition", "own", "--images", "images", *options, cwd=folder))[0] == 0
     edition = Edition(folder / "own")
     run(edition, "preprocess", "score", "intersect", "select")
     return edition

@@ -460,15 +460,22 @@ def verify(
 
 @app.command(rich_help_panel=TOOLS)
 def fetch(
-    url: Annotated[str, typer.Argument(metavar="GIT_URL", help="The address of a git repository with an edition.")],
-    model: Annotated[str, typer.Argument(help="Role of the model, such as standard.")],
+    url: Annotated[
+        str,
+        typer.Argument(
+            metavar="ADDRESS",
+            help="The address of a git repository with an edition, or a release: the HTTPS address of its tar, or a "
+            "DOI or record of Zenodo.",
+        ),
+    ],
+    model: Annotated[str, typer.Argument(help="Role, such as standard; a release of one set needs none.")] = "",
     rev: Annotated[str | None, typer.Option(help="A branch, tag or commit.", show_default="its HEAD")] = None,
     folder: Annotated[str, typer.Option(help="The edition inside the repository, such as imagenet.")] = ".",
     out: Annotated[Path | None, typer.Option(help="Copy the set to a new or empty folder.")] = None,
     update: Annotated[bool, typer.Option("--update", help="Resolve the revision to a commit anew.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Check every local file, and repair it.")] = False,
 ) -> None:
-    """Fetch a finished set that a git repository publishes, and check it.
+    """Fetch a finished set that a git repository or a release publishes, and check it.
 
     Keeps it in ~/.cache/cleanset (or CLEANSET_CACHE) and prints where. If
     interrupted, run it again: only missing files are fetched.

@@ -1,27 +1,26 @@
-"""Loading a finished set, from a folder or from a git repository."""
+"""Loading a finished set, from a folder, a release or a git repository."""
 
-import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, sha256
-from cleanset.sets.description import manifest_sha256_of, notices_of
-from cleanset.sets.fetching.repository import is_address, published_set
-from cleanset.sets.folder import CHECKSUMS, CROISSANT, manifest_text, read_checksums, read_regular_file, read_release
+from cleanset.files import is_there
+from cleanset.sets.catalogues import records_of
+from cleanset.sets.description import notices_of
+from cleanset.sets.fetching.repository import ROLE, is_address, is_release, published_set
+from cleanset.sets.folder import checked_manifest, one_set, read_release
 from cleanset.sets.image_set import ImageSet
 from cleanset.sets.manifest import MANIFEST, Entry, check_set, read_manifest
 from cleanset.sets.published.lists import PUBLISHED_MODEL, PUBLISHED_SET, PublishedChoice
-from cleanset.vocabulary import column_name
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 def load(
-    model: str,
+    model: str | Path = "",
     edition: str | Path = ".",
     *,
     rev: str | None = None,
@@ -37,12 +36,15 @@ def load(
 ) -> ImageSet:
     """The finished set of a model as a sequence of (image, class index, record): a torch Dataset where torch is.
 
-    `edition` is the folder of an edition or of an export, or the address of a git repository that publishes one:
-    there, `rev` is a commit, tag or branch, and `folder` the edition inside the repository, such as "imagenet". What
-    is fetched is checked and kept in ~/.cache/cleanset (or CLEANSET_CACHE); what is missing or damaged there is fetched
-    again, all else never, and a revision that was asked for before needs no network. `update` asks again which commit
-    `rev` is; `force` computes the MD5 of all files again. `transform` is called with the PIL image (RGB, pixels as
-    stored). Raises CleansetError that says what to do.
+    `edition` is the folder of an edition or of an export, a release of `cleanset publish` (its folder, its tar, the
+    HTTPS address of the tar, or a DOI or record of Zenodo), or the address of a git repository that publishes an
+    edition: there, `rev` is a commit, tag or branch, and `folder` the edition inside the repository, such as
+    "imagenet". Where one set lies, its place alone is enough: `cleanset.load("release.tar")`, or
+    `cleanset.load("./scooter")`. What is fetched is checked and kept in ~/.cache/cleanset (or CLEANSET_CACHE), as is a
+    tar unpacked; what is missing or damaged there is fetched again, all else never, and a revision that was asked for
+    before needs no network. `update` asks again which commit `rev` is; `force` computes the MD5 of all files again;
+    of a release, either begins anew. `transform` is called with the PIL image (RGB, pixels as stored). Raises
+    CleansetError that says what to do.
 
     `cleanset.load("scooter", images=...)` gives the published set of the model `role`, made from your own copy of
     ImageNet's validation images: the tar, or a folder of any layout. It is made once, as `cleanset published` makes it,
@@ -50,21 +52,28 @@ def load(
     """
     if images is not None:
         at = _published(
-            model, Path(images), PublishedChoice(role, unreviewed, tuple(map(Path, reviews))), digests, force
+            str(model), Path(images), PublishedChoice(role, unreviewed, tuple(map(Path, reviews))), digests, force
         )
         return _loaded(at, role, transform)
+    role_of_set, edition = _role_and_place(model, edition)
     if is_address(edition):
         # imported here, because only an address needs it
         from cleanset.sets.fetching.fetch import fetch
 
-        at = fetch(published_set(str(edition), rev, folder, model), update, force).folder
+        at = fetch(published_set(str(edition), rev, folder, role_of_set), update, force).folder
     else:
-        at = _local(model, Path(edition), rev, folder, update or force)
-    return _loaded(at, model, transform)
+        at = _local(role_of_set, edition, rev, folder, update or force)
+    return _loaded(at, role_of_set, transform)
+
+
+def _role_and_place(model: str | Path, edition: str | Path) -> tuple[str, str | Path]:
+    """The role of a model, empty if none was given, and the place of the set, which may stand alone."""
+    is_place = edition == "." and model and (isinstance(model, Path) or not ROLE.fullmatch(model))
+    return ("", model) if is_place else (str(model), edition)
 
 
 def _loaded(folder: Path, model: str, transform: Callable[[Any], Any] | None) -> ImageSet:
-    entries = _entries(*_checked_manifest(folder), model)
+    entries = _entries(*checked_manifest(folder), model)
     return _image_set()(folder, entries, transform, notices_of(entries, read_release(folder)))
 
 
@@ -81,31 +90,33 @@ def _published(name: str, images: Path, choice: PublishedChoice, digests: str | 
 
 
 def table(
-    model: str, edition: str | Path = ".", *, rev: str | None = None, folder: str = ".", update: bool = False
+    model: str | Path = "",
+    edition: str | Path = ".",
+    *,
+    rev: str | None = None,
+    folder: str = ".",
+    update: bool = False,
 ) -> "pd.DataFrame":
-    """The manifest of a model's finished set as a pandas table; fetches no images. Arguments as for `load`.
+    """The manifest of a model's finished set as a pandas table. Arguments as for `load`.
+
+    Fetches no images from a repository; a release is one file.
 
     Its `attrs["notices"]` say in sentences what limits the set, as those of `load` do.
     """
     import pandas as pd
 
+    role, edition = _role_and_place(model, edition)
     if is_address(edition):
         from cleanset.sets.fetching.fetch import descriptions
 
-        text, where, release = descriptions(published_set(str(edition), rev, folder, model), update)
+        text, where, release = descriptions(published_set(str(edition), rev, folder, role), update)
     else:
-        at = _local(model, Path(edition), rev, folder, update)
-        (text, where), release = _checked_manifest(at), read_release(at)
-    entries = _entries(text, where, model)
+        at = _local(role, edition, rev, folder, update)
+        (text, where), release = checked_manifest(at), read_release(at)
+    entries = _entries(text, where, role)
     # pandas' own Int64, because int64 has no missing values and a whole image has no box
-    numbers = dict.fromkeys(("left", "top", "right", "bottom"), "Int64")
-    numbers |= dict.fromkeys(("confidence", "source_confidence"), "float64")
-    # only these may be empty: by default pandas takes names such as "NA" or "null" for missing values
-    empty = {name: [""] for name in numbers}
-    # keys, ids and groups of your own images may look like numbers
-    texts = ("class", "class_name", "image_id", "file", "group", column_name("real_classes"))
-    kinds = numbers | dict.fromkeys(texts, "str")
-    found = pd.read_csv(io.StringIO(text), dtype=kinds, keep_default_na=False, na_values=empty)
+    kinds = dict.fromkeys(("left", "top", "right", "bottom"), "Int64")
+    found = pd.DataFrame(records_of(text)).astype(kinds | dict.fromkeys(("confidence", "source_confidence"), "float64"))
     found.attrs["notices"] = notices_of(entries, release)
     return found
 
@@ -122,9 +133,10 @@ def _image_set() -> type[ImageSet]:
     return TorchImageSet
 
 
-def _local(model: str, edition: Path, rev: str | None, folder: str, of_repository: bool) -> Path:
-    """The folder of a model's export under that of an edition, or itself."""
-    if rev is not None or of_repository:
+def _local(model: str, place: str | Path, rev: str | None, folder: str, afresh: bool) -> Path:
+    """The folder of a model's set: itself, or in that of an edition or a release, or the only one there."""
+    edition = Path(place)
+    if rev is not None or (afresh and not is_release(place)):
         name = "update and force go" if rev is None else "rev goes"
         raise CleansetError(f"{edition}: a folder; {name} with the address of a git repository, such as file://...")
     if model == PUBLISHED_SET:
@@ -132,57 +144,35 @@ def _local(model: str, edition: Path, rev: str | None, folder: str, of_repositor
             f"the set {PUBLISHED_SET!r} is made from your own copy of ImageNet: say where it is, as in "
             f'cleanset.load("{PUBLISHED_SET}", images="ILSVRC2012_img_val.tar")'
         )
+    if is_release(place):
+        from cleanset.sets.fetching.fetch import opened
+
+        return one_set(opened(place, afresh), model)
     edition = edition / folder
     if is_there(edition / MANIFEST):
         return edition
     export = Edition(edition).export(model)
     if is_there(export / MANIFEST):
         return export
-    if (edition / "params.yaml").is_file():
+    if model and (edition / "params.yaml").is_file():
         from cleanset.edition.params import read_params
 
         # raises for a role that the edition does not have
         read_params(edition).model(model)
         raise CleansetError(f"{export}: not there; run dvc pull export@{model} in {edition.resolve()}, or dvc repro")
+    if (found := one_set(edition, model)) != edition:
+        return found
     what = "neither an edition nor an export" if edition.is_dir() else "missing"
     raise CleansetError(
         f"{edition}: {what}; expected a folder with params.yaml or {MANIFEST}, or the address of a git repository"
     )
 
 
-def _checked_manifest(folder: Path) -> tuple[str, str]:
-    """The text of the manifest in a folder, compared with its line in CHECKSUMS, and its name for messages."""
-    text, where = manifest_text(folder)
-    try:
-        # the manifest has the digests of the images: once it is checked, so is every image that is read
-        listed = read_checksums(folder)[1].get(MANIFEST)
-    except FileNotFoundError:
-        raise CleansetError(
-            f"{folder / CHECKSUMS}: missing; expected the digest of {MANIFEST} in it: export or fetch the set again"
-        ) from None
-    if (found := sha256(text.encode())) == listed:
-        return text, where
-    if listed is None or _described_sha256(folder) == found:
-        raise CleansetError(
-            f"{folder / CHECKSUMS}: {listed or 'no SHA-256'} for {MANIFEST}; expected {found}, which "
-            f"{'it has' if listed is None else f'{CROISSANT} has too'}; see cleanset verify {folder}"
-        )
-    raise CleansetError(f"{where}: SHA-256 {found}, expected {listed} as in {CHECKSUMS}; see cleanset verify {folder}")
-
-
-def _described_sha256(folder: Path) -> str | None:
-    """The SHA-256 of the manifest in the Croissant description, if there is one that can be read."""
-    try:
-        return manifest_sha256_of(read_regular_file(folder / CROISSANT))
-    except (OSError, CleansetError):
-        return None
-
-
 def _entries(text: str, where: str, model: str) -> list[Entry]:
     entries = read_manifest(text, where)
     if problems := check_set(dict(enumerate(entries, start=2))):
         raise CleansetError(f"{where}: {problems[0]}; export or fetch the set again")
-    other = next((entry.model for entry in entries if entry.model != model), None)
+    other = next((entry.model for entry in entries if entry.model != (model or entries[0].model)), None)
     if other is not None:
         raise CleansetError(f"{where}: the set of model {other}; expected that of {model}")
     return entries

@@ -76,22 +76,21 @@ EXPECTED_KEY = (
 
 @dataclass(frozen=True, slots=True)
 class ClassName:
-    """A class: `names` are its synonyms, the usual one first; `gloss` is the definition, empty where there is none."""
+    """A class by its usual name, in which commas may stand; `others` are its synonyms, `gloss` is the definition.
+
+    Only ImageNet's classes have others and a gloss.
+    """
 
     class_index: int
     key: str
-    names: str
+    name: str
+    others: str = ""
     gloss: str = ""
 
     @property
-    def name(self) -> str:
-        """The usual name."""
-        return self.names.partition(", ")[0]
-
-    @property
-    def others(self) -> str:
-        """The other names."""
-        return self.names.partition(", ")[2]
+    def names(self) -> str:
+        """All names, the usual one first."""
+        return f"{self.name}, {self.others}" if self.others else self.name
 
     @property
     def searched(self) -> str:
@@ -128,8 +127,17 @@ class ClassTable:
 
         The usual name; where two classes share it (crane, maillot), each with its key: "crane (n02012849)".
         """
-        shared = Counter(each.name for each in self.names)
-        return tuple(each.name if shared[each.name] == 1 else f"{each.name} ({each.key})" for each in self.names)
+        return self._labels([each.name for each in self.names])
+
+    @cached_property
+    def older_labels(self) -> tuple[str, ...]:
+        """The same in sets of older versions, which ended a name at its first comma."""
+        return self._labels([each.name.partition(", ")[0] for each in self.names])
+
+    def _labels(self, names: Sequence[str]) -> tuple[str, ...]:
+        shared = Counter(names)
+        named = zip(self.keys, names, strict=True)
+        return tuple(name if shared[name] == 1 else f"{name} ({key})" for key, name in named)
 
     @property
     def text(self) -> str:
@@ -143,8 +151,8 @@ def imagenet() -> ClassTable:
     """The 1,000 classes of ILSVRC2012."""
     text = (files("cleanset.dataset") / "classes.tsv").read_text(encoding="utf-8")
     rows = (line.split("\t") for line in text.splitlines())
-    names = (ClassName(index, wnid, names, gloss) for index, (wnid, _, names, gloss) in enumerate(rows))
-    return ClassTable(tuple(names), is_imagenet=True)
+    synonyms = ((wnid, *names.partition(", ")[::2], gloss) for wnid, _, names, gloss in rows)
+    return ClassTable([ClassName(index, *each) for index, each in enumerate(synonyms)], is_imagenet=True)
 
 
 def class_table(names: Iterable[tuple[str, str]], where: str) -> ClassTable:

@@ -44,6 +44,8 @@ FETCH = "cleanset fetch https://…/cleanset.git standard --out standard"
 ARCHIVE = "ILSVRC2012_img_val.tar"
 NOT_RUN = {
     INSTALL: "docs/use.md: another address, revision and folder than README's, whose lines run",
+    "cleanset fetch https://…/cleanset-standard-1.0.0.tar --out standard": "nothing is published yet: "
+    "tests/sets/fetching/test_releases.py serves a release",
     "make review REVIEWER=ada": "serves a page until it is stopped: tests/review/page starts the server",
     "cleanset review --reviewer ana --reviewer ben --reviewer cy --reviewer board --host 0.0.0.0": "serves a page: "
     "tests/review/page/test_team.py starts it, and reviews",

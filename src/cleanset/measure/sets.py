@@ -18,7 +18,8 @@ from cleanset.files import read_text, sha256
 from cleanset.images.codec import Source, decode_file
 from cleanset.progress import found_in_threads
 from cleanset.sets.description import in_random_order, notices_of
-from cleanset.sets.folder import read_entries, read_image, read_regular_file, read_release
+from cleanset.sets.fetching.fetch import opened
+from cleanset.sets.folder import one_set, read_entries, read_image, read_regular_file, read_release
 from cleanset.sets.manifest import MANIFEST, Entry, file_name
 from cleanset.validation import shown
 from cleanset.vocabulary import TIERS, class_column, class_indices, class_keys, example_key, known_classes
@@ -86,7 +87,7 @@ def _read_listed(images: VerifiedImages, id_of: Mapping[str, str], file: str) ->
 
 
 def open_set(name: str, edition: Edition, roles: Sequence[str]) -> EvaluationSet:
-    """The set of a role of the edition, the export in a folder, or a folder with a folder for each class.
+    """The set of a role of the edition, the only set in a folder or a release, or a folder with one for each class.
 
     All bytes are read and checked. Raises CleansetError, for an image that is missing or has changed, too.
     """
@@ -95,7 +96,7 @@ def open_set(name: str, edition: Edition, roles: Sequence[str]) -> EvaluationSet
         if not (folder / MANIFEST).is_file():
             raise CleansetError(f"{folder}: not there; run dvc pull export@{name} in {edition.folder}, or dvc repro")
         return _export(name, folder)
-    folder = Path(name)
+    folder = one_set(opened(name))
     if (folder / MANIFEST).is_file():
         return _export(name, folder)
     if folder.is_dir():

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
+from unicodedata import bidirectional
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -194,6 +195,7 @@ def page_environment(*folders: Path) -> Environment:
     environment.filters |= {
         "number": _number, "share": _share, "kappa": _kappa, "words": _words, "breakable": _breakable,
         "probability": _probability, "opinion": _opinion, "short_id": _short_id,
+        "directed": _directed,
     }  # fmt: skip
     return environment
 
@@ -233,6 +235,12 @@ def _short_id(image_id: str) -> str:
 
 def _words(name: str) -> str:
     return name.replace("_", " ")
+
+
+def _directed(name: str) -> str:
+    """A name in the direction of its letters: Arabic runs from right to left, whatever stands beside it."""
+    runs_left = any(bidirectional(letter) in ("R", "AL") for letter in name)
+    return Markup('<bdi dir="auto">{}</bdi>').format(name) if runs_left else name
 
 
 def _breakable(name: str) -> Markup:

@@ -52,21 +52,23 @@ def _write_members(out: Path, members: Iterable[tuple[str, bytes]], form: int = 
 
 
 @contextmanager
-def unpack(path: Path) -> Iterator[tuple[Path, bool]]:
+def unpack(path: Path, scratch: Path | None = None) -> Iterator[tuple[Path, bool]]:
     """The folder in a tar of write_tar, and whether the tar has the bytes that write_tar gives for that folder.
 
-    It is gone after the block. Raises CleansetError for anything but a tar with one folder of files.
+    It lies in a new folder in `scratch`, by default that of temporary files, which is gone after the block. Raises
+    CleansetError for anything but a tar with one folder of files.
     """
-    with tempfile.TemporaryDirectory() as scratch:
-        at, again = Path(scratch, "in"), Path(scratch, "again")
+    with tempfile.TemporaryDirectory(dir=scratch) as within:
+        at, again = Path(within, "in"), Path(within, "again")
         try:
             folder = _extracted(path, at)
             # unpacking hides a member twice, other headers, bytes behind the end: writing the tar again shows them
             write_tar(folder, again)
         except OSError as error:
+            variable = "CLEANSET_CACHE" if scratch else "TMPDIR"
             raise CleansetError(
-                f"{path}: cannot be unpacked into {tempfile.gettempdir()} ({reason(error)}); expected room there for "
-                "twice the tar: free some, or set TMPDIR to another folder"
+                f"{path}: cannot be unpacked into {scratch or tempfile.gettempdir()} ({reason(error)}); expected room "
+                f"there for twice the tar: free some, or set {variable} to another folder"
             ) from None
         try:
             yield folder, filecmp.cmp(again, path, shallow=False)

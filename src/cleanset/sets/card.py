@@ -15,7 +15,7 @@ from cleanset.selection.metrics import short_classes, totals
 from cleanset.sets.description import UNPUBLISHED, Provenance, Release, name_of, notices_of
 from cleanset.sets.manifest import Entry, columns
 from cleanset.sets.texts import SCOOTER, filled, templates
-from cleanset.vocabulary import EXCLUSION_REASONS, VERDICTS, class_keys, classes_in_use, label_names
+from cleanset.vocabulary import EXCLUSION_REASONS, VERDICTS, class_keys, label_names
 
 
 def card(
@@ -113,7 +113,6 @@ def _common_values(model: str, images: int, release: Release, reviewed: bool, no
         "model": model,
         "name": name_of(model),
         "notices": [f"**{notice}**" for notice in notices],
-        "is_imagenet": classes_in_use().is_imagenet,
         "number_of_classes": f"{len(class_keys()):,}",
         "funding": "".join(f"\n- {each}" for each in release.texts["acknowledged"]),
     }
@@ -203,7 +202,7 @@ _WIDTH = 116
 def front_matter(model: str, images: int, release: Release, *, reviewed: bool, with_images: bool) -> str:
     """The front matter of a set of `images` images. `reviewed`: by people. `with_images`: whether they lie beside it.
 
-    Without its images, a set is read from its manifest, where the class is in the column class_index.
+    Without its images, a set is read as a table, where the class is in the column class_index.
     """
     values = {
         **release.texts,

@@ -1,9 +1,11 @@
 """A set described for catalogues, from its manifest and what its release says: Croissant, Zenodo, CITATION.cff."""
 
+import csv
 import html
+import io
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import yaml
@@ -19,8 +21,14 @@ _PROPERTIES = {"image_id": "prov:wasDerivedFrom", "file_sha256": "sc:sha256"}
 """The property of another vocabulary that means the same as a column, by the column's name."""
 
 
-def croissant_json(entries: Sequence[Entry], manifest_sha256: str, release: Release) -> str:
-    """The description of the set whose manifest has these entries and this SHA-256."""
+def croissant_json(
+    entries: Sequence[Entry], manifest_sha256: str, release: Release, records_sha256: str | None = None
+) -> str:
+    """The description of the set whose manifest has these entries and this SHA-256.
+
+    `records_sha256`: of the file whose lines are the records, each joined with its image by class folder and name;
+    without it, as of ImageNet's images, the manifest is joined by the names of the files.
+    """
     models = sorted({entry.model for entry in entries})
     cropped = sum(entry.crop is not None for entry in entries)
     by_number = sorted(Counter(entry.reviewers for entry in entries).items())
@@ -40,26 +48,40 @@ def croissant_json(entries: Sequence[Entry], manifest_sha256: str, release: Rele
         "number_of_reviewers": len(release.reviewers),
         "per_item": ", ".join(f"{number:,} with {reviewers}" for reviewers, number in by_number) or "none",
         "manifest_sha256": manifest_sha256,
+        "records_sha256": records_sha256,
         "archive": release.archive,
         "archive_md5": release.archive_md5,
         "review": release.review,
         "review_people": [{"@type": "prov:Person", "prov:label": reviewer} for reviewer in release.reviewers],
-        "fields": [_field(name) for name in columns() if name != "file"],
+        "fields": [_field(name, records_sha256 is not None) for name in columns() if name != "file"],
     }
     return json.dumps(filled(templates("catalogues")["croissant"], values), indent=2) + "\n"
 
 
-def _field(name: str) -> dict[str, Any]:
+def _described_columns() -> dict[str, tuple[str, str]]:
+    """Kind and description of each column of a manifest of the classes in use, but of `file`."""
     found = templates("catalogues")
-    described = found["columns"] if classes_in_use().is_imagenet else found["columns"] | found["own_columns"]
-    kind, description = described[name]
+    described: dict[str, tuple[str, str]] = found["columns"]
+    return described if classes_in_use().is_imagenet else described | found["own_columns"]
+
+
+def records_of(manifest: str) -> Iterator[dict[str, Any]]:
+    """The lines of a manifest by column, with numbers in place of their digits and None for a missing one."""
+    is_text = {name: kind == "sc:Text" for name, (kind, _) in _described_columns().items()} | {"file": True}
+    for row in csv.DictReader(io.StringIO(manifest, newline="")):
+        yield {name: text if is_text[name] else json.loads(text or "null") for name, text in row.items()}
+
+
+def _field(name: str, has_records: bool) -> dict[str, Any]:
+    kind, description = _described_columns()[name]
     values = {
         "name": name,
+        "has_records": has_records,
         "description": description,
         "type": [kind, "cr:Label"] if name in _LABELS else kind,
         "property": _PROPERTIES.get(name),
     }
-    field: dict[str, Any] = filled(found["field"], values)
+    field: dict[str, Any] = filled(templates("catalogues")["field"], values)
     return field
 
 

@@ -1,22 +1,31 @@
 """The folder of a finished set: what lies in it beside the folders of the classes."""
 
+import json
 import os
 import re
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from cleanset.errors import CleansetError
 from cleanset.files import open_descriptor, sha256, write_text
 from cleanset.review.store import GUIDELINES
-from cleanset.sets.catalogues import citation_cff, croissant_json
-from cleanset.sets.description import Release, licence_text, release_of
+from cleanset.sets.catalogues import citation_cff, croissant_json, records_of
+from cleanset.sets.description import Release, licence_text, manifest_sha256_of, release_of
 from cleanset.sets.manifest import MANIFEST, Entry, manifest_csv, read_manifest
 from cleanset.vocabulary import CLASSES_FILE, ClassTable, classes_in_use, imagenet, parse_class_table, use_classes
 
 METADATA = "metadata.csv"
 """The manifest once more, as the library `datasets` wants it: class_index is called label, file file_name."""
+METADATA_LINES = "metadata.jsonl"
+"""METADATA of your own images, as JSON lines: in a CSV, libraries take `1` for a number and `NA` for no value."""
+MANIFEST_LINES = "manifest.jsonl"
+"""The manifest as JSON lines, in its place where your own images are published without them."""
 CROISSANT = "croissant.json"
+CROISSANT_LINES = "croissant.jsonl"
+"""The records that CROISSANT describes, of your own images: an object for each file."""
 CARD = "README.md"
 REJECTED_CSV = "rejected.csv"
 """The candidates that are not in the set, each with its reason."""
@@ -27,14 +36,14 @@ CHECKSUMS = "checksums.sha256"
 """The digests of the others, as `sha256sum` writes and checks them; those of the images are in the manifest."""
 SIGNATURE = f"{CHECKSUMS}.sig"
 DESCRIPTIONS = (
-    ZENODO, CITATION, GUIDELINES, LICENCE, CARD, CLASSES_FILE, CROISSANT, MANIFEST, METADATA, REJECTED_CSV,
+    ZENODO, CITATION, GUIDELINES, LICENCE, CARD, CLASSES_FILE, CROISSANT, CROISSANT_LINES, MANIFEST, MANIFEST_LINES,
+    METADATA, METADATA_LINES, REJECTED_CSV,
 )  # fmt: skip
 """The files that describe a set, sorted by name."""
 OPTIONAL = (ZENODO, CITATION, GUIDELINES, LICENCE, CARD, CLASSES_FILE, REJECTED_CSV)
 """Descriptions that a set may lack: a rebuilt one lacks REJECTED_CSV, only a published one has LICENCE, ZENODO and
 perhaps CITATION, only that of an edition with guidelines of its own has GUIDELINES, and only one of other images than
-ImageNet's has CLASSES_FILE."""
-
+ImageNet's has CLASSES_FILE. `derived_names` are the others, beside MANIFEST."""
 _CHECKSUM = re.compile(r"^([0-9a-f]{64})  (.+)$", re.MULTILINE)
 
 MAX_FILE_BYTES = 1 << 29
@@ -52,15 +61,40 @@ def checksums(digests: dict[str, str]) -> str:
     return "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
 
 
+def json_lines(records: Iterable[Mapping[str, Any]]) -> str:
+    """The text of a file with an object on each line."""
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def derived_names(with_images: bool, has_records: bool) -> list[str]:
+    """The files that are made from every manifest, beside CLASSES_FILE; `has_records` as for derived_texts."""
+    if not has_records:
+        return [CROISSANT, *([METADATA] if with_images else [])]
+    return [CROISSANT, CROISSANT_LINES, METADATA_LINES if with_images else MANIFEST_LINES]
+
+
 def derived_texts(
-    manifest: str, entries: Sequence[Entry], release: Release, with_images: bool = True
+    manifest: str, entries: Sequence[Entry], release: Release, with_images: bool = True, has_records: bool = True
 ) -> dict[str, str]:
-    """The texts of the files that are made from a manifest, which has these entries, by name."""
-    return {
-        CROISSANT: croissant_json(entries, sha256(manifest.encode()), release),
-        **({METADATA: metadata_csv(manifest)} if with_images else {}),
-        **({} if classes_in_use().is_imagenet else {CLASSES_FILE: classes_in_use().text}),
-    }
+    """The texts of the files that are made from a manifest, which has these entries, by name.
+
+    `has_records`: false for a set of your own images that an older version made; of ImageNet's images, it never has.
+    """
+    is_imagenet, digest = classes_in_use().is_imagenet, sha256(manifest.encode())
+    if is_imagenet or not has_records:
+        texts = {CROISSANT: croissant_json(entries, digest, release)}
+        texts |= {METADATA: metadata_csv(manifest)} if with_images else {}
+    else:
+        records = list(records_of(manifest))
+        named = {"class_index": "label", "file": "file_name"} if with_images else {}
+        flat = json_lines({named.get(name, name): value for name, value in each.items()} for each in records)
+        nested = json_lines({"file": each.pop("file"), "record": each} for each in records)
+        texts = {
+            CROISSANT: croissant_json(entries, digest, release, sha256(nested.encode())),
+            CROISSANT_LINES: nested,
+            METADATA_LINES if with_images else MANIFEST_LINES: flat,
+        }
+    return texts | ({} if is_imagenet else {CLASSES_FILE: classes_in_use().text})
 
 
 def released_texts(zenodo: str, release: Release) -> dict[str, str]:
@@ -127,6 +161,28 @@ def class_table_of(data: bytes, where: str) -> ClassTable:
     return parse_class_table(data.decode("utf-8", "replace"), where) if data else imagenet()
 
 
+def sets_in(folder: Path) -> dict[Path, str]:
+    """The role of each set in a folder, by path: the folder itself, else those of an edition, a release, or others."""
+    for above in ("", "data/export/*/", "sets/*/", "*/"):
+        if found := sorted(folder.glob(above + MANIFEST)):
+            # the first column of the first line
+            lines = ((path, read_regular_file(path).decode("utf-8", "replace").split("\n", 2)) for path in found)
+            return {path.parent: text[1].partition(",")[0] if text[1:] else "" for path, text in lines}
+    return {}
+
+
+def one_set(folder: Path, model: str = "") -> Path:
+    """The set of a model in a folder, or the only one there; the folder itself if it holds none."""
+    found = sets_in(folder)
+    chosen = [path for path, role in found.items() if model in ("", role)]
+    if found and len(chosen) != 1:
+        raise CleansetError(
+            f"{folder}: finished sets of {', '.join(sorted(found.values()))}; expected "
+            f"{f'one of {model}' if model else 'one: give the role of a model, or the folder of a set'}"
+        )
+    return chosen[0] if chosen else folder
+
+
 def check_outside(out: Path, folder: Path) -> None:
     """Raise CleansetError if `out` is in the folder of a set, which would then hold surplus files."""
     if out.resolve().is_relative_to(folder.resolve()) and out.resolve() != folder.resolve():
@@ -150,6 +206,33 @@ def read_checksums(folder: Path) -> tuple[str, dict[str, str]]:
     """The text of CHECKSUMS, and the SHA-256 by file that it lists. Raises OSError for a missing one."""
     text = read_regular_file(folder / CHECKSUMS).decode("utf-8", "replace")
     return text, {name: digest for digest, name in _CHECKSUM.findall(text)}
+
+
+def checked_manifest(folder: Path) -> tuple[str, str]:
+    """The text of the manifest in a folder, compared with its line in CHECKSUMS, and its name for messages."""
+    text, where = manifest_text(folder)
+    try:
+        # the manifest has the digests of the images: once it is checked, so is every image that is read
+        listed = read_checksums(folder)[1].get(MANIFEST)
+    except FileNotFoundError:
+        raise CleansetError(
+            f"{folder / CHECKSUMS}: missing; expected the digest of {MANIFEST} in it: export or fetch the set again"
+        ) from None
+    if (found := sha256(text.encode())) == listed:
+        return text, where
+    if listed is None or _described_sha256(folder) == found:
+        raise CleansetError(
+            f"{folder / CHECKSUMS}: {listed or 'no SHA-256'} for {MANIFEST}; expected {found}, which "
+            f"{'it has' if listed is None else f'{CROISSANT} has too'}; see cleanset verify {folder}"
+        )
+    raise CleansetError(f"{where}: SHA-256 {found}, expected {listed} as in {CHECKSUMS}; see cleanset verify {folder}")
+
+
+def _described_sha256(folder: Path) -> str | None:
+    """The SHA-256 of the manifest in the Croissant description, if there is one that can be read."""
+    with suppress(OSError, CleansetError):
+        return manifest_sha256_of(read_regular_file(folder / CROISSANT))
+    return None
 
 
 def read_image(folder: Path, entry: Entry) -> bytes:

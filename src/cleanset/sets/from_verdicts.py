@@ -199,8 +199,7 @@ def sha256(path: Path) -> str:
 
 def checksum_problems(release: Path) -> Iterator[str]:
     """Files that are missing, surplus or changed."""
-    lines = (release / CHECKSUMS).read_text("utf-8").splitlines()
-    listed = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    listed = dict(line.partition("  ")[::-2] for line in (release / CHECKSUMS).read_text("utf-8").splitlines())
     there = {path.relative_to(release).as_posix() for path in release.rglob("*") if not path.is_dir()}
     for name in sorted((there | set(listed)) - {CHECKSUMS, f"{CHECKSUMS}.sig"}):
         if name not in there or name not in listed:
@@ -359,7 +358,9 @@ class Release:
         self.params = json.loads((folder / "params.json").read_text("utf-8"))
         self.rules = self.params["review"]
         table = [line.split("\t") for line in (folder / "classes.tsv").read_text("utf-8").splitlines()[1:]]
-        self.keys, self.names = [line[0] for line in table], [line[1].partition(", ")[0] for line in table]
+        # ImageNet's classes have synonyms; older versions, whose sets lack this file, ended other names there, too
+        end = "\t" if any(folder.glob("sets/*/croissant.jsonl")) else ", "
+        self.keys, self.names = [line[0] for line in table], [line[1].partition(end)[0] for line in table]
         self.indices = {key: index for index, key in enumerate(self.keys)}
         self.images = by_id(folder / "index.parquet")
         self.scores = {role: by_id(folder / f"scores/{role}.parquet") for role in self.params["models"]}

@@ -15,12 +15,12 @@ from cleanset.sets.description import Release, name_of
 from cleanset.sets.folder import (
     CARD,
     CHECKSUMS,
-    CROISSANT,
-    METADATA,
+    CROISSANT_LINES,
     REJECTED_CSV,
     SIGNATURE,
     check_outside,
     checksums,
+    derived_texts,
     read_entries,
     read_image,
     read_regular_file,
@@ -28,7 +28,7 @@ from cleanset.sets.folder import (
     released_texts,
 )
 from cleanset.sets.manifest import MANIFEST, Entry
-from cleanset.vocabulary import CLASSES_FILE, classes_in_use
+from cleanset.vocabulary import classes_in_use
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +99,14 @@ def publishable(export: Path) -> tuple[list[Entry], Release]:
             f"{export}: problems: {len(problems)}, the first: {problems[0]}; see cleanset verify {export}"
         )
     entries, release = read_entries(export), read_release(export)
-    for name, what in ((CARD, "data card"), (REJECTED_CSV, "table of rejected candidates")):
+    needed = {CARD: "data card", REJECTED_CSV: "table of rejected candidates"}
+    # sets of your own images that an older version made have none
+    needed |= {} if classes_in_use().is_imagenet else {CROISSANT_LINES: "list of records"}
+    for name, what in needed.items():
         if not is_there(export / name):
             raise CleansetError(
-                f"{export}: no {what} ({name}); expected a set that stage export has written, not a rebuilt one"
+                f"{export}: no {what} ({name}); expected a set that stage export has written, not a rebuilt one, nor "
+                "one of an older version: run dvc repro"
             )
     if not entries:
         raise CleansetError(f"{export}: no images; expected at least one")
@@ -121,10 +125,11 @@ def publishable(export: Path) -> tuple[list[Entry], Release]:
 
 def _texts(export: Path, entries: Sequence[Entry], release: Release, with_images: bool) -> dict[str, bytes]:
     """The files that describe the set, by name."""
-    names = (CARD, CLASSES_FILE, CROISSANT, GUIDELINES, MANIFEST, *((METADATA,) if with_images else ()), REJECTED_CSV)
-    texts = {name: read_regular_file(export / name) for name in names if is_there(export / name)}
-    released = released_texts(zenodo_json(entries, release, with_images), release)
-    texts |= {name: text.encode() for name, text in released.items()}
+    names = [name for name in (CARD, GUIDELINES, MANIFEST, REJECTED_CSV) if is_there(export / name)]
+    texts = {name: read_regular_file(export / name) for name in names}
+    made = derived_texts(texts[MANIFEST].decode(), entries, release, with_images)
+    made |= released_texts(zenodo_json(entries, release, with_images), release)
+    texts |= {name: text.encode() for name, text in made.items()}
     if not with_images:
         try:
             card = card_without_images(texts[CARD].decode(), entries[0].model, len(entries), release)

@@ -67,6 +67,7 @@ def texts_of(about: "About | None", reviewers: Iterable[str], archive: str = "")
         **{f"citation_of_{name}": text for name, text in citations.items()},
         **_publisher_fields(about),
         **_image_fields(about),
+        "is_imagenet": is_imagenet,
         "scooter": SCOOTER in reviewers,
         "known_archive": archive or "archive not known",
         "licence": licence,

@@ -19,14 +19,18 @@ from cleanset.sets.folder import (
     CHECKSUMS,
     CITATION,
     CROISSANT,
+    CROISSANT_LINES,
     DESCRIPTIONS,
     METADATA,
+    METADATA_LINES,
     OPTIONAL,
     SIGNATURE,
     ZENODO,
     checksums,
+    derived_names,
     derived_texts,
     manifest_text,
+    one_set,
     read_checksums,
     read_regular_file,
 )
@@ -38,7 +42,7 @@ BATCH_FILES = 32
 _RELEASE = re.compile(r"[a-z][a-z0-9_]*@[0-9]+\.[0-9]+\.[0-9]+")
 _PUBLISHED_NAME = re.compile(r"cleanset-[a-z][a-z0-9_]*-[0-9]+\.[0-9]+\.[0-9]+")
 
-_WITNESSES = {MANIFEST: CROISSANT, METADATA: MANIFEST}
+_WITNESSES = {MANIFEST: CROISSANT, METADATA: MANIFEST, METADATA_LINES: MANIFEST}
 """By file, another that it must agree with: where that one has its SHA-256 in CHECKSUMS, CHECKSUMS is at fault."""
 
 
@@ -87,11 +91,12 @@ def run(folder: Path, decode: bool, signers: Path | None = None, expected: str |
             f"--expect {expected}: without a signature anybody may have written the version; expected --signature too"
         )
     if not folder.is_file() or folder.suffix != ".tar":
+        inside = one_set(folder)
         # the name that was given, and that of the folder which a link leads to
-        found, names = _verify(folder, decode, signers), [folder.absolute().name, folder.resolve().name]
+        found, names = _verify(inside, decode, signers), [inside.absolute().name, inside.resolve().name]
     else:
         with unpack(folder) as (inside, same_bytes):
-            found, names = _verify(inside, decode, signers), [folder.stem, inside.name]
+            found, names = _verify(one_set(inside), decode, signers), [folder.stem, inside.name]
         if not same_bytes:
             other = Problem("unlike", folder.name, "other bytes", "those that publish gives for its files")
             found.problems.append(other)
@@ -116,7 +121,10 @@ def _verify(folder: Path, decode: bool, signers: Path | None) -> Verification:
     problems = [*manifest.problems, *duplicates(manifest.entries)]
     files, empty, others = _contents(folder)
     placed = _placed(manifest.entries, files)
-    with_images = bool(placed) or not _is_without_images(folder, files)
+    described = {*files, *(read_checksums(folder)[1] if CHECKSUMS in files else ())}
+    # a METADATA that is listed but lost is a fault, not a set without images
+    with_images = bool(placed) or CHECKSUMS not in files or not described.isdisjoint((METADATA, METADATA_LINES))
+    has_records = CROISSANT_LINES in described
     lost = dict(manifest.entries) if with_images else {}
     for line, _, _ in placed:
         del lost[line]
@@ -128,9 +136,11 @@ def _verify(folder: Path, decode: bool, signers: Path | None) -> Verification:
     problems += [Problem("surplus", name, "not a regular file", "nothing") for name in sorted(others)]
     release = release_of(read_regular_file(folder / CROISSANT) if CROISSANT in files else b"")
     # what is made from a faulty manifest differs for that reason alone
-    derived = [] if manifest.problems else list(_derived_problems(folder, files, manifest, release, with_images))
+    texts = {} if manifest.problems else _derived_texts(manifest, files, release, with_images, has_records)
+    derived = list(_derived_problems(folder, files, texts))
     problems += derived
-    problems += _checksum_problems(folder, files, with_images, agreeing=not manifest.problems and not derived)
+    needed = sorted([MANIFEST, *derived_names(with_images, has_records)])
+    problems += _checksum_problems(folder, files, needed, agreeing=not manifest.problems and not derived)
     whose = _signer(folder, files, signers) if signers else None
     if isinstance(whose, Problem):
         problems.append(whose)
@@ -260,16 +270,21 @@ def _signer(folder: Path, files: set[str], signers: Path) -> str | Problem:
         return Problem("signature", SIGNATURE, str(error), f"one of {CHECKSUMS} by a key in {signers}")
 
 
-def _derived_problems(
-    folder: Path, files: set[str], manifest: CheckedManifest, release: Release, with_images: bool
-) -> Iterator[Problem]:
-    """Problems of the files that are made from the manifest: missing, or made from another one."""
+def _derived_texts(
+    manifest: CheckedManifest, files: set[str], release: Release, with_images: bool, has_records: bool
+) -> dict[str, str]:
+    """The texts of the files that are made from a manifest, by name; of ZENODO and CITATION, if they are there."""
     entries = list(manifest.entries.values())
-    texts = derived_texts(manifest.text, entries, release, with_images)
+    texts = derived_texts(manifest.text, entries, release, with_images, has_records)
     if ZENODO in files and entries:
         texts[ZENODO] = zenodo_json(entries, release, with_images)
     if CITATION in files and release.about:
         texts[CITATION] = citation_cff(release.about, release.version, release.date)
+    return texts
+
+
+def _derived_problems(folder: Path, files: set[str], texts: Mapping[str, str]) -> Iterator[Problem]:
+    """Problems of the files that are made from the manifest: missing, or made from another one."""
     for name, text in texts.items():
         if name not in files:
             yield Problem("missing", name, "nothing", f"what is made from {MANIFEST}")
@@ -277,14 +292,8 @@ def _derived_problems(
             yield Problem("unlike", name, "something else", f"what is made from {MANIFEST}")
 
 
-def _is_without_images(folder: Path, files: set[str]) -> bool:
-    """Whether a set was published without its images, and so without METADATA, which needs them."""
-    # a METADATA that is listed but lost is a fault, not a set without images
-    return CHECKSUMS in files and METADATA not in {*files, *read_checksums(folder)[1]}
-
-
-def _checksum_problems(folder: Path, files: set[str], with_images: bool, agreeing: bool) -> Iterator[Problem]:
-    """Problems of the files that describe the set, compared with CHECKSUMS.
+def _checksum_problems(folder: Path, files: set[str], needed: Sequence[str], agreeing: bool) -> Iterator[Problem]:
+    """Problems of the files that describe the set, compared with CHECKSUMS, which must list those in `needed`.
 
     `agreeing`: the manifest is valid, and what is made from it is as it was made.
     """
@@ -292,8 +301,7 @@ def _checksum_problems(folder: Path, files: set[str], with_images: bool, agreein
         yield Problem("missing", CHECKSUMS, "nothing", "the digests of the files that describe the set")
         return
     text, listed = read_checksums(folder)
-    needed = [name for name in DESCRIPTIONS if name not in OPTIONAL and (with_images or name != METADATA)]
-    if checksums(listed) != text or not set(needed) <= set(listed) <= set(DESCRIPTIONS):
+    if checksums(listed) != text or not set(needed) <= set(listed) <= {*needed, *OPTIONAL}:
         yield Problem("unlike", CHECKSUMS, "something else", f"a SHA-256 and a name for each of {', '.join(needed)}")
         return
     found = {name: sha256(read_regular_file(folder / name)) for name in listed if name in files}

@@ -75,10 +75,7 @@ def run(edition: Edition, role: str) -> None:
     with replacing(edition.export(role)) as folder:
         entries = write_images(folder, role, rows, read)
         for problem in duplicates(dict(enumerate(entries))):
-            raise CleansetError(
-                f"export {role}: {problem}: reject one as duplicate, or give the tar (dataset.images), whose MD5 shows "
-                "that both are ImageNet's"
-            )
+            raise CleansetError(f"export {role}: {problem}: reject one as duplicate")
         provenance = Provenance(
             model=role,
             release=released,

@@ -256,7 +256,7 @@ def test_a_short_class_names_the_models_that_lack_images(edition: Path, tab: Tab
     tab.open(next(iter(tab.library.classes)))
     assert f"short: {lacking}" in tab.type()["view"]
     tab.mode, tab.ended = "end", True
-    assert f'<button data-visit="{GOLDFISH}">goldfish</button> {lacking}' in tab.type()["view"]
+    assert f'<button data-visit="{GOLDFISH}" dir="auto">goldfish</button> {lacking}' in tab.type()["view"]
     short = [index for index, status in tab.session.statuses.items() if status.state == "short"]
     assert review_status.run(Edition(edition)).asked.classes["short"] == short
     assert tab.order.matching("short") == short

@@ -39,6 +39,7 @@ def test_small_images(own: Path, visit: Callable[..., Reviewing]) -> None:
     tab = visit(server)
     tab.page.wait_for_function(ALL_SHARP, arg="#view .photo img")
     assert tab.page.inner_text("#view aside .details h2").startswith("Card 1: 40 × 40 · 00")
+    assert tab.page.get_attribute("#view h1", "dir") == "auto"
     for key in ("Enter", "x"):
         tab.press(key)
         tab.page.wait_for_function(ALL_SHARP, arg="#overlay .cropper-container img")

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import ssl
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -108,8 +109,8 @@ class Web:
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Web]:
-    """Serve a folder over HTTP on loopback."""
+def serving(folder: Path, context: ssl.SSLContext | None = None) -> Iterator[Web]:
+    """Serve a folder over HTTP on loopback, or over HTTPS with the certificate of a context."""
     lock = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
@@ -133,7 +134,9 @@ def serving(folder: Path) -> Iterator[Web]:
             self.wfile.write(data[: len(data) // 2] if breaks else data)
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        web = Web(f"http://127.0.0.1:{server.server_port}")
+        if context is not None:
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+        web = Web(f"http{'s' if context else ''}://127.0.0.1:{server.server_port}")
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:

@@ -330,7 +330,7 @@ class Search(Dialog):
                 # bound by a default: the loop has moved on when somebody clicks
                 with ui.item(on_click=lambda index=name.class_index: self._leave(index)) as item:
                     with ui.item_section():
-                        ui.item_label(name.name + (f", {name.others}" if name.others else ""))
+                        ui.item_label(name.names).props("dir=auto")
                         ui.item_label(f"{name.key} · {name.gloss}").props("caption lines=1")
                     with ui.item_section().props("side"):
                         ui.item_label(self._state(name.class_index)).props("caption")

@@ -1,4 +1,4 @@
-"""The command `fetch`: a finished set from a git repository; used by `cleanset.load` and `cleanset.table`, too.
+"""The command `fetch`: a finished set from a git repository or a release; `cleanset.load` and `table` use it, too.
 
 The cache of fetched sets on this machine: revisions, locations of their files, and the files.
 
@@ -9,6 +9,8 @@ sets/<address, commit, path>.json         the MD5 of a set's list of files, and 
     checked.json                          size and time of each file when its MD5 was last computed
     part/                                 the files so far, until all are there
     <model>/                              the set, from then on
+releases/<address>.json                   the SHA-256 of the tar that an address had
+releases/<SHA-256 of a tar>/release/      a release of `cleanset publish`, unpacked and verified
 """
 
 import fcntl
@@ -27,24 +29,41 @@ from pydantic import TypeAdapter, ValidationError
 
 from cleanset.edition.pipeline import object_path
 from cleanset.errors import CleansetError
-from cleanset.files import blocks_of, check_new, md5, new_folder, remove_abandoned, sha256, workspace_for, write_text
+from cleanset.files import (
+    blocks_of,
+    check_new,
+    locked,
+    md5,
+    new_folder,
+    remove_abandoned,
+    replacing,
+    sha256,
+    sha256_of,
+    workspace_for,
+    write_text,
+)
+from cleanset.parsing import parse_json
 from cleanset.progress import cache_folder, tracked
 from cleanset.sets import verify
+from cleanset.sets.archive import unpack
 from cleanset.sets.description import Release, notices_of, release_of
 from cleanset.sets.fetching.repository import (
     COMMIT,
+    MAX_TEXT_BYTES,
     PublishedSet,
     Remote,
     Snapshot,
     UnknownRevisionError,
     directory_md5,
     files_of,
+    is_release,
     published_set,
+    record_number,
     remote_of,
     snapshot,
 )
-from cleanset.sets.fetching.stores import MissingError, Store, UnreachableError, store_of
-from cleanset.sets.folder import CROISSANT, class_table_of, read_entries, read_release
+from cleanset.sets.fetching.stores import MissingError, Store, UnreachableError, download, store_of
+from cleanset.sets.folder import CROISSANT, class_table_of, one_set, read_entries, read_release, sets_in
 from cleanset.sets.manifest import MANIFEST
 from cleanset.vocabulary import CLASSES_FILE, use_classes
 
@@ -54,6 +73,9 @@ STALE_SECONDS = 7 * 24 * 3600
 _LIST, _CHECKED, _PART, _LOCK = "list.json", "checked.json", "part", "lock"
 THREADS = 16
 """Files that are downloaded at a time."""
+ZENODO = "https://zenodo.org/api/records/"
+MAX_RELEASE_BYTES = 1 << 36
+"""Limit of a tar; one with the images of 1,000 classes has 0.3 GB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +317,10 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class FetchedSet:
-    """A set that is on this machine, whole and checked; `notices`: what limits it, in sentences."""
+    """A set that is on this machine, whole and checked; `notices`: what limits it, in sentences.
+
+    `commit` is empty for a set of a release.
+    """
 
     folder: Path
     model: str
@@ -309,12 +334,18 @@ def run(
 ) -> FetchedSet:
     """Fetch a set into the cache, and copy it into the new or empty folder `out`, if one is given.
 
-    `update` asks the repository again what its branch or tag is; `force` computes the MD5 of every file again. Raises
-    CleansetError if anything cannot be reached, or is missing or damaged there; what has been fetched is kept.
+    `update` asks the repository again what its branch or tag is; `force` computes the MD5 of every file again; either
+    downloads a release again, where `model` may be empty and `rev` and `folder` mean nothing. Raises CleansetError if
+    anything cannot be reached, or is missing or damaged there; what has been fetched of a repository is kept.
     """
     if out is not None:
         check_new(out)  # not only after everything has been fetched
-    fetched = fetch(published_set(url, rev, folder, model), update, force)
+    if not is_release(url):
+        fetched = fetch(published_set(url, rev, folder, model), update, force)
+    elif rev is not None or folder != ".":
+        raise CleansetError(f"{url}: a release; expected --rev and --folder with a git repository alone")
+    else:
+        fetched = _set_at(one_set(opened(url, update or force), model), "")
     if out is None:
         return fetched
     with new_folder(out) as copy:
@@ -335,7 +366,8 @@ def _copy(folder: Path, out: Path) -> None:
 def render(fetched: FetchedSet) -> str:
     """The lines that the command prints."""
     images = f"{fetched.images:,} images of model {fetched.model}"
-    return "\n".join([f"{fetched.folder}: {images} at commit {fetched.commit[:12]}, checked", *fetched.notices])
+    at = f"at commit {fetched.commit[:12]}" if fetched.commit else "of a release"
+    return "\n".join([f"{fetched.folder}: {images} {at}, checked", *fetched.notices])
 
 
 @writing()
@@ -344,7 +376,7 @@ def fetch(published: PublishedSet, update: bool = False, force: bool = False) ->
     kept = KeptSet(published, _located(published, update))
     # without the lock, because a whole set is only read
     if not force and (files := kept.listing()) and kept.is_whole(files):
-        return _fetched(kept)
+        return _set_at(kept.whole, kept.located.commit)
     with kept.locked():
         files = kept.fetched_listing()
         # looked at again under the lock: another process may have fetched the set meanwhile
@@ -362,7 +394,7 @@ def fetch(published: PublishedSet, update: bool = False, force: bool = False) ->
     with suppress(OSError):
         # the set is there, whether or not old parts can be removed
         kept.remove_stale_parts()
-    return _fetched(kept)
+    return _set_at(kept.whole, kept.located.commit)
 
 
 @writing()
@@ -434,7 +466,71 @@ def _verify(published: PublishedSet, folder: Path) -> None:
         )
 
 
-def _fetched(kept: KeptSet) -> FetchedSet:
-    entries = read_entries(kept.whole)
-    notices = notices_of(entries, read_release(kept.whole))
-    return FetchedSet(kept.whole, kept.published.model, kept.located.commit, len(entries), notices)
+def _set_at(folder: Path, commit: str) -> FetchedSet:
+    entries = read_entries(folder)
+    return FetchedSet(folder, entries[0].model, commit, len(entries), notices_of(entries, read_release(folder)))
+
+
+@writing()
+def opened(place: str | Path, afresh: bool = False) -> Path:
+    """The folder of a release, in the cache; any other path as it is. `afresh`: not as it is in the cache already.
+
+    Raises CleansetError for a release that is not the file of its record, or has a set that does not verify.
+    """
+    if not is_release(place) or Path(place).is_dir():
+        return Path(place)
+    if Path(place).is_file():
+        return _unpacked(Path(place), str(place), afresh)
+    known = cache_folder() / "releases" / f"{_name(str(place))}.json"
+    folder = _release_folder(str(_read_json(known).get("sha256")))
+    if afresh or not folder.is_dir():
+        known.parent.mkdir(parents=True, exist_ok=True)
+        with workspace_for(known) as workspace:
+            tar = _downloaded(str(place), workspace)
+            folder = _unpacked(tar, str(place), afresh)
+            write_text(known, json.dumps({"sha256": sha256_of(tar)}) + "\n")
+    return folder
+
+
+def _downloaded(address: str, workspace: Path) -> Path:
+    """The tar of a release, compared with the size and MD5 in its record if it is in one."""
+    tar, record, number = workspace / "release.tar", workspace / "record.json", record_number(address)
+    if number is None:
+        download(address, tar, MAX_RELEASE_BYTES)
+        return tar
+    download(ZENODO + number, record, MAX_TEXT_BYTES)
+    files = parse_json(record.read_text("utf-8", "replace"), ZENODO + number, "a record of Zenodo")
+    try:
+        ((url, size, digest),) = (
+            (each["links"]["self"], min(int(each["size"]), MAX_RELEASE_BYTES), each["checksum"])
+            for each in files["files"]
+            if each["key"].endswith(".tar")
+        )
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise CleansetError(
+            f"{ZENODO}{number}: not what Zenodo says of an open record with one tar; expected one of cleanset publish: "
+            "give the address of the tar"
+        ) from None
+    download(url, tar, max(size, 0))
+    if (found := f"md5:{md5(blocks_of(tar))}") != digest:
+        raise CleansetError(f"{address}: {found}, expected {digest} as in the record: run this again")
+    return tar
+
+
+def _release_folder(digest: str) -> Path:
+    return cache_folder() / "releases" / digest[:32] / "release"
+
+
+def _unpacked(tar: Path, name: str, afresh: bool) -> Path:
+    """The folder in a tar, which messages call `name`, verified and in the cache."""
+    folder = _release_folder(sha256_of(tar))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with locked(folder.parent):
+        if afresh or not folder.is_dir():
+            with replacing(folder) as partial, unpack(tar, partial.parent) as (inside, same_bytes):
+                problems = [each for at in sets_in(inside) for each in verify.run(at, decode=False).problems]
+                if problems or not same_bytes or not sets_in(inside):
+                    what = problems[0] if problems else "not the bytes that cleanset publish gives, or no finished set"
+                    raise CleansetError(f"{name}: {what}; expected a release: tell its publisher")
+                inside.rename(partial)
+    return folder

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -27,7 +28,7 @@ MAX_TEXT_BYTES = 1 << 24
 MIN_ROOM_BYTES = 1 << 16
 """Room for what git keeps of a small repository."""
 
-_ROLE = re.compile(r"[a-z][a-z0-9_]*")
+ROLE = re.compile(r"[a-z][a-z0-9_]*")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 _NAME = re.compile(r"\w[\w./+@-]*")  # no option of git, and no refspec
 _MAYBE_COMMIT = re.compile(r"[0-9a-fA-F]{4,40}")
@@ -43,6 +44,9 @@ _DISK_ERRORS = {
     "Disk quota exceeded": errno.EDQUOT,
     "Read-only file system": errno.EROFS,
 }
+_RECORD = re.compile(
+    r"(?:(?:doi:|https?://(?:dx\.)?doi\.org/)?10\.5281/zenodo\.|https://zenodo\.org/records?/)([0-9]+)/?", re.IGNORECASE
+)
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://.*|[^/@\s]+@[^/:\s]+:.*")
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
@@ -72,7 +76,7 @@ def published_set(url: str, rev: str | None, folder: str, model: str) -> Publish
         if not Path(url).is_dir():
             raise CleansetError(f"{url}: not a folder; expected the address of a git repository, such as https://…")
         url = Path(url).resolve().as_uri()
-    if not _ROLE.fullmatch(model):  # it becomes the name of a folder
+    if not ROLE.fullmatch(model):  # it becomes the name of a folder
         raise CleansetError(f"model {shown(model)}; expected the role of a model: small letters, digits and _")
     inside = PurePosixPath(folder)
     if inside.is_absolute() or ".." in inside.parts:
@@ -83,8 +87,21 @@ def published_set(url: str, rev: str | None, folder: str, model: str) -> Publish
 
 
 def is_address(edition: str | Path) -> bool:
-    """Whether this is the address of a git repository rather than a folder."""
-    return isinstance(edition, str) and _ADDRESS.fullmatch(edition) is not None
+    """Whether this is the address of a git repository rather than a folder or a release."""
+    return isinstance(edition, str) and _ADDRESS.fullmatch(edition) is not None and not is_release(edition)
+
+
+def is_release(place: str | Path) -> bool:
+    """Whether this is a release: a tar or the address of one, or a DOI or record of Zenodo."""
+    text = str(place)
+    path = urlsplit(text).path if text.startswith(("https://", "http://")) else text
+    return path.endswith((".tar", ".tar/content")) or record_number(text) is not None
+
+
+def record_number(place: str) -> str | None:
+    """The number in the DOI or address of a record of Zenodo."""
+    found = _RECORD.fullmatch(place)
+    return found and found[1]
 
 
 def without_credentials(text: str) -> str:
@@ -239,7 +256,9 @@ def directory_md5(snapshot: Snapshot) -> str:
     asked = snapshot.published
     text = snapshot.read(_inside(asked.folder, "dvc.lock"))
     if text is None:
-        folders = snapshot.folders_with("dvc.lock", "params.yaml", "raw.md5")
+        # studies have both files, too
+        folders = snapshot.folders_with("dvc.lock", "params.yaml")
+        folders = [each for each in folders if PurePosixPath(each).parent.name != "studies"]
         found = f"editions are in: {', '.join(folders)}" if folders else "it has no edition"
         raise CleansetError(f"{asked}: no dvc.lock; expected the folder of an edition (--folder); {found}")
     outs = _outs(text, f"{asked}, dvc.lock")

@@ -1,17 +1,21 @@
-"""Reading a file by its MD5 from a DVC remote: over HTTP(S) and from a folder here, from all others through dvc."""
+"""Reading a file by its MD5 from a DVC remote: over HTTP(S) and from a folder here, from all others through dvc.
+
+Downloads of any file over HTTP(S).
+"""
 
 import http.client
 import re
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 from cleanset.edition.pipeline import object_path
 from cleanset.errors import CleansetError, cut, reason
-from cleanset.files import open_file
+from cleanset.files import BLOCK_BYTES, open_file
 from cleanset.sets.fetching.repository import Remote, without_credentials
 from cleanset.validation import shown
 
@@ -20,6 +24,8 @@ TIMEOUT_SECONDS = 30
 MAX_SHOWN_CHARACTERS = 160
 MAX_FILE_BYTES = 1 << 29
 """Size limit of a file, above that of any image or manifest."""
+
+_Found = TypeVar("_Found")
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://")
 _PLAIN_OPTIONS = {"url", "verify", "jobs", "read_timeout", "connect_timeout"}
@@ -63,43 +69,63 @@ class HttpStore:
         self._url = url.rstrip("/")
 
     def read(self, md5: str) -> bytes:
-        """The answer to a GET; what passes (a broken line, a busy server) is tried again."""
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                return self._get(md5)
-            except UnreachableError:
-                if attempt == ATTEMPTS:
-                    raise
-                # longer after each failure, so that a busy server gets time to recover
-                time.sleep(attempt / 2)
-        # for mypy: the last attempt has returned or raised
-        raise AssertionError
+        """The bytes of the file."""
+        address = f"{self._url}/{quote(object_path(md5))}"
+        return _retried(lambda: b"".join(_blocks(address, self.name, "a DVC remote", MAX_FILE_BYTES)))
 
-    def _get(self, md5: str) -> bytes:
+
+def download(address: str, path: Path, limit: int) -> None:
+    """Write the file at an address, at most `limit` bytes of it. Raises CleansetError if it cannot be downloaded."""
+    name = _shown(address)
+
+    def write() -> None:
+        with path.open("wb") as file:
+            file.writelines(_blocks(address, name, "a file", limit))
+
+    try:
+        _retried(write)
+    except MissingError:
+        raise CleansetError(f"{name}: missing there; expected the address of a release") from None
+    except UnreachableError as error:
+        raise CleansetError(f"{name}: unreachable ({error}); check the network and run this again") from None
+
+
+def _retried(read: Callable[[], _Found]) -> _Found:
+    """Read, and retry after transient errors, such as a broken line or a busy server."""
+    for attempt in range(1, ATTEMPTS):
         try:
-            with urllib.request.urlopen(f"{self._url}/{quote(object_path(md5))}", timeout=TIMEOUT_SECONDS) as answer:
-                # with a limit, so that an endless answer cannot fill the memory
-                data = bytes(answer.read(MAX_FILE_BYTES))
-                expected = answer.headers.get("Content-Length")
-        except urllib.error.HTTPError as error:
-            error.close()
-            if error.code in (404, 410):
-                raise MissingError from None
-            said = f"HTTP {error.code} {error.reason}"
-            if error.code in _PASSING:
-                raise UnreachableError(said) from None
-            raise CleansetError(f"{self.name}: refused ({said}); expected a DVC remote that you may read") from None
-        except urllib.error.URLError as error:
-            raise UnreachableError(_why(error.reason)) from None
-        except (OSError, http.client.HTTPException) as error:
-            raise UnreachableError(_why(error)) from None
-        except ValueError as error:  # brackets without an end, a host that IDNA refuses
-            raise CleansetError(
-                f"{self.name}: not an address ({reason(error)}); expected that of a DVC remote"
-            ) from None
-        if expected is not None and expected != str(len(data)):  # read(n) does not look
-            raise UnreachableError(f"the connection broke after {len(data):,} of {shown(expected)} bytes")
-        return data
+            return read()
+        except UnreachableError:
+            # longer after each failure, so that a busy server gets time to recover
+            time.sleep(attempt / 2)
+    return read()
+
+
+def _blocks(address: str, name: str, what: str, limit: int) -> Iterator[bytes]:
+    """The answer to a GET. It ends at the limit, so that an endless one cannot fill memory or disk."""
+    size = 0
+    try:
+        with urllib.request.urlopen(address, timeout=TIMEOUT_SECONDS) as answer:
+            expected = answer.headers.get("Content-Length")
+            while block := answer.read(min(BLOCK_BYTES, limit - size)):
+                size += len(block)
+                yield block
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code in (404, 410):
+            raise MissingError from None
+        said = f"HTTP {error.code} {error.reason}"
+        if error.code in _PASSING:
+            raise UnreachableError(said) from None
+        raise CleansetError(f"{name}: refused ({said}); expected {what} that you may read") from None
+    except urllib.error.URLError as error:
+        raise UnreachableError(_why(error.reason)) from None
+    except (OSError, http.client.HTTPException) as error:
+        raise UnreachableError(_why(error)) from None
+    except ValueError as error:  # brackets without an end, a host that IDNA refuses
+        raise CleansetError(f"{name}: not an address ({reason(error)}); expected that of {what}") from None
+    if expected is not None and expected != str(size):  # read(n) does not look
+        raise UnreachableError(f"the connection broke after {size:,} of {shown(expected)} bytes")
 
 
 class FolderStore:

@@ -46,7 +46,7 @@ from cleanset.sets.description import (
     rejected_csv,
 )
 from cleanset.sets.folder import CARD, REJECTED_CSV, read_entries, write_descriptions
-from cleanset.sets.manifest import COLUMNS, MANIFEST, Entry, duplicates
+from cleanset.sets.manifest import COLUMNS, MANIFEST, Entry
 from cleanset.sets.published.lists import (
     PublishedChoice,
     digests_of_inputs,
@@ -243,8 +243,6 @@ def _write_images(folder: Path, model: str, rows: Sequence[Mapping[Any, Any]], s
     entries = [entry for entry, _ in pairs]
     if source.check == "none":
         check_sides(source.images, [facts for _, facts in pairs])
-        for problem in duplicates(dict(enumerate(entries))):
-            raise CleansetError(f"{source.images}: {problem}: take the originals")
     return entries
 
 
