@@ -27,6 +27,7 @@ _METADATA = {*range(0xE1, 0xEE), 0xEF, 0xFE}
 """APP1 to APP13, APP15 and comments. APP0 (JFIF) and APP14 (Adobe) tell the colour space."""
 
 _EXIF = b"Exif\0\0"
+_PNG = b"\x89PNG\r\n\x1a\n"
 ORIENTATION, _SHORT = 0x0112, 3
 
 
@@ -46,11 +47,20 @@ def scans(data: bytes) -> int:
 
 
 def orientation(data: bytes) -> int:
-    """The EXIF orientation, 1 to 8; 1 where there is none or it cannot be read."""
+    """The EXIF orientation of a JPEG or PNG, 1 to 8; 1 where there is none or it cannot be read."""
     for marker, start, stop in _segments(data):
         if marker == _EXIF_SEGMENT and data[start + 4 : start + 10] == _EXIF:
             return _orientation(data[start + 10 : stop])
-    return 1
+    return next((_orientation(content) for kind, content in _chunks(data) if kind == b"eXIf"), 1)
+
+
+def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Kind and content of each chunk of a PNG."""
+    at = len(_PNG)
+    while data.startswith(_PNG) and at + 8 <= len(data):
+        length, kind = struct.unpack_from(">I4s", data, at)
+        yield kind, data[at + 8 : at + 8 + length]
+        at += length + 12
 
 
 def _segments(data: bytes) -> Iterator[tuple[int, int, int]]:
@@ -139,6 +149,10 @@ def decode(data: bytes, formats: tuple[str, ...] = FORMATS) -> Image.Image:
         raise ValueError(reason(error)) from None
     if content is not data:
         set_orientation(image, orientation(data))
+    try:
+        image.getexif()
+    except Exception:  # damaged EXIF data of a PNG: whoever asks for the orientation would fail on them
+        image.info.pop("exif", None)
     return image
 
 
@@ -181,8 +195,10 @@ def _check_plain(image: Image.Image, data: bytes) -> None:
     if frames > 1:
         raise ValueError(f"animated, {frames} images; expected one")
     if bits != 8 or image.mode not in ("RGB", "L"):
-        kind = {"CMYK": "CMYK", "P": "a palette", "1": "black and white"}.get(image.mode, "transparency")
-        raise ValueError(f"{f'{bits} bits' if bits == 16 else kind}; expected 8 bits of RGB or grey")
+        kind = {"CMYK": "CMYK", "P": "a palette", "1": "black and white"}.get(
+            image.mode, "transparency" if bits == 8 else f"{bits} bits"
+        )
+        raise ValueError(f"{kind}; expected 8 bits of RGB or grey")
     if "transparency" in image.info:
         raise ValueError("transparency; expected 8 bits of RGB or grey")
 
@@ -193,7 +209,7 @@ def pixels_sha256(image: Image.Image) -> str:
 
 
 def cropped(data: bytes, box: Box) -> Image.Image:
-    """The part of a JPEG inside `box`, as RGB, with the image's EXIF orientation and no other metadata.
+    """The part of an image inside `box`, as RGB, with the image's EXIF orientation and no other metadata.
 
     Raises ValueError as `decode` does, and for a box that is not inside the image.
     """
