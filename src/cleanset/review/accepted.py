@@ -43,7 +43,7 @@ def accept(edition: Edition, scores: Path | None) -> str:
         said.append(_carry(old, edition, found))
     _depend_on_pinned(edition, params.dataset.images)
     write_text(edition.images_sha256, pinned_text(digests))
-    return "\n".join(said)
+    return "\n".join([*said, *found.notices])
 
 
 def _bring(
