@@ -305,6 +305,24 @@ def _hashes(small: Image.Image) -> NDArray[np.bool_]:
     return np.array(hashes, np.bool_)
 
 
+Packed = NDArray[np.uint64]
+"""The hashes of a fingerprint, 64 bits a number."""
+MIN_QUALITY = 50
+"""Of PDQ's 0 to 100: the authors of PDQ compare no hashes with less. Images with little in them are all alike."""
+
+
+def packed_hashes(image: Image.Image) -> Packed | None:
+    """The hashes of an image, 8 orientations of 4 numbers, to compare many; None where there is too little to see."""
+    image, factor = image.convert("RGB"), reduction(image.size)
+    hashes, quality = pdqhash.compute_dihedral(np.asarray(image.reduce(factor) if factor > 1 else image))
+    return None if quality < MIN_QUALITY else np.packbits(np.array(hashes, np.bool_), axis=1).view(np.uint64)
+
+
+def packed_hashes_of(data: bytes) -> Packed | None:
+    """The same of the bytes of an image. Raises ValueError for bytes that cannot be read."""
+    return packed_hashes(decode(data))
+
+
 def _corners(luma: Image.Image) -> tuple[NDArray[np.float32], ...]:
     """The fine detail of the four corners, each of mean 0 and norm 1, or zeros for an empty corner.
 

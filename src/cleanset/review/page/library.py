@@ -74,14 +74,10 @@ class Library:
         return [self.images[image_id] for image_id in surest[:count]]
 
 
-# images that are compared with those of other classes at most: the time grows with their square
-MAX_COMPARED = 5000
-
-
 def background_hints(library: Library) -> BackgroundHints:
-    """The hints on the images of a library; of your own, unless they are too many, compared across classes, too."""
+    """The hints on the images of a library; your own are compared across classes, too."""
     classes: dict[str, str] = {}
-    if not classes_in_use().is_imagenet and len(library.images) <= MAX_COMPARED:
+    if not classes_in_use().is_imagenet:
         classes = {each: library.names[index].name for index in library.classes for each in library.candidates(index)}
     return BackgroundHints(library.photos.read, usual_text_cache(), classes)
 

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
+from PIL import Image
 
 from cleanset.dataset.folder import GROUP, groups_of
 from cleanset.dataset.pinned import check_pinned, read_pinned
@@ -19,7 +20,7 @@ from cleanset.images.codec import pixels_sha256
 from cleanset.progress import available_cores, tracked
 from cleanset.sets.folder import read_entries, read_regular_file
 from cleanset.studies.robustness.scenarios.masks import MaskedImage, MaskFile, MaskSource, mask_table
-from cleanset.studies.training.images import TRAINING_IMAGES, decoded, find_images, folds_table
+from cleanset.studies.training.images import TOGETHER, TRAINING_IMAGES, decoded, find_images, folds_table
 from cleanset.studies.training.params import TrainingParams, read_training_params
 from cleanset.studies.training.segmentation.examples import (
     CLASS_IDS,
@@ -30,29 +31,41 @@ from cleanset.studies.training.segmentation.examples import (
 )
 from cleanset.studies.training.study import CLASSES, TrainingStudy
 from cleanset.tables import INDEX, read_table, text_of_table, write_table
-from cleanset.validation import check_known
+from cleanset.validation import check_known, join_names
 from cleanset.vocabulary import class_indices, class_keys, classes_in_use
 
+if TYPE_CHECKING:
+    from cleanset.review.hints.measures import Packed
+
 CHUNK = 32
-Facts = tuple[str, str, str, str | None, str | None, str | None]
-"""File, SHA-256 of bytes and pixels, mask, SHA-256 of the mask, reason why the image is in no scenario."""
+Facts = tuple[str, str, str, "Packed | None", str | None, str | None, str | None]
+"""File, SHA-256 of bytes and pixels, hashes, mask, SHA-256 of the mask, reason why the image is in no scenario."""
+HASHES = "hashes"
+MIN_LARGE = 5
+LARGE_SHARE = 0.01
+"""More images than both that are alike are a kind of photograph, such as one background: they are not kept together."""
 
 
 class Folders(NamedTuple):
-    """The folders of images and masks, the format of the masks, and the number of classes of the images."""
+    """The folders of images and masks, the format of the masks, and the number of classes of the images.
+
+    `are_compared`: near-duplicates are looked for.
+    """
 
     images: Path
     masks: Path
     mask_format: str
     classes: int
+    are_compared: bool = False
 
 
 def run(study: TrainingStudy) -> None:
     """Read every training image and its mask; write data/images.parquet and data/folds.csv.
 
-    Of `held_out: sets` images that a finished set has are left out, and their groups. Raises CleansetError for an
-    image of the edition, one that cannot be read, one that is there twice, a mask that does
-    not fit, a mask that is missing where a run segments, and a class with fewer images than folds.
+    Of `held_out: sets` images that a finished set has are left out, and their groups. Near-duplicates among your own
+    images are kept together. Raises CleansetError for an image of the edition, one that cannot be read, one that is
+    there twice, a mask that does not fit, a mask that is missing where a run segments, and a class with fewer images
+    than folds.
     """
     params = read_training_params(study.params_yaml)
     check_known("mask format", params.data.mask_format, LABEL_FORMATS)
@@ -61,19 +74,23 @@ def run(study: TrainingStudy) -> None:
     labels = study.folder / params.data.labels if params.data.labels else None
     found, groups = find_images(study.folder / params.data.images, labels)
     masks = study.folder / params.data.masks
-    folders = Folders(study.folder / params.data.images, masks, params.data.mask_format, len({key for _, key in found}))
+    where, compared = study.folder / params.data.images, not classes_in_use().is_imagenet
+    folders = Folders(where, masks, params.data.mask_format, len({key for _, key in found}), compared)
     images = training_images(found, folders)
     check_own(study.edition, folders.images, dict(zip(images["file"], images["sha256"], strict=True)))
     if groups:
         images[GROUP] = images["file"].map(groups)
+    if compared:
+        images = with_near_duplicates(images)
     if only_sets:
         images = held_out.without(images)
     else:
         held_out.check(images)
     check_duplicates(images)
     check_masks(images, params, folders)
-    by_row = images[GROUP].tolist() if groups else None
-    folds = folds_table(images["file"].tolist(), images["class_index"].tolist(), params.folds, params.seed, by_row)
+    units = {name: images[name].tolist() for name in (GROUP, TOGETHER) if name in images}
+    columns = images["file"].tolist(), images["class_index"].tolist()
+    folds = folds_table(*columns, params.folds, params.seed, units.get(GROUP), units.get(TOGETHER))
     # the stages after this one may find no edition beside them, as after dvc pull
     texts = {} if classes_in_use().is_imagenet else {CLASSES: classes_in_use().text}
     write_table(study.images, images, TRAINING_IMAGES, texts)
@@ -94,8 +111,43 @@ def training_images(found: list[tuple[str, str]], folders: Folders) -> pd.DataFr
     with ProcessPoolExecutor(available_cores()) as pool:
         measured = pool.map(partial(facts, folders), found, chunksize=CHUNK)
         rows = list(tracked(_stopping(measured, pool), len(found), "training images"))
-    table = pd.DataFrame(rows, columns=[name for name in TRAINING_IMAGES.names if name != "class_index"])
-    return table.assign(class_index=[class_indices()[key] for _, key in found])[list(TRAINING_IMAGES.names)]
+    table = pd.DataFrame(rows, columns=["file", "sha256", "pixels_sha256", HASHES, "mask", "mask_sha256", "left_out"])
+    return table.assign(class_index=[class_indices()[key] for _, key in found])
+
+
+def with_near_duplicates(images: pd.DataFrame) -> pd.DataFrame:
+    """The rows with a column TOGETHER, what a division leaves together by groups and HASHES, where images are alike.
+
+    Prints how many are, and the images of which too many are alike.
+    """
+    from cleanset.review.hints.hints import NearDuplicates
+
+    linked, compared = list(range(len(images))), NearDuplicates[int](len(images))
+    for row, hashes in enumerate(images[HASHES]):
+        for other in compared.add(row, hashes) if hashes is not None else ():
+            linked[_first(linked, other)] = _first(linked, row)
+    first = [_first(linked, row) for row in linked]
+    sizes = np.bincount(first)[first]
+    is_large = sizes > max(MIN_LARGE, LARGE_SHARE * len(images))
+    if is_large.any():
+        named = join_names(images.loc[is_large, "file"])
+        print(f"too many images are alike to be kept on one side of a fold: {is_large.sum():,}: {named}")
+    are_kept = (sizes > 1) & ~is_large
+    if not are_kept.any():
+        return images
+    print(f"{are_kept.sum():,} near-duplicates are kept on one side of each fold")
+    linked = [row if alone else each for row, (each, alone) in enumerate(zip(first, is_large, strict=True))]
+    heads: dict[str, int] = {}
+    for row, group in enumerate(images.get(GROUP, ())):
+        linked[_first(linked, row)] = _first(linked, heads.setdefault(group, row))
+    return images.assign(**{TOGETHER: [_first(linked, row) for row in linked]})
+
+
+def _first(linked: list[int], row: int) -> int:
+    """The row that stands for all that a row is linked with; the way to it is shortened."""
+    while linked[row] != row:
+        linked[row] = row = linked[linked[row]]
+    return row
 
 
 def _stopping(measured: Iterator[Facts], pool: ProcessPoolExecutor) -> Iterator[Facts]:
@@ -113,7 +165,7 @@ def facts(folders: Folders, image: tuple[str, str]) -> Facts:
     path = folders.images / file
     data = read_regular_file(path)
     pixels = decoded(data, path)
-    digests = sha256(data), pixels_sha256(pixels)
+    digests = sha256(data), pixels_sha256(pixels), _hashes(pixels) if folders.are_compared else None
     name = Path(file).with_suffix(LABEL_SUFFIXES[folders.mask_format]).as_posix()
     if not (folders.masks / name).is_file():
         return (file, *digests, None, None, "no_mask")
@@ -127,6 +179,12 @@ def facts(folders: Folders, image: tuple[str, str]) -> Facts:
     masked = MaskedImage(file, file, wnid, pixels.size, None)
     row = mask_table([masked], {file: MaskFile(folders.masks / name, name, source)}, is_placed=False).iloc[0]
     return (file, *digests, name, row["mask_sha256"], row["left_out"])
+
+
+def _hashes(image: Image.Image) -> "Packed | None":
+    from cleanset.review.hints.measures import packed_hashes  # needs pdqhash
+
+    return packed_hashes(image)
 
 
 def check_duplicates(images: pd.DataFrame) -> None:
@@ -185,15 +243,16 @@ class HeldOut(NamedTuple):
     def without(self, images: pd.DataFrame) -> pd.DataFrame:
         """The rows that are not held out, nor of the group of one that is. Raises CleansetError for a class of none."""
         is_held = pd.concat(self.kinds(images), axis=1).notna().any(axis=1)
-        if GROUP in images:
-            is_held |= images[GROUP].isin(images.loc[is_held, GROUP])
+        for column in images.columns.intersection([GROUP, TOGETHER]):
+            is_held |= images[column].isin(images.loc[is_held, column])
         kept = images[~is_held].reset_index(drop=True)
         if lost := sorted(set(images["class_index"]) - set(kept["class_index"])):
             raise CleansetError(
                 f"{class_keys()[lost[0]]}: every training image is in a finished set, or its group is; expected some "
                 "to train on: add images"
             )
-        print(f"{is_held.sum():,} of {len(images):,} images are held out, as finished sets have them or their groups")
+        why = "as finished sets have them, their groups or near-duplicates"
+        print(f"{is_held.sum():,} of {len(images):,} images are held out, {why}")
         return kept
 
 

@@ -195,7 +195,9 @@ VALIDATION_SHARE = 0.1
 """Share of each class of a fold's other images that it is validated on, rounded to whole images."""
 
 
-Groups = Sequence[str] | None
+TOGETHER = "together"
+"""The column of numbers that images of one group, and their near-duplicates, have in common."""
+Groups = Sequence[object] | None
 """The group of each image, which no division splits; None: every image may be divided from every other."""
 Rows = NDArray[np.int64]
 
@@ -301,15 +303,20 @@ def _shuffled(classes: Rows, seed: int, kind: str) -> Iterator[tuple[int, Rows]]
 
 
 def folds_table(
-    files: Sequence[str], classes: Sequence[int], folds: int, seed: int, groups: Groups = None
+    files: Sequence[str], classes: Sequence[int], folds: int, seed: int, groups: Groups = None, together: Groups = None
 ) -> pd.DataFrame:
-    """The columns file, class_index, split, fold, and group where there are groups, sorted by file."""
+    """The columns file, class_index, split, fold, and group and together where they are given, sorted by file.
+
+    `together`: what no division splits, if that is more than the groups.
+    """
     table = pd.DataFrame({"file": list(files), "class_index": list(classes)}).sort_values("file", kind="stable")
-    by_row = groups and [groups[row] for row in table.index]
+    units = together or groups
+    by_row = units and [units[row] for row in table.index]
     table["split"] = split_names(table["class_index"].tolist(), seed, by_row)
     table["fold"] = fold_numbers(table["class_index"].tolist(), folds, seed, by_row)
-    if by_row:
-        table[GROUP] = by_row
+    for name, values in ((GROUP, groups), (TOGETHER, together)):
+        if values:
+            table[name] = [values[row] for row in table.index]
     return table.reset_index(drop=True)
 
 
@@ -332,7 +339,8 @@ def set_aside(images: pd.DataFrame, seed: int, fold: str) -> tuple[pd.DataFrame,
 
     Raises CleansetError for a class with fewer than two images, or groups.
     """
-    classes, groups = images["class_index"].tolist(), images[GROUP].tolist() if GROUP in images else None
+    classes = images["class_index"].tolist()
+    groups = next((images[name].tolist() for name in (TOGETHER, GROUP) if name in images), None)
     purpose = f"validate on in {fold}"
     aside = _some_of_each(classes, seed, groups, f"validation of {fold}", VALIDATION_SHARE, purpose)
     return images[~aside].reset_index(drop=True), images[aside].reset_index(drop=True)
@@ -428,8 +436,8 @@ def read_fold(
         raise CleansetError(
             f"{study.folds}: of other images than {study.images.name}; expected the same: run dvc repro"
         )
-    if GROUP in folds:
-        images[GROUP] = folds[GROUP]
+    for column in folds.columns.intersection([GROUP, TOGETHER]):
+        images[column] = folds[column]
     if run.split == "as_coded":
         if GROUP in folds:
             raise CleansetError(f"runs.{name}.split: as_coded, but images have groups; expected own: set split")
