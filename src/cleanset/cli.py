@@ -160,8 +160,6 @@ def make_edition(
         use_classes(found.classes)
         about = read_about(card) if card else None
         make_own_edition(folder, images, found, models or models_of(scores, found.labels), tables, about)
-        for notice in found.notices:
-            typer.echo(notice, err=True)
         counts = f"{len(found.locations):,} images of {len(found.classes):,} classes"
         typer.echo(f"{folder}: {counts} ({join_names(found.classes.keys)}); run there")
     elif any((*tables.values(), card)):

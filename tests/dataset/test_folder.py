@@ -61,6 +61,9 @@ def test_a_table_of_labels_with_groups_and_names(tmp_path: Path) -> None:
     assert found.texts["groups"] == "image_id,group\nISIC_0001.jpg,p2\nISIC_0002.jpg,p1\nISIC_0003.jpg,p1\n"
 
 
+Capture = pytest.CaptureFixture[str]
+
+
 def labelled(tmp_path: Path, labels: str) -> LabelledImages:
     """The images 1.jpg to 8.jpg with a table of labels."""
     folder_of(tmp_path / "all", *(f"{number}.jpg" for number in range(1, 9)))
@@ -68,7 +71,7 @@ def labelled(tmp_path: Path, labels: str) -> LabelledImages:
     return read_images(tmp_path / "all", tmp_path / "labels.csv", None)
 
 
-def test_texts_that_are_one_key(tmp_path: Path) -> None:
+def test_texts_that_are_one_key(tmp_path: Path, capsys: Capture) -> None:
     """Blanks and Unicode forms do not count; classes of one group do not divide it; case counts, with a notice."""
     rows = [
         "1.jpg,cat,André 1", "2.jpg, cat,Andre\u0301 1", "3.jpg,cat , André  1", "4.jpg,dog,\tAndré\xa01 ",
@@ -78,10 +81,10 @@ def test_texts_that_are_one_key(tmp_path: Path) -> None:
     assert found.classes.keys == ("cat", "dog", "dög", "ripe pear")
     assert list(found.class_of.values()) == [0, 0, 0, 1, 2, 2, 3, 3]
     assert list(found.group_of.values()) == [*["André 1"] * 4, "andré 1", "p2", "P2", "q"]
-    assert found.notices == [
+    assert capsys.readouterr().err == (
         f"{tmp_path}/labels.csv: groups that differ by case alone, and count as different: André 1 and andré 1, "
-        "P2 and p2"
-    ]
+        "P2 and p2\n"
+    )
 
 
 def test_older_tables_of_groups_are_read_as_one_key() -> None:
@@ -110,14 +113,15 @@ def test_names_and_scores_in_another_unicode_form(tmp_path: Path) -> None:
         "\ufefffile,class,group\r\n1.jpg,cat,p\r\n2.jpg,dog,p\r\n",
     ],
 )
-def test_tables_as_spreadsheets_write_them(tmp_path: Path, text: str) -> None:
+def test_tables_as_spreadsheets_write_them(tmp_path: Path, capsys: Capture, text: str) -> None:
     found = labelled(tmp_path, text)
     assert (found.class_of, found.group_of) == ({"1.jpg": 0, "2.jpg": 1}, {"1.jpg": "p", "2.jpg": "p"})
     left = "3.jpg, 4.jpg, 5.jpg, 6.jpg, 7.jpg, 8.jpg"
-    assert found.notices == [f"{tmp_path}/labels.csv: names 2 of the 8 images in {tmp_path}/all; left out: {left}"]
+    notice = f"{tmp_path}/labels.csv: names 2 of the 8 images in {tmp_path}/all; left out: {left}\n"
+    assert capsys.readouterr().err == notice
 
 
-def test_what_systems_leave_is_no_class_and_no_image(tmp_path: Path) -> None:
+def test_what_systems_leave_is_no_class_and_no_image(tmp_path: Path, capsys: Capture) -> None:
     thumbnails = [f"{name}/a.jpg" for name in ("@eaDir", "__MACOSX", "#recycle", "@Recycle", "$RECYCLE.BIN", ".cache")]
     inner = (
         "cat/@eaDir/ISIC_0001.jpg/SYNOPHOTO_THUMB_SM.jpg",
@@ -128,7 +132,8 @@ def test_what_systems_leave_is_no_class_and_no_image(tmp_path: Path) -> None:
     assert list(read_images(tmp_path, None, None).class_of) == list(TWO)
     table = tmp_path / "labels.csv"
     table.write_text("file,class\n" + "".join(f"{name},{name[0]}\n" for name in TWO))
-    assert read_images(tmp_path, table, None).notices == []
+    read_images(tmp_path, table, None)
+    assert capsys.readouterr().err == ""
 
 
 def test_splits_are_no_classes(tmp_path: Path) -> None:
@@ -193,7 +198,7 @@ IN_FOLDERS: list[tuple[Change, str]] = [
     (written("cat/ISIC/0001.jpg", picture()), ""),
     (written("dög (1)/more__x.JPEG"), "differ only by case, Unicode form or folders"),
     (linked("cat/loop", "."), "folders deep; expected no link to a folder above it"),
-    (linked("cat/gone.jpg", "nowhere.jpg"), "links to files that are missing: cat/gone.jpg; restore those, or remove"),
+    (linked("cat/gone.jpg", "nowhere.jpg"), "cat/gone.jpg (a link to a file that is missing); put them there"),
     (linked("bird", "nowhere"), "bird: a link to nowhere, where nothing is; restore that, or remove the link"),
     (piped("cat/pipe.jpg"), "a named pipe; expected a regular file"),
 ]

@@ -241,23 +241,20 @@ def _in_folder(folder: Path) -> Iterator[_Found]:
             yield file.path, file.name, wnid, Location(Path(file.path), 0, size, None)
 
 
-_LEFT_BY_SYSTEMS = re.compile(
+LEFT_BY_SYSTEMS = re.compile(
     r"(?i)\..*|desktop\.ini|(eh)?thumbs(_vista)?\.db|picasa\.ini|icon\r|synoindex.*|synophoto.*|[@#]eadir|__macosx"
     r"|[@#](recycle|snapshot|tmp|recently-snapshot)|\$recycle\.bin|recycler|system volume information|lost\+found"
     r"|found\.[0-9]{3}|network trash folder|temporary items|thevolumesettingsfolder|__pycache__"
 )
-"""Files and folders that systems put among images, such as folders of thumbnails."""
-
-
-def is_left_by_system(name: str) -> bool:
-    """Whether a file or folder of this name is hidden, or one that systems put among images."""
-    return _LEFT_BY_SYSTEMS.fullmatch(name) is not None
+"""Names of files and folders that are hidden, or that systems put among images, such as folders of thumbnails."""
 
 
 def visible_entries(folder: Path) -> list[os.DirEntry[str]]:
     """The entries of a folder, sorted, without those that are hidden or left by systems."""
     with os.scandir(folder) as entries:
-        return sorted((each for each in entries if not is_left_by_system(each.name)), key=lambda each: each.name)
+        return sorted(
+            (each for each in entries if not LEFT_BY_SYSTEMS.fullmatch(each.name)), key=lambda each: each.name
+        )
 
 
 def _wnid(name: str) -> str | None:

@@ -3,17 +3,17 @@
 An image id is the path of the image in the folder of all images, with its suffix: `melanoma/ISIC_0001.jpg`.
 """
 
-import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from cleanset.dataset.archives import Location, check_size, is_left_by_system, visible_entries
+from cleanset.dataset.archives import LEFT_BY_SYSTEMS, Location, check_size, visible_entries
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number, parse_image_name
 from cleanset.errors import CleansetError
 from cleanset.files import check_regular, is_there, read_text
 from cleanset.parsing import csv_text, parse_csv
+from cleanset.progress import print_notice
 from cleanset.validation import hidden_character, join_names, normal_text, shown
 from cleanset.vocabulary import ClassTable, class_table, classes_in_use, folded_name
 
@@ -33,16 +33,12 @@ NAME_COLUMNS = ("class", "name")
 
 @dataclass(frozen=True, slots=True)
 class LabelledImages:
-    """Images with their classes: the location, class index and group of each by image id; groups may be missing.
-
-    `notices`: what to look at, though nothing is wrong.
-    """
+    """Images with their classes: the location, class index and group of each by image id; groups may be missing."""
 
     classes: ClassTable
     locations: Mapping[str, Location]
     class_of: Mapping[str, int]
     group_of: Mapping[str, str] = field(default_factory=dict)
-    notices: Sequence[str] = ()
 
     @property
     def labels(self) -> dict[str, list[int]]:
@@ -68,8 +64,8 @@ def read_images(images: Path, labels: Path | None, names: Path | None) -> Labell
     """The images in the folder `images`, sorted by id; without `labels` there is a folder in it for each class.
 
     `labels`: a CSV of the columns file and class, perhaps group, where file is an image id; only these files are read.
-    `names`: a CSV of class and name; without it a class is called by its key. Raises CleansetError for the first thing
-    that is wrong.
+    `names`: a CSV of class and name; without it a class is called by its key. Prints a notice of groups that differ by
+    case alone, and of images that `labels` leaves out. Raises CleansetError for the first thing that is wrong.
     """
     if not images.is_dir():
         raise CleansetError(f"{images}: missing, or not a folder; expected the folder of the images (dataset.images)")
@@ -81,12 +77,13 @@ def read_images(images: Path, labels: Path | None, names: Path | None) -> Labell
     keys = set(class_by_id.values())
     classes = class_table(_names(names, keys) if names else ((key, key) for key in keys), where)
     ids = sorted(class_by_id)
+    for notice in (*_alike(groups.values(), where), *(_not_listed(images, class_by_id, where) if labels else ())):
+        print_notice(notice)
     return LabelledImages(
         classes,
         _locations(images, ids, where),
         {name: classes.indices[class_by_id[name]] for name in ids},
         groups,
-        [*_alike(groups.values(), where), *(_not_listed(images, class_by_id, where) if labels else ())],
     )
 
 
@@ -100,35 +97,24 @@ def _alike(groups: Iterable[str], where: str) -> Iterator[str]:
 
 def _not_listed(images: Path, listed: Collection[str], where: str) -> Iterator[str]:
     """A notice of images in the folder that the table does not name. Links to folders are not followed."""
-    found = set[str]()
-    for folder, folders, files in os.walk(images):
-        folders[:] = [name for name in folders if not is_left_by_system(name)]
-        below = os.path.relpath(folder, images)
-        found |= {
-            os.path.normpath(f"{below}/{name}")
-            for name in files
-            if name.lower().endswith(SUFFIXES) and not is_left_by_system(name)
-        }
+    inside = (path.relative_to(images) for path in images.rglob("*") if path.suffix.lower() in SUFFIXES)
+    found = {path.as_posix() for path in inside if not any(map(LEFT_BY_SYSTEMS.fullmatch, path.parts))}
     if others := sorted(found.difference(listed)):
         count = len(found.union(listed))
         yield f"{where}: names {len(listed):,} of the {count:,} images in {images}; left out: {join_names(others)}"
 
 
 def _locations(images: Path, ids: Iterable[str], where: str) -> dict[str, Location]:
-    found, missing, dangling = {}, [], []
+    found, missing = {}, []
     for image_id in ids:
         path = images / image_id
         try:
             size = check_regular(path).st_size
         except FileNotFoundError:
-            (dangling if path.is_symlink() else missing).append(image_id)
+            missing.append(f"{image_id} (a link to a file that is missing)" if path.is_symlink() else image_id)
             continue
         check_size(str(path), size)
         found[image_id] = Location(path, 0, size, None)
-    if dangling:
-        raise CleansetError(
-            f"{images}: links to files that are missing: {join_names(dangling)}; restore those, or remove the links"
-        )
     if missing:
         raise CleansetError(f"{where}: not in {images}: {join_names(missing)}; put them there, or correct the table")
     return found
@@ -160,15 +146,14 @@ def _in_class_folders(images: Path) -> dict[str, str]:
 
 def _check_no_splits(images: Path) -> None:
     """Raise CleansetError if the folders in a folder are the splits of a dataset, each with the same classes in it."""
-    names = [entry.name for entry in visible_entries(images)]
-    if not all(map(SPLITS.fullmatch, names)):
+    folders = [Path(entry.path) for entry in visible_entries(images) if entry.is_dir()]
+    if not all(SPLITS.fullmatch(folder.name) for folder in folders):
         return
-    folders = (images / name for name in names if (images / name).is_dir())
-    inner = [{each.name for each in visible_entries(folder) if each.is_dir()} for folder in folders]
+    inner = [sorted(each.name for each in visible_entries(folder) if each.is_dir()) for folder in folders]
     if any(inner) and all(each == inner[0] for each in inner):
         raise CleansetError(
-            f"{images}: {join_names(names)}, each with the folders {join_names(sorted(inner[0]))}: splits, not "
-            f"classes; expected a folder for each class: name {images / names[0]}, or give a table of files and classes"
+            f"{images}: {join_names(folder.name for folder in folders)}, each with the folders {join_names(inner[0])}: "
+            f"splits, not classes; expected a folder for each class: name {folders[0]}, or give a table of labels"
         )
 
 

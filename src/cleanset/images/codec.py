@@ -27,7 +27,6 @@ _METADATA = {*range(0xE1, 0xEE), 0xEF, 0xFE}
 """APP1 to APP13, APP15 and comments. APP0 (JFIF) and APP14 (Adobe) tell the colour space."""
 
 _EXIF = b"Exif\0\0"
-_PNG = b"\x89PNG\r\n\x1a\n"
 ORIENTATION, _SHORT = 0x0112, 3
 
 
@@ -47,20 +46,11 @@ def scans(data: bytes) -> int:
 
 
 def orientation(data: bytes) -> int:
-    """The EXIF orientation of a JPEG or PNG, 1 to 8; 1 where there is none or it cannot be read."""
+    """The EXIF orientation of a JPEG, 1 to 8; 1 where there is none or it cannot be read."""
     for marker, start, stop in _segments(data):
         if marker == _EXIF_SEGMENT and data[start + 4 : start + 10] == _EXIF:
             return _orientation(data[start + 10 : stop])
-    return next((_orientation(content) for kind, content in _chunks(data) if kind == b"eXIf"), 1)
-
-
-def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Kind and content of each chunk of a PNG."""
-    at = len(_PNG)
-    while data.startswith(_PNG) and at + 8 <= len(data):
-        length, kind = struct.unpack_from(">I4s", data, at)
-        yield kind, data[at + 8 : at + 8 + length]
-        at += length + 12
+    return 1
 
 
 def _segments(data: bytes) -> Iterator[tuple[int, int, int]]:
@@ -195,9 +185,8 @@ def _check_plain(image: Image.Image, data: bytes) -> None:
     if frames > 1:
         raise ValueError(f"animated, {frames} images; expected one")
     if bits != 8 or image.mode not in ("RGB", "L"):
-        kind = {"CMYK": "CMYK", "P": "a palette", "1": "black and white"}.get(
-            image.mode, "transparency" if bits == 8 else f"{bits} bits"
-        )
+        other = "transparency" if bits == 8 else f"{bits} bits"
+        kind = {"CMYK": "CMYK", "P": "a palette", "1": "black and white"}.get(image.mode, other)
         raise ValueError(f"{kind}; expected 8 bits of RGB or grey")
     if "transparency" in image.info:
         raise ValueError("transparency; expected 8 bits of RGB or grey")
@@ -217,7 +206,8 @@ def cropped(data: bytes, box: Box) -> Image.Image:
     check_box(box, image.width, image.height)
     part = image.convert("RGB").crop(box)
     part.info = {}
-    set_orientation(part, orientation(data))
+    exif = image.info.get("exif", b"")  # of a PNG: JPEGs are decoded without
+    set_orientation(part, _orientation(exif.removeprefix(_EXIF)) if exif else orientation(data))
     return part
 
 

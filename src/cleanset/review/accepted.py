@@ -36,31 +36,28 @@ def accept(edition: Edition, scores: Path | None) -> str:
     use_classes(found.classes)
     differs = difference(digests if pinned is None else pinned, digests)
     brought = {role: model for role, model in params.models.items() if model.source == "scores"}
-    is_new = bool(brought) and (bool(differs) or scores is not None)
-    table = _new_scores(edition, scores, brought, found, str(differs)) if is_new else b""
+    file = edition.path(next((str(model.file) for model in brought.values()), ""))
+    table = None
+    if brought and (differs or scores is not None):
+        table = _new_scores(scores, file, brought, found, str(differs))
     said = [str(differs) if differs else "no image has changed"]
     if old is not None and old.votes:
         said.append(_carry(old, edition, found))
     _depend_on_pinned(edition, params.dataset.images)
     # in this order the same command finishes what a kill has left: scores are new until params.yaml has their digest
-    if is_new:
-        with replacing(_file_of(edition, brought)) as partial:
+    if table is not None:
+        with replacing(file) as partial:
             partial.write_bytes(table)
     write_text(edition.images_sha256, pinned_text(digests))
-    if is_new:
+    if table is not None:
         pin_models(edition.folder, {role: {"sha256": sha256(table)} for role in brought})
-    return "\n".join([*said, *found.notices])
-
-
-def _file_of(edition: Edition, models: Mapping[str, Model]) -> Path:
-    return edition.path(str(next(iter(models.values())).file))
+    return "\n".join(said)
 
 
 def _new_scores(
-    edition: Edition, scores: Path | None, models: Mapping[str, Model], found: LabelledImages, differs: str
+    scores: Path | None, file: Path, models: Mapping[str, Model], found: LabelledImages, differs: str
 ) -> bytes:
-    """The bytes of a new table of scores. Raises CleansetError if it is missing, or the table that was brought."""
-    file = _file_of(edition, models)
+    """The bytes of a new table of scores. Raises CleansetError if it is missing, or the one brought, `file`."""
     pinned = {model.sha256 or sha256(read_bytes(file)) for model in models.values()}
     if scores is None or (differs and sha256(read_bytes(scores)) in pinned):
         raise CleansetError(

@@ -17,7 +17,7 @@ from cleanset.edition.pipeline import check_params_named, check_roles, check_ver
 from cleanset.errors import CleansetError
 from cleanset.files import sha256, write_text
 from cleanset.images.codec import inspect
-from cleanset.progress import found_in_threads, keep_freed_memory, print_notice
+from cleanset.progress import found_in_threads, keep_freed_memory
 from cleanset.tables import INDEX, LOCATIONS, write_table
 from cleanset.validation import first_names
 from cleanset.vocabulary import class_indices, class_keys, use_classes
@@ -78,8 +78,6 @@ def own_images(edition: Edition, dataset: Dataset) -> Found:
             f"{dataset.images}: {count} images, expected {dataset.expect_images} (dataset.expect_images): complete the "
             "set or correct params.yaml"
         )
-    for notice in found.notices:
-        print_notice(notice)
     use_classes(found.classes)
     write_text(edition.classes, found.classes.text)
     return Found(found.locations, found.class_of, found.labels, ("JPEG", "PNG"), found.texts)

@@ -240,7 +240,7 @@ def test_near_duplicates_stay_on_one_side(
     folds = pd.read_csv(study.folds)
     folds["of"] = folds["file"].str.replace(" copy", "")
     assert folds["of"].nunique() == 36
-    assert folds.groupby("of")[["split", "fold", "together"]].nunique().eq(1).all(axis=None)
+    assert folds.groupby("of")[["split", "fold", "group"]].nunique().eq(1).all(axis=None)
     fold = read_fold(study, read_training_params(study.params_yaml), "one", "fold_01", torch.device("cpu"))
     parts = [set(part["file"].str.replace(" copy", "")) for part in (fold.training, fold.validation, fold.left_out)]
     assert sum(map(len, parts)) == 36
@@ -250,7 +250,7 @@ def test_near_duplicates_stay_on_one_side(
     assert (
         "too many images are alike to be kept on one side of a fold: 7: toad/07 copy 0.jpg, " in capsys.readouterr().out
     )
-    assert pd.read_csv(study.folds)["together"].duplicated().sum() == 12
+    assert pd.read_csv(study.folds)["group"].duplicated().sum() == 12
 
 
 def test_a_class_whose_images_are_all_held_out(study: TrainingStudy) -> None:

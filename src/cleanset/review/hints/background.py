@@ -171,7 +171,10 @@ class BackgroundHints:
             self._process.shutdown(wait=False, cancel_futures=True)
 
     def _measure(self, image_id: str) -> None:
-        measured = self._measures_of(image_id)
+        from cleanset.review.hints.measures import measure_jpeg
+
+        data = self._bytes_of(image_id)
+        measured = None if data is None else self._in_process(measure_jpeg, data)
         if measured is None:
             self._failed.add(image_id)
         else:
@@ -194,12 +197,6 @@ class BackgroundHints:
                 found = self._elsewhere.setdefault(one, [])
                 if self._classes[one] != self._classes[another] and len(found) < MAX_ELSEWHERE:
                     found.append(another)
-
-    def _measures_of(self, image_id: str) -> "tuple[Measures, Fingerprint] | None":
-        from cleanset.review.hints.measures import measure_jpeg
-
-        data = self._bytes_of(image_id)
-        return None if data is None else self._in_process(measure_jpeg, data)
 
     def _read_text(self, image_id: str) -> None:
         data = self._bytes_of(image_id)

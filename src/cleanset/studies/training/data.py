@@ -4,11 +4,10 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from PIL import Image
 
 from cleanset.dataset.folder import GROUP, groups_of
 from cleanset.dataset.pinned import check_pinned, read_pinned
@@ -18,9 +17,11 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256, write_text
 from cleanset.images.codec import pixels_sha256
 from cleanset.progress import available_cores, tracked
+from cleanset.review.hints.hints import NearDuplicates
+from cleanset.review.hints.measures import Packed, packed_hashes
 from cleanset.sets.folder import read_entries, read_regular_file
 from cleanset.studies.robustness.scenarios.masks import MaskedImage, MaskFile, MaskSource, mask_table
-from cleanset.studies.training.images import TOGETHER, TRAINING_IMAGES, decoded, find_images, folds_table
+from cleanset.studies.training.images import TRAINING_IMAGES, decoded, find_images, folds_table
 from cleanset.studies.training.params import TrainingParams, read_training_params
 from cleanset.studies.training.segmentation.examples import (
     CLASS_IDS,
@@ -34,13 +35,9 @@ from cleanset.tables import INDEX, read_table, text_of_table, write_table
 from cleanset.validation import check_known, join_names
 from cleanset.vocabulary import class_indices, class_keys, classes_in_use
 
-if TYPE_CHECKING:
-    from cleanset.review.hints.measures import Packed
-
 CHUNK = 32
-Facts = tuple[str, str, str, "Packed | None", str | None, str | None, str | None]
+Facts = tuple[str, str, str, Packed | None, str | None, str | None, str | None]
 """File, SHA-256 of bytes and pixels, hashes, mask, SHA-256 of the mask, reason why the image is in no scenario."""
-HASHES = "hashes"
 MIN_LARGE = 5
 LARGE_SHARE = 0.01
 """More images than both that are alike are a kind of photograph, such as one background: they are not kept together."""
@@ -80,17 +77,16 @@ def run(study: TrainingStudy) -> None:
     check_own(study.edition, folders.images, dict(zip(images["file"], images["sha256"], strict=True)))
     if groups:
         images[GROUP] = images["file"].map(groups)
+    if not only_sets:
+        held_out.check(images)
     if compared:
         images = with_near_duplicates(images)
     if only_sets:
         images = held_out.without(images)
-    else:
-        held_out.check(images)
     check_duplicates(images)
     check_masks(images, params, folders)
-    units = {name: images[name].tolist() for name in (GROUP, TOGETHER) if name in images}
-    columns = images["file"].tolist(), images["class_index"].tolist()
-    folds = folds_table(*columns, params.folds, params.seed, units.get(GROUP), units.get(TOGETHER))
+    by_row = images[GROUP].tolist() if GROUP in images else None
+    folds = folds_table(images["file"].tolist(), images["class_index"].tolist(), params.folds, params.seed, by_row)
     # the stages after this one may find no edition beside them, as after dvc pull
     texts = {} if classes_in_use().is_imagenet else {CLASSES: classes_in_use().text}
     write_table(study.images, images, TRAINING_IMAGES, texts)
@@ -111,19 +107,17 @@ def training_images(found: list[tuple[str, str]], folders: Folders) -> pd.DataFr
     with ProcessPoolExecutor(available_cores()) as pool:
         measured = pool.map(partial(facts, folders), found, chunksize=CHUNK)
         rows = list(tracked(_stopping(measured, pool), len(found), "training images"))
-    table = pd.DataFrame(rows, columns=["file", "sha256", "pixels_sha256", HASHES, "mask", "mask_sha256", "left_out"])
+    table = pd.DataFrame(rows, columns=["file", "sha256", "pixels_sha256", "hashes", "mask", "mask_sha256", "left_out"])
     return table.assign(class_index=[class_indices()[key] for _, key in found])
 
 
 def with_near_duplicates(images: pd.DataFrame) -> pd.DataFrame:
-    """The rows with a column TOGETHER, what a division leaves together by groups and HASHES, where images are alike.
+    """The rows, with images that are alike by their hashes, and all of their groups, in one group named by its first.
 
-    Prints how many are, and the images of which too many are alike.
+    Prints how many are alike, and the images of which too many are.
     """
-    from cleanset.review.hints.hints import NearDuplicates
-
     linked, compared = list(range(len(images))), NearDuplicates[int](len(images))
-    for row, hashes in enumerate(images[HASHES]):
+    for row, hashes in enumerate(images["hashes"]):
         for other in compared.add(row, hashes) if hashes is not None else ():
             linked[_first(linked, other)] = _first(linked, row)
     first = [_first(linked, row) for row in linked]
@@ -137,10 +131,10 @@ def with_near_duplicates(images: pd.DataFrame) -> pd.DataFrame:
         return images
     print(f"{are_kept.sum():,} near-duplicates are kept on one side of each fold")
     linked = [row if alone else each for row, (each, alone) in enumerate(zip(first, is_large, strict=True))]
-    heads: dict[str, int] = {}
-    for row, group in enumerate(images.get(GROUP, ())):
-        linked[_first(linked, row)] = _first(linked, heads.setdefault(group, row))
-    return images.assign(**{TOGETHER: [_first(linked, row) for row in linked]})
+    names, heads = images[GROUP if GROUP in images else "file"].tolist(), dict[str, int]()
+    for row, name in enumerate(names):
+        linked[_first(linked, row)] = _first(linked, heads.setdefault(name, row))
+    return images.assign(**{GROUP: [names[_first(linked, row)] for row in linked]})
 
 
 def _first(linked: list[int], row: int) -> int:
@@ -165,7 +159,7 @@ def facts(folders: Folders, image: tuple[str, str]) -> Facts:
     path = folders.images / file
     data = read_regular_file(path)
     pixels = decoded(data, path)
-    digests = sha256(data), pixels_sha256(pixels), _hashes(pixels) if folders.are_compared else None
+    digests = sha256(data), pixels_sha256(pixels), packed_hashes(pixels) if folders.are_compared else None
     name = Path(file).with_suffix(LABEL_SUFFIXES[folders.mask_format]).as_posix()
     if not (folders.masks / name).is_file():
         return (file, *digests, None, None, "no_mask")
@@ -179,12 +173,6 @@ def facts(folders: Folders, image: tuple[str, str]) -> Facts:
     masked = MaskedImage(file, file, wnid, pixels.size, None)
     row = mask_table([masked], {file: MaskFile(folders.masks / name, name, source)}, is_placed=False).iloc[0]
     return (file, *digests, name, row["mask_sha256"], row["left_out"])
-
-
-def _hashes(image: Image.Image) -> "Packed | None":
-    from cleanset.review.hints.measures import packed_hashes  # needs pdqhash
-
-    return packed_hashes(image)
 
 
 def check_duplicates(images: pd.DataFrame) -> None:
@@ -243,8 +231,8 @@ class HeldOut(NamedTuple):
     def without(self, images: pd.DataFrame) -> pd.DataFrame:
         """The rows that are not held out, nor of the group of one that is. Raises CleansetError for a class of none."""
         is_held = pd.concat(self.kinds(images), axis=1).notna().any(axis=1)
-        for column in images.columns.intersection([GROUP, TOGETHER]):
-            is_held |= images[column].isin(images.loc[is_held, column])
+        if GROUP in images:
+            is_held |= images[GROUP].isin(images.loc[is_held, GROUP])
         kept = images[~is_held].reset_index(drop=True)
         if lost := sorted(set(images["class_index"]) - set(kept["class_index"])):
             raise CleansetError(

@@ -195,9 +195,7 @@ VALIDATION_SHARE = 0.1
 """Share of each class of a fold's other images that it is validated on, rounded to whole images."""
 
 
-TOGETHER = "together"
-"""The column of numbers that images of one group, and their near-duplicates, have in common."""
-Groups = Sequence[object] | None
+Groups = Sequence[str] | None
 """The group of each image, which no division splits; None: every image may be divided from every other."""
 Rows = NDArray[np.int64]
 
@@ -226,7 +224,7 @@ def fold_numbers(classes: Sequence[int], folds: int, seed: int, groups: Groups =
     return found
 
 
-def _check_each(classes: Rows, is_divided: NDArray[np.bool_], problem: str) -> None:
+def _check_each(classes: Rows, is_divided: Any, problem: str) -> None:
     """Raise CleansetError that ends in `problem` for a class in one part alone, by groups of several classes."""
     for class_index in np.unique(classes[~is_divided[classes]])[:1]:
         raise CleansetError(f"{class_keys()[class_index]}: no image {problem}: add images, or set fewer folds")
@@ -303,20 +301,15 @@ def _shuffled(classes: Rows, seed: int, kind: str) -> Iterator[tuple[int, Rows]]
 
 
 def folds_table(
-    files: Sequence[str], classes: Sequence[int], folds: int, seed: int, groups: Groups = None, together: Groups = None
+    files: Sequence[str], classes: Sequence[int], folds: int, seed: int, groups: Groups = None
 ) -> pd.DataFrame:
-    """The columns file, class_index, split, fold, and group and together where they are given, sorted by file.
-
-    `together`: what no division splits, if that is more than the groups.
-    """
+    """The columns file, class_index, split, fold, and group where there are groups, sorted by file."""
     table = pd.DataFrame({"file": list(files), "class_index": list(classes)}).sort_values("file", kind="stable")
-    units = together or groups
-    by_row = units and [units[row] for row in table.index]
+    by_row = groups and [groups[row] for row in table.index]
     table["split"] = split_names(table["class_index"].tolist(), seed, by_row)
     table["fold"] = fold_numbers(table["class_index"].tolist(), folds, seed, by_row)
-    for name, values in ((GROUP, groups), (TOGETHER, together)):
-        if values:
-            table[name] = [values[row] for row in table.index]
+    if by_row:
+        table[GROUP] = by_row
     return table.reset_index(drop=True)
 
 
@@ -339,8 +332,7 @@ def set_aside(images: pd.DataFrame, seed: int, fold: str) -> tuple[pd.DataFrame,
 
     Raises CleansetError for a class with fewer than two images, or groups.
     """
-    classes = images["class_index"].tolist()
-    groups = next((images[name].tolist() for name in (TOGETHER, GROUP) if name in images), None)
+    classes, groups = images["class_index"].tolist(), images[GROUP].tolist() if GROUP in images else None
     purpose = f"validate on in {fold}"
     aside = _some_of_each(classes, seed, groups, f"validation of {fold}", VALIDATION_SHARE, purpose)
     return images[~aside].reset_index(drop=True), images[aside].reset_index(drop=True)
@@ -436,8 +428,8 @@ def read_fold(
         raise CleansetError(
             f"{study.folds}: of other images than {study.images.name}; expected the same: run dvc repro"
         )
-    for column in folds.columns.intersection([GROUP, TOGETHER]):
-        images[column] = folds[column]
+    if GROUP in folds:
+        images[GROUP] = folds[GROUP]
     if run.split == "as_coded":
         if GROUP in folds:
             raise CleansetError(f"runs.{name}.split: as_coded, but images have groups; expected own: set split")
