@@ -308,7 +308,7 @@ def _hashes(small: Image.Image) -> NDArray[np.bool_]:
 Packed = NDArray[np.uint64]
 """The hashes of a fingerprint, 64 bits a number."""
 MIN_QUALITY = 50
-"""Of PDQ's 0 to 100: the authors of PDQ compare no hashes with less. Images with little in them are all alike."""
+"""Limit of PDQ's quality, from 0 to 100, that its authors advise: images with little in them all look alike to it."""
 
 
 def packed_hashes(image: Image.Image) -> Packed | None:
@@ -319,7 +319,7 @@ def packed_hashes(image: Image.Image) -> Packed | None:
 
 
 def packed_hashes_of(data: bytes) -> Packed | None:
-    """The same of the bytes of an image. Raises ValueError for bytes that cannot be read."""
+    """The packed hashes of the bytes of an image. Raises ValueError for bytes that cannot be read."""
     return packed_hashes(decode(data))
 
 
