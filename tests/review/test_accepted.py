@@ -144,6 +144,21 @@ def test_accepting_removes_the_verdicts_on_changed_images_alone(folder: Path) ->
     own_edition.run(edition, "preprocess", "score", "intersect", "select", "crops", "score_crops", "review_apply")
 
 
+def test_verdicts_on_a_class_in_another_unicode_form(folder: Path) -> None:
+    """An edition made before keys had one form has that of its folder; verdicts on the other class stay as they are."""
+    (folder / "images/dog").rename(folder / "images/do\u0308g")
+    edition = made(folder)
+    own_edition.run(edition, "preprocess")
+    edition.classes.write_text(edition.classes.read_text().replace("dög", "do\u0308g"))
+    own_edition.review(edition, "ada")
+    assert (edition.reviews / "ada/do\u0308g.yaml").is_file()
+    cat = (edition.reviews / "ada/cat.yaml").read_bytes()
+    assert accepted(folder) == (0, "no image has changed\n6 of 6 verdicts carried over\n")
+    assert sorted(path.name for path in (edition.reviews / "ada").glob("*.yaml")) == ["cat.yaml", "dög.yaml"]
+    assert (edition.reviews / "ada/cat.yaml").read_bytes() == cat
+    own_edition.run(edition, "preprocess", "score", "intersect", "select", "crops", "score_crops", "review_apply")
+
+
 def test_a_class_without_any_verdict_left(folder: Path) -> None:
     edition = made(folder)
     own_edition.run(edition, "preprocess")

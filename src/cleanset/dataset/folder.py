@@ -260,9 +260,8 @@ def read_labels(path: Path) -> tuple[dict[str, str], dict[str, str]]:
         if hidden := hidden_character(group):
             raise CleansetError(f"{where}: group {shown(group)}{hidden}; expected printable characters: remove that")
         class_by_id[image_id] = key
-        if has_groups:
-            group_of[image_id] = group
-    return class_by_id, group_of
+        group_of[image_id] = group
+    return class_by_id, group_of if has_groups else {}
 
 
 def _names(path: Path, keys: set[str]) -> Iterator[tuple[str, str]]:

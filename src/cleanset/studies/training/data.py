@@ -69,17 +69,17 @@ def run(study: TrainingStudy) -> None:
     only_sets = params.data.held_out == "sets"
     held_out = held_out_images(study.edition, only_sets=only_sets)
     labels = study.folder / params.data.labels if params.data.labels else None
-    found, groups = find_images(study.folder / params.data.images, labels)
-    masks = study.folder / params.data.masks
-    where, compared = study.folder / params.data.images, not classes_in_use().is_imagenet
-    folders = Folders(where, masks, params.data.mask_format, len({key for _, key in found}), compared)
+    where, masks = study.folder / params.data.images, study.folder / params.data.masks
+    found, groups = find_images(where, labels)
+    classes, is_own = len({key for _, key in found}), not classes_in_use().is_imagenet
+    folders = Folders(where, masks, params.data.mask_format, classes, is_own)
     images = training_images(found, folders)
     check_own(study.edition, folders.images, dict(zip(images["file"], images["sha256"], strict=True)))
     if groups:
         images[GROUP] = images["file"].map(groups)
     if not only_sets:
         held_out.check(images)
-    if compared:
+    if is_own:
         images = with_near_duplicates(images)
     if only_sets:
         images = held_out.without(images)
@@ -88,7 +88,7 @@ def run(study: TrainingStudy) -> None:
     by_row = images[GROUP].tolist() if GROUP in images else None
     folds = folds_table(images["file"].tolist(), images["class_index"].tolist(), params.folds, params.seed, by_row)
     # the stages after this one may find no edition beside them, as after dvc pull
-    texts = {} if classes_in_use().is_imagenet else {CLASSES: classes_in_use().text}
+    texts = {CLASSES: classes_in_use().text} if is_own else {}
     write_table(study.images, images, TRAINING_IMAGES, texts)
     write_text(study.folds, folds.to_csv(index=False, lineterminator="\n"))
 
@@ -126,10 +126,9 @@ def with_near_duplicates(images: pd.DataFrame) -> pd.DataFrame:
     if is_large.any():
         named = join_names(images.loc[is_large, "file"])
         print(f"too many images are alike to be kept on one side of a fold: {is_large.sum():,}: {named}")
-    are_kept = (sizes > 1) & ~is_large
-    if not are_kept.any():
+    if not (kept := int(((sizes > 1) & ~is_large).sum())):
         return images
-    print(f"{are_kept.sum():,} near-duplicates are kept on one side of each fold")
+    print(f"{kept:,} near-duplicates are kept on one side of each fold")
     linked = [row if alone else each for row, (each, alone) in enumerate(zip(first, is_large, strict=True))]
     names, heads = images[GROUP if GROUP in images else "file"].tolist(), dict[str, int]()
     for row, name in enumerate(names):
