@@ -19,7 +19,7 @@ from cleanset.studies.contest import commands as contest_cli
 from cleanset.studies.realness import commands as study_cli
 from cleanset.studies.robustness import commands as robustness_cli
 from cleanset.studies.training import commands as training_cli
-from cleanset.validation import check_known
+from cleanset.validation import check_known, join_names
 
 STAGES = {
     "preprocess": False, "score": True, "intersect": False, "select": True, "crops": False, "score_crops": True,
@@ -158,7 +158,8 @@ def make_edition(
         use_classes(found.classes)
         about = read_about(card) if card else None
         make_own_edition(folder, images, found, models or models_of(scores, found.labels), tables, about)
-        typer.echo(f"{folder}: {len(found.locations):,} images of {len(found.classes):,} classes; run there")
+        counts = f"{len(found.locations):,} images of {len(found.classes):,} classes"
+        typer.echo(f"{folder}: {counts} ({join_names(found.classes.keys)}); run there")
     elif any((*tables.values(), card)):
         raise CleansetError("edition: --labels, --names, --scores and --card are of your own images; expected --images")
     else:

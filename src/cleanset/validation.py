@@ -7,6 +7,7 @@ It knows neither a path nor a file's format, so that rules can be written over w
 
 import re
 import reprlib
+import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -24,6 +25,9 @@ MAX_LIST = 400
 _SHOULD = re.compile("^(Dictionary|List|Set|String|Tuple) should (have|match pattern)")
 """The beginning of pydantic's messages about sizes and texts."""
 
+_BLANKS = re.compile(r"[^\S\n-\r\x1c-\x1f\x85\u2028\u2029]+")
+"""Spaces of any kind and tabs, but no ends of lines."""
+
 _repr = reprlib.Repr()
 _repr.maxstring = _repr.maxother = _repr.maxlong = 10 * MAX_VALUE
 _repr.maxlist = _repr.maxtuple = _repr.maxdict = 10
@@ -34,6 +38,17 @@ def shown(value: object) -> str:
     if isinstance(value, str):
         return cut(repr(value), MAX_VALUE)
     return cut(one_line(_repr.repr(value)), MAX_VALUE)
+
+
+def normal_text(text: str) -> str:
+    """A text that is a key, without what nobody sees: blanks around it, several in a row, two Unicode forms of it."""
+    return _BLANKS.sub(" ", unicodedata.normalize("NFC", text)).strip(" ")
+
+
+def hidden_character(text: str) -> str:
+    """The first character that is not printed, as " with the invisible ZERO WIDTH JOINER"; empty where all are."""
+    hidden = next((each for each in text if not each.isprintable()), "")
+    return hidden and f" with the invisible {unicodedata.name(hidden, ascii(hidden))}"
 
 
 def first_problem(error: ValidationError) -> str:

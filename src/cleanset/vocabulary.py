@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Literal, get_args
 
 from cleanset.errors import CleansetError
-from cleanset.validation import shown
+from cleanset.validation import hidden_character, shown
 
 Tier = Literal["top5", "reserve", "relaxed"]
 TIERS: tuple[str, ...] = get_args(Tier)
@@ -185,7 +185,7 @@ def check_class_key(key: str, where: str) -> None:
     ends = bool(key) and (key[0].isalnum() or key[0] == "_") and key[-1] not in set(_INNER) - set(_LAST)
     # Windows takes con.png for the device con, too
     if not (plain and ends) or len(key.encode()) > MAX_KEY_BYTES or _DEVICE.fullmatch(key.partition(".")[0]):
-        raise CleansetError(f"{where}: {shown(key)} as a class; {EXPECTED_KEY}: rename it")
+        raise CleansetError(f"{where}: {shown(key)}{hidden_character(key)} as a class; {EXPECTED_KEY}: rename it")
 
 
 def folded_name(name: str) -> str:

@@ -2,6 +2,8 @@
 
 import io
 import os
+import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from cleanset.cli import app
-from cleanset.dataset.folder import exported_name, read_images
+from cleanset.dataset.folder import LabelledImages, exported_name, groups_of, read_images
 from cleanset.errors import CleansetError
 from cleanset.images.codec import inspect
 from cleanset.stages.preprocess import measure
@@ -59,6 +61,93 @@ def test_a_table_of_labels_with_groups_and_names(tmp_path: Path) -> None:
     assert found.texts["groups"] == "image_id,group\nISIC_0001.jpg,p2\nISIC_0002.jpg,p1\nISIC_0003.jpg,p1\n"
 
 
+Capture = pytest.CaptureFixture[str]
+
+
+def labelled(tmp_path: Path, labels: str) -> LabelledImages:
+    """The images 1.jpg to 8.jpg with a table of labels."""
+    folder_of(tmp_path / "all", *(f"{number}.jpg" for number in range(1, 9)))
+    (tmp_path / "labels.csv").write_bytes(labels.encode())
+    return read_images(tmp_path / "all", tmp_path / "labels.csv", None)
+
+
+def test_texts_that_are_one_key(tmp_path: Path, capsys: Capture) -> None:
+    """Blanks and Unicode forms do not count; classes of one group do not divide it; case counts, with a notice."""
+    rows = [
+        "1.jpg,cat,André 1", "2.jpg, cat,Andre\u0301 1", "3.jpg,cat , André  1", "4.jpg,dog,\tAndré\xa01 ",
+        "5.jpg,do\u0308g,andré 1", "6.jpg,dög,p2", "7.jpg,ripe  pear,P2", "8.jpg,ripe pear,q",
+    ]  # fmt: skip
+    found = labelled(tmp_path, "\n".join(["file,class,group", *rows, ""]))
+    assert found.classes.keys == ("cat", "dog", "dög", "ripe pear")
+    assert list(found.class_of.values()) == [0, 0, 0, 1, 2, 2, 3, 3]
+    assert list(found.group_of.values()) == [*["André 1"] * 4, "andré 1", "p2", "P2", "q"]
+    assert capsys.readouterr().err == (
+        f"{tmp_path}/labels.csv: groups that differ by case alone, and count as different: André 1 and andré 1, "
+        "P2 and p2\n"
+    )
+
+
+def test_older_tables_of_groups_are_read_as_one_key() -> None:
+    assert groups_of("image_id,group\na.jpg,p 1\nb.jpg, p  1\n", "here") == {"a.jpg": "p 1", "b.jpg": "p 1"}
+
+
+def test_names_and_scores_in_another_unicode_form(tmp_path: Path) -> None:
+    images = folder_of(tmp_path / "images", "do\u0308g/1.jpg", "cat/1.jpg")
+    (tmp_path / "names.csv").write_text("class,name\ndög, der  Hund\n cat,Katze\n", encoding="utf-8")
+    (tmp_path / "scores.csv").write_text(
+        "file,cat ,do\u0308g\ndo\u0308g/1.jpg,.2,.8\ncat/1.jpg,.7,.3\n", encoding="utf-8"
+    )
+    options = [f"--{name}={tmp_path / name}.csv" for name in ("names", "scores")]
+    assert_refused(tmp_path, ["--images", str(images), *options], "")
+    found = read_images(images, None, tmp_path / "names.csv")
+    assert [(each.key, each.name) for each in found.classes.names] == [("cat", "Katze"), ("dög", "der Hund")]
+    assert exported_name("dög", "do\u0308g/1.jpg") == "dög/1.jpg"
+    assert exported_name("do\u0308g", "do\u0308g/1.jpg") == "do\u0308g/1.jpg"  # of a set made before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"file","class","group"\n"1.jpg","cat","p"\n"2.jpg","dog","p"\n',
+        "file,class,group\r1.jpg,cat,p\r2.jpg,dog,p\r",
+        "\ufefffile,class,group\r\n1.jpg,cat,p\r\n2.jpg,dog,p\r\n",
+    ],
+)
+def test_tables_as_spreadsheets_write_them(tmp_path: Path, capsys: Capture, text: str) -> None:
+    found = labelled(tmp_path, text)
+    assert (found.class_of, found.group_of) == ({"1.jpg": 0, "2.jpg": 1}, {"1.jpg": "p", "2.jpg": "p"})
+    left = "3.jpg, 4.jpg, 5.jpg, 6.jpg, 7.jpg, 8.jpg"
+    notice = f"{tmp_path}/labels.csv: names 2 of the 8 images in {tmp_path}/all; left out: {left}\n"
+    assert capsys.readouterr().err == notice
+
+
+def test_what_systems_leave_is_no_class_and_no_image(tmp_path: Path, capsys: Capture) -> None:
+    thumbnails = [f"{name}/a.jpg" for name in ("@eaDir", "__MACOSX", "#recycle", "@Recycle", "$RECYCLE.BIN", ".cache")]
+    inner = (
+        "cat/@eaDir/ISIC_0001.jpg/SYNOPHOTO_THUMB_SM.jpg",
+        "cat/SYNOPHOTO_THUMB_M.jpg",
+        "cat/System Volume Information/x.jpg",
+    )
+    folder_of(tmp_path, *TWO, *thumbnails, *inner, "cat/Icon\r", "cat/ehthumbs.db")
+    assert list(read_images(tmp_path, None, None).class_of) == list(TWO)
+    table = tmp_path / "labels.csv"
+    table.write_text("file,class\n" + "".join(f"{name},{name[0]}\n" for name in TWO))
+    read_images(tmp_path, table, None)
+    assert capsys.readouterr().err == ""
+
+
+def test_splits_are_no_classes(tmp_path: Path) -> None:
+    photos = tmp_path / "photos"
+    folder_of(photos, *(f"{split}/{key}/1.jpg" for split in ("Train", "test", "val-2") for key in ("cat", "dog")))
+    message = (
+        "photos: Train, test, val-2, each with the folders cat, dog: splits, not classes; expected a folder for each"
+    )
+    assert_refused(tmp_path, ["--images", str(photos)], message)
+    written("test/fox/1.jpg", picture(seed=9))(photos)  # then they may be classes
+    result = CliRunner().invoke(app, ["edition", str(tmp_path / "edition"), "--images", str(photos)])
+    assert "7 images of 3 classes (Train, test, val-2); run there" in result.output
+
+
 Change = Callable[[Path], None]
 
 
@@ -99,13 +188,18 @@ IN_FOLDERS: list[tuple[Change, str]] = [
     (written("stray.jpg"), "beside the folders of the classes; expected a folder for each class"),
     (emptied("fish"), "a class without images"),
     (written("CAT/z.jpg"), "classes 'CAT' and 'cat', which differ only by case"),
-    (written("do\u0308g (1)/z.jpg"), "which differ only by case or Unicode form"),
+    (written("do\u0308g (1)/z.jpg"), "which differ only by blanks or Unicode form"),
+    (written("dög  (1)/z.jpg"), "which differ only by blanks or Unicode form"),
+    (written("cat/a\u200db.jpg"), "'cat/a\\u200db.jpg' with the invisible ZERO WIDTH JOINER as the name of an image"),
+    (written("ca\u200ct/a.jpg"), "with the invisible ZERO WIDTH NON-JOINER as the name of an image"),
+    (written("cat/a.jpg "), "'cat/a.jpg ' with a blank at an end as the name of an image"),
     (written("cat/isic_0001.jpg"), "differ only by case, Unicode form or folders"),
     (written("cat/ISIC_0001.JPG"), "differ only by case, Unicode form or folders"),
     (written("cat/ISIC/0001.jpg", picture()), ""),
     (written("dög (1)/more__x.JPEG"), "differ only by case, Unicode form or folders"),
     (linked("cat/loop", "."), "folders deep; expected no link to a folder above it"),
-    (linked("cat/gone.jpg", "nowhere.jpg"), "cat/gone.jpg; put them there"),
+    (linked("cat/gone.jpg", "nowhere.jpg"), "cat/gone.jpg (a link to a file that is missing); put them there"),
+    (linked("bird", "nowhere"), "bird: a link to nowhere, where nothing is; restore that, or remove the link"),
     (piped("cat/pipe.jpg"), "a named pipe; expected a regular file"),
 ]
 
@@ -159,7 +253,8 @@ LABELS: list[tuple[str, str]] = [
     (f"{L}CAT/isic_0001.jpg,b\n", "differ only by case"),
     (f"{L}dög (1)/b ild.png,\"b\n", "not CSV"),
     (f"{G}cat/ISIC_0001.jpg,a,\ndög (1)/b ild.png,b,q\n", "without a group"),
-    (f"{G}cat/ISIC_0001.jpg,a,p\ndög (1)/b ild.png,b,p\n", "group 'p' has images of the classes 'a' and 'b'"),
+    (f"{G}cat/ISIC_0001.jpg,a,p\u200b\ndög (1)/b ild.png,b,q\n", "'p\\u200b' with the invisible ZERO WIDTH SPACE"),
+    (f"{L}dög (1)/b ild.png,b\u200db\n", "with the invisible ZERO WIDTH JOINER as a class; expected"),
 ]  # fmt: skip
 
 
@@ -240,6 +335,14 @@ def sixteen_bits(channels: int) -> bytes:
     return bytes(cv2.imencode(".png", np.full(shape, 40_000, np.uint16))[1])
 
 
+def few_bits(bits: int) -> bytes:
+    """A grey PNG of 8 x 8 pixels of 2 or 4 bits, black."""
+    chunks = (b"IHDR", struct.pack(">IIBBBBB", 8, 8, bits, 0, 0, 0, 0)), (b"IDAT", zlib.compress(bytes(8 * (bits + 1))))
+    parts = (struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+             for kind, data in (*chunks, (b"IEND", b"")))  # fmt: skip
+    return b"".join((b"\x89PNG\r\n\x1a\n", *parts))
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -258,7 +361,9 @@ def sixteen_bits(channels: int) -> bytes:
         (animation("PNG"), "animated, 2 images"),
         (animation("GIF"), "not a JPEG or PNG"),
         (picture("PNG", "P"), "a palette; expected"),
-        (picture("PNG", "1"), "bits|black and white; expected"),
+        (picture("PNG", "1"), "^black and white; expected"),
+        (few_bits(2), "^2 bits; expected"),
+        (few_bits(4), "^4 bits; expected"),
         (picture("PNG", "RGBA"), "transparency; expected"),
         (picture("PNG", "LA"), "transparency; expected"),
         (picture("PNG", transparency=(0, 0, 0)), "transparency; expected"),

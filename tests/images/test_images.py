@@ -164,12 +164,19 @@ def test_png_keeps_pixels_and_nothing_else() -> None:
     assert again.info == {}
 
 
+def with_exif(kind: str, exif: Image.Exif | bytes) -> bytes:
+    out = io.BytesIO()
+    drawn_image(40, 30).save(out, kind, exif=exif)
+    return out.getvalue()
+
+
 @pytest.mark.parametrize("orientation", [3, 6, 8])
-def test_a_crop_is_turned_by_viewers_as_its_image_is(orientation: int) -> None:
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_a_crop_is_turned_by_viewers_as_its_image_is(kind: str, orientation: int) -> None:
     """The pixels stay as they are stored; the orientation, and nothing else, goes along."""
     turned = Image.Exif()
     turned[0x0112], turned[0x010E] = orientation, "a description"
-    part = cropped(jpeg(drawn_image(40, 30), exif=turned), (0, 0, 20, 30))
+    part = cropped(with_exif(kind, turned), (0, 0, 20, 30))
     again = Image.open(io.BytesIO(png(part)))
     assert dict(again.getexif()) == {0x0112: orientation}
     assert np.array_equal(np.asarray(again), np.asarray(part))
@@ -232,6 +239,15 @@ def test_damaged_metadata_do_not_matter(content: bytes, marker: int) -> None:
     whole = (0, 0, 40, 30)
     assert png(cropped(data, whole)) == png(cropped(PLAIN, whole))
     assert dict(decode(data).getexif()) == {}
+
+
+@pytest.mark.parametrize("content", [b"nonsense and more", b"II*\0\xff\xff\xff\xff", b"II*\0\x08\0\0\0\1\0\x12\1\3\0"])
+def test_damaged_metadata_of_a_png_do_not_matter(content: bytes) -> None:
+    data = with_exif("PNG", content)
+    plain = with_exif("PNG", b"")
+    assert inspect(data, ("JPEG", "PNG")) == inspect(plain, ("JPEG", "PNG"))
+    assert png(cropped(data, (0, 0, 20, 30))) == png(cropped(plain, (0, 0, 20, 30)))
+    assert 0x0112 not in decode(data).getexif()
 
 
 def test_metadata_with_a_whole_image_in_them_do_not_matter() -> None:

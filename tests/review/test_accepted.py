@@ -3,6 +3,7 @@
 import hashlib
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -143,6 +144,21 @@ def test_accepting_removes_the_verdicts_on_changed_images_alone(folder: Path) ->
     own_edition.run(edition, "preprocess", "score", "intersect", "select", "crops", "score_crops", "review_apply")
 
 
+def test_verdicts_on_a_class_in_another_unicode_form(folder: Path) -> None:
+    """An edition made before keys had one form has that of its folder; verdicts on the other class stay as they are."""
+    (folder / "images/dog").rename(folder / "images/do\u0308g")
+    edition = made(folder)
+    own_edition.run(edition, "preprocess")
+    edition.classes.write_text(edition.classes.read_text().replace("dög", "do\u0308g"))
+    own_edition.review(edition, "ada")
+    assert (edition.reviews / "ada/do\u0308g.yaml").is_file()
+    cat = (edition.reviews / "ada/cat.yaml").read_bytes()
+    assert accepted(folder) == (0, "no image has changed\n6 of 6 verdicts carried over\n")
+    assert sorted(path.name for path in (edition.reviews / "ada").glob("*.yaml")) == ["cat.yaml", "dög.yaml"]
+    assert (edition.reviews / "ada/cat.yaml").read_bytes() == cat
+    own_edition.run(edition, "preprocess", "score", "intersect", "select", "crops", "score_crops", "review_apply")
+
+
 def test_a_class_without_any_verdict_left(folder: Path) -> None:
     edition = made(folder)
     own_edition.run(edition, "preprocess")
@@ -166,6 +182,45 @@ def test_brought_scores_are_of_the_images_that_they_were_brought_with(folder: Pa
     (folder / "new.csv").write_text(new)
     assert accepted(folder, "--scores", "../new.csv")[0] == 0
     assert (edition.folder / "scores.csv").read_text() == new
+    own_edition.run(edition, "preprocess", "score", "intersect", "select")
+
+
+KILLED = """
+import os, pathlib, sys
+from cleanset.edition.paths import Edition
+from cleanset.review.accepted import accept
+left, replace = int(sys.argv[1]), pathlib.Path.replace
+def killed(self, target):
+    global left
+    left -= "new" == self.name
+    if left < 0:
+        os._exit(9)
+    return replace(self, target)
+pathlib.Path.replace = killed
+accept(Edition(pathlib.Path("own")), pathlib.Path("new.csv"))
+"""
+
+
+def test_the_same_command_finishes_what_was_killed(folder: Path) -> None:
+    """Killed before each of the files that it puts in place: table, verdicts, images.sha256 and params.yaml."""
+    edition = made(folder, "--scores", "scores.csv")
+    own_edition.run(edition, "preprocess")
+    own_edition.review(edition, "ada")
+    drawn_image(40, 40, seed=99).save(folder / "images/cat/1.png")
+    (folder / "new.csv").write_text(
+        (folder / "scores.csv").read_text().replace("cat/1.png,cat,0.8", "cat/1.png,cat,0.4")
+    )
+    shutil.copytree(edition.folder, folder / "before")
+    codes, ends = [], []
+    for place in range(6):
+        shutil.rmtree(edition.folder)
+        shutil.copytree(folder / "before", edition.folder)
+        codes.append(subprocess.run([sys.executable, "-c", KILLED, str(place)], cwd=folder, check=False).returncode)
+        assert accepted(folder, "--scores", "../new.csv")[0] == 0
+        names = ("scores.csv", "images.sha256", "params.yaml", "reviews/ada/cat.yaml", "reviews/ada/dog.yaml")
+        ends.append({name: (edition.folder / name).read_bytes() for name in names})
+    assert codes == [9, 9, 9, 9, 9, 0]
+    assert all(end == ends[-1] for end in ends)
     own_edition.run(edition, "preprocess", "score", "intersect", "select")
 
 

@@ -241,10 +241,20 @@ def _in_folder(folder: Path) -> Iterator[_Found]:
             yield file.path, file.name, wnid, Location(Path(file.path), 0, size, None)
 
 
+LEFT_BY_SYSTEMS = re.compile(
+    r"(?i)\..*|desktop\.ini|(eh)?thumbs(_vista)?\.db|picasa\.ini|icon\r|synoindex.*|synophoto.*|[@#]eadir|__macosx"
+    r"|[@#](recycle|snapshot|tmp|recently-snapshot)|\$recycle\.bin|recycler|system volume information|lost\+found"
+    r"|found\.[0-9]{3}|network trash folder|temporary items|thevolumesettingsfolder|__pycache__"
+)
+"""Names of files and folders that are hidden, or that systems put among images, such as folders of thumbnails."""
+
+
 def visible_entries(folder: Path) -> list[os.DirEntry[str]]:
-    """The entries of a folder, sorted, without hidden files such as .DS_Store."""
+    """The entries of a folder, sorted, without those that are hidden or left by systems."""
     with os.scandir(folder) as entries:
-        return sorted((e for e in entries if not e.name.startswith(".")), key=lambda e: e.name)
+        return sorted(
+            (each for each in entries if not LEFT_BY_SYSTEMS.fullmatch(each.name)), key=lambda each: each.name
+        )
 
 
 def _wnid(name: str) -> str | None:

@@ -3,22 +3,23 @@
 An image id is the path of the image in the folder of all images, with its suffix: `melanoma/ISIC_0001.jpg`.
 """
 
-import os
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from cleanset.dataset.archives import Location, check_size, visible_entries
+from cleanset.dataset.archives import LEFT_BY_SYSTEMS, Location, check_size, visible_entries
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number, parse_image_name
 from cleanset.errors import CleansetError
-from cleanset.files import check_regular, read_text
+from cleanset.files import check_regular, is_there, read_text
 from cleanset.parsing import csv_text, parse_csv
-from cleanset.validation import join_names, shown
+from cleanset.progress import print_notice
+from cleanset.validation import hidden_character, join_names, normal_text, shown
 from cleanset.vocabulary import ClassTable, class_table, classes_in_use, folded_name
 
 SUFFIXES = (".jpeg", ".jpg", ".png")
-NOT_IMAGES = ("desktop.ini", "thumbs.db")
-"""Files that systems put into folders of images; hidden ones are left out, too."""
+SPLITS = re.compile(r"(?i)(train|training|val|valid|validation|dev|test|testing|eval|hold-?out)([-_ ]?(set|[0-9]+))?")
+"""Names of folders that are parts of a dataset, not classes."""
 MAX_ID_BYTES = 200
 MAX_DEPTH = 20
 """Folders in folders; more are a link to a folder above it."""
@@ -55,23 +56,20 @@ class LabelledImages:
 
 def groups_of(text: str | None, where: str) -> dict[str, str]:
     """The group of each image id in the text that goes with the table of the images; empty without one."""
-    return {row["image_id"]: row[GROUP] for _, row in parse_csv(text, _GROUP_COLUMNS, where)} if text else {}
+    rows = parse_csv(text, _GROUP_COLUMNS, where) if text else ()
+    return {row["image_id"]: normal_text(row[GROUP]) for _, row in rows}  # older tables have groups as typed
 
 
 def read_images(images: Path, labels: Path | None, names: Path | None) -> LabelledImages:
     """The images in the folder `images`, sorted by id; without `labels` there is a folder in it for each class.
 
     `labels`: a CSV of the columns file and class, perhaps group, where file is an image id; only these files are read.
-    `names`: a CSV of class and name; without it a class is called by its key. Raises CleansetError for the first thing
-    that is wrong.
+    `names`: a CSV of class and name; without it a class is called by its key. Prints a notice of groups that differ by
+    case alone, and of images that `labels` leaves out. Raises CleansetError for the first thing that is wrong.
     """
     if not images.is_dir():
         raise CleansetError(f"{images}: missing, or not a folder; expected the folder of the images (dataset.images)")
-    groups: dict[str, str] = {}
-    if labels is None:
-        class_by_id = {name: name.partition("/")[0] for name in _in_class_folders(images)}
-    else:
-        class_by_id, groups = read_labels(labels)
+    class_by_id, groups = (_in_class_folders(images), dict[str, str]()) if labels is None else read_labels(labels)
     if not class_by_id:
         raise CleansetError(f"{labels or images}: no image; expected a folder of images for each class")
     where = str(labels or images)
@@ -79,12 +77,31 @@ def read_images(images: Path, labels: Path | None, names: Path | None) -> Labell
     keys = set(class_by_id.values())
     classes = class_table(_names(names, keys) if names else ((key, key) for key in keys), where)
     ids = sorted(class_by_id)
+    for notice in (*_alike(groups.values(), where), *(_not_listed(images, class_by_id, where) if labels else ())):
+        print_notice(notice)
     return LabelledImages(
         classes,
         _locations(images, ids, where),
         {name: classes.indices[class_by_id[name]] for name in ids},
         groups,
     )
+
+
+def _alike(groups: Iterable[str], where: str) -> Iterator[str]:
+    """A notice of groups whose names differ by case alone."""
+    names = sorted(set(groups))
+    first = {folded_name(name): name for name in reversed(names)}
+    if pairs := [f"{one} and {name}" for name in names if (one := first[folded_name(name)]) != name]:
+        yield f"{where}: groups that differ by case alone, and count as different: {join_names(pairs)}"
+
+
+def _not_listed(images: Path, listed: Collection[str], where: str) -> Iterator[str]:
+    """A notice of images in the folder that the table does not name. Links to folders are not followed."""
+    inside = (path.relative_to(images) for path in images.rglob("*") if path.suffix.lower() in SUFFIXES)
+    found = {path.as_posix() for path in inside if not any(map(LEFT_BY_SYSTEMS.fullmatch, path.parts))}
+    if others := sorted(found.difference(listed)):
+        count = len(found.union(listed))
+        yield f"{where}: names {len(listed):,} of the {count:,} images in {images}; left out: {join_names(others)}"
 
 
 def _locations(images: Path, ids: Iterable[str], where: str) -> dict[str, Location]:
@@ -94,7 +111,7 @@ def _locations(images: Path, ids: Iterable[str], where: str) -> dict[str, Locati
         try:
             size = check_regular(path).st_size
         except FileNotFoundError:
-            missing.append(image_id)
+            missing.append(f"{image_id} (a link to a file that is missing)" if path.is_symlink() else image_id)
             continue
         check_size(str(path), size)
         found[image_id] = Location(path, 0, size, None)
@@ -103,32 +120,52 @@ def _locations(images: Path, ids: Iterable[str], where: str) -> dict[str, Locati
     return found
 
 
-def _in_class_folders(images: Path) -> Iterator[str]:
-    """The ids of all images in folders of classes. Raises CleansetError for a class without images."""
-    for entry in _visible(images):
+def _in_class_folders(images: Path) -> dict[str, str]:
+    """The class of each image id in folders of classes. Raises CleansetError for a class without images, and splits."""
+    class_by_id, seen = dict[str, str](), dict[str, str]()
+    _check_no_splits(images)
+    for entry in visible_entries(images):
         if not entry.is_dir():
+            is_there(Path(entry.path))
             raise CleansetError(
                 f"{entry.path}: beside the folders of the classes; expected a folder for each class, or a table of "
                 "files and classes (dataset.labels): move it"
             )
-        found = list(_below(Path(entry.path), entry.name, 1))
+        found = list(files_below(Path(entry.path), entry.name, 1))
         if not found:
             raise CleansetError(f"{entry.path}: a class without images; put some there, or remove the folder")
-        yield from found
+        key = normal_text(entry.name)
+        if seen.setdefault(key, entry.name) != entry.name:
+            raise CleansetError(
+                f"{images}: folders {shown(seen[key])} and {shown(entry.name)}, which differ only by blanks or Unicode "
+                "form; expected one class, or names that differ: rename one"
+            )
+        class_by_id |= dict.fromkeys(found, key)
+    return class_by_id
 
 
-def _below(folder: Path, name: str, depth: int) -> Iterator[str]:
+def _check_no_splits(images: Path) -> None:
+    """Raise CleansetError if the folders in a folder are the splits of a dataset, each with the same classes in it."""
+    folders = [Path(entry.path) for entry in visible_entries(images) if entry.is_dir()]
+    if not all(SPLITS.fullmatch(folder.name) for folder in folders):
+        return
+    inner = [sorted(each.name for each in visible_entries(folder) if each.is_dir()) for folder in folders]
+    if any(inner) and all(each == inner[0] for each in inner):
+        raise CleansetError(
+            f"{images}: {join_names(folder.name for folder in folders)}, each with the folders {join_names(inner[0])}: "
+            f"splits, not classes; expected a folder for each class: name {folders[0]}, or give a table of labels"
+        )
+
+
+def files_below(folder: Path, name: str, depth: int) -> Iterator[str]:
+    """The files in a folder that is called `name`, at this depth, and in folders in it, sorted."""
     if depth > MAX_DEPTH:
         raise CleansetError(f"{folder}: more than {MAX_DEPTH} folders deep; expected no link to a folder above it")
-    for entry in _visible(folder):
+    for entry in visible_entries(folder):
         if entry.is_dir():
-            yield from _below(Path(entry.path), f"{name}/{entry.name}", depth + 1)
+            yield from files_below(Path(entry.path), f"{name}/{entry.name}", depth + 1)
         else:
             yield f"{name}/{entry.name}"
-
-
-def _visible(folder: Path) -> list[os.DirEntry[str]]:
-    return [entry for entry in visible_entries(folder) if entry.name.lower() not in NOT_IMAGES]
 
 
 def check_ids(class_by_id: Mapping[str, str], where: str) -> None:
@@ -173,11 +210,13 @@ def check_id(image_id: str, where: str) -> None:
     except UnicodeEncodeError:  # bytes that are no UTF-8, as surrogates
         length = MAX_ID_BYTES + 1
     parts = image_id.split("/")
-    plain = all(part and part == part.strip() and part not in (".", "..") for part in parts)
-    if not plain or "\\" in image_id or not image_id.isprintable() or length > MAX_ID_BYTES:
+    plain = all(part not in ("", ".", "..") for part in parts)
+    blank = " with a blank at an end" if any(part != part.strip() for part in parts) else ""
+    if not plain or blank or "\\" in image_id or not image_id.isprintable() or length > MAX_ID_BYTES:
         raise CleansetError(
-            f"{where}: {shown(image_id)} as the name of an image; expected a path below the folder of the images, of "
-            f"printable characters without \\ and .., at most {MAX_ID_BYTES} bytes: rename it"
+            f"{where}: {shown(image_id)}{blank or hidden_character(image_id)} as the name of an image; expected a path "
+            "below the folder of the images, of printable characters without \\, .. and blanks at an end, at most "
+            f"{MAX_ID_BYTES} bytes: rename it"
         )
     if PurePosixPath(image_id).suffix.lower() not in SUFFIXES:
         raise CleansetError(
@@ -187,48 +226,52 @@ def check_id(image_id: str, where: str) -> None:
 
 def exported_name(key: str, image_id: str) -> str:
     """The path of a whole image in a finished set: in the folder of its class."""
-    return f"{key}/{image_id.removeprefix(f'{key}/').replace('/', '__')}"
+    folder, _, rest = image_id.partition("/")
+    name = rest if rest and key in (folder, normal_text(folder)) else image_id
+    return f"{key}/{name.replace('/', '__')}"
+
+
+def _table_text(path: Path) -> str:
+    # spreadsheets begin UTF-8 with a byte order mark, and some end lines by CR
+    text = read_text(path, "save it as UTF-8").removeprefix("\ufeff")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def read_labels(path: Path) -> tuple[dict[str, str], dict[str, str]]:
     """The class of each image id, and its group where the table has groups.
 
-    Raises CleansetError for an image that is listed twice, an empty class or group, and a group in several classes.
+    Raises CleansetError for an image that is listed twice, and for an empty or unprintable class or group.
     """
-    # spreadsheets begin UTF-8 with a byte order mark
-    text = read_text(path, "save it as UTF-8").removeprefix("\ufeff")
-    has_groups = text.partition("\n")[0].strip().endswith(f",{GROUP}")
+    text = _table_text(path)
+    has_groups = text.partition("\n")[0].replace('"', "").strip().endswith(f",{GROUP}")
     columns = (*LABEL_COLUMNS, GROUP) if has_groups else LABEL_COLUMNS
     class_by_id: dict[str, str] = {}
     group_of: dict[str, str] = {}
-    class_of_group: dict[str, str] = {}
     for line, cells in parse_csv(text, columns, str(path)):
-        where, image_id, key = f"{path}, line {line}", cells["file"], cells["class"]
+        where, image_id, key = f"{path}, line {line}", cells["file"], normal_text(cells["class"])
+        group = normal_text(cells.get(GROUP, ""))
         if image_id in class_by_id:
             raise CleansetError(
                 f"{where}: {shown(image_id)} a second time, in class {shown(class_by_id[image_id])} before and "
                 f"{shown(key)} now; expected each image once: remove a line"
             )
-        if not key or (has_groups and not cells[GROUP].strip()):
+        if not key or (has_groups and not group):
             raise CleansetError(f"{where}: {shown(image_id)} without a {GROUP if key else 'class'}; fill it in")
+        if hidden := hidden_character(group):
+            raise CleansetError(f"{where}: group {shown(group)}{hidden}; expected printable characters: remove that")
         class_by_id[image_id] = key
-        if has_groups:
-            group = group_of[image_id] = cells[GROUP]
-            if class_of_group.setdefault(group, key) != key:
-                raise CleansetError(
-                    f"{where}: group {shown(group)} has images of the classes {shown(class_of_group[group])} and "
-                    f"{shown(key)}; expected one class for each group: split the group"
-                )
-    return class_by_id, group_of
+        group_of[image_id] = group
+    return class_by_id, group_of if has_groups else {}
 
 
 def _names(path: Path, keys: set[str]) -> Iterator[tuple[str, str]]:
     """Key and name of each class. Raises CleansetError unless the table has exactly the classes of the images."""
     named: dict[str, str] = {}
-    for line, cells in parse_csv(read_text(path, "save it as UTF-8").removeprefix("\ufeff"), NAME_COLUMNS, str(path)):
-        if cells["class"] in named:
-            raise CleansetError(f"{path}, line {line}: class {shown(cells['class'])} a second time; remove a line")
-        named[cells["class"]] = cells["name"]
+    for line, cells in parse_csv(_table_text(path), NAME_COLUMNS, str(path)):
+        key = normal_text(cells["class"])
+        if key in named:
+            raise CleansetError(f"{path}, line {line}: class {shown(key)} a second time; remove a line")
+        named[key] = normal_text(cells["name"])
     for key in sorted(keys ^ set(named)):
         what = "has no name" if key in keys else "has no image"
         raise CleansetError(f"{path}: class {shown(key)} {what}; expected a line for each class with images")

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 
 from cleanset.errors import CleansetError
 from cleanset.parsing import read_yaml
-from cleanset.validation import Section, shown, validate
+from cleanset.validation import Section, normal_text, shown, validate
 
 MAX_CHARACTERS = 2_000
 SEE = "docs/own_images.md shows a whole one"
@@ -36,7 +36,7 @@ Address = Annotated[Line, AfterValidator(_address)]
 class Author(Section):
     """A person, as "Curie, Marie", or an institution, without a comma."""
 
-    name: Needed
+    name: Annotated[Needed, AfterValidator(normal_text)]
     affiliation: Line = ""
     orcid: Annotated[str, Field(pattern=r"^([0-9]{4}-[0-9]{4}-[0-9]{4}-[0-9]{3}[0-9X])?$")] = ""
 

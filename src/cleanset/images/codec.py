@@ -46,7 +46,7 @@ def scans(data: bytes) -> int:
 
 
 def orientation(data: bytes) -> int:
-    """The EXIF orientation, 1 to 8; 1 where there is none or it cannot be read."""
+    """The EXIF orientation of a JPEG, 1 to 8; 1 where there is none or it cannot be read."""
     for marker, start, stop in _segments(data):
         if marker == _EXIF_SEGMENT and data[start + 4 : start + 10] == _EXIF:
             return _orientation(data[start + 10 : stop])
@@ -139,6 +139,10 @@ def decode(data: bytes, formats: tuple[str, ...] = FORMATS) -> Image.Image:
         raise ValueError(reason(error)) from None
     if content is not data:
         set_orientation(image, orientation(data))
+    try:
+        image.getexif()
+    except Exception:  # damaged EXIF data of a PNG: whoever asks for the orientation would fail on them
+        image.info.pop("exif", None)
     return image
 
 
@@ -181,8 +185,9 @@ def _check_plain(image: Image.Image, data: bytes) -> None:
     if frames > 1:
         raise ValueError(f"animated, {frames} images; expected one")
     if bits != 8 or image.mode not in ("RGB", "L"):
-        kind = {"CMYK": "CMYK", "P": "a palette", "1": "black and white"}.get(image.mode, "transparency")
-        raise ValueError(f"{f'{bits} bits' if bits == 16 else kind}; expected 8 bits of RGB or grey")
+        other = "transparency" if bits == 8 else f"{bits} bits"
+        kind = {"CMYK": "CMYK", "P": "a palette", "1": "black and white"}.get(image.mode, other)
+        raise ValueError(f"{kind}; expected 8 bits of RGB or grey")
     if "transparency" in image.info:
         raise ValueError("transparency; expected 8 bits of RGB or grey")
 
@@ -193,7 +198,7 @@ def pixels_sha256(image: Image.Image) -> str:
 
 
 def cropped(data: bytes, box: Box) -> Image.Image:
-    """The part of a JPEG inside `box`, as RGB, with the image's EXIF orientation and no other metadata.
+    """The part of an image inside `box`, as RGB, with the image's EXIF orientation and no other metadata.
 
     Raises ValueError as `decode` does, and for a box that is not inside the image.
     """
@@ -201,7 +206,8 @@ def cropped(data: bytes, box: Box) -> Image.Image:
     check_box(box, image.width, image.height)
     part = image.convert("RGB").crop(box)
     part.info = {}
-    set_orientation(part, orientation(data))
+    exif = image.info.get("exif", b"")  # of a PNG: JPEGs are decoded without
+    set_orientation(part, _orientation(exif.removeprefix(_EXIF)) if exif else orientation(data))
     return part
 
 

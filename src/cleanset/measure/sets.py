@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from PIL import Image
 
-from cleanset.dataset.archives import VerifiedImages
+from cleanset.dataset.archives import VerifiedImages, visible_entries
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError, reason
@@ -144,17 +144,13 @@ def _image_folder(name: str, folder: Path) -> EvaluationSet:
 
 
 def _files(folder: Path) -> Iterator[str]:
-    """The images in the folders of the classes, sorted; hidden files, and files beside those folders, are left out."""
-    for path in sorted(folder.iterdir()):
-        if path.name.startswith(".") or not path.is_dir():
-            continue
+    """The images in the folders of the classes, sorted; what is hidden, left by systems or beside them is left out."""
+    for path in (Path(entry.path) for entry in visible_entries(folder) if entry.is_dir()):
         if path.name not in class_indices():
             raise CleansetError(
                 f"{path}: not {known_classes()}; expected folders like {example_key()}: name the folder that holds them"
             )
-        for file in sorted(path.iterdir()):
-            if file.name.startswith("."):
-                continue
+        for file in (Path(entry.path) for entry in visible_entries(path)):
             if file.is_dir() or not file.name.lower().endswith(ENDINGS):
                 raise CleansetError(f"{file}: not an image; expected files that end in {', '.join(ENDINGS)}: remove it")
             if not file.name.isprintable():

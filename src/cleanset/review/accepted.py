@@ -36,32 +36,37 @@ def accept(edition: Edition, scores: Path | None) -> str:
     use_classes(found.classes)
     differs = difference(digests if pinned is None else pinned, digests)
     brought = {role: model for role, model in params.models.items() if model.source == "scores"}
+    file = edition.path(next((str(model.file) for model in brought.values()), ""))
+    table = None
     if brought and (differs or scores is not None):
-        _bring(edition, scores, brought, found, str(differs))
+        table = _new_scores(scores, file, brought, found, str(differs))
     said = [str(differs) if differs else "no image has changed"]
     if old is not None and old.votes:
         said.append(_carry(old, edition, found))
     _depend_on_pinned(edition, params.dataset.images)
+    # in this order the same command finishes what a kill has left: scores are new until params.yaml has their digest
+    if table is not None:
+        with replacing(file) as partial:
+            partial.write_bytes(table)
     write_text(edition.images_sha256, pinned_text(digests))
+    if table is not None:
+        pin_models(edition.folder, {role: {"sha256": sha256(table)} for role in brought})
     return "\n".join(said)
 
 
-def _bring(
-    edition: Edition, scores: Path | None, models: Mapping[str, Model], found: LabelledImages, differs: str
-) -> None:
-    """Put a new table of scores in place of the brought one."""
-    file = edition.path(str(next(iter(models.values())).file))
-    if scores is None or (differs and sha256(read_bytes(scores)) == sha256(read_bytes(file))):
+def _new_scores(
+    scores: Path | None, file: Path, models: Mapping[str, Model], found: LabelledImages, differs: str
+) -> bytes:
+    """The bytes of a new table of scores. Raises CleansetError if it is missing, or the one brought, `file`."""
+    pinned = {model.sha256 or sha256(read_bytes(file)) for model in models.values()}
+    if scores is None or (differs and sha256(read_bytes(scores)) in pinned):
         raise CleansetError(
             f"{scores or file}: scores of the images before, of which {differs}; expected scores of today's images: "
             "run cleanset edition --accept --scores FILE with a new table"
         )
     for model in models.values():
         read_scores(scores, model.name, found.labels)
-    data = read_bytes(scores)
-    with replacing(file) as partial:
-        partial.write_bytes(data)
-    pin_models(edition.folder, {role: {"sha256": sha256(data)} for role in models})
+    return read_bytes(scores)
 
 
 def _carry(old: OldReviews, edition: Edition, found: LabelledImages) -> str:

@@ -16,6 +16,7 @@ from cleanset.review.gold import is_gold_answer, read_gold_key
 from cleanset.review.save import with_reviews
 from cleanset.review.store import GUIDELINES, read_votes, review_file
 from cleanset.review.verdicts import Vote
+from cleanset.validation import normal_text
 
 NO_CLASS = "class not in the new edition"
 NO_IMAGE = "image not in the class"
@@ -82,14 +83,15 @@ def carry_over(old: OldReviews, new: Edition, images: LabelledImages | None) -> 
             reason, image_id = OTHER_ARCHIVE, vote.image_id if same else None
         else:
             reason, image_id = find(vote)
-        if image_id == vote.image_id:
+        # older editions have keys of classes as their folders are called
+        key, new_key = (reviewer, vote.wnid), (reviewer, normal_text(vote.wnid))
+        if image_id == vote.image_id and key == new_key:
             continue
-        key = reviewer, vote.wnid
         texts[key] = with_reviews(texts[key], vote.wnid, {vote.image_id: None}, vote.where)
         if image_id is None:
             left[reason] += 1
         else:
-            texts[key] = with_reviews(texts[key], vote.wnid, {image_id: vote.review}, vote.where)
+            texts[new_key] = with_reviews(texts.get(new_key, ""), new_key[1], {image_id: vote.review}, vote.where)
     for (reviewer, wnid), text in texts.items():
         path = new.reviews / reviewer / f"{wnid}.yaml"
         if text:
@@ -115,9 +117,10 @@ def _finder(images: LabelledImages) -> Callable[[Vote], tuple[str, str | None]]:
         return {image_id: _digest(images, image_id) for image_id in ids[images.classes.indices[key]]}
 
     def find(vote: Vote) -> tuple[str, str | None]:
-        if vote.wnid not in images.classes.indices:
+        key = normal_text(vote.wnid)
+        if key not in images.classes.indices:
             return NO_CLASS, None
-        digests = digests_of(vote.wnid)
+        digests = digests_of(key)
         if digests.get(vote.image_id) == vote.review.sha256:
             return "", vote.image_id
         # the same bytes under another name: the image has moved

@@ -13,7 +13,7 @@ from cleanset.edition.params import Model
 from cleanset.errors import CleansetError, reason
 from cleanset.files import read_bytes, sha256
 from cleanset.scoring.logits import TOP, Columns, log_odds_of, ranked
-from cleanset.validation import join_names, shown
+from cleanset.validation import join_names, normal_text, shown
 from cleanset.vocabulary import class_indices, class_keys, classes_in_use
 
 Labels = Mapping[str, Sequence[int]]
@@ -111,17 +111,21 @@ def _read(path: Path) -> pd.DataFrame:
     try:
         # of itself, pandas reads texts such as NA and null as missing, and 1 and 01 as one number
         texts = dict.fromkeys(("file", "model", "class"), str)
-        return pd.read_csv(path, dtype=texts, keep_default_na=False, encoding="utf-8-sig")
+        table = pd.read_csv(path, dtype=texts, keep_default_na=False, encoding="utf-8-sig")
     except FileNotFoundError:
         raise CleansetError(f"{path}: missing; expected a table of scores") from None
     except (ValueError, pd.errors.ParserError) as error:
         raise CleansetError(f"{path}: not a table of scores ({reason(error)}); {_EXPECTED}") from None
+    table.columns = pd.Index([normal_text(str(name)) for name in table.columns])
+    for name in table.columns[table.columns.duplicated()][:1]:
+        raise CleansetError(f"{path}: column {shown(name)} a second time; expected each once")
+    return table
 
 
 def _rows(path: Path, model: str) -> pd.DataFrame:
     """The rows of one model, without the column model. Raises CleansetError for a file that cannot be read so."""
     table = _read(path)
-    columns = [str(name) for name in table.columns]
+    columns = list(table.columns)
     if "model" in columns:
         names = table["model"].unique().tolist()
         if model not in names:
@@ -135,10 +139,11 @@ def _rows(path: Path, model: str) -> pd.DataFrame:
 
 
 def _of_top1(path: Path, rows: pd.DataFrame) -> pd.DataFrame:
-    for image_id, key in rows["class"].items():
+    keys = rows["class"].map(normal_text)
+    for image_id, key in keys.items():
         if key not in class_indices():
             raise CleansetError(f"{path}: {shown(image_id)} has the class {shown(key)}; expected a class of the images")
-    top1 = np.array([class_indices()[key] for key in rows["class"]], dtype=np.int64)
+    top1 = np.array([class_indices()[key] for key in keys], dtype=np.int64)
     confidences = _probabilities(path, rows[["confidence"]])[:, 0]
     return _table(rows.index.tolist(), top1, confidences.astype(np.float32))
 

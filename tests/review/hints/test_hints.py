@@ -1,15 +1,16 @@
 """What is measured on small images made for it, and which hints follow."""
 
+import io
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageOps
 
-from cleanset.review.hints.hints import Hint, hints_between_images, hints_of_image
-from cleanset.review.hints.measures import Measures, measure
+from cleanset.review.hints.hints import Hint, NearDuplicates, hints_between_images, hints_of_image
+from cleanset.review.hints.measures import Measures, measure, packed_hashes, packed_hashes_of
 from cleanset.vocabulary import class_table, use_classes
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -303,6 +304,35 @@ def test_near_duplicates() -> None:
     assert hints_between(a=first, b=second) == {"a": [], "b": []}
     assert hints_between(a=first) == {"a": []}
     assert hints_between() == {}
+
+
+def test_near_duplicates_among_any_number() -> None:
+    """Mirrored, smaller and recompressed copies are found among 6,000 images, others and negatives are not."""
+    drawn = [Image.fromarray(texture(320, 240, seed)) for seed in range(3)]
+    random = np.random.default_rng(0).integers(0, 2**64, (6000, 8, 4), np.uint64)
+    compared = NearDuplicates[str](6006)
+    for number, hashes in enumerate(random):
+        assert compared.add(f"random {number}", hashes) == []
+    for number, image in enumerate(drawn):
+        hashes = packed_hashes(image)
+        assert hashes is not None
+        assert compared.add(f"image {number}", hashes) == []
+    out = io.BytesIO()
+    ImageOps.mirror(drawn[1]).resize((200, 150)).save(out, "JPEG", quality=60)
+    negative, copy = packed_hashes(ImageOps.invert(drawn[2])), packed_hashes_of(out.getvalue())
+    assert negative is not None
+    assert copy is not None
+    assert compared.add("negative", negative) == []
+    assert compared.add("copy", copy) == ["image 1"]
+    assert compared.add("flipped bits", random[5999] ^ np.uint64(0x7FFF)) == ["random 5999"]  # 60 bits
+    assert NearDuplicates[int](1).add(0, ~random[0]) == []
+
+
+def test_images_with_too_little_in_them_are_not_compared() -> None:
+    assert packed_hashes(flat(200, 150, 250, 250, 250)) is None
+    gradient = Image.fromarray(np.tile(np.arange(100, dtype=np.uint8), (100, 1)))
+    assert packed_hashes(gradient) is None
+    assert packed_hashes(Image.fromarray(texture(320, 240))) is not None
 
 
 @pytest.mark.parametrize("turn", list(Image.Transpose))

@@ -157,3 +157,28 @@ def test_a_class_with_fewer_groups_than_folds_is_named() -> None:
         CleansetError, match=r"^n01443537: 1 group to train on; expected at least 2, one of them to test on"
     ):
         split_names(CLASSES, 0, ["a"] * 5 + ["b", *"cdefg"])
+
+
+def test_groups_of_several_classes_stay_whole() -> None:
+    """Literal folds: a patient with several lesions is in one of them, and no class is missing in any."""
+    groups = ["p1", "p2", "p3", "p4", "p4", "p1", "p2", "p3", "p5", "p5", "p6"]
+    assert fold_numbers(CLASSES, 3, 0, groups).tolist() == [1, 3, 1, 2, 2, 1, 3, 1, 2, 2, 3]
+    assert [place for place, name in enumerate(split_names(CLASSES, 0, groups)) if name == "test"] == [1, 6]
+
+
+@examples(100)
+@given(
+    st.lists(st.dictionaries(st.integers(0, 3), st.integers(1, 5), min_size=1, max_size=3), min_size=16, max_size=40),
+    st.integers(2, 4), st.integers(0, 99),
+)  # fmt: skip
+def test_no_division_splits_a_group_of_several_classes(drawn: list[dict[int, int]], folds: int, seed: int) -> None:
+    rows = [
+        (index, f"{number:02d}") for number, of in enumerate(drawn) for index, size in of.items() for _ in range(size)
+    ]
+    classes, groups = (list(column) for column in zip(*rows, strict=True))
+    if pd.DataFrame(rows).groupby(0)[1].nunique().min() < 2 * folds:
+        return
+    table = folds_table([f"{number:03d}.jpg" for number in range(len(rows))], classes, folds, seed, groups)
+    assert table.groupby("group")[["split", "fold"]].nunique().eq(1).all(axis=None)
+    assert pd.crosstab(table["class_index"], table["fold"]).gt(0).all(axis=None)
+    assert pd.crosstab(table["class_index"], table["split"]).gt(0).all(axis=None)

@@ -19,8 +19,8 @@ from safetensors.torch import load_file
 from cleanset.errors import CleansetError
 from cleanset.studies.training import data, train
 from cleanset.studies.training.classification import build_network, trained_network
-from cleanset.studies.training.images import TRAINING_IMAGES
-from cleanset.studies.training.params import Run
+from cleanset.studies.training.images import TRAINING_IMAGES, read_fold
+from cleanset.studies.training.params import Run, read_training_params
 from cleanset.studies.training.study import TrainingStudy, model_entry, use_classes_of_study
 from cleanset.tables import read_table
 from cleanset.vocabulary import class_keys, class_table, classes_in_use, imagenet, use_classes
@@ -210,6 +210,47 @@ def test_other_images_of_a_group_of_the_edition_are_refused(study: TrainingStudy
     refused(study, r"^14.png: its group is that of 1[01].png of the edition, which may not be trained on")
     edit(labels, ("toad", "newt"))
     refused(study, r"new.csv: class 'newt', which the edition does not have; expected one of its classes")
+
+
+def soft(path: Path, seed: int, quality: int = 95) -> None:
+    """Draw soft patches, which recompressing changes little."""
+    coarse = np.random.default_rng(seed).integers(0, 256, (12, 16, 3), np.uint8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(coarse).resize((96, 72), Image.Resampling.BICUBIC).save(path, quality=quality)
+
+
+def test_near_duplicates_stay_on_one_side(
+    study: TrainingStudy, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Images and their recompressed copies, in folds, split and validation; more than five that are alike need not."""
+    new = tmp_path / "new"
+    for number, key in enumerate(COLOURS):
+        for serial in range(12):
+            soft(new / key / f"{serial:02d}.jpg", 100 * number + serial)
+    write_params(study, {"held_out": "edition", "images": "../../../new", "labels": None})
+    data.run(study)
+    assert "near-duplicates" not in capsys.readouterr().out
+    before = pd.read_csv(study.folds)
+    assert list(before) == ["file", "class_index", "split", "fold"]
+    for number, key in enumerate(COLOURS):
+        for serial in range(4):
+            soft(new / key / f"{serial:02d} copy.jpg", 100 * number + serial, quality=50)
+    data.run(study)
+    assert "24 near-duplicates are kept on one side of each fold" in capsys.readouterr().out
+    folds = pd.read_csv(study.folds)
+    folds["of"] = folds["file"].str.replace(" copy", "")
+    assert folds["of"].nunique() == 36
+    assert folds.groupby("of")[["split", "fold", "group"]].nunique().eq(1).all(axis=None)
+    fold = read_fold(study, read_training_params(study.params_yaml), "one", "fold_01", torch.device("cpu"))
+    parts = [set(part["file"].str.replace(" copy", "")) for part in (fold.training, fold.validation, fold.left_out)]
+    assert sum(map(len, parts)) == 36
+    for copy in range(6):  # seven of 66 are more than five, and more than one in a hundred
+        soft(new / "toad" / f"07 copy {copy}.jpg", 107, quality=40 + 9 * copy)
+    data.run(study)
+    assert (
+        "too many images are alike to be kept on one side of a fold: 7: toad/07 copy 0.jpg, " in capsys.readouterr().out
+    )
+    assert pd.read_csv(study.folds)["group"].duplicated().sum() == 12
 
 
 def test_a_class_whose_images_are_all_held_out(study: TrainingStudy) -> None:

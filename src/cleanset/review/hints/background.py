@@ -25,10 +25,7 @@ from cleanset.progress import cache_folder
 from cleanset.review.hints.text import TextLine, can_read_text, lines_of_jpeg
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from cleanset.review.hints.hints import CropProposal, Hint
+    from cleanset.review.hints.hints import CropProposal, Hint, NearDuplicates
     from cleanset.review.hints.measures import Fingerprint, Measures
 
 
@@ -85,6 +82,8 @@ NO_TEXT = "CLEANSET_NO_TEXT"
 """Environment variable: if it is set, no text is read, which spares a slow machine 0.65 s an image."""
 # images whose measures are kept, the last ones shown, some 0.1 MB each
 MAX_MEASURED = 300
+MAX_ELSEWHERE = 10
+"""Near-duplicates in other classes that are named with an image."""
 
 
 class BackgroundHints:
@@ -99,7 +98,7 @@ class BackgroundHints:
         """`classes`: names of classes by image id, of images to be compared with those of other classes, too."""
         self._read, self._cache = read, cache
         self._classes = classes or {}
-        self._hashes: dict[str, NDArray[np.bool_]] = {}
+        self._compared: NearDuplicates[str] | None = None
         self._elsewhere: dict[str, list[str]] = {}
         self._measured: OrderedDict[str, tuple[Measures, Fingerprint]] = OrderedDict()
         self._lines: dict[str, tuple[TextLine, ...]] = {}
@@ -172,7 +171,10 @@ class BackgroundHints:
             self._process.shutdown(wait=False, cancel_futures=True)
 
     def _measure(self, image_id: str) -> None:
-        measured = self._measures_of(image_id)
+        from cleanset.review.hints.measures import measure_jpeg
+
+        data = self._bytes_of(image_id)
+        measured = None if data is None else self._in_process(measure_jpeg, data)
         if measured is None:
             self._failed.add(image_id)
         else:
@@ -182,23 +184,19 @@ class BackgroundHints:
             self._measured.popitem(last=False)
 
     def _compare(self, image_id: str) -> None:
-        from cleanset.review.hints.hints import near_duplicates
-
-        measured = self._measures_of(image_id)
-        if measured is None:
-            return
-        hashes = measured[1].hashes
-        for other in near_duplicates(hashes, self._hashes):
-            if self._classes[other] != self._classes[image_id]:
-                self._elsewhere.setdefault(image_id, []).append(other)
-                self._elsewhere.setdefault(other, []).append(image_id)
-        self._hashes[image_id] = hashes[0]
-
-    def _measures_of(self, image_id: str) -> "tuple[Measures, Fingerprint] | None":
-        from cleanset.review.hints.measures import measure_jpeg
+        from cleanset.review.hints.hints import NearDuplicates
+        from cleanset.review.hints.measures import packed_hashes_of
 
         data = self._bytes_of(image_id)
-        return None if data is None else self._in_process(measure_jpeg, data)
+        hashes = None if data is None else self._in_process(packed_hashes_of, data)
+        if hashes is None:
+            return
+        self._compared = self._compared or NearDuplicates(len(self._classes))
+        for other in self._compared.add(image_id, hashes):
+            for one, another in ((image_id, other), (other, image_id)):
+                found = self._elsewhere.setdefault(one, [])
+                if self._classes[one] != self._classes[another] and len(found) < MAX_ELSEWHERE:
+                    found.append(another)
 
     def _read_text(self, image_id: str) -> None:
         data = self._bytes_of(image_id)

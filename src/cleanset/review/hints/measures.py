@@ -300,6 +300,24 @@ def _hashes(small: Image.Image) -> NDArray[np.bool_]:
     return np.array(hashes, np.bool_)
 
 
+Packed = NDArray[np.uint64]
+"""The hashes of a fingerprint, 64 bits a number."""
+MIN_QUALITY = 50
+"""Limit of PDQ's quality, from 0 to 100, that its authors advise: images with little in them all look alike to it."""
+
+
+def packed_hashes(image: Image.Image) -> Packed | None:
+    """The hashes of an image, 8 orientations of 4 numbers, to compare many; None where there is too little to see."""
+    image, factor = image.convert("RGB"), reduction(image.size)
+    hashes, quality = pdqhash.compute_dihedral(np.asarray(image.reduce(factor) if factor > 1 else image))
+    return None if quality < MIN_QUALITY else np.packbits(np.array(hashes, np.bool_), axis=1).view(np.uint64)
+
+
+def packed_hashes_of(data: bytes) -> Packed | None:
+    """The packed hashes of the bytes of an image. Raises ValueError for bytes that cannot be read."""
+    return packed_hashes(decode(data))
+
+
 def _spans(share: float) -> tuple[tuple[float, float], ...]:
     """A share of a side at its beginning, middle and end."""
     return tuple((start, start + share) for start in (0.0, (1 - share) / 2, 1 - share))

@@ -94,14 +94,10 @@ def label_library(edition: Edition, library: Library) -> tuple[Library, Opinions
     return checked, {each.image_id: (each.opinion,) for each in found}
 
 
-# images that are compared with those of other classes at most: the time grows with their square
-MAX_COMPARED = 5000
-
-
 def background_hints(library: Library) -> BackgroundHints:
-    """The hints on the images of a library; of your own, unless they are too many, compared across classes, too."""
+    """The hints on the images of a library; your own are compared across classes, too."""
     classes: dict[str, str] = {}
-    if not classes_in_use().is_imagenet and len(library.images) <= MAX_COMPARED:
+    if not classes_in_use().is_imagenet:
         classes = {each: library.names[index].name for index in library.classes for each in library.candidates(index)}
     return BackgroundHints(library.photos.read, usual_text_cache(), classes)
 

@@ -8,7 +8,6 @@ is correct. The first two rules always apply, the others where a limit is given.
 """
 
 import re
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,7 +20,7 @@ from pydantic import Field
 from cleanset.errors import CleansetError
 from cleanset.files import read_text
 from cleanset.parsing import parse_csv
-from cleanset.validation import check_known, shown
+from cleanset.validation import check_known, normal_text, shown
 
 ImageKind = Literal["real", "modified"]
 KINDS: tuple[ImageKind, ...] = ("real", "modified")
@@ -238,8 +237,8 @@ def _milliseconds(text: str, at: str) -> float | None:
 
 
 def _name(text: str, column: str, at: str) -> str:
-    """The name without what nobody sees: spaces around it, several between words, two ways to write one letter."""
-    name = " ".join(unicodedata.normalize("NFC", text).split())
+    """The name without what nobody sees."""
+    name = normal_text(text)
     if not name.isprintable() or not 0 < len(name) <= MAX_NAME:
         raise CleansetError(f"{at}: {column} {shown(text)}; expected 1 to {MAX_NAME} printable characters")
     return name

@@ -17,6 +17,8 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256, write_text
 from cleanset.images.codec import pixels_sha256
 from cleanset.progress import available_cores, tracked
+from cleanset.review.hints.hints import NearDuplicates
+from cleanset.review.hints.measures import Packed, packed_hashes
 from cleanset.sets.folder import read_entries, read_regular_file
 from cleanset.studies.robustness.scenarios.masks import MaskedImage, MaskFile, MaskSource, mask_table
 from cleanset.studies.training.images import TRAINING_IMAGES, decoded, find_images, folds_table
@@ -30,52 +32,63 @@ from cleanset.studies.training.segmentation.examples import (
 )
 from cleanset.studies.training.study import CLASSES, TrainingStudy
 from cleanset.tables import INDEX, read_table, text_of_table, write_table
-from cleanset.validation import check_known
+from cleanset.validation import check_known, join_names
 from cleanset.vocabulary import class_indices, class_keys, classes_in_use
 
 CHUNK = 32
-Facts = tuple[str, str, str, str | None, str | None, str | None]
-"""File, SHA-256 of bytes and pixels, mask, SHA-256 of the mask, reason why the image is in no scenario."""
+Facts = tuple[str, str, str, Packed | None, str | None, str | None, str | None]
+"""File, SHA-256 of bytes and pixels, hashes, mask, SHA-256 of the mask, reason why the image is in no scenario."""
+MIN_LARGE = 5
+LARGE_SHARE = 0.01
+"""More images than both that are alike are a kind of photograph, such as one background: they are not kept together."""
 
 
 class Folders(NamedTuple):
-    """The folders of images and masks, the format of the masks, and the number of classes of the images."""
+    """The folders of images and masks, the format of the masks, and the number of classes of the images.
+
+    `are_compared`: near-duplicates are looked for.
+    """
 
     images: Path
     masks: Path
     mask_format: str
     classes: int
+    are_compared: bool = False
 
 
 def run(study: TrainingStudy) -> None:
     """Read every training image and its mask; write data/images.parquet and data/folds.csv.
 
-    Of `held_out: sets` images that a finished set has are left out, and their groups. Raises CleansetError for an
-    image of the edition, one that cannot be read, one that is there twice, a mask that does
-    not fit, a mask that is missing where a run segments, and a class with fewer images than folds.
+    Of `held_out: sets` images that a finished set has are left out, and their groups. Near-duplicates among your own
+    images are kept together. Raises CleansetError for an image of the edition, one that cannot be read, one that is
+    there twice, a mask that does not fit, a mask that is missing where a run segments, and a class with fewer images
+    than folds.
     """
     params = read_training_params(study.params_yaml)
     check_known("mask format", params.data.mask_format, LABEL_FORMATS)
     only_sets = params.data.held_out == "sets"
     held_out = held_out_images(study.edition, only_sets=only_sets)
     labels = study.folder / params.data.labels if params.data.labels else None
-    found, groups = find_images(study.folder / params.data.images, labels)
-    masks = study.folder / params.data.masks
-    folders = Folders(study.folder / params.data.images, masks, params.data.mask_format, len({key for _, key in found}))
+    where, masks = study.folder / params.data.images, study.folder / params.data.masks
+    found, groups = find_images(where, labels)
+    classes, is_own = len({key for _, key in found}), not classes_in_use().is_imagenet
+    folders = Folders(where, masks, params.data.mask_format, classes, is_own)
     images = training_images(found, folders)
     check_own(study.edition, folders.images, dict(zip(images["file"], images["sha256"], strict=True)))
     if groups:
         images[GROUP] = images["file"].map(groups)
+    if not only_sets:
+        held_out.check(images)
+    if is_own:
+        images = with_near_duplicates(images)
     if only_sets:
         images = held_out.without(images)
-    else:
-        held_out.check(images)
     check_duplicates(images)
     check_masks(images, params, folders)
-    by_row = images[GROUP].tolist() if groups else None
+    by_row = images[GROUP].tolist() if GROUP in images else None
     folds = folds_table(images["file"].tolist(), images["class_index"].tolist(), params.folds, params.seed, by_row)
     # the stages after this one may find no edition beside them, as after dvc pull
-    texts = {} if classes_in_use().is_imagenet else {CLASSES: classes_in_use().text}
+    texts = {CLASSES: classes_in_use().text} if is_own else {}
     write_table(study.images, images, TRAINING_IMAGES, texts)
     write_text(study.folds, folds.to_csv(index=False, lineterminator="\n"))
 
@@ -94,8 +107,40 @@ def training_images(found: list[tuple[str, str]], folders: Folders) -> pd.DataFr
     with ProcessPoolExecutor(available_cores()) as pool:
         measured = pool.map(partial(facts, folders), found, chunksize=CHUNK)
         rows = list(tracked(_stopping(measured, pool), len(found), "training images"))
-    table = pd.DataFrame(rows, columns=[name for name in TRAINING_IMAGES.names if name != "class_index"])
-    return table.assign(class_index=[class_indices()[key] for _, key in found])[list(TRAINING_IMAGES.names)]
+    table = pd.DataFrame(rows, columns=["file", "sha256", "pixels_sha256", "hashes", "mask", "mask_sha256", "left_out"])
+    return table.assign(class_index=[class_indices()[key] for _, key in found])
+
+
+def with_near_duplicates(images: pd.DataFrame) -> pd.DataFrame:
+    """The rows, with images that are alike by their hashes, and all of their groups, in one group named by its first.
+
+    Prints how many are alike, and the images of which too many are.
+    """
+    linked, compared = list(range(len(images))), NearDuplicates[int](len(images))
+    for row, hashes in enumerate(images["hashes"]):
+        for other in compared.add(row, hashes) if hashes is not None else ():
+            linked[_first(linked, other)] = _first(linked, row)
+    first = [_first(linked, row) for row in linked]
+    sizes = np.bincount(first)[first]
+    is_large = sizes > max(MIN_LARGE, LARGE_SHARE * len(images))
+    if is_large.any():
+        named = join_names(images.loc[is_large, "file"])
+        print(f"too many images are alike to be kept on one side of a fold: {is_large.sum():,}: {named}")
+    if not (kept := int(((sizes > 1) & ~is_large).sum())):
+        return images
+    print(f"{kept:,} near-duplicates are kept on one side of each fold")
+    linked = [row if alone else each for row, (each, alone) in enumerate(zip(first, is_large, strict=True))]
+    names, heads = images[GROUP if GROUP in images else "file"].tolist(), dict[str, int]()
+    for row, name in enumerate(names):
+        linked[_first(linked, row)] = _first(linked, heads.setdefault(name, row))
+    return images.assign(**{GROUP: [names[_first(linked, row)] for row in linked]})
+
+
+def _first(linked: list[int], row: int) -> int:
+    """The row that stands for all that a row is linked with; the way to it is shortened."""
+    while linked[row] != row:
+        linked[row] = row = linked[linked[row]]
+    return row
 
 
 def _stopping(measured: Iterator[Facts], pool: ProcessPoolExecutor) -> Iterator[Facts]:
@@ -113,7 +158,7 @@ def facts(folders: Folders, image: tuple[str, str]) -> Facts:
     path = folders.images / file
     data = read_regular_file(path)
     pixels = decoded(data, path)
-    digests = sha256(data), pixels_sha256(pixels)
+    digests = sha256(data), pixels_sha256(pixels), packed_hashes(pixels) if folders.are_compared else None
     name = Path(file).with_suffix(LABEL_SUFFIXES[folders.mask_format]).as_posix()
     if not (folders.masks / name).is_file():
         return (file, *digests, None, None, "no_mask")
@@ -193,7 +238,8 @@ class HeldOut(NamedTuple):
                 f"{class_keys()[lost[0]]}: every training image is in a finished set, or its group is; expected some "
                 "to train on: add images"
             )
-        print(f"{is_held.sum():,} of {len(images):,} images are held out, as finished sets have them or their groups")
+        why = "as finished sets have them, their groups or near-duplicates"
+        print(f"{is_held.sum():,} of {len(images):,} images are held out, {why}")
         return kept
 
 

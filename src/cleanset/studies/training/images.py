@@ -4,7 +4,7 @@ Folds are parts of equal classes, seeded; a fold of a run is given images to tra
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
-from cleanset.dataset.folder import GROUP, read_images
+from cleanset.dataset.archives import visible_entries
+from cleanset.dataset.folder import GROUP, files_below, read_images
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.codec import decode
@@ -70,11 +71,10 @@ def find_images(folder: Path, labels: Path | None = None) -> tuple[list[tuple[st
 
 def _in_folders_of_wnids(folder: Path) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
-    for each in sorted(path for path in folder.iterdir() if path.is_dir()):
+    for each in (Path(entry.path) for entry in visible_entries(folder) if entry.is_dir()):
         if each.name not in class_indices():
             raise CleansetError(f"{each}: expected folders named by the wnids of ILSVRC2012: rename or remove it")
-        files = sorted(path for path in each.rglob("*") if path.suffix.lower() in SUFFIXES)
-        found += [(path.relative_to(folder).as_posix(), each.name) for path in files]
+        found += [(file, each.name) for file in files_below(each, each.name, 1) if file.lower().endswith(SUFFIXES)]
     if not found:
         raise CleansetError(f"{folder}: no images; expected JPEG or PNG files in a folder for each wnid")
     return found
@@ -203,21 +203,31 @@ Rows = NDArray[np.int64]
 def fold_numbers(classes: Sequence[int], folds: int, seed: int, groups: Groups = None) -> Rows:
     """The fold of each image, 1 to `folds`: of each class the same number but for one, and of all images, too.
 
-    Groups are dealt whole, the largest first, so that their folds are as equal as their sizes allow. Raises
-    CleansetError for a class with fewer images, or groups, than folds.
+    Groups are dealt whole, the largest first, so that their folds are as equal as their sizes allow: one of several
+    classes to the fold with the smallest shares of these. Raises CleansetError for a class with fewer images, or
+    groups, than folds, and for one that some fold has no image of.
     """
-    found, first = np.zeros(len(classes), np.int64), 0
-    for class_index, rows in _shuffled(classes, seed, "folds"):
-        units = _units(class_index, rows, groups, folds, "one for each fold: add images, or set fewer folds")
+    array, found, first = np.asarray(classes), np.zeros(len(classes), np.int64), 0
+    totals = np.bincount(array)
+    sizes = np.zeros((len(totals), folds), np.int64)
+    why = "one for each fold: add images, or set fewer folds"
+    for class_index, units in _units(array, seed, "folds", groups, folds, why):
         # dealt on from where the class before ended, so that no fold gets more of all classes
         order = (first + np.arange(folds)) % folds
-        sizes = np.zeros(folds, np.int64)
-        for unit in sorted(units, key=len, reverse=True):
-            place = order[np.argmin(sizes[order])]
+        for unit in sorted((unit for unit in units if not found[unit[0]]), key=len, reverse=True):
+            of, counts = np.unique(array[unit], return_counts=True)
+            place = order[np.argmin((sizes[of] / totals[of, None]).sum(axis=0)[order])]
             found[unit] = place + 1
-            sizes[place] += len(unit)
-        first += len(rows)
+            sizes[of, place] += counts
+        first += int(totals[class_index])
+    _check_each(array, sizes.all(axis=1), "in some fold, of groups that have other classes, too; expected one in each")
     return found
+
+
+def _check_each(classes: Rows, is_divided: Any, problem: str) -> None:
+    """Raise CleansetError that ends in `problem` for a class in one part alone, by groups of several classes."""
+    for class_index in np.unique(classes[~is_divided[classes]])[:1]:
+        raise CleansetError(f"{class_keys()[class_index]}: no image {problem}: add images, or set fewer folds")
 
 
 def split_names(classes: Sequence[int], seed: int, groups: Groups = None) -> list[str]:
@@ -248,40 +258,46 @@ def _some_of_each(
     classes: Sequence[int], seed: int, groups: Groups, kind: str, share: float, purpose: str
 ) -> NDArray[np.bool_]:
     """Whether each image is in a share of its class, which is at least one image and not all; groups are whole."""
-    found = np.zeros(len(classes), np.bool_)
-    for class_index, rows in _shuffled(classes, seed, kind):
-        units = _units(class_index, rows, groups, 2, f"one of them to {purpose}: add images")
-        wanted, part = max(1, round(share * len(rows))), list[Rows]()
+    array, found = np.asarray(classes), np.zeros(len(classes), np.bool_)
+    totals = np.bincount(array)
+    wanted = np.array([max(1, round(share * count)) for count in totals.tolist()])
+    for class_index, units in _units(array, seed, kind, groups, 2, f"one of them to {purpose}: add images"):
         for unit in units:
-            if len(unit) <= wanted:
-                part.append(unit)
-                wanted -= len(unit)
-        found[np.concatenate(part or [min(units, key=len)])] = True
+            of, counts = np.unique(array[unit], return_counts=True)
+            if not found[unit[0]] and (counts <= wanted[of]).all():
+                found[unit] = True
+                wanted[of] -= counts
+        if not found[array == class_index].any():
+            found[min(units, key=len)] = True
+    is_divided = np.bincount(array[found], minlength=len(totals)) < totals
+    _check_each(array, is_divided, f"that is not one to {purpose}, by groups that have other classes, too")
     return found
 
 
-def _units(class_index: int, rows: Rows, groups: Groups, least: int, why: str) -> list[Rows]:
-    """The rows of a class that a division leaves together, in the order of their first ones.
+def _units(
+    classes: Rows, seed: int, kind: str, groups: Groups, least: int, why: str
+) -> Iterator[tuple[int, list[Rows]]]:
+    """Each class with the rows that a division leaves together, of other classes, too; shuffled.
 
-    Raises CleansetError, which ends in `why`, for fewer than `least` such units.
+    Raises CleansetError, which ends in `why`, for fewer than `least` such units of a class.
     """
-    found: dict[object, list[int]] = {}
-    for row in rows.tolist():
-        found.setdefault(row if groups is None else groups[row], []).append(row)
-    if len(found) < least:
-        count = f"{len(found)} {'image' if groups is None else 'group'}{'s' * (len(found) != 1)}"
-        raise CleansetError(f"{class_keys()[class_index]}: {count} to train on; expected at least {least}, {why}")
-    return [np.array(unit) for unit in found.values()]
+    keys: Sequence[object] = range(len(classes)) if groups is None else groups
+    together: dict[object, list[int]] = {}
+    for row, key in enumerate(keys):
+        together.setdefault(key, []).append(row)
+    for class_index, rows in _shuffled(classes, seed, kind):
+        found = dict.fromkeys(keys[row] for row in rows.tolist())
+        if len(found) < least:
+            count = f"{len(found)} {'image' if groups is None else 'group'}{'s' * (len(found) != 1)}"
+            raise CleansetError(f"{class_keys()[class_index]}: {count} to train on; expected at least {least}, {why}")
+        yield class_index, [np.array(together[key]) for key in found]
 
 
-def _shuffled(classes: Sequence[int], seed: int, kind: str) -> list[tuple[int, NDArray[np.int64]]]:
+def _shuffled(classes: Rows, seed: int, kind: str) -> Iterator[tuple[int, Rows]]:
     """The places of the images of each class, in an order that depends on seed and class alone."""
-    array = np.asarray(classes)
-    found = []
-    for class_index in np.unique(array):
-        generator = np.random.default_rng(change_seed(image_seed(seed, "training"), kind, "class", int(class_index)))
-        found.append((int(class_index), generator.permutation(np.flatnonzero(array == class_index))))
-    return found
+    for class_index in np.unique(classes).tolist():
+        generator = np.random.default_rng(change_seed(image_seed(seed, "training"), kind, "class", class_index))
+        yield class_index, generator.permutation(np.flatnonzero(classes == class_index))
 
 
 def folds_table(
