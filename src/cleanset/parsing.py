@@ -22,7 +22,8 @@ from typing import Any
 import yaml
 
 from cleanset.errors import CleansetError, reason
-from cleanset.files import read_text
+from cleanset.files import read_text, sha256, sha256_of
+from cleanset.progress import print_notice
 from cleanset.validation import shown
 
 MAX_DEPTH = 100
@@ -57,6 +58,27 @@ def json_record(path: Path, what: str, remedy: str, numbers: Iterable[str]) -> d
             raise CleansetError(f"{path}: no {key} as a number; expected {what}: {remedy}")
     found: dict[str, Any] = record
     return found
+
+
+DIGEST = "content_sha256"
+"""The key of a record's own digest, which is that of all its other keys."""
+
+
+def with_digest(record: Mapping[str, Any], result: Path | None = None) -> dict[str, Any]:
+    """A record with its own digest, and that of its result, by which readers notice that either was edited."""
+    if result is not None:
+        record = {**record, "predictions_sha256": sha256_of(result)}
+    # through JSON, where tuples become lists and all keys texts
+    content = json.loads(json.dumps({key: value for key, value in record.items() if key != DIGEST}))
+    return {**record, DIGEST: sha256(json.dumps(content, sort_keys=True).encode())}
+
+
+def check_digest(record: Mapping[str, Any], path: Path, remedy: str) -> None:
+    """Raise CleansetError, which ends in `remedy`, for a record that was edited; an older one passes with a notice."""
+    if DIGEST not in record:
+        print_notice(f"{path}: written by an earlier version, without a digest: nothing pins it")
+    elif with_digest(record) != record:
+        raise CleansetError(f"{path}: edited since it was written; expected the {DIGEST} in it: {remedy}")
 
 
 def _depth(content: bytes) -> int:

@@ -67,6 +67,13 @@ def test_half_an_image_is_refused_where_it_is_read(folder: Path) -> None:
         (lambda at: (at / "manifest.csv").write_text(""), "manifest.csv, line 1, column 1: nothing; expected model"),
         (
             lambda at: (at / "manifest.csv").write_text((at / "manifest.csv").read_text().splitlines()[0] + "\n"),
+            "manifest.csv: SHA-256 .*, expected .* as in checksums.sha256",
+        ),
+        (
+            lambda at: (
+                (at / "manifest.csv").write_text((at / "manifest.csv").read_text().splitlines()[0] + "\n")
+                and (at / "checksums.sha256").unlink()
+            ),
             "manifest.csv: no images; expected at least one",
         ),
     ],

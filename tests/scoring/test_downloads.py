@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from cleanset.scoring import downloads
-from cleanset.scoring.downloads import Drive, Hub, Web, fetch, what_instead_of_weights
+from cleanset.scoring.downloads import Drive, Hub, Web, digest_file, fetch, what_instead_of_weights
 from tests.scoring.conftest import Serving
 from tests.scoring.servers import COMMIT, QUOTA, Plan, web
 
@@ -39,10 +39,11 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def nothing_elsewhere(tmp_path: Path, path: Path, home: Path) -> object:
-    """After each test: the file, or nothing, and the test's own certificate."""
+    """After each test: the file with its digest beside it, or nothing, and the test's own certificate."""
     yield
     left = {found.relative_to(tmp_path).as_posix() for found in tmp_path.rglob("*")}
-    assert left - {"certificate.pem", "weights/deep/model.safetensors"} <= {"home", "weights", "weights/deep"}
+    written = {f"weights/deep/model.safetensors{end}" for end in ("", ".sha256")}
+    assert left - {"certificate.pem", *written} <= {"home", "weights", "weights/deep"}
 
 
 class TestHub:
@@ -50,6 +51,7 @@ class TestHub:
         plan = serving(Plan(content(3 * MEGA)))
         fetch(HUB, path)
         assert path.read_bytes() == plan.content
+        assert digest_file(path).read_text() == f"{plan.sha256()}  model.safetensors\n"
         assert plan.asked == [f"HEAD {MAIN}", f"HEAD {FILE}", f"GET {FILE}"]
         assert capfd.readouterr() == ("", "")  # no bar where nobody looks
         path.write_bytes(b"weights")
@@ -198,7 +200,7 @@ def test_killed_in_the_middle(origin: Hub | Drive, path: Path, serving: Serving)
     plan.stall.set()
     fetch(origin, path)
     assert path.read_bytes() == plan.content
-    assert [found.name for found in path.parent.iterdir()] == ["model.safetensors"]
+    assert sorted(found.name for found in path.parent.iterdir()) == ["model.safetensors", "model.safetensors.sha256"]
 
 
 def test_two_at_once_download_once(path: Path, serving: Serving) -> None:

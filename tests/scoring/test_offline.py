@@ -93,7 +93,7 @@ def test_downloaded_once_then_no_connection_is_made(
     assert (again.stdout, again.stderr) == (digests, "")
     assert [len(plan.asked) for plan in plans] == asked
     assert files(tmp_path) == {"certificate.pem", "edition/params.yaml"} | {
-        f"edition/{name}" for name in PLACES.values()
+        f"edition/{name}{end}" for name in PLACES.values() for end in ("", ".sha256")
     }
     assert list(home.rglob("*")) == []
 

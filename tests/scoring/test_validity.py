@@ -9,6 +9,7 @@ import pytest
 
 from cleanset.edition.params import Score
 from cleanset.files import sha256
+from cleanset.parsing import with_digest
 from cleanset.scoring.validity import MadeFrom, below_float64, code_of, library_versions, read_finished
 
 FACTS = {"precision": "float64", "versions": {"numpy": "2.4", "torch": "2.11.0"}, "sizes": (224, 256)}
@@ -46,15 +47,30 @@ def test_a_finished_result_is_read_until_it_or_its_origin_changes(
     record, result = tmp_path / "a.json", tmp_path / "a.parquet"
     assert read_finished(record, MadeFrom(FACTS), result) is None  # neither is there
     result.write_bytes(b"answers")
-    content = stored(predictions_sha256=sha256(b"answers"))
+    content = with_digest(stored(), result)
+    assert content["predictions_sha256"] == sha256(b"answers")
     record.write_text(json.dumps(content))
     assert read_finished(record, MadeFrom(FACTS), result) == content
     assert read_finished(record, MadeFrom(FACTS)) == content
     assert capsys.readouterr() == ("", "")
     assert read_finished(record, MadeFrom(FACTS | {"precision": "float32"}), result) is None
     assert f"{result}: computed again: precision 'float64', now 'float32'" in capsys.readouterr().err
+    record.write_text(json.dumps(content | {"accuracy": 0.75}))
+    assert read_finished(record, MadeFrom(FACTS), result) is None
+    record.write_text(json.dumps(content))
     result.write_bytes(b"edited")
     assert read_finished(record, MadeFrom(FACTS), result) is None
+
+
+def test_a_record_of_an_earlier_version_is_read_with_a_notice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record, result = tmp_path / "a.json", tmp_path / "a.parquet"
+    result.write_bytes(b"answers")
+    content = stored(predictions_sha256=sha256(b"answers"))
+    record.write_text(json.dumps(content))
+    assert read_finished(record, MadeFrom(FACTS), result) == content
+    assert capsys.readouterr().err == f"{record}: written by an earlier version, without a digest: nothing pins it\n"
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"a": 1, "a": 1}', "[" * 10_000, json.dumps(stored())])

@@ -26,6 +26,7 @@ from cleanset.measure.comparability import (
     images_digest,
 )
 from cleanset.measure.sets import EvaluationSet
+from cleanset.parsing import with_digest
 from cleanset.statistics.finite import in_percent
 from cleanset.statistics.paired import PairedCounts, difference_interval, holm, mcnemar_p, wilson
 from cleanset.vocabulary import TIERS, class_column, class_keys, classes_in_use, has_top5
@@ -327,7 +328,7 @@ def notes_of(row: MeasuredModel) -> list[str]:
 
 def as_json(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> str:
     """The set, and every model with all of its measures, by accuracy."""
-    return json.dumps(content(images, rows), indent=2)
+    return json.dumps(with_digest(content(images, rows)), indent=2)
 
 
 def content(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> dict[str, Any]:

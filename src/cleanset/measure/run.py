@@ -34,6 +34,7 @@ from cleanset.measure.user_model import (
     load_module,
     random_image,
 )
+from cleanset.parsing import with_digest
 from cleanset.progress import found_in_threads, print_notice
 from cleanset.scoring.decoding import Batch
 from cleanset.scoring.engine import Run, Settings, score_few
@@ -211,8 +212,7 @@ def _predicted(
     table = scored_table(images.items, scores)
     if path is not None and shards is not None:
         write_table(path, table, PREDICTIONS)
-        content = record | {"predictions_sha256": sha256(path.read_bytes())}
-        write_text(path.with_suffix(".json"), json.dumps(content, indent=2) + "\n")
+        write_text(path.with_suffix(".json"), json.dumps(with_digest(record, path), indent=2) + "\n")
         # after the predictions are written, so that a kill in between loses nothing
         shards.remove()
     return table, record

@@ -17,7 +17,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_text, write_text
 from cleanset.images.boxes import Box, box_of, parse_box
-from cleanset.parsing import csv_text, parse_csv, read_yaml
+from cleanset.parsing import check_digest, csv_text, parse_csv, read_yaml, with_digest
 from cleanset.review.gold import GoldAnswer, Key, Share, calibrations, gold_answers, read_gold_key, without_golds
 from cleanset.review.store import AUDIT, BOARD, Votes, check_reviews, read_reviews, read_votes, review_file
 from cleanset.review.verdicts import Vote
@@ -309,6 +309,7 @@ class _Plan(Section):
     kind: Kind
     drawn: int
     seed: str
+    content_sha256: str | None = None
 
 
 def plan_file(reviews: Path, role: str) -> Path:
@@ -333,14 +334,15 @@ def read_plan(reviews: Path, role: str) -> AuditPlan | None:
         return None
     remedy = "restore it, or remove reviews/audit and draw anew"
     plan = validate(_Plan, read_yaml(path, remedy), path)
+    check_digest(plan.model_dump(exclude_unset=True), path, remedy)
     images = tuple(
         _image(row, f"{listed}, line {number}")
         for number, row in parse_csv(read_text(listed, remedy), (class_column(), *COLUMNS), str(listed))
     )
     if plan.model != role or not 1 <= plan.drawn <= len(images) or draw_order(images, plan.seed) != images:
         raise CleansetError(
-            f"{path}: {shown(plan.drawn)} of {len(images)} images of {plan.model}, not in the order of seed "
-            f"{shown(plan.seed)}; expected the files as they were drawn: {remedy}"
+            f"{path} or {listed.name}: {shown(plan.drawn)} of {len(images)} images of {plan.model}, not in the order "
+            f"of seed {shown(plan.seed)}; expected the files as they were drawn: {remedy}"
         )
     return AuditPlan(plan.model, plan.kind, plan.seed, plan.drawn, images)
 
@@ -361,8 +363,8 @@ def write_plan(reviews: Path, plan: AuditPlan) -> None:
     verdicts_folder(reviews, plan.model).mkdir(parents=True, exist_ok=True)
     rows = ([class_keys()[each.class_index], each.image_id, *(each.crop or [""] * 4)] for each in plan.images)
     write_text(order_file(reviews, plan.model), csv_text((class_column(), *COLUMNS), rows))
-    about = f"model: {plan.model}\nkind: {plan.kind}\ndrawn: {plan.drawn}\nseed: {json.dumps(plan.seed)}\n"
-    write_text(plan_file(reviews, plan.model), about)
+    about = with_digest({"model": plan.model, "kind": plan.kind, "drawn": plan.drawn, "seed": plan.seed})
+    write_text(plan_file(reviews, plan.model), "".join(f"{key}: {json.dumps(each)}\n" for key, each in about.items()))
 
 
 def audited_roles(reviews: Path, roles: Collection[str]) -> list[str]:

@@ -5,7 +5,6 @@ and cookies in the home folder, so that process gets another home, inside a fold
 """
 
 import fcntl
-import hashlib
 import os
 import re
 import shutil
@@ -18,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from cleanset.files import sha256_of
+from cleanset.files import sha256_of, write_text
 
 # maximum number of attempts at a broken download; huggingface_hub also resumes on its own
 MAX_ATTEMPTS = 3
@@ -76,9 +75,16 @@ def fetch(origin: Origin, path: Path) -> None:
             _run(origin, fetched)
             if (other := what_instead_of_weights(fetched)) is not None:
                 raise ValueError(f"{other} came instead of weights")
+            # first: after a kill in between, the file is downloaded again
+            write_text(digest_file(path), f"{sha256_of(fetched)}  {path.name}\n")
             fetched.replace(path)
         finally:
             shutil.rmtree(workspace, ignore_errors=True)
+
+
+def digest_file(path: Path) -> Path:
+    """The file beside downloaded weights that sha256sum -c reads; those that were put there by hand have none."""
+    return path.with_name(f"{path.name}.sha256")
 
 
 def what_instead_of_weights(path: Path) -> str | None:
@@ -122,14 +128,11 @@ def _run(origin: Origin, path: Path) -> None:
 def _from_web(url: str, digest: str, path: Path) -> None:
     import httpx
 
-    found = hashlib.sha256()
     with httpx.stream("GET", url, follow_redirects=True, timeout=STALL_SECONDS) as response, path.open("wb") as file:
         response.raise_for_status()
-        for piece in response.iter_bytes():
-            found.update(piece)
-            file.write(piece)
-    if not found.hexdigest().startswith(digest):
-        what = what_instead_of_weights(path) or f"SHA-256 {found.hexdigest()}"
+        file.writelines(response.iter_bytes())
+    if not (found := sha256_of(path)).startswith(digest):
+        what = what_instead_of_weights(path) or f"SHA-256 {found}"
         raise ConnectionError(f"{what} arrived; expected a SHA-256 that begins with {digest}")
 
 

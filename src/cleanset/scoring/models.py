@@ -27,10 +27,10 @@ from torchvision import models
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError, cut
-from cleanset.files import sha256_of
+from cleanset.files import read_text, sha256_of
 from cleanset.images.preprocessing import ROBUSTBENCH, ResizeAndCrop, timm_preprocessing, torchvision_preprocessing
 from cleanset.scoring.checkpoints import load_checkpoint
-from cleanset.scoring.downloads import Drive, Hub, Web, fetch, what_instead_of_weights
+from cleanset.scoring.downloads import Drive, Hub, Web, digest_file, fetch, what_instead_of_weights
 
 MAX_LISTED = 200
 """Characters of the names that a message lists."""
@@ -126,10 +126,13 @@ def load_model(model: Model, folder: Path) -> LoadedModel:
             "run cleanset models --pin"
         )
     found = sha256_of(path)
-    if model.sha256 not in (None, found):
+    pinned, where, downloaded = model.sha256, "params.yaml", digest_file(path)
+    if pinned is None and model.weights is None and downloaded.is_file():
+        pinned, where = read_text(downloaded, "remove it").partition(" ")[0], downloaded.name
+    if pinned not in (None, found):
         raise CleansetError(
-            f"{path}: SHA-256 {found}, expected {model.sha256} as in params.yaml: fetch the weights again, "
-            "or correct params.yaml if these are meant"
+            f"{path}: SHA-256 {found}, expected {pinned} as in {where}: fetch the weights again, or correct {where} if "
+            "these are meant"
         )
     load_checkpoint(network, path, _timm_architecture(model, network))
     return LoadedModel(network.eval().requires_grad_(False), preprocessing, found)

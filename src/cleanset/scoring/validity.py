@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from cleanset.edition.pipeline import COMPUTING, installed_version
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, sha256
-from cleanset.parsing import parse_json
+from cleanset.parsing import check_digest, parse_json
 from cleanset.progress import print_notice
 from cleanset.validation import shown
 
@@ -59,13 +59,14 @@ def read_finished(record: Path, made_from: MadeFrom, result: Path | None = None)
     """The record of a result that was made from the same; None where the result has to be computed again.
 
     `result`: a file whose SHA-256 the record has as `predictions_sha256`. Prints what differs; a record or result that
-    is missing or damaged is like none.
+    is missing, damaged or edited is like none.
     """
     try:
         content = parse_json(read_bytes(record), str(record), "a record")
         if differences := made_from.differences(content):
             print_notice(f"{result or record}: computed again: {'; '.join(differences)}")
             return None
+        check_digest(content, record, "remove it")
         if result is not None and content["predictions_sha256"] != sha256(read_bytes(result)):
             return None
     except (OSError, LookupError, CleansetError):

@@ -190,12 +190,29 @@ def check_outside(out: Path, folder: Path) -> None:
 
 
 def read_entries(path: Path) -> list[Entry]:
-    """The entries of an export. Raises CleansetError for the first problem of its manifest."""
-    return read_manifest(*manifest_text(path))
+    """The entries of an export. Raises CleansetError for the first problem of its manifest, and as `check_listed`."""
+    entries = read_manifest(*manifest_text(path))
+    check_listed(path if path.is_dir() else path.parent)
+    return entries
+
+
+def check_listed(folder: Path) -> None:
+    """Raise CleansetError for a description that is read by commands, and is not the one that CHECKSUMS lists."""
+    try:
+        listed = read_checksums(folder)[1]
+    except (FileNotFoundError, NotADirectoryError):  # a manifest alone
+        return
+    for name in (MANIFEST, CLASSES_FILE, CROISSANT, REJECTED_CSV):
+        if (folder / name).is_file() and (found := sha256(read_regular_file(folder / name))) != listed.get(name):
+            raise CleansetError(
+                f"{folder / name}: SHA-256 {found}, expected {listed.get(name, 'no such file')} as in {CHECKSUMS}; see "
+                f"cleanset verify {folder}"
+            )
 
 
 def read_release(folder: Path) -> Release:
-    """The release in the Croissant description of a set; Release() where there is none that can be read."""
+    """The release in the Croissant description of a set; Release() where none can be read. Raises as `check_listed`."""
+    check_listed(folder)
     try:
         return release_of(read_regular_file(folder / CROISSANT))
     except (OSError, CleansetError):

@@ -14,6 +14,7 @@ from cleanset.measure.comparability import (
     ComparabilityCard,
     images_digest,
 )
+from cleanset.parsing import with_digest
 
 A, B, C, D = (letter * 64 for letter in "abcd")
 MODEL = CardModel(
@@ -94,5 +95,5 @@ def robustness(*families: dict[str, Any]) -> dict[str, Any]:
 
 def put_results(path: Path, content: object) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content))
+    path.write_text(json.dumps(with_digest(content) if isinstance(content, dict) else content))
     return path

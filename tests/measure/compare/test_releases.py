@@ -130,6 +130,9 @@ def test_without_the_rejected_candidates(two: tuple[Path, Path]) -> None:
 
 def test_what_cannot_be_compared(two: tuple[Path, Path], tmp_path: Path) -> None:
     (two[1] / "rejected.csv").write_text("wnid,image_id\nn01440764,x\n")
+    with pytest.raises(CleansetError, match=r"new/rejected.csv: SHA-256 .*, expected .* as in checksums.sha256"):
+        releases.diff(*two)
+    (two[1] / "checksums.sha256").unlink()
     problem = r"new/rejected.csv, line 1: .*; expected the header "
     with pytest.raises(CleansetError, match=problem):
         releases.diff(*two)

@@ -21,7 +21,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import read_bytes
 from cleanset.measure.comparability import CLEAN, CardModel, ComparabilityCard, first_difference
 from cleanset.measure.rendering import MODEL, NUMBER, plain_table
-from cleanset.parsing import parse_json
+from cleanset.parsing import check_digest, parse_json
 from cleanset.validation import first_problem, join_names, shown
 
 RESULTS = "results.json"
@@ -116,7 +116,10 @@ def read_results(path: Path) -> ResultFile:
         ) from None
     if len(data) > MAX_BYTES:
         raise CleansetError(f"{file}: {len(data):,} bytes; expected at most {MAX_BYTES:,}: {EXPECTED}")
-    return parse_results(parse_json(data, str(file), EXPECTED), str(path))
+    content = parse_json(data, str(file), EXPECTED)
+    if isinstance(content, dict):
+        check_digest(content, file, "run the evaluation again")
+    return parse_results(content, str(path))
 
 
 def parse_results(content: object, name: str) -> ResultFile:

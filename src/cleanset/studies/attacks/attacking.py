@@ -20,6 +20,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import read_text, replacing, sha256, write_text
 from cleanset.measure.run import load
 from cleanset.measure.specs import CommandModel, ModuleModel, Spec, file_stems
+from cleanset.parsing import DIGEST, with_digest
 from cleanset.progress import print_notice, tracked
 from cleanset.scoring.devices import device_of
 from cleanset.scoring.differentiable import PixelNetwork, searching
@@ -183,7 +184,7 @@ class Attacking:
     def run_unfinished(self, known: Known) -> None:
         """Attack the first images of each class, unless the results of an earlier run are there."""
         images = first_images(self.target.images, self.params.images_of(self.name, self.target.name))
-        if read_finished(self.folder.record, self.made_from(images)) is None:
+        if read_finished(self.folder.record, self.made_from(images), self.folder.table) is None:
             self.run(known, images, keep_facts=True)
 
     def _write(self, record: dict[str, Any], finished: Shards) -> None:
@@ -195,6 +196,8 @@ class Attacking:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
             write_table(unfinished / self.folder.table.name, attacked_rows(shards, ids), self.table)
+            if "code" in record:  # all facts, as nothing else pins the results
+                record = with_digest(record, unfinished / self.folder.table.name)
             write_text(unfinished / self.folder.record.name, json.dumps(record, indent=2) + "\n")
 
     def _search_missing(self, attack: Parameters, known: Known, shards: Shards) -> int:
@@ -274,6 +277,8 @@ def settle(attacks: Sequence[Attacking], opened: Callable[[], LoadedModel], is_c
     for attack, table, record in zip(attacks, tables, records, strict=True):
         write_table(attack.folder.table, table, attack.table)
         record[SETTLED] = None if seen is None else asdict(seen)
+        if DIGEST in record:
+            record = with_digest(record, attack.folder.table)
         write_text(attack.folder.record, json.dumps(record, indent=2) + "\n")
     return seen
 

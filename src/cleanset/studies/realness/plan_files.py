@@ -9,8 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, sha256, sha256_of
+from cleanset.parsing import check_digest, parse_json
 from cleanset.progress import print_notice
-from cleanset.validation import parse_record
+from cleanset.validation import validate
 
 PAGE, KEY, TRIALS, PLAN = "page", "key.csv", "trials.csv", "plan.json"
 """Content of a plan's folder: the page for people; key, table of lists, and plan for the organiser."""
@@ -54,13 +55,15 @@ def read_plan(plan: Path, *, images: bool = False) -> PlanFiles:
 
     Prints a notice for a plan made before that was recorded.
     """
-    record = parse_record(_Record, read_text(plan / PLAN, _EXPECTED), plan / PLAN, "a plan")
+    content = parse_json(read_text(plan / PLAN, _EXPECTED), str(plan / PLAN), "a plan")
+    record = validate(_Record, content, plan / PLAN, "; expected a plan")
     found = PlanFiles(read_text(plan / KEY, _EXPECTED), read_text(plan / TRIALS, _EXPECTED), record.shown_milliseconds)
     if images and not (plan / IMAGES).is_dir():
         raise CleansetError(f"{plan / IMAGES}: missing; {_EXPECTED}")
     if record.sha256 is None:
         print_notice(f"{plan}: made before plans had digests: changes of {KEY}, {TRIALS} and images are not noticed")
         return found
+    check_digest(content, plan / PLAN, "put it back")
     names = (KEY, TRIALS, IMAGES)[: 3 if images else 2]
     for name, digest in digests(plan, names).items():
         if record.sha256.get(name) != digest:

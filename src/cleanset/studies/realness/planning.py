@@ -31,6 +31,7 @@ from scipy.stats import t
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, sha256, write_text
 from cleanset.images.codec import decode_file
+from cleanset.parsing import with_digest
 from cleanset.progress import tracked
 from cleanset.sets.folder import read_entries, read_image, read_regular_file
 from cleanset.sets.manifest import Entry
@@ -266,7 +267,8 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
         wnids: dict[tuple[ImageKind, str], str] = {("real", name): entry.wnid for name, entry in entries.items()}
         write_text(folder / KEY, key_csv(plan, wnids, sources))
         write_text(folder / TRIALS, trials_csv(plan))
-        write_text(folder / PLAN, json.dumps(record(outcome) | {"sha256": digests(folder)}, indent=2) + "\n")
+        pinned = with_digest(record(outcome) | {"sha256": digests(folder)})
+        write_text(folder / PLAN, json.dumps(pinned, indent=2) + "\n")
         for name in STATIC:
             (folder / PAGE / name).write_bytes(static_file(name))
         data = json.dumps(page_data(plan), separators=(",", ":"))

@@ -30,6 +30,7 @@ from cleanset.files import sha256, write_text
 from cleanset.images.codec import Source
 from cleanset.images.preprocessing import BASE_SIZE, ResizeAndCrop, Resized
 from cleanset.measure.user_model import NetworkError, load_member
+from cleanset.parsing import with_digest
 from cleanset.progress import print_notice, rate_bar
 from cleanset.scoring.decoding import Batch, SharedBatches, worker_processes
 from cleanset.scoring.devices import Device
@@ -411,7 +412,7 @@ class _FamilyAnswers:
         answers = with_keys(pd.concat([self._clean, scored]), [*clean_names, *scored_names], table)
         write_table(answers_file, answers, table)
         if target.is_sealed:
-            record["predictions_sha256"] = sha256(answers_file.read_bytes())
+            record = with_digest(record, answers_file)
         write_text(target.answers.record(name, self._stem), json.dumps(record, indent=2) + "\n")
         self.shards.remove()
 

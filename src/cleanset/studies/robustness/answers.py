@@ -5,11 +5,10 @@ The answers to clean images, with the model's own preprocessing, are checked aga
 Stage digests stores the SHA-256 of every changed image, to find images that another machine makes differently. A digest
 is that of the pixels that models are shown, after the JPEG step where there is one: uint8 of shape (224, 224, 3), red
 first, row by row. No model runs. Outside a study they lie in a text file: a label, the digest of what the images depend
-on, and a line for each image with its digest and its name.
+on, with the digest of the lines below it, and a line for each image with its digest and its name.
 """
 
 import json
-import re
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -393,9 +392,6 @@ def run(study: Study) -> None:
         shards.remove()
 
 
-_LINE = re.compile("([0-9a-f]{64})  (.+)")
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ShownPixels:
     """The digests of a family's changed images, in the file `path`."""
@@ -406,12 +402,11 @@ class ShownPixels:
     def stored(self) -> dict[str, str] | None:
         """The digests in the file by name; None unless it has those of these images, every one."""
         try:
-            label, *lines = read_bytes(self.path).decode("utf-8", "replace").splitlines()
+            head, *lines = read_bytes(self.path).decode("utf-8", "replace").splitlines()
         except (FileNotFoundError, ValueError):  # ValueError: an empty file
             return None
-        matches = [match for match in map(_LINE.fullmatch, lines) if match]
-        found = {match[2]: match[1] for match in matches}
-        return found if label == self.run.label() and list(found) == sorted(self.run.names()) else None
+        # the head tells that these are the lines that were written
+        return {line[66:]: line[:64] for line in lines} if head == self._head(lines) else None
 
     def taken(self) -> TakenDigests | None:
         """The shards for digests that are taken while models are shown the images; None where all are stored."""
@@ -425,9 +420,14 @@ class ShownPixels:
         # earlier versions left answers without digests
         shards = self.run.complete(self._folder)
         digests = dict(sorted(shards.table().itertuples(index=False, name=None)))
-        write_text(self.path, "\n".join([self.run.label(), *(f"{each}  {name}" for name, each in digests.items()), ""]))
+        lines = [f"{each}  {name}" for name, each in digests.items()]
+        write_text(self.path, "\n".join([self._head(lines), *lines, ""]))
         shards.remove()
         return digests
+
+    def _head(self, lines: Sequence[str]) -> str:
+        """The first line of the file: the label, and the digest of the lines below, which nobody may edit."""
+        return f"{self.run.label()} {sha256(chr(10).join(lines).encode())}"
 
     @property
     def _folder(self) -> Path:

@@ -32,6 +32,7 @@ from cleanset.measure.compare.results import RESULTS, parse_results
 from cleanset.measure.measures import not_deterministic
 from cleanset.measure.rendering import MODEL_COLUMN, numbers, plain_table
 from cleanset.measure.specs import Spec, ZooModel, file_stems
+from cleanset.parsing import with_digest
 from cleanset.scoring.validity import read_finished
 from cleanset.statistics.bootstrap import LEVEL
 from cleanset.studies.robustness.answers import CheckClean, DigestRun, ShownPixels, check_of_stored, installed_versions
@@ -119,7 +120,7 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     cards = {each.name: family_card(each, images, params, shown[each.name].finish(), of_cards) for each in plans}
     evaluated = Evaluated(images, params, lines, notices, cards, random)
     results = content(evaluated, official)
-    write_text(out / RESULTS, json.dumps(results, indent=2) + "\n")
+    write_text(out / RESULTS, json.dumps(with_digest(results), indent=2) + "\n")
     if wanted.hub is not None:
         write_hub(wanted.hub, parse_results(results, images.name), models)
     return evaluated
