@@ -30,6 +30,9 @@ from cleanset.errors import CleansetError
 BLOCK_BYTES = 2**22
 """Bytes of a large file that are read at a time."""
 
+MAX_BYTES = 2**28
+"""Bytes of a file that is read whole, unless its kind has another limit: a table of a million rows has less."""
+
 _WORKSPACE = re.compile(r"\..+\.[a-z0-9_]{8}\.partial")
 _LOCK, _NEW, _OLD = "lock", "new", "old"
 _KINDS = {
@@ -180,12 +183,15 @@ def open_descriptor(path: Path | str) -> int:
         return os.open(path, os.O_RDONLY)
 
 
-def open_file(path: Path) -> BufferedReader:
+def open_file(path: Path, most: int | None = None) -> BufferedReader:
     """Open a file that a user names for reading, at once: opening a named pipe would wait for a writer.
 
-    Raises CleansetError for a folder, pipe, socket or device, and OSError as `open` does.
+    Raises CleansetError for a folder, pipe, socket or device and for more than `most` bytes, and OSError as `open`
+    does.
     """
-    check_regular(path)  # before it is opened: a device may act on that alone
+    size = check_regular(path).st_size  # before it is opened: a device may act on that alone
+    if most is not None and size > most:
+        raise CleansetError(f"{path}: {size:,} bytes; expected at most {most:,}: name another file, or divide it")
     file = os.fdopen(open_descriptor(path), "rb")
     try:
         check_regular(path, os.fstat(file.fileno()))  # it may have been replaced in between
@@ -195,19 +201,19 @@ def open_file(path: Path) -> BufferedReader:
     return file
 
 
-def read_bytes(path: Path) -> bytes:
-    """The content of a file that a user names. Raises as `open_file` does."""
-    with open_file(path) as file:
+def read_bytes(path: Path, most: int = MAX_BYTES) -> bytes:
+    """The content of a file that a user names, of at most `most` bytes. Raises as `open_file` does."""
+    with open_file(path, most) as file:
         return file.read()
 
 
-def read_text(path: Path, remedy: str) -> str:
+def read_text(path: Path, remedy: str, most: int = MAX_BYTES) -> str:
     """The text of a UTF-8 file that a user names, line ends unchanged.
 
-    Raises CleansetError, ending in `remedy`, for a missing file and for other encodings; else as `open_file` does.
+    Raises CleansetError, ending in `remedy`, for a missing file and for other encodings; else as `read_bytes` does.
     """
     try:
-        return read_bytes(path).decode("utf-8")
+        return read_bytes(path, most).decode("utf-8")
     except FileNotFoundError:
         raise CleansetError(f"{path}: missing; {remedy}") from None
     except UnicodeDecodeError as error:

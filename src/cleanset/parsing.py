@@ -14,16 +14,18 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
+from pydantic import TypeAdapter, ValidationError
 
 from cleanset.errors import CleansetError, reason
 from cleanset.files import read_text
-from cleanset.validation import shown
+from cleanset.validation import expected_value, shown
 
 MAX_DEPTH = 100
 _RANGE = re.compile(r"([0-9]{1,3})-([0-9]{1,3})")
@@ -79,41 +81,89 @@ def _no_constant(text: str) -> None:
     raise ValueError(f"{text} is not a number")
 
 
-def parse_csv(
-    text: str, columns: tuple[str, ...], where: str, invalid: list[str] | None = None
-) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line number and cells, by column, of each row below a header that has exactly these columns.
+Row = TypeVar("Row")
 
-    Raises CleansetError, naming `where` and the line, for anything else; with `invalid` for another header alone: a row
-    that cannot be read is then left out, and its message appended there.
+
+def read_rows(
+    path: Path, columns: Sequence[str], kind: Callable[..., Row], remedy: str, key: Sequence[str] = ()
+) -> Iterator[tuple[str, Row]]:
+    """The rows of a CSV file, as `parse_rows` reads them. Raises CleansetError as `read_text` does, too."""
+    return parse_rows(read_text(path, remedy), columns, kind, str(path), remedy, key)
+
+
+def parse_rows(
+    text: str,
+    columns: Sequence[str],
+    kind: Callable[..., Row],
+    where: str,
+    remedy: str,
+    key: Sequence[str] = (),
+    invalid: list[str] | None = None,
+) -> Iterator[tuple[str, Row]]:
+    """Each row of a CSV text as a `kind`, after its place in messages.
+
+    `columns`: the header; the last may be missing where their fields have defaults. `kind`: a dataclass with a field
+    for each column, whose types say what is expected, or a function of the cells by column that raises ValueError.
+    `key`: the columns in which no two rows are equal. Raises CleansetError, naming `where`, line and column, for a row
+    that is not valid; with `invalid` only for another header: such a row is then left out, and its message appended.
+    """
+    wanted = fields(kind) if is_dataclass(kind) else ()
+    check = TypeAdapter(kind).validate_python if wanted else kind
+    # fields beyond the columns are not read
+    column_of = dict(zip([each.name for each in wanted] or columns, columns, strict=False))
+    needed = sum(each.default is MISSING for each in wanted) or len(columns)
+    rows = csv_rows(text, where, remedy, invalid)
+    line, header = next(rows, (1, []))
+    if header != list(columns[: max(needed, len(header))]):
+        expected = ",".join(columns)
+        raise CleansetError(
+            f"{where}, line {line}: {shown(','.join(header))}; expected the header {expected}: {remedy}"
+        )
+    seen: dict[tuple[str, ...], int] = {}
+    for line, cells in rows:
+        at, problem = f"{where}, line {line}", ""
+        values = tuple(cell for name, cell in zip(header, cells, strict=False) if name in key)
+        if len(cells) != len(header):
+            problem = f": {len(cells)} cells; expected {','.join(header)}"
+        elif key and seen.setdefault(values, line) != line:
+            again = ", ".join(f"{name} {shown(cell)}" for name, cell in zip(header, cells, strict=True) if name in key)
+            problem = f": {again} a second time, after line {seen[values]}; expected it once"
+        else:
+            try:
+                yield at, check(dict(zip(column_of, cells, strict=False)))
+            except ValidationError as error:
+                first = error.errors(include_url=False)[0]
+                column = column_of[str(first["loc"][0])]
+                problem = f", {column}: {shown(cells[header.index(column)])}; {expected_value(first)}"
+            except ValueError as error:
+                problem = f": {shown(','.join(cells))}; {error}"
+        if problem and invalid is None:
+            raise CleansetError(f"{at}{problem}: {remedy}")
+        if problem and invalid is not None:
+            invalid.append(f"{at}{problem}: {remedy}")
+
+
+def csv_rows(text: str, where: str, remedy: str, invalid: list[str] | None = None) -> Iterator[tuple[int, list[str]]]:
+    """Line number and cells of each row of a CSV text, the header among them; `invalid` as for `parse_rows`.
+
+    A byte order mark, any line ends and empty lines are read, as spreadsheets write them. Raises CleansetError, naming
+    `where` and the line, for a text that is not CSV.
     """
     # newline="", as the csv module asks: it handles line ends inside quotes itself
-    rows = csv.reader(io.StringIO(text, newline=""), strict=True)
-    expected = ",".join(columns)
-    header = _next_row(rows, where, expected) or []
-    if tuple(header) != columns:
-        raise CleansetError(f"{where}, line 1: {shown(','.join(header))}; expected the header {expected}")
+    rows = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
     while True:
         try:
-            row = _next_row(rows, where, expected)
-            if row is not None and len(row) != len(columns):
-                raise CleansetError(f"{where}, line {rows.line_num}: {len(row)} cells; expected {expected}")
-        except CleansetError as error:
+            cells = next(rows, None)
+        except csv.Error as error:
+            problem = f"{where}, line {rows.line_num}: not CSV ({reason(error)}); expected a table: {remedy}"
             if invalid is None:
-                raise
-            invalid.append(str(error))
+                raise CleansetError(problem) from None
+            invalid.append(problem)
             continue
-        if row is None:
+        if cells is None:
             return
-        yield rows.line_num, dict(zip(columns, row, strict=True))
-
-
-def _next_row(rows: Any, where: str, expected: str) -> list[str] | None:
-    try:
-        row: list[str] | None = next(rows, None)
-    except csv.Error as error:
-        raise CleansetError(f"{where}, line {rows.line_num}: not CSV ({reason(error)}); expected {expected}") from None
-    return row
+        if cells:
+            yield rows.line_num, cells
 
 
 def csv_text(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:

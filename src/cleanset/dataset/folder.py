@@ -7,13 +7,14 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import Annotated
 
 from cleanset.dataset.archives import Location, check_size, visible_entries
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number, parse_image_name
 from cleanset.errors import CleansetError
-from cleanset.files import check_regular, read_text
-from cleanset.parsing import csv_text, parse_csv
-from cleanset.validation import join_names, shown
+from cleanset.files import check_regular
+from cleanset.parsing import csv_text, parse_rows, read_rows
+from cleanset.validation import checked, join_names, shown
 from cleanset.vocabulary import ClassTable, class_table, classes_in_use, folded_name
 
 SUFFIXES = (".jpeg", ".jpg", ".png")
@@ -22,8 +23,8 @@ NOT_IMAGES = ("desktop.ini", "thumbs.db")
 MAX_ID_BYTES = 200
 MAX_DEPTH = 20
 """Folders in folders; more are a link to a folder above it."""
-LABEL_COLUMNS = ("file", "class")
 GROUP = "group"
+LABEL_COLUMNS = ("file", "class", GROUP)
 _GROUP_COLUMNS = ("image_id", GROUP)
 CROPPED = ".crop.png"
 """End of the name of a cropped image, after that of the whole one, in a finished set."""
@@ -55,7 +56,8 @@ class LabelledImages:
 
 def groups_of(text: str | None, where: str) -> dict[str, str]:
     """The group of each image id in the text that goes with the table of the images; empty without one."""
-    return {row["image_id"]: row[GROUP] for _, row in parse_csv(text, _GROUP_COLUMNS, where)} if text else {}
+    rows = parse_rows(text, _GROUP_COLUMNS, dict, where, "run dvc repro") if text else ()
+    return {cells["image_id"]: cells[GROUP] for _, cells in rows}
 
 
 def read_images(images: Path, labels: Path | None, names: Path | None) -> LabelledImages:
@@ -166,6 +168,10 @@ def example_id() -> str:
     return "ILSVRC2012_val_00000001" if classes_in_use().is_imagenet else "robin/0001.jpg"
 
 
+ImageId = Annotated[str, checked(is_image_id, lambda: f"an image id such as {example_id()}")]
+"""A cell with an image id of the dataset in use."""
+
+
 def check_id(image_id: str, where: str) -> None:
     """Raise CleansetError, naming `where`, unless an image id is the plain relative path of a JPEG or PNG."""
     try:
@@ -190,30 +196,33 @@ def exported_name(key: str, image_id: str) -> str:
     return f"{key}/{image_id.removeprefix(f'{key}/').replace('/', '__')}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Label:
+    file: str
+    key: str
+    group: str | None = None
+
+
 def read_labels(path: Path) -> tuple[dict[str, str], dict[str, str]]:
     """The class of each image id, and its group where the table has groups.
 
     Raises CleansetError for an image that is listed twice, an empty class or group, and a group in several classes.
     """
-    # spreadsheets begin UTF-8 with a byte order mark
-    text = read_text(path, "save it as UTF-8").removeprefix("\ufeff")
-    has_groups = text.partition("\n")[0].strip().endswith(f",{GROUP}")
-    columns = (*LABEL_COLUMNS, GROUP) if has_groups else LABEL_COLUMNS
     class_by_id: dict[str, str] = {}
     group_of: dict[str, str] = {}
     class_of_group: dict[str, str] = {}
-    for line, cells in parse_csv(text, columns, str(path)):
-        where, image_id, key = f"{path}, line {line}", cells["file"], cells["class"]
+    for where, row in read_rows(path, LABEL_COLUMNS, _Label, "correct the table, and save it as CSV in UTF-8"):
+        image_id, key, group = row.file, row.key, row.group
         if image_id in class_by_id:
             raise CleansetError(
                 f"{where}: {shown(image_id)} a second time, in class {shown(class_by_id[image_id])} before and "
                 f"{shown(key)} now; expected each image once: remove a line"
             )
-        if not key or (has_groups and not cells[GROUP].strip()):
+        if not key or (group is not None and not group.strip()):
             raise CleansetError(f"{where}: {shown(image_id)} without a {GROUP if key else 'class'}; fill it in")
         class_by_id[image_id] = key
-        if has_groups:
-            group = group_of[image_id] = cells[GROUP]
+        if group is not None:
+            group_of[image_id] = group
             if class_of_group.setdefault(group, key) != key:
                 raise CleansetError(
                     f"{where}: group {shown(group)} has images of the classes {shown(class_of_group[group])} and "
@@ -225,9 +234,7 @@ def read_labels(path: Path) -> tuple[dict[str, str], dict[str, str]]:
 def _names(path: Path, keys: set[str]) -> Iterator[tuple[str, str]]:
     """Key and name of each class. Raises CleansetError unless the table has exactly the classes of the images."""
     named: dict[str, str] = {}
-    for line, cells in parse_csv(read_text(path, "save it as UTF-8").removeprefix("\ufeff"), NAME_COLUMNS, str(path)):
-        if cells["class"] in named:
-            raise CleansetError(f"{path}, line {line}: class {shown(cells['class'])} a second time; remove a line")
+    for _, cells in read_rows(path, NAME_COLUMNS, dict, "remove or correct the line", key=("class",)):
         named[cells["class"]] = cells["name"]
     for key in sorted(keys ^ set(named)):
         what = "has no name" if key in keys else "has no image"

@@ -12,8 +12,8 @@ from pathlib import Path, PurePosixPath
 from cleanset.dataset.archives import KAGGLE_IMAGES, check_not_sparse, check_size
 from cleanset.dataset.ilsvrc import CLASSES, class_of_ilsvrc_id, image_id, image_number, parse_image_name
 from cleanset.errors import CleansetError, reason
-from cleanset.files import is_there, read_text
-from cleanset.parsing import parse_csv, parse_json
+from cleanset.files import is_there
+from cleanset.parsing import parse_json, read_rows
 from cleanset.validation import shown
 from cleanset.vocabulary import class_indices
 
@@ -111,18 +111,15 @@ def _member_in_archive(devkit: Path, name: str) -> bytes | None:
 
 def _kaggle_labels(path: Path) -> dict[str, int]:
     class_of: dict[str, int] = {}
-    text = read_text(path, "expected Kaggle's list of labels")
-    for number, row in parse_csv(text, KAGGLE_COLUMNS, str(path)):
+    for where, row in read_rows(path, KAGGLE_COLUMNS, dict, "take Kaggle's list of labels", key=("ImageId",)):
         name = parse_image_name(f"{row['ImageId']}.JPEG")
         # the wnid is followed by the boxes of the localization task
         wnid = row["PredictionString"].split(" ")[0]
         if name is None or wnid not in class_indices():
             raise CleansetError(
-                f"{path}, line {number}: {shown(','.join(row.values()))}; expected ImageId ILSVRC2012_val_00000001 "
+                f"{where}: {shown(','.join(row.values()))}; expected ImageId ILSVRC2012_val_00000001 "
                 "and a PredictionString that begins with a wnid"
             )
-        if name[0] in class_of:
-            raise CleansetError(f"{path}, line {number}: {name[0]} a second time; expected one line for every image")
         class_of[name[0]] = class_indices()[wnid]
     # ids are distinct here, so the highest number is the count if none is missing
     if not class_of or max(map(image_number, class_of)) != len(class_of):

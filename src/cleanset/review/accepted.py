@@ -1,5 +1,6 @@
 """Accepting your own images as they are now: images.sha256 anew, and what no longer holds."""
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from cleanset.edition.models import pin_models, write_together
 from cleanset.edition.params import Model, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, read_bytes, read_text, replacing, sha256, write_text
+from cleanset.files import is_there, read_text, replacing, sha256_of, write_text
 from cleanset.review.carried import OldReviews, carry_over, read_old_reviews
 from cleanset.scoring.brought import read_scores
 from cleanset.vocabulary import use_classes
@@ -51,17 +52,16 @@ def _bring(
 ) -> None:
     """Put a new table of scores in place of the brought one."""
     file = edition.path(str(next(iter(models.values())).file))
-    if scores is None or (differs and sha256(read_bytes(scores)) == sha256(read_bytes(file))):
+    if scores is None or (differs and sha256_of(scores) == sha256_of(file)):
         raise CleansetError(
             f"{scores or file}: scores of the images before, of which {differs}; expected scores of today's images: "
             "run cleanset edition --accept --scores FILE with a new table"
         )
     for model in models.values():
         read_scores(scores, model.name, found.labels)
-    data = read_bytes(scores)
     with replacing(file) as partial:
-        partial.write_bytes(data)
-    pin_models(edition.folder, {role: {"sha256": sha256(data)} for role in models})
+        shutil.copyfile(scores, partial)
+    pin_models(edition.folder, {role: {"sha256": sha256_of(file)} for role in models})
 
 
 def _carry(old: OldReviews, edition: Edition, found: LabelledImages) -> str:

@@ -17,7 +17,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_text, write_text
 from cleanset.images.boxes import Box, box_of, parse_box
-from cleanset.parsing import csv_text, parse_csv, read_yaml
+from cleanset.parsing import csv_text, read_rows, read_yaml
 from cleanset.review.gold import GoldAnswer, Key, Share, calibrations, gold_answers, read_gold_key, without_golds
 from cleanset.review.store import AUDIT, BOARD, Votes, check_reviews, read_reviews, read_votes, review_file
 from cleanset.review.verdicts import Vote
@@ -333,10 +333,7 @@ def read_plan(reviews: Path, role: str) -> AuditPlan | None:
         return None
     remedy = "restore it, or remove reviews/audit and draw anew"
     plan = validate(_Plan, read_yaml(path, remedy), path)
-    images = tuple(
-        _image(row, f"{listed}, line {number}")
-        for number, row in parse_csv(read_text(listed, remedy), (class_column(), *COLUMNS), str(listed))
-    )
+    images = tuple(image for _, image in read_rows(listed, (class_column(), *COLUMNS), _image, remedy))
     if plan.model != role or not 1 <= plan.drawn <= len(images) or draw_order(images, plan.seed) != images:
         raise CleansetError(
             f"{path}: {shown(plan.drawn)} of {len(images)} images of {plan.model}, not in the order of seed "
@@ -345,15 +342,13 @@ def read_plan(reviews: Path, role: str) -> AuditPlan | None:
     return AuditPlan(plan.model, plan.kind, plan.seed, plan.drawn, images)
 
 
-def _image(row: Mapping[str, str], where: str) -> SetImage:
-    edges = [row[name] for name in COLUMNS[1:]]
+def _image(cells: Mapping[str, str]) -> SetImage:
+    edges = [cells[name] for name in COLUMNS[1:]]
     try:
         box = parse_box([int(edge) for edge in edges]) if any(edges) else None
-        return SetImage(class_indices()[row[class_column()]], row["image_id"], box)
+        return SetImage(class_indices()[cells[class_column()]], cells["image_id"], box)
     except (KeyError, ValueError):
-        raise CleansetError(
-            f"{where}: {shown(','.join(row.values()))}; expected a {class_column()}, an image id, and a box or nothing"
-        ) from None
+        raise ValueError(f"expected a {class_column()}, an image id, and a box or nothing") from None
 
 
 def write_plan(reviews: Path, plan: AuditPlan) -> None:

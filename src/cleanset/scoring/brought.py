@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError, reason
-from cleanset.files import read_bytes, sha256
+from cleanset.files import sha256_of
 from cleanset.scoring.logits import TOP, Columns, log_odds_of, ranked
 from cleanset.validation import join_names, shown
 from cleanset.vocabulary import class_indices, class_keys, classes_in_use
@@ -61,7 +61,7 @@ def models_of(path: Path | None, labels: Labels) -> dict[str, Model]:
     if path is None:
         return {"images": Model(source="random", name="0")}
     names = _read(path).get("model", pd.Series(["model"])).unique().tolist()
-    digest = sha256(read_bytes(path))
+    digest = sha256_of(path)
     models = {}
     for name in names:
         role = re.sub("[^a-z0-9]+", "_", name.lower()).strip("_")

@@ -39,7 +39,7 @@ from scipy.stats import t
 from cleanset.errors import CleansetError, install_command
 from cleanset.files import new_folder, read_text, write_text
 from cleanset.measure.rendering import numbers, plain_table
-from cleanset.parsing import csv_text, parse_csv
+from cleanset.parsing import csv_text, read_rows
 from cleanset.review.agreement import Agreement, Counts, overall
 from cleanset.review.opinions import look_again_columns
 from cleanset.statistics.paired import wilson
@@ -403,9 +403,8 @@ def run(
 
 def list_sizes(plan: Path) -> dict[str, int]:
     """The number of trials of each list of a plan, by the list's number."""
-    path = plan / "trials.csv"
-    text = read_text(path, "expected a plan's folder")
-    return dict(Counter(row["list"] for _, row in parse_csv(text, TRIAL_COLUMNS, str(path))))
+    rows = read_rows(plan / "trials.csv", TRIAL_COLUMNS, dict, "name a plan's folder")
+    return dict(Counter(cells["list"] for _, cells in rows))
 
 
 def as_json(analysis: Analysis) -> str:

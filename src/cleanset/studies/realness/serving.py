@@ -13,7 +13,7 @@ import secrets
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -28,21 +28,19 @@ from starlette.staticfiles import StaticFiles
 
 from cleanset.errors import CleansetError, system_error
 from cleanset.files import append_line, cut_torn_line, read_text, sha256
-from cleanset.parsing import csv_text, parse_csv
+from cleanset.parsing import csv_text, read_rows
 from cleanset.studies.realness.plan import Trial, scale
 from cleanset.studies.realness.planning import PAGE, PLAN, STATIC, TRIALS, static_file
 from cleanset.studies.realness.ratings import ANSWER_COLUMNS, SCALE, SIDES, TRIAL_COLUMNS
-from cleanset.validation import first_problem
+from cleanset.validation import first_problem, matching, numeric
 from cleanset.web.pages import FRESH, new_application, run_page, usual_port
 
 ANSWERS, PEOPLE = "answers", "people.csv"
 PEOPLE_COLUMNS = ("began", "id", "key", "person", "list")
 # ten times what the longest answer takes
 MAX_BODY_BYTES = 4_000
-REMEDY = "expected the file that cleanset wrote"
+REMEDY = "restore the file that cleanset wrote"
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-# it becomes part of the name of a file: from a changed people.csv, ../ must not
-_PERSON = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +101,20 @@ class Participant:
         return f"answers-{self.number}-{self.person}.csv"
 
 
+@dataclass(frozen=True, slots=True)
+class _Person:
+    began: Annotated[int, numeric(int, 0, 10**12)]
+    id: str
+    key: str
+    # it becomes part of the name of a file: from a changed people.csv, ../ must not
+    person: Annotated[str, matching("[0-9a-f]{16}", "16 hexadecimal digits")]
+    number: Annotated[int, numeric(int, 1, 10**6)]
+
+
+def _listed(cells: Mapping[str, str]) -> tuple[int, Trial]:
+    return int(cells["list"]), Trial(*(cells[column] for column in TRIAL_COLUMNS[2:]))
+
+
 class StudyServer:
     """The lists of a plan, the people who have them, and the answers so far. Thread-safe."""
 
@@ -112,9 +124,8 @@ class StudyServer:
         if not all((plan / name).is_file() for name in (PLAN, TRIALS)) or not (plan / PAGE).is_dir():
             raise CleansetError(f"{plan}: not a plan; expected the folder that cleanset study plan wrote")
         self.trials: dict[int, list[Trial]] = {}
-        for _, row in parse_csv(read_text(plan / TRIALS, REMEDY), TRIAL_COLUMNS, str(plan / TRIALS)):
-            trial = Trial(*(row[column] for column in TRIAL_COLUMNS[2:]))
-            self.trials.setdefault(int(row["list"]), []).append(trial)
+        for _, (number, trial) in read_rows(plan / TRIALS, TRIAL_COLUMNS, _listed, REMEDY):
+            self.trials.setdefault(number, []).append(trial)
         self.wanted = self.settings.people or len(self.trials)
         texts = {name: getattr(self.settings, name) for name in ("consent", "instructions")}
         self.texts = {name: path and read_text(path, "expected a piece of HTML") for name, path in texts.items()}
@@ -143,17 +154,15 @@ class StudyServer:
     def _read_people(self) -> None:
         path = self.plan / PEOPLE
         cut_torn_line(path)
-        text = read_text(path, REMEDY)
-        for line, row in parse_csv(text, PEOPLE_COLUMNS, str(path)) if text else ():
-            lists = {str(number): number for number in self.trials}
-            if row["list"] not in lists or not _PERSON.fullmatch(row["person"]) or not row["began"].isdecimal():
-                raise CleansetError(f"{path}, line {line}: not a person of this plan; {REMEDY}")
-            one = Participant(row["id"], row["key"], row["person"], lists[row["list"]], float(row["began"]))
+        for where, row in read_rows(path, PEOPLE_COLUMNS, _Person, REMEDY) if path.stat().st_size else ():
+            if row.number not in self.trials:
+                raise CleansetError(f"{where}: list {row.number}, which is not in the plan: {REMEDY}")
+            one = Participant(row.id, row.key, row.person, row.number, float(row.began))
             answered = self.plan / ANSWERS / one.file
             if answered.exists():
                 cut_torn_line(answered)
-                rows = parse_csv(read_text(answered, REMEDY), ANSWER_COLUMNS, str(answered))
-                one.answers = [(row["stimulus"], row["answer"]) for _, row in rows]
+                rows = read_rows(answered, ANSWER_COLUMNS, dict, REMEDY)
+                one.answers = [(cells["stimulus"], cells["answer"]) for _, cells in rows]
                 one.active = max(one.active, answered.stat().st_mtime)
             self._add(one)
 
