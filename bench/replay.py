@@ -136,7 +136,7 @@ def read_pool(path: Path) -> pd.DataFrame:
     Raises CleansetError, naming the line, unless the classes are all there in their order and no list is longer than
     five or than what the model gets right.
     """
-    rows = []
+    rows: list[_PoolRow] = []
     for where, row in read_rows(path, POOL_COLUMNS, _PoolRow, CORRECT):
         if row.class_index != len(rows):
             raise CleansetError(f"{where}: class {row.class_index}; expected {len(rows)}: {CORRECT}")

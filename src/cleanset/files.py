@@ -191,7 +191,7 @@ def open_file(path: Path, most: int | None = None) -> BufferedReader:
     """
     size = check_regular(path).st_size  # before it is opened: a device may act on that alone
     if most is not None and size > most:
-        raise CleansetError(f"{path}: {size:,} bytes; expected at most {most:,}: name another file, or divide it")
+        raise CleansetError(f"{path}: {size:,} bytes; expected at most {most:,}: shorten it, or name another file")
     file = os.fdopen(open_descriptor(path), "rb")
     try:
         check_regular(path, os.fstat(file.fileno()))  # it may have been replaced in between

@@ -18,14 +18,17 @@ from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from cleanset.errors import CleansetError, reason
-from cleanset.files import read_text
-from cleanset.validation import expected_value, shown
+from cleanset.files import MAX_BYTES, open_file, read_text
+from cleanset.validation import expected_value, join_names, shown
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MAX_DEPTH = 100
 _RANGE = re.compile(r"([0-9]{1,3})-([0-9]{1,3})")
@@ -85,10 +88,10 @@ Row = TypeVar("Row")
 
 
 def read_rows(
-    path: Path, columns: Sequence[str], kind: Callable[..., Row], remedy: str, key: Sequence[str] = ()
+    path: Path, columns: Sequence[str], kind: Callable[..., Row], remedy: str, **options: Any
 ) -> Iterator[tuple[str, Row]]:
     """The rows of a CSV file, as `parse_rows` reads them. Raises CleansetError as `read_text` does, too."""
-    return parse_rows(read_text(path, remedy), columns, kind, str(path), remedy, key)
+    return parse_rows(read_text(path, remedy), columns, kind, str(path), remedy, **options)
 
 
 def parse_rows(
@@ -99,26 +102,30 @@ def parse_rows(
     remedy: str,
     key: Sequence[str] = (),
     invalid: list[str] | None = None,
+    *,
+    others: bool = False,
 ) -> Iterator[tuple[str, Row]]:
     """Each row of a CSV text as a `kind`, after its place in messages.
 
     `columns`: the header; the last may be missing where their fields have defaults. `kind`: a dataclass with a field
     for each column, whose types say what is expected, or a function of the cells by column that raises ValueError.
-    `key`: the columns in which no two rows are equal. Raises CleansetError, naming `where`, line and column, for a row
-    that is not valid; with `invalid` only for another header: such a row is then left out, and its message appended.
+    `key`: the columns in which no two rows are equal. `others`: more columns may be there, in any order. Raises
+    CleansetError, naming `where`, line and column, for a row that is not valid; with `invalid` only for another header:
+    such a row is then left out, and its message appended.
     """
     wanted = fields(kind) if is_dataclass(kind) else ()
-    check = TypeAdapter(kind).validate_python if wanted else kind
+    check = TypeAdapter(kind).validate_python if wanted else kind  # type: ignore[arg-type]
     # fields beyond the columns are not read
     column_of = dict(zip([each.name for each in wanted] or columns, columns, strict=False))
     needed = sum(each.default is MISSING for each in wanted) or len(columns)
     rows = csv_rows(text, where, remedy, invalid)
     line, header = next(rows, (1, []))
-    if header != list(columns[: max(needed, len(header))]):
-        expected = ",".join(columns)
-        raise CleansetError(
-            f"{where}, line {line}: {shown(','.join(header))}; expected the header {expected}: {remedy}"
-        )
+    if others and set(columns) <= set(header) and len(set(header)) == len(header):
+        column_of = dict(zip(header, header, strict=True))
+    elif header != list(columns[: max(needed, len(header))]):
+        names = ",".join(columns)
+        expected = f"the column {names}, and none twice" if others else f"the header {names}"
+        raise CleansetError(f"{where}, line {line}: {shown(','.join(header))}; expected {expected}: {remedy}")
     seen: dict[tuple[str, ...], int] = {}
     for line, cells in rows:
         at, problem = f"{where}, line {line}", ""
@@ -166,6 +173,30 @@ def csv_rows(text: str, where: str, remedy: str, invalid: list[str] | None = Non
             yield rows.line_num, cells
 
 
+def read_frame(
+    path: Path, columns: Iterable[str], remedy: str, most: int = MAX_BYTES, **options: Any
+) -> "pd.DataFrame":
+    """A CSV file with at least these columns, read in bulk by pandas with these options; only empty cells are missing.
+
+    Raises CleansetError, which ends in `remedy`, for anything else, and as `open_file` does.
+    """
+    import pandas as pd
+
+    # of itself, pandas reads texts such as NA and null as missing
+    options = {"keep_default_na": False, "na_values": [""], "encoding": "utf-8-sig", **options}
+    try:
+        with open_file(path, most) as file:
+            found: pd.DataFrame = pd.read_csv(file, **options)
+    except FileNotFoundError:
+        raise CleansetError(f"{path}: missing; {remedy}") from None
+    except (ValueError, pd.errors.ParserError) as error:
+        raise CleansetError(f"{path}: no CSV table ({reason(error)}); {remedy}") from None
+    for name in columns:
+        if name not in found:
+            raise CleansetError(f"{path}: no column {shown(name)}; found {join_names(map(str, found))}: {remedy}")
+    return found
+
+
 def csv_text(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
     """A table as CSV with `\\n` line ends; a cell is in quotes only where it has to be, and None is empty."""
     text = io.StringIO()
@@ -185,7 +216,7 @@ def parse_ranges(text: str) -> frozenset[int]:
 
 
 YAML_DEPTH = 20
-MAX_CHARACTERS = 2**20
+MAX_YAML_BYTES = 2**20
 
 Lines = Mapping[tuple[str, ...], int]
 """The line of each key, by the keys that lead to it from the top; keys of tables inside lists are left out."""
@@ -203,15 +234,12 @@ _NUMBER_IN_1_2 = re.compile(
 """Numbers in the reading of ruamel.yaml, which takes underscores as 1.1 does."""
 
 
-def read_yaml(path: Path, remedy: str, max_characters: int = MAX_CHARACTERS, *, merges: bool = False) -> object:
-    """The content of a YAML file; `merges`: merge keys are allowed.
+def read_yaml(path: Path, remedy: str, most: int = MAX_YAML_BYTES, *, merges: bool = False) -> object:
+    """The content of a YAML file of at most `most` bytes; `merges`: merge keys are allowed.
 
     Raises CleansetError, which ends in `remedy`, if it is missing or not UTF-8.
     """
-    text = read_text(path, remedy)
-    if len(text) > max_characters:
-        raise CleansetError(f"{path}: {len(text):,} characters; expected at most {max_characters:,}")
-    return parse_document(text, str(path), merges=merges)[0]
+    return parse_document(read_text(path, remedy, most), str(path), merges=merges)[0]
 
 
 def parse_yaml(text: str, where: str) -> object:

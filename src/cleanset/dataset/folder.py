@@ -56,7 +56,7 @@ class LabelledImages:
 
 def groups_of(text: str | None, where: str) -> dict[str, str]:
     """The group of each image id in the text that goes with the table of the images; empty without one."""
-    rows = parse_rows(text, _GROUP_COLUMNS, dict, where, "run dvc repro") if text else ()
+    rows = parse_rows(text, _GROUP_COLUMNS, dict[str, str], where, "run dvc repro") if text else ()
     return {cells["image_id"]: cells[GROUP] for _, cells in rows}
 
 
@@ -234,7 +234,7 @@ def read_labels(path: Path) -> tuple[dict[str, str], dict[str, str]]:
 def _names(path: Path, keys: set[str]) -> Iterator[tuple[str, str]]:
     """Key and name of each class. Raises CleansetError unless the table has exactly the classes of the images."""
     named: dict[str, str] = {}
-    for _, cells in read_rows(path, NAME_COLUMNS, dict, "remove or correct the line", key=("class",)):
+    for _, cells in read_rows(path, NAME_COLUMNS, dict[str, str], "remove or correct the line", key=("class",)):
         named[cells["class"]] = cells["name"]
     for key in sorted(keys ^ set(named)):
         what = "has no name" if key in keys else "has no image"

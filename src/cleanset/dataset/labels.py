@@ -111,7 +111,7 @@ def _member_in_archive(devkit: Path, name: str) -> bytes | None:
 
 def _kaggle_labels(path: Path) -> dict[str, int]:
     class_of: dict[str, int] = {}
-    for where, row in read_rows(path, KAGGLE_COLUMNS, dict, "take Kaggle's list of labels", key=("ImageId",)):
+    for where, row in read_rows(path, KAGGLE_COLUMNS, dict[str, str], "take Kaggle's list of labels", key=("ImageId",)):
         name = parse_image_name(f"{row['ImageId']}.JPEG")
         # the wnid is followed by the boxes of the localization task
         wnid = row["PredictionString"].split(" ")[0]

@@ -83,7 +83,7 @@ def check_list(folder: Path, role: str, model: Model) -> None:
     if model.source != "lists":  # a table of scores is checked when it is read, for a random order there is no file
         return
     path = folder / str(model.file)
-    names = list(dict.fromkeys(cells["model"] for _, cells in read_rows(path, LIST_COLUMNS, dict, CORRECT)))
+    names = list(dict.fromkeys(cells["model"] for _, cells in read_rows(path, LIST_COLUMNS, dict[str, str], CORRECT)))
     if model.name not in names:
         raise CleansetError(
             f"{path}: no list of model {shown(model.name)} (models.{role}.name of params.yaml); expected one of "

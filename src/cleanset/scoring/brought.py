@@ -10,8 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.edition.params import Model
-from cleanset.errors import CleansetError, reason
+from cleanset.errors import CleansetError
 from cleanset.files import sha256_of
+from cleanset.parsing import read_frame
 from cleanset.scoring.logits import TOP, Columns, log_odds_of, ranked
 from cleanset.validation import join_names, shown
 from cleanset.vocabulary import class_indices, class_keys, classes_in_use
@@ -20,6 +21,8 @@ Labels = Mapping[str, Sequence[int]]
 """The class indices of the labels of every image of an index, by image id."""
 
 _ROLE = re.compile("[a-z][a-z0-9_]{0,63}")
+MAX_BYTES = 2**30
+"""Bytes of a table of scores, which has a column for each class."""
 # largest distance of the sum of an image's probabilities from 1: those of many classes are rounded
 MAX_ROUNDING = 0.01
 
@@ -108,14 +111,8 @@ _EXPECTED = "expected the columns file, perhaps model, then one for each class, 
 
 
 def _read(path: Path) -> pd.DataFrame:
-    try:
-        # of itself, pandas reads texts such as NA and null as missing, and 1 and 01 as one number
-        texts = dict.fromkeys(("file", "model", "class"), str)
-        return pd.read_csv(path, dtype=texts, keep_default_na=False, encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise CleansetError(f"{path}: missing; expected a table of scores") from None
-    except (ValueError, pd.errors.ParserError) as error:
-        raise CleansetError(f"{path}: not a table of scores ({reason(error)}); {_EXPECTED}") from None
+    texts = dict.fromkeys(("file", "model", "class"), str)
+    return read_frame(path, ("file",), f"name a table of scores: {_EXPECTED}", MAX_BYTES, dtype=texts, na_values=[])
 
 
 def _rows(path: Path, model: str) -> pd.DataFrame:

@@ -135,7 +135,7 @@ def read_digests(path: Path) -> DigestTable:
     """Read a table. Raises CleansetError, naming the line, for anything that `run` does not write."""
     archive, last = "", ""
     images: dict[str, tuple[int, str]] = {}
-    for where, cells in read_rows(path, COLUMNS, dict, _REMEDY):
+    for where, cells in read_rows(path, COLUMNS, dict[str, str], _REMEDY):
         image_id, size, digest = cells.values()
         first = not archive
         pattern = _MD5 if first else _SHA256

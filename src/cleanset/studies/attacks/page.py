@@ -19,6 +19,7 @@ from cleanset.edition.params import read_params
 from cleanset.files import replacing, write_metrics, write_text
 from cleanset.images import codec
 from cleanset.images.preprocessing import Pixels, Preprocessing, enlarged_difference, jpeg
+from cleanset.parsing import read_frame
 from cleanset.report.pages import page_environment
 from cleanset.scoring.decoding import pixels_of
 from cleanset.scoring.logits import Groups, ReadOff, stored_columns
@@ -33,7 +34,15 @@ from cleanset.statistics.coverage import (
     ranked,
 )
 from cleanset.studies.attacks.base import LEVELS
-from cleanset.studies.attacks.results import ATTACKED, WORST_CASE, AttackMeasure, by_name, measure_lines, metrics_of
+from cleanset.studies.attacks.results import (
+    ATTACKED,
+    MEASURES_COLUMNS,
+    WORST_CASE,
+    AttackMeasure,
+    by_name,
+    measure_lines,
+    metrics_of,
+)
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, read_attack_params
 from cleanset.studies.attacks.warnings import SIGNS, WarningRecord, read_warnings
 from cleanset.studies.robustness.answers import ReadAnswers
@@ -326,7 +335,10 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
                 for place, row in enumerate(some_results(results))
             ]
     sizes = {model: each.size for model, each in seen_by.items()}
-    lines = [AttackMeasure(*row) for row in pd.read_csv(study.measures).itertuples(index=False)]
+    lines = [
+        AttackMeasure(*row)
+        for row in read_frame(study.measures, MEASURES_COLUMNS, "run dvc repro").itertuples(index=False)
+    ]
     warnings = [read_warnings(study.warnings(model)) for model in models]
     return AttacksData(models, settings, lines, answers, warnings, sheets, sizes)
 

@@ -403,7 +403,7 @@ def run(
 
 def list_sizes(plan: Path) -> dict[str, int]:
     """The number of trials of each list of a plan, by the list's number."""
-    rows = read_rows(plan / "trials.csv", TRIAL_COLUMNS, dict, "name a plan's folder")
+    rows = read_rows(plan / "trials.csv", TRIAL_COLUMNS, dict[str, str], "name a plan's folder")
     return dict(Counter(cells["list"] for _, cells in rows))
 
 

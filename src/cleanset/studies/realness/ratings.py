@@ -9,7 +9,7 @@ is correct. The first two rules always apply, the others where a limit is given.
 
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
@@ -159,7 +159,10 @@ def read_ratings(texts: Mapping[str, str], key: Mapping[str, Stimulus] | None = 
         # the same person id in two studies is another person
         prefix = f"{name}:" if len(texts) > 1 else ""
         columns, kind = (ANSWER_COLUMNS, _Answered) if is_page else (RATING_COLUMNS, _Published)
-        for at, row in parse_rows(text, columns, kind, name, CORRECT, invalid=invalid):
+        rows: Iterator[tuple[str, _Answered | _Published]] = parse_rows(
+            text, columns, kind, name, CORRECT, invalid=invalid
+        )
+        for at, row in rows:
             try:
                 trial, answer = _answered(row, at, key or {}) if isinstance(row, _Answered) else _published(row, prefix)
                 _check_once(trial, answer, at, seen)

@@ -161,7 +161,7 @@ class StudyServer:
             answered = self.plan / ANSWERS / one.file
             if answered.exists():
                 cut_torn_line(answered)
-                rows = read_rows(answered, ANSWER_COLUMNS, dict, REMEDY)
+                rows = read_rows(answered, ANSWER_COLUMNS, dict[str, str], REMEDY)
                 one.answers = [(cells["stimulus"], cells["answer"]) for _, cells in rows]
                 one.active = max(one.active, answered.stat().st_mtime)
             self._add(one)
