@@ -1,6 +1,7 @@
 """The command line: one command per stage and tool. Each imports its libraries only when it runs."""
 
 import io
+import os
 import sys
 from contextlib import redirect_stdout
 from importlib import import_module
@@ -12,7 +13,7 @@ import typer.core
 
 from cleanset.edition.options import HERE, Device, Folder, Hub, Json, NewFolder, Precision, show
 from cleanset.edition.paths import Edition, use_classes_of
-from cleanset.errors import CleansetError, install_command, system_error
+from cleanset.errors import CleansetError, install_command, reason, system_error
 from cleanset.review import commands as review_cli
 from cleanset.studies.attacks import commands as attacks_cli
 from cleanset.studies.contest import commands as contest_cli
@@ -671,6 +672,19 @@ MOVED = {
 """Options of earlier versions by command, and what to type now."""
 
 
+EXIT_OF_CLOSED_PIPE = 141
+"""That of programs in a shell whose reader has closed the pipe, as `head` does."""
+
+
+def _flush() -> None:
+    """Write what is left of the output. Raises OSError as writing does, and then drops it, to fail no second time."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
+
+
 def main() -> None:
     """Run the command line; a problem that a user can fix becomes one line and exit code 1."""
     for stream in (sys.stdout, sys.stderr):
@@ -682,19 +696,28 @@ def main() -> None:
         if sys.argv[1:2] == [command] and option in {each.partition("=")[0] for each in sys.argv[2:]}:
             sys.exit(f"error: {command} {option}: not an option any more; {now}")
     try:
-        app()
-    except ModuleNotFoundError as error:
-        # a fault of this package, whose traceback is needed
+        try:
+            app()
+        finally:
+            _flush()
+    except (CleansetError, ModuleNotFoundError, MemoryError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            sys.exit(EXIT_OF_CLOSED_PIPE)
+        if (message := _message(error)) is None:
+            raise
+        sys.exit(f"error: {message}")
+
+
+def _message(error: Exception) -> str | None:
+    """The message of an error; None for a fault of this package, whose traceback is needed."""
+    if isinstance(error, MemoryError):
+        return f"out of memory ({reason(error)}); expected more: end other programs, or give smaller batches or files"
+    if isinstance(error, ModuleNotFoundError):
         if error.name is None or error.name.partition(".")[0] == "cleanset":
-            raise
+            return None
         extra = extra_of(error.name, sys.argv[1] if len(sys.argv) > 1 else "")
-        sys.exit(
-            f"error: {error.name}: not installed, and this command needs it: {install_command(extra)} ({OF_EXTRAS})"
-        )
-    except CleansetError as error:
-        sys.exit(f"error: {error}")
-    except OSError as error:
-        # raised by a library under this name, without an error of the system
-        if error.strerror is None:
-            raise
-        sys.exit(f"error: {system_error(error)}")
+        return f"{error.name}: not installed, and this command needs it: {install_command(extra)} ({OF_EXTRAS})"
+    if isinstance(error, OSError):
+        # without one, raised by a library under this name
+        return None if error.strerror is None else system_error(error)
+    return str(error)

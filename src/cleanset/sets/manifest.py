@@ -216,9 +216,9 @@ class Problem:
 
     Kinds: manifest (a line is invalid, or contradicts another), twice (the bytes or pixels of one image in two
     places), missing, surplus, misplaced (in another folder), changed (other bytes, other pixels), reencoded (other
-    bytes, the same pixels), undecodable, pixels (the bytes of the manifest, but other pixels), unlike (a file that is
-    made from the manifest has other content), source (another original), signature (missing, or not valid),
-    release (another model or version than was asked for, or than the name says).
+    bytes, the same pixels), undecodable, unreadable (by a fault of the disk), pixels (the bytes of the manifest, but
+    other pixels), unlike (a file that is made from the manifest has other content), source (another original),
+    signature (missing, or not valid), release (another model or version than was asked for, or than the name says).
     `line` is the line of the manifest.
     """
 

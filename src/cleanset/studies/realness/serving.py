@@ -27,7 +27,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from cleanset.errors import CleansetError, system_error
-from cleanset.files import append_line, cut_torn_line, read_text, sha256
+from cleanset.files import append_line, cut_torn_line, read_text, sha256, take_lock
 from cleanset.parsing import csv_text, read_rows
 from cleanset.studies.realness.plan import Trial, scale
 from cleanset.studies.realness.planning import PAGE, PLAN, STATIC, TRIALS, static_file
@@ -134,7 +134,7 @@ class StudyServer:
         self._file = os.open(plan / PEOPLE, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             # until this process ends: a second server would give out the same lists
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            take_lock(self._file, plan, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self.close()
             raise CleansetError(f"{plan}: served by another process; expected one at a time: end that one") from None
