@@ -29,13 +29,60 @@ STAGES = {
 """The stages of an edition's dvc.yaml, in its order, and whether each is of one model."""
 
 
+_BY_EXCLUDE = ("attention", "comprehension", "min-attention", "min-share", "max-same", "min-milliseconds")
+_BY_SETTINGS = {
+    "plan": ("real", "modified", "attention", "pairs", "bound", "alpha", "power", "effect"),
+    "analyse": ("random", "degrees", "bound", "alpha", "min-ratings"),
+}
+_STAGES_OF_STUDIES = {
+    "further": "answers",
+    **{name: f"answers --family {name}" for name in ("corruptions", "perturbations", "scenarios")},
+    **{name: name for name in ("images", "digests", "measure", "pages")},
+    **{name: name for name in ("attacks", "attack-results", "attack-warnings", "attack-pages")},
+}
+_ON_THE_PAGE = "reviews are no longer exchanged with Label Studio: review on the page, cleanset review --reviewer NAME"
+MOVED = {
+    "replay": "run make published in a checkout (bench/replay.py)",
+    "evaluate --images": "name the list in place of the set",
+    "evaluate --classes": "--json and --report list more classes",
+    "models --which": "in a checkout: make bench NAME=checkpoints OPTIONS='ROLE --edition FOLDER'",
+    "review export": _ON_THE_PAGE,
+    "review import": _ON_THE_PAGE,
+    "attacks evaluate --params": "write --attacks FILE",
+    "robustness table --out": "add > FILE in its place",
+    **dict.fromkeys(
+        ("robustness masks --format", "robustness masks --other-format"),
+        "write FORMAT:FOLDER, such as coco:masks/drawn",
+    ),
+    **{
+        f"robustness {name}": f"a stage, which dvc repro runs; by hand: robustness stage {now}"
+        for name, now in _STAGES_OF_STUDIES.items()
+    },
+    **{
+        f"study {command} --{name}": f"write --settings {name.replace('-', '_')}=VALUE"
+        for command, names in _BY_SETTINGS.items()
+        for name in names
+    },
+    **{
+        f"study analyse --{'max-' * (name in _BY_EXCLUDE[:2])}{name}": f"write --exclude {name.replace('-', '_')}=VALUE"
+        for name in (*_BY_EXCLUDE, "one-person-a-list")
+    },
+}
+"""Commands and options of earlier versions, and what to type now."""
+
+
 class _Commands(typer.core.TyperGroup):
     """The commands; the name of a stage is one, too."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that the arguments name, and those left for it. Raises CleansetError for one that has moved."""
-        if args and args[0] == "replay":
-            raise CleansetError("cleanset replay: now bench/replay.py of a checkout: run make published there")
+        # before typer, which would call the option unknown and say no more
+        options = {each.partition("=")[0] for each in args}
+        for moved, now in MOVED.items():
+            command, _, option = moved.partition(" --")
+            words = command.split()
+            if args[: len(words)] == words and (not option or f"--{option}" in options):
+                raise CleansetError(f"{moved}: not {'an option' if option else 'a command'} any more; {now}")
         # pipelines, locks and people call a stage by its name alone
         return super().resolve_command(ctx, ["stage", *args] if args and args[0] in STAGES else args)
 
@@ -664,14 +711,6 @@ def extra_of(module: str, command: str = "") -> str:
     return next((extra for extra, modules in EXTRAS.items() if module.partition(".")[0] in modules), others)
 
 
-MOVED = {
-    ("evaluate", "--images"): "name the list in place of the set",
-    ("evaluate", "--classes"): "--json and --report list more classes",
-    ("models", "--which"): "in a checkout: make bench NAME=checkpoints OPTIONS='ROLE --edition FOLDER'",
-}
-"""Options of earlier versions by command, and what to type now."""
-
-
 EXIT_OF_CLOSED_PIPE = 141
 """That of programs in a shell whose reader has closed the pipe, as `head` does."""
 
@@ -691,10 +730,6 @@ def main() -> None:
         # a name of a file may hold what the terminal's encoding lacks, or bytes that are no text
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
-    # before typer, which would call the option unknown and say no more
-    for (command, option), now in MOVED.items():
-        if sys.argv[1:2] == [command] and option in {each.partition("=")[0] for each in sys.argv[2:]}:
-            sys.exit(f"error: {command} {option}: not an option any more; {now}")
     try:
         try:
             app()

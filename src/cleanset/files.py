@@ -207,12 +207,12 @@ class _NamedFile(FileIO):
         with reading(self._path):
             return super().readinto(buffer)
 
-    def readall(self) -> bytes | None:
+    def readall(self) -> bytes:
         with reading(self._path):
             return super().readall()
 
 
-def open_file(path: Path, most: int | None = None) -> BufferedReader:
+def open_file(path: Path, most: int | None = None) -> "BufferedReader[_NamedFile]":
     """Open a file that a user names for reading, at once: opening a named pipe would wait for a writer.
 
     Raises CleansetError for a folder, pipe, socket or device and for more than `most` bytes, and OSError as `open`

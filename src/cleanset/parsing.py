@@ -25,7 +25,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from cleanset.errors import CleansetError, reason
 from cleanset.files import MAX_BYTES, open_file, read_text
-from cleanset.validation import expected_value, join_names, shown
+from cleanset.validation import expected_value, first_problem, join_names, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,14 +54,23 @@ def parse_json(text: str | bytes, where: str, expected: str) -> Any:
         raise CleansetError(f"{where}: not JSON ({reason(error)}); expected {expected}") from None
 
 
+def read_json(path: Path, kind: Any, what: str, remedy: str) -> Any:
+    """What the JSON in a file holds, as a `kind`. Raises CleansetError, which ends in `remedy`, for anything else."""
+    text = read_text(path, remedy)
+    parse_json(text, str(path), f"{what}: {remedy}")  # pydantic takes a key twice, and NaN
+    try:
+        return TypeAdapter(kind).validate_json(text)
+    except ValidationError as error:
+        raise CleansetError(f"{path}: {first_problem(error)}; expected {what}: {remedy}") from None
+
+
 def json_record(path: Path, what: str, remedy: str, numbers: Iterable[str]) -> dict[str, Any]:
     """The table in a JSON file, with numbers under these keys. Raises CleansetError, which ends in `remedy`."""
-    record = parse_json(read_text(path, remedy), str(path), f"{what}: {remedy}")
+    record: dict[str, Any] = read_json(path, dict[str, Any], what, remedy)
     for key in numbers:
-        if not isinstance(record, dict) or not isinstance(record.get(key), int | float):
+        if not isinstance(record.get(key), int | float):
             raise CleansetError(f"{path}: no {key} as a number; expected {what}: {remedy}")
-    found: dict[str, Any] = record
-    return found
+    return record
 
 
 def _depth(content: bytes) -> int:

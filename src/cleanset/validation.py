@@ -8,7 +8,6 @@ It knows neither a path nor a file's format, so that rules can be written over w
 import re
 import reprlib
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -86,14 +85,6 @@ def first_names(names: Sequence[str], most: int) -> str:
 
 
 Record = TypeVar("Record", bound=BaseModel)
-
-
-def parse_record(kind: type[Record], text: str, path: Path, expected: str) -> Record:
-    """The record that the JSON in a file holds. Raises CleansetError, which ends with what was expected."""
-    try:
-        return kind.model_validate_json(text)
-    except ValidationError as error:
-        raise CleansetError(f"{path}: {first_problem(error)}; expected {expected}") from None
 
 
 def validate(kind: type[Record], content: object, where: object, after: str = "") -> Record:

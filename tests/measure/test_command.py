@@ -290,6 +290,11 @@ def test_what_cannot_be_measured(wanted: Wanted, message: str) -> None:
         (("evaluate", "--images", "l.csv"), "evaluate --images: not an option any more; name the list in place of"),
         (("evaluate", "standard", "--classes=3"), "evaluate --classes: not an option any more; --json and --report"),
         (("models", "--which", "timm"), "models --which: not an option any more; in a checkout: make bench NAME=check"),
+        (("replay",), "replay: not a command any more; run make published in a checkout"),
+        (
+            ("attacks", "evaluate", "--params=a.yaml"),
+            "attacks evaluate --params: not an option .*; write --attacks FILE",
+        ),
     ],
 )
 def test_an_option_of_an_earlier_version(arguments: tuple[str, ...], now: str, monkeypatch: pytest.MonkeyPatch) -> None:

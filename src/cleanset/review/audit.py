@@ -12,12 +12,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict
 
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, read_text, write_text
+from cleanset.files import is_there, write_text
 from cleanset.images.boxes import Box, box_of, parse_box
-from cleanset.parsing import csv_text, read_rows, read_yaml
+from cleanset.parsing import csv_text, read_json, read_rows, read_yaml
 from cleanset.review.gold import GoldAnswer, Key, Share, calibrations, gold_answers, read_gold_key, without_golds
 from cleanset.review.store import AUDIT, BOARD, Votes, check_reviews, read_reviews, read_votes, review_file
 from cleanset.review.verdicts import Vote
@@ -29,7 +29,7 @@ from cleanset.statistics.finite import (
     lower_limit_at_any_time,
     open_bound,
 )
-from cleanset.validation import Role, Section, first_problem, shown, validate
+from cleanset.validation import Role, Section, shown, validate
 from cleanset.vocabulary import class_column, class_indices, class_keys
 
 if TYPE_CHECKING:
@@ -448,9 +448,5 @@ def audit_json(result: AuditResult | None) -> str:
 
 def read_audit_json(path: Path) -> AuditResult | None:
     """The result in data/audit/<role>.json. Raises CleansetError for anything else."""
-    text = read_text(path, "run dvc repro")
-    try:
-        return TypeAdapter(AuditResult | None).validate_json(text)
-    except ValidationError as error:
-        expected = "what stage review_apply writes: run dvc repro"
-        raise CleansetError(f"{path}: {first_problem(error)}; expected {expected}") from None
+    found: AuditResult | None = read_json(path, AuditResult | None, "what stage review_apply writes", "run dvc repro")
+    return found

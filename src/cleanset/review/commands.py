@@ -172,16 +172,3 @@ def guidelines(edition: Folder = HERE) -> None:
     from cleanset.review.store import write_guidelines
 
     typer.echo(f"{write_guidelines(Edition(edition).reviews)}: edit it; the review page shows it with h")
-
-
-ANYTHING = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
-
-
-@app.command("export", hidden=True, context_settings=ANYTHING)
-@app.command("import", hidden=True, context_settings=ANYTHING)
-def label_studio() -> None:
-    """Say that reviews are no longer exchanged with Label Studio."""
-    raise CleansetError(
-        "review export, review import: reviews are no longer exchanged with Label Studio; review on the page instead: "
-        "cleanset review --reviewer NAME"
-    )

@@ -15,8 +15,8 @@ from pydantic import AfterValidator
 from cleanset.dataset.folder import CROPPED, ImageId, exported_name
 from cleanset.errors import CleansetError
 from cleanset.parsing import read_rows
-from cleanset.validation import checked, numeric, shown
-from cleanset.vocabulary import ClassOfKey, class_column, class_keys, classes_in_use
+from cleanset.validation import checked, shown
+from cleanset.vocabulary import class_column, class_indices, classes_in_use
 
 COLUMNS = ("image_id", "flag", "source")
 """Columns of a file of opinions: an image, a finding in a few words, and the study that found it."""
@@ -79,19 +79,6 @@ def look_again_columns(class_column: str) -> tuple[str, ...]:
 _ANALYSE = "analyse the ratings with --plan of a plan of the edition's sets"
 
 
-@dataclass(frozen=True, slots=True)
-class _Rated:
-    image_type: str
-    image_id: str
-    class_index: ClassOfKey
-    ratings: Annotated[int, numeric(int, 0, 10**6)]
-    negative: Annotated[int, numeric(int, 0, 10**6)]
-    share: str
-    low: str
-    high: str
-    mean: str
-
-
 LookAgain = Mapping[int, Mapping[str, str]]
 """By class index and image id, a line on how people rated the image."""
 
@@ -102,14 +89,17 @@ def read_look_again(path: Path, known: Mapping[int, Collection[str]]) -> LookAga
     Raises CleansetError for a file in another format, and for an image that is not a candidate of its class.
     """
     found: dict[int, dict[str, str]] = {}
-    for where, row in read_rows(path, look_again_columns(class_column()), _Rated, _ANALYSE):
-        key, ids = class_keys()[row.class_index], known.get(row.class_index, ())
-        image_id = _rated_image(row.image_id, key, ids)
+    for where, row in read_rows(path, look_again_columns(class_column()), dict[str, str], _ANALYSE):
+        file, key = row["image_id"], row[class_column()]
+        class_index = class_indices().get(key, -1)
+        ids = known.get(class_index, ())
+        image_id = _rated_image(file, key, ids)
         if image_id not in ids:
             raise CleansetError(
-                f"{where}: {shown(row.image_id)} of class {shown(key)}; expected a candidate of the edition: {_ANALYSE}"
+                f"{where}: {shown(file)} of class {shown(key)}; expected a candidate of the edition: {_ANALYSE}"
             )
-        found.setdefault(row.class_index, {})[image_id] = f"{row.negative} of {row.ratings} people took it for modified"
+        share = f"{row['negative']} of {row['ratings']}"
+        found.setdefault(class_index, {})[image_id] = f"{share} people took it for modified"
     return found
 
 

@@ -243,10 +243,13 @@ def test_the_source_of_an_attacked_image() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("analyse", "a.csv", "--max-attention", "2"), "--max-attention: now a key of --exclude; .* attention=VALUE$"),
-        (("analyse", "a.csv", "--min-share=0.5"), "--min-share: now a key of --exclude; expected --exclude min_share="),
-        (("analyse", "a.csv", "--alpha", "0.1"), "--alpha: now a key of --settings; expected --settings alpha=VALUE"),
-        (("plan", "--pairs", "2"), "--pairs: now a key of --settings; expected --settings pairs=VALUE"),
+        (
+            ("analyse", "a.csv", "--max-attention", "2"),
+            "^study analyse --max-attention: not an option any more; write --exclude attention=VALUE$",
+        ),
+        (("analyse", "a.csv", "--min-share=0.5"), "--min-share: not an option any more; write --exclude min_share="),
+        (("analyse", "a.csv", "--alpha", "0.1"), "--alpha: not an option any more; write --settings alpha=VALUE"),
+        (("plan", "--pairs", "2"), "--pairs: not an option any more; write --settings pairs=VALUE"),
         (
             ("analyse", "a.csv", "--settings", "bounds=1"),
             "unknown key of --settings 'bounds'; expected one of random, ",

@@ -222,17 +222,10 @@ def test_a_full_disk_is_told_and_the_answer_may_be_sent_again(plan: Path) -> Non
         assert client.post("/answer", json=given).status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("row", "words"),
-    [
-        ("5,ada,k,../../x,1", ", person: '../../x'; expected 16 hexadecimal digits: restore the file"),
-        ("5,ada,k,0123456789abcdef,9", ": list 9, which is not in the plan: restore the file"),
-        ("x,ada,k,0123456789abcdef,1", ", began: 'x'; expected a number from 0 to 1,000,000,000,000: restore the file"),
-    ],
-)
-def test_a_row_of_somebody_else(plan: Path, row: str, words: str) -> None:
+@pytest.mark.parametrize("row", ["5,ada,k,../../x,1", "5,ada,k,0123456789abcdef,9", "x,ada,k,0123456789abcdef,1"])
+def test_a_row_of_somebody_else(plan: Path, row: str) -> None:
     (plan / "people.csv").write_text(f"began,id,key,person,list\n{row}\n")
-    with pytest.raises(CleansetError, match=f"people.csv, line 2{words}"):
+    with pytest.raises(CleansetError, match=r"people.csv, line 2: not a person of this plan"):
         StudyServer(plan)
 
 

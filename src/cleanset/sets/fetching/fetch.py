@@ -27,17 +27,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from cleanset.edition.pipeline import object_path
 from cleanset.errors import CleansetError
-from cleanset.files import (
-    blocks_of,
-    check_new,
-    locked,
-    md5,
-    new_folder,
-    remove_abandoned,
-    sha256,
-    workspace_for,
-    write_text,
-)
+from cleanset.files import blocks_of, check_new, md5, new_folder, remove_abandoned, sha256, workspace_for, write_text
 from cleanset.progress import cache_folder, tracked
 from cleanset.sets import verify
 from cleanset.sets.description import Release, notices_of, release_of
@@ -171,7 +161,8 @@ class KeptSet:
     def locked(self) -> Iterator[None]:
         """Keep other processes from this set; waits for them."""
         self.home.mkdir(parents=True, exist_ok=True)
-        with locked(self.home, _LOCK):
+        with (self.home / _LOCK).open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
     def remove_stale_parts(self) -> None:

@@ -74,11 +74,6 @@ def _group() -> None:
     """Keep `evaluate` a command of its own: a group of one command would be that command."""
 
 
-def _moved(params: str | None) -> None:
-    if params is not None:
-        raise CleansetError(f"attacks evaluate --params {params}: no such option today: write --attacks {params}")
-
-
 @tools.command()
 def evaluate(
     model: Annotated[
@@ -121,7 +116,6 @@ def evaluate(
         typer.Option(help="Of the verdicts: float64 (default), float32, tf32 or bfloat16.", show_default=False),
     ] = None,
     device: Device = None,
-    _: Annotated[str | None, typer.Option("--params", hidden=True, is_eager=True, callback=_moved)] = None,
     edition: EditionOfRoles = HERE,
 ) -> None:
     """Attack any models on any images, outside DVC, as a study does.

@@ -34,15 +34,7 @@ from cleanset.statistics.coverage import (
     ranked,
 )
 from cleanset.studies.attacks.base import LEVELS
-from cleanset.studies.attacks.results import (
-    ATTACKED,
-    MEASURES_COLUMNS,
-    WORST_CASE,
-    AttackMeasure,
-    by_name,
-    measure_lines,
-    metrics_of,
-)
+from cleanset.studies.attacks.results import ATTACKED, WORST_CASE, AttackMeasure, by_name, measure_lines, metrics_of
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, read_attack_params
 from cleanset.studies.attacks.warnings import SIGNS, WarningRecord, read_warnings
 from cleanset.studies.robustness.answers import ReadAnswers
@@ -337,7 +329,7 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
     sizes = {model: each.size for model, each in seen_by.items()}
     lines = [
         AttackMeasure(*row)
-        for row in read_frame(study.measures, MEASURES_COLUMNS, "run dvc repro").itertuples(index=False)
+        for row in read_frame(study.measures, AttackMeasure._fields, "run dvc repro").itertuples(index=False)
     ]
     warnings = [read_warnings(study.warnings(model)) for model in models]
     return AttacksData(models, settings, lines, answers, warnings, sheets, sizes)

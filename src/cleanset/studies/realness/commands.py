@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
-from typer.core import TyperCommand
 
 from cleanset.edition.options import LOOPBACK, Browser, Host, Json, NewFolder, Port, PublicUrl, show
 from cleanset.errors import CleansetError
@@ -13,29 +12,6 @@ from cleanset.errors import CleansetError
 app = typer.Typer(no_args_is_help=True, help="Plan and analyse a study in which people rate how real images look.")
 
 Settings = TypeVar("Settings")
-EXCLUDING = ("max-attention", "max-comprehension", "min-attention", "min-share", "max-same", "min-milliseconds")
-MOVED = {
-    "plan": dict.fromkeys(("real", "modified", "attention", "pairs", "bound", "alpha", "power", "effect"), "settings"),
-    "analyse": dict.fromkeys(("random", "degrees", "bound", "alpha", "min-ratings"), "settings")
-    | dict.fromkeys((*EXCLUDING, "one-person-a-list"), "exclude"),
-}
-"""By command, the options of earlier versions, and the option that took each of them over."""
-
-
-class Bundling(TyperCommand):
-    """A command some of whose earlier options are now keys of one."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments. Raises CleansetError for an option of an earlier version, with the one of today."""
-        # before typer, which knows no earlier options and would only name a similar one
-        for each in args:
-            name = each.partition("=")[0].removeprefix("--")
-            if each.startswith("--") and name in MOVED[str(self.name)]:
-                new = MOVED[str(self.name)][name]
-                key = name.replace("-", "_")
-                key = key.removeprefix("max_") if key in ("max_attention", "max_comprehension") else key
-                raise CleansetError(f"--{name}: now a key of --{new}; expected --{new} {key}=VALUE")
-        return super().parse_args(ctx, args)
 
 
 def settings_of(kind: type[Settings], text: str, option: str, **more: Any) -> Settings:
@@ -56,7 +32,7 @@ def settings_of(kind: type[Settings], text: str, option: str, **more: Any) -> Se
         raise CleansetError(f"{option}: {first_problem(error)}") from None
 
 
-@app.command(cls=Bundling)
+@app.command()
 def plan(
     set_folder: Annotated[Path, typer.Option("--set", help="The folder of a finished set.")],
     attacked: Annotated[Path, typer.Option(help="A folder of attacked images, JPEGs or PNGs at any depth.")],
@@ -132,7 +108,7 @@ def serve(
     serving.run(plan, host, port, browser, wanted, public_url)
 
 
-@app.command(cls=Bundling)
+@app.command()
 def analyse(
     ratings: Annotated[list[Path], typer.Argument(help="CSV files of ratings, or of the page's answers.")],
     plan: Annotated[Path | None, typer.Option(help="The plan's folder, for the page's answers.")] = None,

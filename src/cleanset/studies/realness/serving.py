@@ -32,7 +32,7 @@ from cleanset.parsing import csv_text, read_rows
 from cleanset.studies.realness.plan import Trial, scale
 from cleanset.studies.realness.planning import PAGE, PLAN, STATIC, TRIALS, static_file
 from cleanset.studies.realness.ratings import ANSWER_COLUMNS, SCALE, SIDES, TRIAL_COLUMNS
-from cleanset.validation import first_problem, matching, numeric
+from cleanset.validation import first_problem
 from cleanset.web.pages import FRESH, new_application, run_page, usual_port
 
 ANSWERS, PEOPLE = "answers", "people.csv"
@@ -41,6 +41,8 @@ PEOPLE_COLUMNS = ("began", "id", "key", "person", "list")
 MAX_BODY_BYTES = 4_000
 REMEDY = "restore the file that cleanset wrote"
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+# it becomes part of the name of a file: from a changed people.csv, ../ must not
+_PERSON = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +103,6 @@ class Participant:
         return f"answers-{self.number}-{self.person}.csv"
 
 
-@dataclass(frozen=True, slots=True)
-class _Person:
-    began: Annotated[int, numeric(int, 0, 10**12)]
-    id: str
-    key: str
-    # it becomes part of the name of a file: from a changed people.csv, ../ must not
-    person: Annotated[str, matching("[0-9a-f]{16}", "16 hexadecimal digits")]
-    number: Annotated[int, numeric(int, 1, 10**6)]
-
-
 def _listed(cells: Mapping[str, str]) -> tuple[int, Trial]:
     return int(cells["list"]), Trial(*(cells[column] for column in TRIAL_COLUMNS[2:]))
 
@@ -154,10 +146,11 @@ class StudyServer:
     def _read_people(self) -> None:
         path = self.plan / PEOPLE
         cut_torn_line(path)
-        for where, row in read_rows(path, PEOPLE_COLUMNS, _Person, REMEDY) if path.stat().st_size else ():
-            if row.number not in self.trials:
-                raise CleansetError(f"{where}: list {row.number}, which is not in the plan: {REMEDY}")
-            one = Participant(row.id, row.key, row.person, row.number, float(row.began))
+        lists = {str(each): each for each in self.trials}
+        for where, row in read_rows(path, PEOPLE_COLUMNS, dict[str, str], REMEDY) if path.stat().st_size else ():
+            if row["list"] not in lists or not _PERSON.fullmatch(row["person"]) or not row["began"].isdecimal():
+                raise CleansetError(f"{where}: not a person of this plan: {REMEDY}")
+            one = Participant(row["id"], row["key"], row["person"], lists[row["list"]], float(row["began"]))
             answered = self.plan / ANSWERS / one.file
             if answered.exists():
                 cut_torn_line(answered)

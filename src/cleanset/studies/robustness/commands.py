@@ -4,7 +4,7 @@ Each imports what it needs only when it runs.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,46 +20,11 @@ from cleanset.edition.options import (
     show,
 )
 from cleanset.edition.paths import use_classes_of
-from cleanset.errors import CleansetError
 
 if TYPE_CHECKING:
     from cleanset.studies.robustness.images import Study
 
-MOVED = {
-    "corruptions": "answers --family corruptions",
-    "perturbations": "answers --family perturbations",
-    "scenarios": "answers --family scenarios",
-    "further": "answers",
-    **{name: name for name in ("images", "digests", "measure", "pages")},
-    **{name: name for name in ("attacks", "attack-results", "attack-warnings", "attack-pages")},
-}
-"""Stages that were commands of their own, and their names among `stage` today."""
-MOVED_OPTIONS = {
-    ("table", "--out"): "add > FILE in its place",
-    ("masks", "--format"): "write FORMAT:FOLDER, such as coco:masks/drawn",
-    ("masks", "--other-format"): "write FORMAT:FOLDER, such as coco:masks/drawn",
-}
-"""Options that are no more, and what takes their place."""
-
-
-class _Commands(typer.core.TyperGroup):
-    """The commands; one that has moved answers with its name today, an option with what took its place."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the arguments name. Raises CleansetError for one that has moved, or an option that has."""
-        for word in args[1:]:
-            if today := MOVED_OPTIONS.get((args[0], word.partition("=")[0])):
-                raise CleansetError(f"robustness {args[0]} {word}: no such option today: {today}")
-        if args and args[0] in MOVED:
-            raise CleansetError(
-                f"robustness {args[0]}: a stage, which dvc repro runs; by hand: robustness stage {MOVED[args[0]]}"
-            )
-        return super().resolve_command(ctx, args)
-
-
-app = typer.Typer(
-    cls=_Commands, no_args_is_help=True, help="Measure robustness on finished sets; studies/robustness runs by DVC."
-)
+app = typer.Typer(no_args_is_help=True, help="Measure robustness on finished sets; studies/robustness runs by DVC.")
 stages = typer.Typer(no_args_is_help=True, help="Run one stage of a study, as DVC does.")
 app.add_typer(stages, name="stage", hidden=True)
 
