@@ -104,7 +104,7 @@ def check_known(what: str, name: str, known: Iterable[str]) -> None:
 
 def checked(
     is_valid: Callable[[Any], object],
-    expected: str | Callable[[], str],
+    expected: str | Callable[[], str] = "another value",
     kind: type[AfterValidator | BeforeValidator] = AfterValidator,
 ) -> AfterValidator | BeforeValidator:
     """A validator that refuses other values; `expected` stands in the message."""

@@ -8,13 +8,16 @@ import re
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from cleanset.dataset.archives import KAGGLE_IMAGES, check_not_sparse, check_size
 from cleanset.dataset.ilsvrc import CLASSES, class_of_ilsvrc_id, image_id, image_number, parse_image_name
 from cleanset.errors import CleansetError, reason
 from cleanset.files import is_there
 from cleanset.parsing import parse_json, read_rows
-from cleanset.validation import shown
+from cleanset.validation import checked, shown
 from cleanset.vocabulary import class_indices
 
 KAGGLE_LABELS = "LOC_val_solution.csv"
@@ -23,6 +26,15 @@ GROUND_TRUTH_NAME = "ILSVRC2012_validation_ground_truth.txt"
 MAX_DEVKIT_BYTES = 2**28
 """Unpacked, up to the file that is read; the real one has under 10 MiB."""
 
+_LISTS = TypeAdapter(
+    list[
+        Annotated[
+            list[Annotated[int, Field(strict=True, ge=0, lt=CLASSES)]],
+            checked(lambda labels: len(set(labels)) == len(labels)),
+            AfterValidator(sorted),
+        ]
+    ]
+)
 # int alone takes digits of any script, and any number of them
 _ILSVRC_ID = re.compile(r"[0-9]{1,4}")
 
@@ -133,22 +145,11 @@ def read_reassessed(text: str | bytes, where: str) -> list[list[int]]:
     A list may be empty. Labels come out sorted. Raises CleansetError, naming `where`, for anything
     that is not a list of lists of distinct class indices.
     """
-    lists = parse_json(text, where, "a list of lists of class indices")
-    if not isinstance(lists, list):
-        raise CleansetError(f"{where}: a {type(lists).__name__}; expected a list of lists of class indices")
-    return [_checked(labels, number, where) for number, labels in enumerate(lists, start=1)]
-
-
-def _checked(labels: object, number: int, where: str) -> list[int]:
-    # `type(...) is int`, since True is an instance of int
-    valid = (
-        isinstance(labels, list)
-        and all(type(label) is int and 0 <= label < CLASSES for label in labels)
-        and len(set(labels)) == len(labels)
-    )
-    if not valid:
-        raise CleansetError(
-            f"{where}, image {number}: {shown(labels)}; expected a list of distinct class indices 0 to {CLASSES - 1}"
-        )
-    assert isinstance(labels, list)
-    return sorted(labels)
+    what = f"a list of lists of distinct class indices 0 to {CLASSES - 1}"
+    lists = parse_json(text, where, what)
+    try:
+        return _LISTS.validate_python(lists)
+    except ValidationError as error:
+        place = error.errors(include_url=False)[0]["loc"]
+        at, found = (f"{where}, image {int(place[0]) + 1}", lists[place[0]]) if place else (where, lists)
+        raise CleansetError(f"{at}: {shown(found)}; expected {what}") from None

@@ -112,7 +112,7 @@ _EXPECTED = "expected the columns file, perhaps model, then one for each class, 
 
 def _read(path: Path) -> pd.DataFrame:
     texts = dict.fromkeys(("file", "model", "class"), str)
-    return read_frame(path, ("file",), f"name a table of scores: {_EXPECTED}", MAX_BYTES, dtype=texts, na_values=[])
+    return read_frame(path, ("file",), _EXPECTED, MAX_BYTES, dtype=texts, na_values=[])
 
 
 def _rows(path: Path, model: str) -> pd.DataFrame:
