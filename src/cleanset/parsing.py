@@ -55,7 +55,7 @@ def parse_json(text: str | bytes, where: str, expected: str) -> Any:
 
 
 def read_json(path: Path, kind: Any, what: str, remedy: str) -> Any:
-    """What the JSON in a file holds, as a `kind`. Raises CleansetError, which ends in `remedy`, for anything else."""
+    """The content of a JSON file as a `kind`. Raises CleansetError, which ends in `remedy`, for anything else."""
     text = read_text(path, remedy)
     parse_json(text, str(path), f"{what}: {remedy}")  # pydantic takes a key twice, and NaN
     try:

@@ -37,7 +37,7 @@ def shown(value: object) -> str:
 
 
 def expected_value(error: ErrorDetails) -> str:
-    """What was expected of a value, from pydantic's message or that of a validator."""
+    """The expected value in words, from pydantic's message or that of a validator."""
     # pydantic puts "Value error, " before the text of a validator's ValueError
     what = error["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
     what = what.replace("a valid integer", "an integer").replace("a valid ", "a ").replace(" after validation", "")
