@@ -136,13 +136,13 @@ def parse_rows(
         expected = f"the column {names}, and none twice" if others else f"the header {names}"
         raise CleansetError(f"{where}, line {line}: {shown(','.join(header))}; expected {expected}: {remedy}")
     seen: dict[tuple[str, ...], int] = {}
+    places = [header.index(name) for name in key]
     for line, cells in rows:
         at, problem = f"{where}, line {line}", ""
-        values = tuple(cell for name, cell in zip(header, cells, strict=False) if name in key)
         if len(cells) != len(header):
             problem = f": {len(cells)} cells; expected {','.join(header)}"
-        elif key and seen.setdefault(values, line) != line:
-            again = ", ".join(f"{name} {shown(cell)}" for name, cell in zip(header, cells, strict=True) if name in key)
+        elif key and seen.setdefault(values := tuple(cells[place] for place in places), line) != line:
+            again = ", ".join(f"{name} {shown(cell)}" for name, cell in zip(key, values, strict=True))
             problem = f": {again} a second time, after line {seen[values]}; expected it once"
         else:
             try:

@@ -41,11 +41,6 @@ class ListedImage:
     image_id: str
     confidence: Annotated[float, numeric(float, 0, 1, "a probability from 0 to 1")]
 
-    @property
-    def of_list(self) -> tuple[str, int]:
-        """The list that the image is in: that of a model and a class."""
-        return self.model, self.class_index
-
 
 @dataclass(frozen=True, slots=True)
 class BeyondImage:

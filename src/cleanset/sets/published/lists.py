@@ -152,22 +152,25 @@ def read_top5(path: Path, labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
     for an image that is not in the index, that is listed twice for a model, or whose one label is not the class; and
     for a list that is out of order: ranks run from 1, confidences fall, equal ones are in the order of the image ids.
     """
-    found: list[ListedImage] = []
+    found: list[tuple[object, ...]] = []
     begun: set[tuple[str, int]] = set()
+    before, rank, last = ("", -1), 0, (np.float32(0), "")
     for where, row in read_rows(path, LIST_COLUMNS, ListedImage, CORRECT, key=("model", "image_id")):
         check_label(where, row.image_id, row.class_index, labels)
-        before = found[-1] if found and found[-1].of_list == row.of_list else None
-        if row.rank != (before.rank + 1 if before else 1) or (not before and row.of_list in begun):
+        # rounded as the table stores it: what is equal there has to be in the order of the image ids
+        of_list, key = (row.model, row.class_index), (-np.float32(row.confidence), row.image_id)
+        begins = of_list != before
+        if row.rank != (1 if begins else rank + 1) or (begins and of_list in begun):
             raise CleansetError(
                 f"{where}: rank {row.rank} out of order; expected ranks from 1, a list at a time: {CORRECT}"
             )
-        # rounded as the table stores it: what is equal there has to be in the order of the image ids
-        if before and (-np.float32(row.confidence), row.image_id) < (-np.float32(before.confidence), before.image_id):
+        if not begins and key < last:
             raise CleansetError(
                 f"{where}: {row.image_id} out of order; expected falling confidence, equal ones by image id: {CORRECT}"
             )
-        begun.add(row.of_list)
-        found.append(row)
+        begun.add(of_list)
+        before, rank, last = of_list, row.rank, key
+        found.append((row.model, row.class_index, rank, row.image_id, row.confidence))
     table = pd.DataFrame(found, columns=list(LIST_COLUMNS))
     return table.astype({"class_index": "int16", "rank": "int16", "confidence": "float32"})
 
