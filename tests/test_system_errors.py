@@ -24,6 +24,7 @@ from cleanset.review.opinions import read_look_again, read_opinions
 from cleanset.scoring.brought import read_scores
 from cleanset.sets.folder import read_regular_file
 from cleanset.studies.realness.ratings import texts_of
+from tests.measure.compare.drawn_results import NUMBERS, accuracies, put_results
 from tests.small_disks import small_disk_at
 from tests.time_limits import at_most
 
@@ -76,20 +77,32 @@ def test_a_file_system_without_locks(number: int, tmp_path: Path, monkeypatch: p
     assert system_error(raised.value) == f"{tmp_path / 'new.txt'}: {os.strerror(number)}; {remedy}"
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("evaluate", "--help"), ("--version",)])
-def test_a_pipe_that_is_closed_early_ends_quietly(arguments: tuple[str, ...]) -> None:
+COMMANDS = [("--help",), ("evaluate", "--help"), ("--version",), ("compare", "a.json", "b.json", "--json")]
+"""The last one prints what Python keeps until the program ends."""
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    for name in "ab":
+        put_results(tmp_path / f"{name}.json", accuracies({name: NUMBERS}))
+    return tmp_path
+
+
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_a_pipe_that_is_closed_early_ends_quietly(arguments: tuple[str, ...], results: Path) -> None:
     """As by `head` and `grep -q`."""
     ours, theirs = os.pipe()
     os.close(ours)
-    done = run(*arguments, stdout=theirs)
+    done = run(*arguments, stdout=theirs, cwd=results)
     os.close(theirs)
     assert done.communicate(timeout=60)[1] == ""
     assert done.returncode in (1, 141)  # 1: typer's own, where it finds it out first
 
 
-def test_output_to_a_full_device() -> None:
+@pytest.mark.parametrize("arguments", COMMANDS[2:])
+def test_output_to_a_full_device(arguments: tuple[str, ...], results: Path) -> None:
     with Path("/dev/full").open("w") as full:
-        done = run("--version", stdout=full)
+        done = run(*arguments, stdout=full, cwd=results)
         error = done.communicate(timeout=60)[1]
     assert error.startswith("error: writing: No space left on device; expected room for it")
     assert error.count("\n") == 1

@@ -1,7 +1,6 @@
 """The command line: one command per stage and tool. Each imports its libraries only when it runs."""
 
 import io
-import os
 import sys
 from contextlib import redirect_stdout
 from importlib import import_module
@@ -715,15 +714,6 @@ EXIT_OF_CLOSED_PIPE = 141
 """That of programs in a shell whose reader has closed the pipe, as `head` does."""
 
 
-def _flush() -> None:
-    """Write what is left of the output. Raises OSError as writing does, and then drops it, to fail no second time."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise
-
-
 def main() -> None:
     """Run the command line; a problem that a user can fix becomes one line and exit code 1."""
     for stream in (sys.stdout, sys.stderr):
@@ -731,10 +721,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
     try:
-        try:
-            app()
-        finally:
-            _flush()
+        app()
     except (CleansetError, ModuleNotFoundError, MemoryError, OSError) as error:
         if isinstance(error, BrokenPipeError):
             sys.exit(EXIT_OF_CLOSED_PIPE)
