@@ -9,18 +9,18 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import pandas as pd
 
 from cleanset.dataset.ilsvrc import CLASSES, image_id, timm_info
 from cleanset.dataset.labels import read_reassessed
 from cleanset.edition.create import CHECKOUT
-from cleanset.edition.models import check_lists
+from cleanset.edition.models import CORRECT, check_lists
 from cleanset.edition.params import Params, read_params
 from cleanset.errors import CleansetError
-from cleanset.files import read_text, write_text
-from cleanset.parsing import csv_text, parse_csv
+from cleanset.files import write_text
+from cleanset.parsing import csv_text, read_rows
 from cleanset.review.decided import decide_all
 from cleanset.review.queue import candidates_by_class
 from cleanset.review.status import ReviewProgress, status_of
@@ -28,15 +28,14 @@ from cleanset.review.store import Votes
 from cleanset.selection.fill import Filled
 from cleanset.sets.published.image_set import fill_classes
 from cleanset.sets.published.lists import (
-    EXPECTED,
     MOST,
     PUBLISHED_MODEL,
-    number_in,
     published_candidates,
     published_verdicts,
     read_extras,
     read_top5,
 )
+from cleanset.validation import numeric
 from cleanset.vocabulary import class_keys
 
 IMAGES = 2_966
@@ -124,25 +123,28 @@ def real_labels() -> dict[str, list[int]]:
 POOL_COLUMNS = ("class_index", "correct", "listed")
 
 
+@dataclass(frozen=True, slots=True)
+class _PoolRow:
+    class_index: Annotated[int, numeric(int, 0, CLASSES - 1)]
+    correct: Annotated[int, numeric(int, 0, CLASSES * MOST)]
+    listed: Annotated[int, numeric(int, 0, MOST)]
+
+
 def read_pool(path: Path) -> pd.DataFrame:
     """Read how many images one model gets right: columns class_index, correct, listed; a row for each class.
 
     Raises CleansetError, naming the line, unless the classes are all there in their order and no list is longer than
     five or than what the model gets right.
     """
-    rows = []
-    for place, (line, cells) in enumerate(parse_csv(read_text(path, EXPECTED), POOL_COLUMNS, str(path))):
-        where = f"{path}, line {line}"
-        row = (
-            number_in(where, cells, "class_index", place, place),
-            number_in(where, cells, "correct", 0, CLASSES * MOST),
-            number_in(where, cells, "listed", 0, MOST),
-        )
-        if row[2] > row[1]:
-            raise CleansetError(f"{where}: {row[2]} images listed of {row[1]} correct ones; {EXPECTED}")
+    rows: list[_PoolRow] = []
+    for where, row in read_rows(path, POOL_COLUMNS, _PoolRow, CORRECT):
+        if row.class_index != len(rows):
+            raise CleansetError(f"{where}: class {row.class_index}; expected {len(rows)}: {CORRECT}")
+        if row.listed > row.correct:
+            raise CleansetError(f"{where}: {row.listed} images listed of {row.correct} correct ones; {CORRECT}")
         rows.append(row)
     if len(rows) != CLASSES:
-        raise CleansetError(f"{path}: {len(rows)} classes; expected {CLASSES}: {EXPECTED}")
+        raise CleansetError(f"{path}: {len(rows)} classes; expected {CLASSES}: {CORRECT}")
     return pd.DataFrame(rows, columns=list(POOL_COLUMNS))
 
 
@@ -156,7 +158,7 @@ def check_pool(pool: pd.DataFrame, listed: pd.DataFrame, extras: dict[int, list[
         found = int(counts.get(class_index, 0))
         if found != number:
             raise CleansetError(
-                f"pool.csv, class {class_index}: {number} images listed, top5.csv has {found}; {EXPECTED}"
+                f"pool.csv, class {class_index}: {number} images listed, top5.csv has {found}; {CORRECT}"
             )
         if found + len(extras.get(class_index, [])) > correct:
             raise CleansetError(

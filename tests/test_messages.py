@@ -1,13 +1,15 @@
 """Messages are one short line, whatever they quote; JSON and CSV that is damaged gives one."""
 
 import re
+from dataclasses import dataclass
+from typing import Annotated
 
 import pytest
 from pydantic import BaseModel, ValidationError
 
 from cleanset.errors import CleansetError, cut, reason
-from cleanset.parsing import parse_csv, parse_json
-from cleanset.validation import first_problem, join_names, shown
+from cleanset.parsing import parse_json, parse_rows
+from cleanset.validation import EmptyIsNone, first_problem, join_names, numeric, one_of, shown
 
 
 @pytest.mark.parametrize(
@@ -119,24 +121,67 @@ def test_json(text: str, message: str) -> None:
     assert str(error.value).endswith(end)
 
 
+@dataclass(frozen=True, slots=True)
+class Cells:
+    a: Annotated[int, numeric(int, 1, 9)]
+    b: Annotated[str | None, one_of("x", "y", None), EmptyIsNone]
+    c: str = "none"
+
+
+def rows_of(text: str) -> list[tuple[str, Cells]]:
+    return list(parse_rows(text, ("a", "b", "c"), Cells, "t.csv", "mend it", key=("a",)))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "x, line 1: ''; expected the header a,b"),
-        ("b,a\n", "x, line 1: 'b,a'; expected the header a,b"),
-        ("a,b\n1,2\n3\n", "x, line 3: 1 cells; expected a,b"),
-        ('a,b\n1,"2\n', "x, line 2: not CSV (unexpected end of data); expected a,b"),
-        ("a,b\n1," + "2" * 200_000 + "\n", "x, line 2: not CSV (field larger than field limit (131072)); expected a,b"),
+        ("", "t.csv, line 1: ''; expected the header a,b,c: mend it"),
+        ("b,a\n", "t.csv, line 1: 'b,a'; expected the header a,b,c: mend it"),
+        ("a,b,c,d\n", "t.csv, line 1: 'a,b,c,d'; expected the header a,b,c: mend it"),
+        ("a\n", "t.csv, line 1: 'a'; expected the header a,b,c: mend it"),
+        ("a,b\n1,x\n3\n", "t.csv, line 3: 1 cells; expected a,b: mend it"),
+        ("a,b\n1,x,y\n", "t.csv, line 2: 3 cells; expected a,b: mend it"),
+        ('a,b\n1,"2\n', "t.csv, line 2: not CSV (unexpected end of data); expected a table: mend it"),
+        ("a,b\n1,x\n0,x\n", "t.csv, line 3, a: '0'; expected a number from 1 to 9: mend it"),
+        *(
+            (f"a,b\n{text},x\n", f"t.csv, line 2, a: {text!r}; expected a number from 1 to 9: mend it")
+            for text in ("", "+1", " 1", "1.0", "1_0", "\u0661", "\uff11", "1e0", "9" * 30)
+        ),
+        ("a,b\n1,z\n", "t.csv, line 2, b: 'z'; expected one of x, y, nothing: mend it"),
+        ("a,b\n1,x\n2,x\n1,y\n", "t.csv, line 4: a '1' a second time, after line 2; expected it once: mend it"),
     ],
 )
-def test_csv(text: str, message: str) -> None:
+def test_rows_that_are_refused(text: str, message: str) -> None:
     with pytest.raises(CleansetError) as error:
-        list(parse_csv(text, ("a", "b"), "x"))
+        rows_of(text)
     assert str(error.value) == message
+    invalid: list[str] = []
+    if "header" not in message:
+        list(parse_rows(text, ("a", "b", "c"), Cells, "t.csv", "mend it", key=("a",), invalid=invalid))
+        assert invalid == [message]
 
 
-def test_csv_with_a_line_break_in_a_cell() -> None:
-    assert list(parse_csv('a,b\r\n1,"2\n3"\r\n4,5\r\n', ("a", "b"), "x")) == [
-        (3, {"a": "1", "b": "2\n3"}),
-        (4, {"a": "4", "b": "5"}),
+def test_a_cell_that_is_too_long_for_a_table() -> None:
+    with pytest.raises(CleansetError, match=r"line 2: not CSV \(field larger than field limit \(131072\)\)"):
+        rows_of("a,b\n1," + "2" * 200_000 + "\n")
+
+
+@pytest.mark.parametrize("start", ["", "\ufeff"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("header", ["a,b", '"a","b"'])
+def test_what_spreadsheets_write(start: str, end: str, header: str) -> None:
+    """A byte order mark, any line ends, quotes in the header, empty lines at the end."""
+    text = start + end.join([header, "1,x", '"2",', "", ""])
+    assert rows_of(text) == [("t.csv, line 2", Cells(1, "x")), ("t.csv, line 3", Cells(2, None))]
+
+
+def test_a_line_break_in_a_cell() -> None:
+    assert list(parse_rows('a,b\r\n1,"2\n3"\r\n4,5\r\n', ("a", "b"), dict, "t.csv", "mend it")) == [
+        ("t.csv, line 3", {"a": "1", "b": "2\n3"}),
+        ("t.csv, line 4", {"a": "4", "b": "5"}),
     ]
+
+
+def test_a_function_of_the_cells() -> None:
+    with pytest.raises(CleansetError, match=r"t\.csv, line 2: 'x'; invalid literal for int.*: mend it"):
+        list(parse_rows("a\nx\n", ("a",), lambda cells: int(cells["a"]), "t.csv", "mend it"))

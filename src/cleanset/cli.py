@@ -12,7 +12,7 @@ import typer.core
 
 from cleanset.edition.options import HERE, Device, Folder, Hub, Json, NewFolder, Precision, show
 from cleanset.edition.paths import Edition, use_classes_of
-from cleanset.errors import CleansetError, install_command, system_error
+from cleanset.errors import CleansetError, install_command, reason, system_error
 from cleanset.review import commands as review_cli
 from cleanset.studies.attacks import commands as attacks_cli
 from cleanset.studies.contest import commands as contest_cli
@@ -669,6 +669,10 @@ def extra_of(module: str, command: str = "") -> str:
     return next((extra for extra, modules in EXTRAS.items() if module.partition(".")[0] in modules), others)
 
 
+EXIT_OF_CLOSED_PIPE = 141
+"""That of programs in a shell whose reader has closed the pipe, as `head` does."""
+
+
 def main() -> None:
     """Run the command line; a problem that a user can fix becomes one line and exit code 1."""
     for stream in (sys.stdout, sys.stderr):
@@ -677,18 +681,24 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     try:
         app()
-    except ModuleNotFoundError as error:
-        # a fault of this package, whose traceback is needed
+    except (CleansetError, ModuleNotFoundError, MemoryError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            sys.exit(EXIT_OF_CLOSED_PIPE)
+        if (message := _message(error)) is None:
+            raise
+        sys.exit(f"error: {message}")
+
+
+def _message(error: Exception) -> str | None:
+    """The message of an error; None for a fault of this package, whose traceback is needed."""
+    if isinstance(error, MemoryError):
+        return f"out of memory ({reason(error)}); expected more: end other programs, or give smaller batches or files"
+    if isinstance(error, ModuleNotFoundError):
         if error.name is None or error.name.partition(".")[0] == "cleanset":
-            raise
+            return None
         extra = extra_of(error.name, sys.argv[1] if len(sys.argv) > 1 else "")
-        sys.exit(
-            f"error: {error.name}: not installed, and this command needs it: {install_command(extra)} ({OF_EXTRAS})"
-        )
-    except CleansetError as error:
-        sys.exit(f"error: {error}")
-    except OSError as error:
-        # raised by a library under this name, without an error of the system
-        if error.strerror is None:
-            raise
-        sys.exit(f"error: {system_error(error)}")
+        return f"{error.name}: not installed, and this command needs it: {install_command(extra)} ({OF_EXTRAS})"
+    if isinstance(error, OSError):
+        # without one, raised by a library under this name
+        return None if error.strerror is None else system_error(error)
+    return str(error)

@@ -16,11 +16,13 @@ MAX_LINE = 600
 """Characters of a message: the longest list of known names, two paths and a remedy. Longer ones are cut."""
 
 
-_FULL = "expected room for it: free some space, or name a folder on another disk"
+_ROOM = "expected room for it: free some space, or name a folder on another disk"
+_NO_LOCKS = "expected a file system with locks: name a folder on another disk, or mount this one with locks"
 _UNWRITABLE = "expected a place that can be written: name another folder"
 _REMEDIES = {
-    errno.ENOSPC: _FULL,
-    errno.EDQUOT: _FULL,
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), _ROOM),
+    **dict.fromkeys((errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP), _NO_LOCKS),
+    errno.EIO: "expected a disk without faults: copy what can be read to another one",
     errno.EROFS: _UNWRITABLE,
     errno.EACCES: "expected a file or folder that you may use: change its permissions, or name another",
 }
@@ -60,9 +62,11 @@ def reason(error: BaseException, length: int = 120) -> str:
 
 
 def system_error(error: OSError) -> str:
-    """The message of an error of the system on one line, with what to do about a full disk or missing permissions."""
+    """The message of an error of the system on one line, with what to do about a disk or permissions."""
     remedy = _REMEDIES.get(error.errno or 0)
-    what = one_line(str(error.filename or "writing"))
+    # of a copy, the first name is that of its source
+    named = (error.filename2 if remedy is _ROOM else None) or error.filename
+    what = one_line(str(named or ("writing" if remedy is _ROOM else "reading or writing")))
     return f"{what}: {error.strerror or reason(error)}{f'; {remedy}' if remedy else ''}"
 
 

@@ -21,14 +21,17 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from io import BufferedReader
+from io import BufferedReader, FileIO
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Any, Protocol
 
 from cleanset.errors import CleansetError
 
 BLOCK_BYTES = 2**22
 """Bytes of a large file that are read at a time."""
+
+MAX_BYTES = 2**28
+"""Bytes of a file that is read whole, unless its kind has another limit: a table of a million rows has less."""
 
 _WORKSPACE = re.compile(r"\..+\.[a-z0-9_]{8}\.partial")
 _LOCK, _NEW, _OLD = "lock", "new", "old"
@@ -86,9 +89,11 @@ def replacing(path: Path) -> Iterator[Path]:
             _move(workspace / _NEW, path, workspace / _OLD)
     except OSError as error:
         # the user knows `path`, not the workspace beside it
-        named = str(error.filename or "")
-        if not named or named.startswith(str(path.with_name(f".{path.name}."))):
+        hidden = str(path.with_name(f".{path.name}."))
+        if not error.filename or str(error.filename).startswith(hidden):
             error.filename, error.filename2 = str(path), None
+        elif str(error.filename2).startswith(hidden):
+            error.filename2 = str(path)
         raise
 
 
@@ -99,7 +104,7 @@ def workspace_for(path: Path) -> Iterator[Path]:
     try:
         # created under another name, so that nobody finds the lock before it is taken
         with (workspace / "unlocked").open("wb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            take_lock(lock, workspace)
             (workspace / "unlocked").rename(workspace / _LOCK)
             yield workspace
     finally:
@@ -180,13 +185,43 @@ def open_descriptor(path: Path | str) -> int:
         return os.open(path, os.O_RDONLY)
 
 
-def open_file(path: Path) -> BufferedReader:
+@contextmanager
+def reading(path: Path | str) -> Iterator[None]:
+    """Let an error of the system that names no file, as those of reading do, name this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename, error.strerror = str(path), f"{error.strerror} while reading"
+        raise
+
+
+class _NamedFile(FileIO):
+    """A file open for reading, whose errors name it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(open_descriptor(path))
+        self._path = path
+
+    def readinto(self, buffer: Any) -> int | None:
+        with reading(self._path):
+            return super().readinto(buffer)
+
+    def readall(self) -> bytes:
+        with reading(self._path):
+            return super().readall()
+
+
+def open_file(path: Path, most: int | None = None) -> "BufferedReader[_NamedFile]":
     """Open a file that a user names for reading, at once: opening a named pipe would wait for a writer.
 
-    Raises CleansetError for a folder, pipe, socket or device, and OSError as `open` does.
+    Raises CleansetError for a folder, pipe, socket or device and for more than `most` bytes, and OSError as `open`
+    does.
     """
-    check_regular(path)  # before it is opened: a device may act on that alone
-    file = os.fdopen(open_descriptor(path), "rb")
+    size = check_regular(path).st_size  # before it is opened: a device may act on that alone
+    if most is not None and size > most:
+        raise CleansetError(f"{path}: {size:,} bytes; expected at most {most:,}: shorten it, or name another file")
+    file = BufferedReader(_NamedFile(path))
     try:
         check_regular(path, os.fstat(file.fileno()))  # it may have been replaced in between
     except CleansetError:
@@ -195,19 +230,19 @@ def open_file(path: Path) -> BufferedReader:
     return file
 
 
-def read_bytes(path: Path) -> bytes:
-    """The content of a file that a user names. Raises as `open_file` does."""
-    with open_file(path) as file:
+def read_bytes(path: Path, most: int = MAX_BYTES) -> bytes:
+    """The content of a file that a user names, of at most `most` bytes. Raises as `open_file` does."""
+    with open_file(path, most) as file:
         return file.read()
 
 
-def read_text(path: Path, remedy: str) -> str:
+def read_text(path: Path, remedy: str, most: int = MAX_BYTES) -> str:
     """The text of a UTF-8 file that a user names, line ends unchanged.
 
-    Raises CleansetError, ending in `remedy`, for a missing file and for other encodings; else as `open_file` does.
+    Raises CleansetError, ending in `remedy`, for a missing file and for other encodings; else as `read_bytes` does.
     """
     try:
-        return read_bytes(path).decode("utf-8")
+        return read_bytes(path, most).decode("utf-8")
     except FileNotFoundError:
         raise CleansetError(f"{path}: missing; {remedy}") from None
     except UnicodeDecodeError as error:
@@ -251,12 +286,21 @@ class ChangedMeanwhileError(CleansetError):
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Lock a folder against other writers; the lock of a killed process is released."""
+def locked(folder: Path, name: str = ".lock") -> Iterator[None]:
+    """Lock a folder against other writers, by a file in it; the lock of a killed process is released."""
     # the file is never removed: two processes could then lock two different files of its name
-    with (folder / ".lock").open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with (folder / name).open("a") as file:
+        take_lock(file, folder)
         yield
+
+
+def take_lock(file: IO[Any] | int, path: Path, kind: int = fcntl.LOCK_EX) -> None:
+    """Take a lock on an open file. Raises OSError that names `path`, as where the file system has no locks."""
+    try:
+        fcntl.flock(file, kind)
+    except OSError as error:
+        error.filename = str(path)
+        raise
 
 
 def replace_file(path: Path, data: bytes) -> None:

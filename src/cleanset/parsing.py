@@ -14,17 +14,22 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
+from pydantic import TypeAdapter, ValidationError
 
 from cleanset.errors import CleansetError, reason
-from cleanset.files import read_text, sha256, sha256_of
+from cleanset.files import MAX_BYTES, open_file, read_text, sha256, sha256_of
 from cleanset.progress import print_notice
-from cleanset.validation import shown
+from cleanset.validation import expected_value, first_problem, join_names, shown
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MAX_DEPTH = 100
 _RANGE = re.compile(r"([0-9]{1,3})-([0-9]{1,3})")
@@ -50,14 +55,23 @@ def parse_json(text: str | bytes, where: str, expected: str) -> Any:
         raise CleansetError(f"{where}: not JSON ({reason(error)}); expected {expected}") from None
 
 
+def read_json(path: Path, kind: Any, what: str, remedy: str) -> Any:
+    """The content of a JSON file as a `kind`. Raises CleansetError, which ends in `remedy`, for anything else."""
+    text = read_text(path, remedy)
+    parse_json(text, str(path), f"{what}: {remedy}")  # pydantic takes a key twice, and NaN
+    try:
+        return TypeAdapter(kind).validate_json(text)
+    except ValidationError as error:
+        raise CleansetError(f"{path}: {first_problem(error)}; expected {what}: {remedy}") from None
+
+
 def json_record(path: Path, what: str, remedy: str, numbers: Iterable[str]) -> dict[str, Any]:
     """The table in a JSON file, with numbers under these keys. Raises CleansetError, which ends in `remedy`."""
-    record = parse_json(read_text(path, remedy), str(path), f"{what}: {remedy}")
+    record: dict[str, Any] = read_json(path, dict[str, Any], what, remedy)
     for key in numbers:
-        if not isinstance(record, dict) or not isinstance(record.get(key), int | float):
+        if not isinstance(record.get(key), int | float):
             raise CleansetError(f"{path}: no {key} as a number; expected {what}: {remedy}")
-    found: dict[str, Any] = record
-    return found
+    return record
 
 
 DIGEST = "content_sha256"
@@ -101,41 +115,117 @@ def _no_constant(text: str) -> None:
     raise ValueError(f"{text} is not a number")
 
 
-def parse_csv(
-    text: str, columns: tuple[str, ...], where: str, invalid: list[str] | None = None
-) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line number and cells, by column, of each row below a header that has exactly these columns.
+Row = TypeVar("Row")
 
-    Raises CleansetError, naming `where` and the line, for anything else; with `invalid` for another header alone: a row
-    that cannot be read is then left out, and its message appended there.
+
+def read_rows(
+    path: Path, columns: Sequence[str], kind: Callable[..., Row], remedy: str, **options: Any
+) -> Iterator[tuple[str, Row]]:
+    """The rows of a CSV file, as `parse_rows` reads them. Raises CleansetError as `read_text` does, too."""
+    return parse_rows(read_text(path, remedy), columns, kind, str(path), remedy, **options)
+
+
+def parse_rows(
+    text: str,
+    columns: Sequence[str],
+    kind: Callable[..., Row],
+    where: str,
+    remedy: str,
+    key: Sequence[str] = (),
+    invalid: list[str] | None = None,
+    *,
+    others: bool = False,
+) -> Iterator[tuple[str, Row]]:
+    """Each row of a CSV text as a `kind`, after its place in messages.
+
+    `columns`: the header; the last may be missing where their fields have defaults. `kind`: a dataclass with a field
+    for each column, whose types say what is expected, or a function of the cells by column that raises ValueError.
+    `key`: the columns in which no two rows are equal. `others`: more columns may be there, in any order. Raises
+    CleansetError, naming `where`, line and column, for a row that is not valid; with `invalid` only for another header:
+    such a row is then left out, and its message appended.
+    """
+    wanted = fields(kind) if is_dataclass(kind) else ()
+    check = TypeAdapter(kind).validate_python if wanted else kind  # type: ignore[arg-type]
+    # fields beyond the columns are not read
+    column_of = dict(zip([each.name for each in wanted] or columns, columns, strict=False))
+    needed = sum(each.default is MISSING for each in wanted) or len(columns)
+    rows = csv_rows(text, where, remedy, invalid)
+    line, header = next(rows, (1, []))
+    if others and set(columns) <= set(header) and len(set(header)) == len(header):
+        column_of = dict(zip(header, header, strict=True))
+    elif header != list(columns[: max(needed, len(header))]):
+        names = ",".join(columns)
+        expected = f"the column {names}, and none twice" if others else f"the header {names}"
+        raise CleansetError(f"{where}, line {line}: {shown(','.join(header))}; expected {expected}: {remedy}")
+    seen: dict[tuple[str, ...], int] = {}
+    places = [header.index(name) for name in key]
+    for line, cells in rows:
+        at, problem = f"{where}, line {line}", ""
+        if len(cells) != len(header):
+            problem = f": {len(cells)} cells; expected {','.join(header)}"
+        elif key and seen.setdefault(values := tuple(cells[place] for place in places), line) != line:
+            again = ", ".join(f"{name} {shown(cell)}" for name, cell in zip(key, values, strict=True))
+            problem = f": {again} a second time, after line {seen[values]}; expected it once"
+        else:
+            try:
+                yield at, check(dict(zip(column_of, cells, strict=False)))
+            except ValidationError as error:
+                first = error.errors(include_url=False)[0]
+                column = column_of[str(first["loc"][0])]
+                problem = f", {column}: {shown(cells[header.index(column)])}; {expected_value(first)}"
+            except ValueError as error:
+                problem = f": {shown(','.join(cells))}; {error}"
+        if problem and invalid is None:
+            raise CleansetError(f"{at}{problem}: {remedy}")
+        if problem and invalid is not None:
+            invalid.append(f"{at}{problem}: {remedy}")
+
+
+def csv_rows(text: str, where: str, remedy: str, invalid: list[str] | None = None) -> Iterator[tuple[int, list[str]]]:
+    """Line number and cells of each row of a CSV text, the header among them; `invalid` as for `parse_rows`.
+
+    A byte order mark, any line ends and empty lines are read, as spreadsheets write them. Raises CleansetError, naming
+    `where` and the line, for a text that is not CSV.
     """
     # newline="", as the csv module asks: it handles line ends inside quotes itself
-    rows = csv.reader(io.StringIO(text, newline=""), strict=True)
-    expected = ",".join(columns)
-    header = _next_row(rows, where, expected) or []
-    if tuple(header) != columns:
-        raise CleansetError(f"{where}, line 1: {shown(','.join(header))}; expected the header {expected}")
+    rows = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
     while True:
         try:
-            row = _next_row(rows, where, expected)
-            if row is not None and len(row) != len(columns):
-                raise CleansetError(f"{where}, line {rows.line_num}: {len(row)} cells; expected {expected}")
-        except CleansetError as error:
+            cells = next(rows, None)
+        except csv.Error as error:
+            problem = f"{where}, line {rows.line_num}: not CSV ({reason(error)}); expected a table: {remedy}"
             if invalid is None:
-                raise
-            invalid.append(str(error))
+                raise CleansetError(problem) from None
+            invalid.append(problem)
             continue
-        if row is None:
+        if cells is None:
             return
-        yield rows.line_num, dict(zip(columns, row, strict=True))
+        if cells:
+            yield rows.line_num, cells
 
 
-def _next_row(rows: Any, where: str, expected: str) -> list[str] | None:
+def read_frame(
+    path: Path, columns: Iterable[str], remedy: str, most: int = MAX_BYTES, **options: Any
+) -> "pd.DataFrame":
+    """A CSV file with at least these columns, read in bulk by pandas with these options; only empty cells are missing.
+
+    Raises CleansetError, which ends in `remedy`, for anything else, and as `open_file` does.
+    """
+    import pandas as pd
+
+    # of itself, pandas reads texts such as NA and null as missing
+    options = {"keep_default_na": False, "na_values": [""], "encoding": "utf-8-sig", **options}
     try:
-        row: list[str] | None = next(rows, None)
-    except csv.Error as error:
-        raise CleansetError(f"{where}, line {rows.line_num}: not CSV ({reason(error)}); expected {expected}") from None
-    return row
+        with open_file(path, most) as file:
+            found: pd.DataFrame = pd.read_csv(file, **options)
+    except FileNotFoundError:
+        raise CleansetError(f"{path}: missing; {remedy}") from None
+    except (ValueError, pd.errors.ParserError) as error:
+        raise CleansetError(f"{path}: no CSV table ({reason(error)}); {remedy}") from None
+    for name in columns:
+        if name not in found:
+            raise CleansetError(f"{path}: no column {shown(name)}; found {join_names(map(str, found))}: {remedy}")
+    return found
 
 
 def csv_text(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
@@ -157,7 +247,7 @@ def parse_ranges(text: str) -> frozenset[int]:
 
 
 YAML_DEPTH = 20
-MAX_CHARACTERS = 2**20
+MAX_YAML_BYTES = 2**20
 
 Lines = Mapping[tuple[str, ...], int]
 """The line of each key, by the keys that lead to it from the top; keys of tables inside lists are left out."""
@@ -175,15 +265,12 @@ _NUMBER_IN_1_2 = re.compile(
 """Numbers in the reading of ruamel.yaml, which takes underscores as 1.1 does."""
 
 
-def read_yaml(path: Path, remedy: str, max_characters: int = MAX_CHARACTERS, *, merges: bool = False) -> object:
-    """The content of a YAML file; `merges`: merge keys are allowed.
+def read_yaml(path: Path, remedy: str, most: int = MAX_YAML_BYTES, *, merges: bool = False) -> object:
+    """The content of a YAML file of at most `most` bytes; `merges`: merge keys are allowed.
 
     Raises CleansetError, which ends in `remedy`, if it is missing or not UTF-8.
     """
-    text = read_text(path, remedy)
-    if len(text) > max_characters:
-        raise CleansetError(f"{path}: {len(text):,} characters; expected at most {max_characters:,}")
-    return parse_document(text, str(path), merges=merges)[0]
+    return parse_document(read_text(path, remedy, most), str(path), merges=merges)[0]
 
 
 def parse_yaml(text: str, where: str) -> object:

@@ -367,12 +367,12 @@ def _read(path: Path, read: Callable[[Path], Read]) -> Read:
         raise CleansetError(f"{path}: not a Parquet file ({reason(error)}); {REMEDY}") from None
 
 
-def parquet_content(path: Path) -> pa.Table:
-    """The table in a Parquet file, with its page checksums verified if it has them.
+def parquet_content(path: Path, most: int = 2**36) -> pa.Table:
+    """The table in a Parquet file of at most `most` bytes, with its page checksums verified if it has them.
 
     Raises what Arrow raises at damaged bytes, and ValueError where counts of rows contradict each other.
     """
-    with pq.ParquetFile(pa.BufferReader(read_bytes(path)), page_checksum_verification=True) as file:
+    with pq.ParquetFile(pa.BufferReader(read_bytes(path, most)), page_checksum_verification=True) as file:
         rows = sum(file.metadata.row_group(number).num_rows for number in range(file.num_row_groups))
         # no checksum covers the counts, and reading takes memory for as many rows as they say
         if rows != file.metadata.num_rows:

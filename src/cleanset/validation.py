@@ -8,11 +8,11 @@ It knows neither a path nor a file's format, so that rules can be written over w
 import re
 import reprlib
 import unicodedata
-from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Annotated, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
 from cleanset.errors import CleansetError, cut, one_line
 
@@ -51,6 +51,14 @@ def hidden_character(text: str) -> str:
     return hidden and f" with the invisible {unicodedata.name(hidden, ascii(hidden))}"
 
 
+def expected_value(error: ErrorDetails) -> str:
+    """The expected value in words, from pydantic's message or that of a validator."""
+    # pydantic puts "Value error, " before the text of a validator's ValueError
+    what = error["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
+    what = what.replace("a valid integer", "an integer").replace("a valid ", "a ").replace(" after validation", "")
+    return _SHOULD.sub(lambda found: "expected a match of" if "match" in found[0] else "expected", what)
+
+
 def first_problem(error: ValidationError) -> str:
     """The first wrong key, what was expected and what was found."""
     first = error.errors()[0]
@@ -58,12 +66,7 @@ def first_problem(error: ValidationError) -> str:
     if first["type"] == "model_type":
         key, what = key or "the file", "expected keys and values"
     else:
-        # pydantic puts "Value error, " before the text of a validator's ValueError
-        what = first["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
-        what = what.replace("a valid integer", "an integer").replace("a valid ", "a ")
-        what = _SHOULD.sub(lambda found: "expected a match of" if "match" in found[0] else "expected", what).replace(
-            " after validation", ""
-        )
+        what = expected_value(first)
     # for a missing key, pydantic's input is the whole table around it; our own messages may have quoted the value
     is_named = isinstance(first["input"], dict) or (isinstance(first["input"], str) and shown(first["input"]) in what)
     found = "" if is_named else f"; found {shown(first['input'])}"
@@ -99,14 +102,6 @@ def first_names(names: Sequence[str], most: int) -> str:
 Record = TypeVar("Record", bound=BaseModel)
 
 
-def parse_record(kind: type[Record], text: str, path: Path, expected: str) -> Record:
-    """The record that the JSON in a file holds. Raises CleansetError, which ends with what was expected."""
-    try:
-        return kind.model_validate_json(text)
-    except ValidationError as error:
-        raise CleansetError(f"{path}: {first_problem(error)}; expected {expected}") from None
-
-
 def validate(kind: type[Record], content: object, where: object, after: str = "") -> Record:
     """The content as a `kind`. Raises CleansetError, from `where` to `after`, for the first problem in it."""
     try:
@@ -120,6 +115,46 @@ def check_known(what: str, name: str, known: Iterable[str]) -> None:
     known = tuple(known)
     if name not in known:
         raise CleansetError(f"unknown {what} {shown(name)}; expected one of {', '.join(known)}")
+
+
+def checked(
+    is_valid: Callable[[Any], object],
+    expected: str | Callable[[], str] = "another value",
+    kind: type[AfterValidator | BeforeValidator] = AfterValidator,
+) -> AfterValidator | BeforeValidator:
+    """A validator that refuses other values; `expected` stands in the message."""
+
+    def check(value: Any) -> Any:
+        if not is_valid(value):
+            raise ValueError(f"expected {expected() if callable(expected) else expected}")
+        return value
+
+    return kind(check)
+
+
+def one_of(*choices: str | None) -> AfterValidator | BeforeValidator:
+    """A validator that refuses other texts; None stands for an empty cell."""
+    return checked(choices.__contains__, f"one of {', '.join(each or 'nothing' for each in choices)}")
+
+
+def matching(pattern: str, expected: str) -> AfterValidator | BeforeValidator:
+    """A validator that refuses other texts than whole matches of a pattern."""
+    return checked(re.compile(pattern).fullmatch, expected)
+
+
+def numeric(kind: type[int | float], least: float, most: float, expected: str = "") -> AfterValidator | BeforeValidator:
+    """A validator of a cell that refuses other texts than a plain number from `least` to `most`."""
+    # int and float take digits of any script, underscores and blanks, and float nan and inf
+    form = re.compile(r"[0-9]{1,20}" if kind is int else r"[0-9]{1,20}(\.[0-9]{1,40})?(e-?[0-9]{1,3})?")
+    return checked(
+        lambda text: form.fullmatch(text) and least <= kind(text) <= most,
+        expected or f"a number from {least} to {most:,}",
+        BeforeValidator,
+    )
+
+
+EmptyIsNone = BeforeValidator(lambda text: text or None)
+"""Before the type of a cell that may be empty."""
 
 
 def _each_once(names: list[str]) -> list[str]:

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
+
+from pydantic import BeforeValidator
 
 from cleanset.errors import CleansetError
 from cleanset.validation import hidden_character, shown
@@ -264,6 +266,16 @@ def class_column() -> str:
 def class_indices() -> dict[str, int]:
     """The class index of each key of the classes in use."""
     return classes_in_use().indices
+
+
+def _index_of(key: str) -> int:
+    if key not in class_indices():
+        raise ValueError(f"expected {known_classes()}")
+    return class_indices()[key]
+
+
+ClassOfKey = Annotated[int, BeforeValidator(_index_of)]
+"""The class index of a cell with the key of a class in use."""
 
 
 def class_names() -> tuple[ClassName, ...]:

@@ -287,7 +287,7 @@ ALL = "file,cat,dög (1)\n"
 TOP = "file,class,confidence\n"
 GOOD = f"{A},.9,.1\n{B},.2,.8\n"
 SCORES: list[tuple[str, str]] = [
-    ("", "not a table of scores"),
+    ("", "no CSV table"),
     ("file\n", "expected the columns file, perhaps model"),
     ("name,cat,dög (1)\nx,1,0\n", "expected the columns file, perhaps model"),
     (f"{ALL}{GOOD}", f"no scores of {C!r}"),
@@ -302,7 +302,7 @@ SCORES: list[tuple[str, str]] = [
     (f"{ALL}{GOOD}{C},-.1,1.1\n", "expected a probability"),
     (f"{ALL}{GOOD}{C},.5,x\n", "'x'; expected a probability"),
     (f"{ALL}{GOOD}{C},.5\n", "expected a probability"),
-    (f"{ALL}{GOOD}{C},.5,.5,.5\n", "not a table of scores"),
+    (f"{ALL}{GOOD}{C},.5,.5,.5\n", "no CSV table"),
     (f"{ALL}{GOOD}{C},.5,.4\n", "sum up to 0.9; expected softmax probabilities"),
     (f"{ALL}{GOOD}{C},1,1\n", "sum up to 2"),
     (f"{TOP}{A},cat,.9\n{B},cat,.9\n{C},fish,.9\n", "has the class 'fish'"),

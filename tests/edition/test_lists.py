@@ -145,10 +145,10 @@ def test_images_beyond(folder: Path) -> None:
     [
         (BEYOND.replace(C, B), f"line 4: {B} out of order or a second time"),
         (BEYOND.replace(f"5,{B}", f"6,{B}"), f"line 4: {C} out of order or a second time"),
-        (BEYOND.replace("5,", "1000,"), "line 2, class_index: '1000'; expected 0 to 999"),
-        (BEYOND.replace("5,", "５,"), "line 2, class_index: '５'; expected 0 to 999"),
-        (BEYOND.replace(A, "val_1"), "line 2: 'val_1'; expected an image id"),
-        (BEYOND[:-20], "line 4: 'ILS"),
+        (BEYOND.replace("5,", "1000,"), "line 2, class_index: '1000'; expected a number from 0 to 999"),
+        (BEYOND.replace("5,", "５,"), "line 2, class_index: '５'; expected a number from 0 to 999"),
+        (BEYOND.replace(A, "val_1"), "line 2, image_id: 'val_1'; expected an image id"),
+        (BEYOND[:-20], "line 4, image_id: 'ILS"),
         (BEYOND + "robust\n", "line 5: 1 cells; expected model,class_index,image_id"),
     ],
 )

@@ -12,7 +12,7 @@ from PIL import Image
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.measure.sets import Item, _class_index, open_list, open_set
+from cleanset.measure.sets import Item, class_index_of, open_list, open_set
 from cleanset.vocabulary import class_keys
 from tests.measure.conftest import COLOURS, draw
 from tests.sets.conftest import FILES
@@ -149,10 +149,20 @@ def test_a_list_by_wnid_with_tiers(edition: Edition, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "role", "message"),
     [
-        ("class_index", "class", "standard", "line 1: columns .*; expected a CSV file with the columns image_id and"),
-        ("standard,278,1,", "standard,278,", "standard", "line 2: 4 cells; expected 5"),
+        ("class_index", "class", "standard", "line 2: no class; expected a column class_index or wnid: add one"),
+        (
+            "standard,278,1,",
+            "standard,278,",
+            "standard",
+            "line 2: 4 cells; expected model,class_index,place,",
+        ),
         (id_of(4), id_of(77), "standard", f"line 2: '{id_of(77)}'; expected an image of .*index.parquet"),
-        (",278,", ",1000,", "standard", "line 2: '1000'; expected one of the 1,000 wnids, or a class index below 1000"),
+        (
+            ",278,",
+            ",1000,",
+            "standard",
+            "line 2, column class_index: '1000'; expected a class index from 0",
+        ),
         (f"0,1,{id_of(8)}", f"278,1,{id_of(4)}", "standard", "line 3: .* a second time in this class; expected it"),
         (",place,", ",left,", "standard", "line 2: a crop box; expected whole images: run cleanset rebuild"),
         (",place,", ",tier,", "standard", "line 2: tier '1'; expected top5, reserve, relaxed or none"),
@@ -187,5 +197,5 @@ def test_torch_is_not_imported_before_a_model_runs(folder: Path) -> None:
 
 def test_a_class_and_another_index() -> None:
     with pytest.raises(CleansetError, match=r"list.csv, line 2: class index 5 of n01440764; expected 0"):
-        _class_index({"wnid": "n01440764", "class_index": "5"}, "list.csv, line 2")
-    assert _class_index({"wnid": "n01440764", "class_index": "0"}, "list.csv, line 2") == 0
+        class_index_of({"wnid": "n01440764", "class_index": "5"}, "list.csv, line 2")
+    assert class_index_of({"wnid": "n01440764", "class_index": "0"}, "list.csv, line 2") == 0

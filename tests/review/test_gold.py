@@ -59,11 +59,19 @@ def test_the_key_is_read_as_it_is_written() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("n01440764", "n0", "gold.csv, line 2: .*expected a wnid, an image id and a SHA-256"),
-        ("a" * 64, "a", "expected a wnid, an image id and a SHA-256"),
-        ("watermark", "ugly", "reason 'ugly', source 'planted'; expected a reason or nothing"),
-        ("settled", "guessed", "one of planted, published, settled"),
-        (val(5), val(1), f"line 3: {val(1)} a second time; remove the line"),
+        (
+            "n01440764",
+            "n0",
+            "gold.csv, line 2, wnid: 'n0'; expected one of the 1,000 wnids: correct the line",
+        ),
+        ("a" * 64, "a", "line 2, sha256: 'a'; expected a SHA-256 of 64 hexadecimal digits"),
+        ("watermark", "ugly", "line 2, reason: 'ugly'; expected one of watermark, .*, other, nothing: "),
+        ("settled", "guessed", "line 3, source: 'guessed'; expected one of planted, published, settled"),
+        (
+            val(5),
+            val(1),
+            f"line 3: image_id '{val(1)}' a second time, after line 2; expected it once",
+        ),
         ("image_id", "id", "line 1: .*expected the header wnid,image_id,sha256,reason,source"),
     ],
 )

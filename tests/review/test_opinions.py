@@ -47,7 +47,7 @@ def test_opinions_of_several_files(tmp_path: Path) -> None:
         ("", "0.csv, line 1: ''; expected the header image_id,flag,source"),
         ("image,flag,source\n", "0.csv, line 1: 'image,flag,source'; expected the header image_id,flag,source"),
         (f"{HEADER}{FIRST},flag\n", "0.csv, line 2: 2 cells; expected image_id,flag,source"),
-        (f"{HEADER}293,a,b\n", "0.csv, line 2: '293'; expected an image id such as ILSVRC2012_val_00000001"),
+        (f"{HEADER}293,a,b\n", "0.csv, line 2, image_id: '293'; expected an image id such as ILSVRC2012_val_00000001"),
         (f"{HEADER}{FIRST}.JPEG,a,b\n", "expected an image id such as ILSVRC2012_val_00000001"),
         (f"{HEADER}{FIRST},,b\n", "0.csv, line 2, flag: ''; expected 1 to 60 letters in one line"),
         (f"{HEADER}{FIRST},a, \n", "0.csv, line 2, source: ' '; expected 1 to 60 letters in one line"),
@@ -63,10 +63,10 @@ def test_anything_else_is_one_line(tmp_path: Path, text: str, problem: str) -> N
 
 
 def test_a_missing_file_and_another_encoding(tmp_path: Path) -> None:
-    with pytest.raises(CleansetError, match=r"none\.csv: missing; expected a CSV file with the columns image_id,flag"):
+    with pytest.raises(CleansetError, match=r"none\.csv: missing; correct the file, or take it out of review.opinions"):
         read_opinions([tmp_path / "none.csv"])
     (tmp_path / "latin.csv").write_bytes("ä".encode("latin-1"))
-    with pytest.raises(CleansetError, match=r"latin\.csv: not UTF-8 at byte 0; expected a CSV file"):
+    with pytest.raises(CleansetError, match=r"latin\.csv: not UTF-8 at byte 0; correct the file"):
         read_opinions([tmp_path / "latin.csv"])
     with pytest.raises(CleansetError, match="a folder; expected a regular file"):
         read_opinions([tmp_path])

@@ -453,3 +453,18 @@ def test_a_file_that_may_not_be_read(copy: Path) -> None:
         f"error: copy/{ONE}: Permission denied; expected a file or folder that you may use: change its permissions, or "
         "name another\n",
     )
+
+
+def test_a_failing_disk_is_listed_and_the_rest_is_verified(copy: Path) -> None:
+    """Two images that cannot be read, as on a disk with faults, and one with other bytes."""
+    for file in (ONE, THREE):
+        (copy / file).unlink()
+        (copy / file).symlink_to("/proc/self/mem")
+    (copy / TWO).write_bytes(b"no image")
+    found = verify.run(copy, decode=False)
+    kinds = [(each.what, each.file, each.found) for each in found.problems]
+    assert kinds[:1] == [("unreadable", ONE, "Input/output error while reading")]
+    assert [(what, file) for what, file, _ in kinds] == [
+        ("unreadable", ONE), ("undecodable", TWO), ("unreadable", THREE)
+    ]  # fmt: skip
+    assert found.good == len(FILES) - 3

@@ -544,8 +544,8 @@ def test_the_same_bytes_again_and_from_reviews_in_another_order_and_place(tmp_pa
         ("{", "line 1: not JSON"),
         ('{"standard": NaN}', "not JSON (NaN is not a number)"),
         ('{"standard": 1, "standard": 2}', "not JSON (the key 'standard' a second time)"),
-        ("[1]", "[1]; expected a number for each model: run dvc repro"),
-        ('{"standard": "5"}', "{'standard': '5'}; expected a number for each model"),
+        ("[1]", "found [1]; expected a number for each model: run dvc repro"),
+        ('{"standard": "5"}', "found '5'; expected a number for each model"),
     ],
 )
 def test_metrics_that_the_report_cannot_read(edition: Edition, text: str, message: str) -> None:

@@ -7,14 +7,17 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from cleanset.dataset.archives import LEFT_BY_SYSTEMS, Location, check_size, visible_entries
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number, parse_image_name
 from cleanset.errors import CleansetError
-from cleanset.files import check_regular, is_there, read_text
-from cleanset.parsing import csv_text, parse_csv
+from cleanset.files import check_regular, is_there
+from cleanset.parsing import csv_text, parse_rows, read_rows
 from cleanset.progress import print_notice
-from cleanset.validation import hidden_character, join_names, normal_text, shown
+from cleanset.validation import checked, hidden_character, join_names, normal_text, shown
 from cleanset.vocabulary import ClassTable, class_table, classes_in_use, folded_name
 
 SUFFIXES = (".jpeg", ".jpg", ".png")
@@ -23,8 +26,8 @@ SPLITS = re.compile(r"(?i)(train|training|val|valid|validation|dev|test|testing|
 MAX_ID_BYTES = 200
 MAX_DEPTH = 20
 """Folders in folders; more are a link to a folder above it."""
-LABEL_COLUMNS = ("file", "class")
 GROUP = "group"
+LABEL_COLUMNS = ("file", "class", GROUP)
 _GROUP_COLUMNS = ("image_id", GROUP)
 CROPPED = ".crop.png"
 """End of the name of a cropped image, after that of the whole one, in a finished set."""
@@ -56,8 +59,8 @@ class LabelledImages:
 
 def groups_of(text: str | None, where: str) -> dict[str, str]:
     """The group of each image id in the text that goes with the table of the images; empty without one."""
-    rows = parse_csv(text, _GROUP_COLUMNS, where) if text else ()
-    return {row["image_id"]: normal_text(row[GROUP]) for _, row in rows}  # older tables have groups as typed
+    rows = parse_rows(text, _GROUP_COLUMNS, dict[str, str], where, "run dvc repro") if text else ()
+    return {cells["image_id"]: normal_text(cells[GROUP]) for _, cells in rows}  # older tables have groups as typed
 
 
 def read_images(images: Path, labels: Path | None, names: Path | None) -> LabelledImages:
@@ -203,6 +206,10 @@ def example_id() -> str:
     return "ILSVRC2012_val_00000001" if classes_in_use().is_imagenet else "robin/0001.jpg"
 
 
+ImageId = Annotated[str, checked(is_image_id, lambda: f"an image id such as {example_id()}")]
+"""A cell with an image id of the dataset in use."""
+
+
 def check_id(image_id: str, where: str) -> None:
     """Raise CleansetError, naming `where`, unless an image id is the plain relative path of a JPEG or PNG."""
     try:
@@ -231,10 +238,20 @@ def exported_name(key: str, image_id: str) -> str:
     return f"{key}/{name.replace('/', '__')}"
 
 
-def _table_text(path: Path) -> str:
-    # spreadsheets begin UTF-8 with a byte order mark, and some end lines by CR
-    text = read_text(path, "save it as UTF-8").removeprefix("\ufeff")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+_Key = Annotated[str, AfterValidator(normal_text)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Label:
+    file: str
+    key: _Key
+    group: _Key | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    key: _Key
+    name: _Key
 
 
 def read_labels(path: Path) -> tuple[dict[str, str], dict[str, str]]:
@@ -242,36 +259,33 @@ def read_labels(path: Path) -> tuple[dict[str, str], dict[str, str]]:
 
     Raises CleansetError for an image that is listed twice, and for an empty or unprintable class or group.
     """
-    text = _table_text(path)
-    has_groups = text.partition("\n")[0].replace('"', "").strip().endswith(f",{GROUP}")
-    columns = (*LABEL_COLUMNS, GROUP) if has_groups else LABEL_COLUMNS
     class_by_id: dict[str, str] = {}
     group_of: dict[str, str] = {}
-    for line, cells in parse_csv(text, columns, str(path)):
-        where, image_id, key = f"{path}, line {line}", cells["file"], normal_text(cells["class"])
-        group = normal_text(cells.get(GROUP, ""))
+    for where, row in read_rows(path, LABEL_COLUMNS, _Label, "correct the table, and save it as CSV in UTF-8"):
+        image_id, key, group = row.file, row.key, row.group
         if image_id in class_by_id:
             raise CleansetError(
                 f"{where}: {shown(image_id)} a second time, in class {shown(class_by_id[image_id])} before and "
                 f"{shown(key)} now; expected each image once: remove a line"
             )
-        if not key or (has_groups and not group):
+        if not key or group == "":
             raise CleansetError(f"{where}: {shown(image_id)} without a {GROUP if key else 'class'}; fill it in")
-        if hidden := hidden_character(group):
+        if group and (hidden := hidden_character(group)):
             raise CleansetError(f"{where}: group {shown(group)}{hidden}; expected printable characters: remove that")
         class_by_id[image_id] = key
-        group_of[image_id] = group
-    return class_by_id, group_of if has_groups else {}
+        if group is not None:
+            group_of[image_id] = group
+    return class_by_id, group_of
 
 
 def _names(path: Path, keys: set[str]) -> Iterator[tuple[str, str]]:
     """Key and name of each class. Raises CleansetError unless the table has exactly the classes of the images."""
     named: dict[str, str] = {}
-    for line, cells in parse_csv(_table_text(path), NAME_COLUMNS, str(path)):
-        key = normal_text(cells["class"])
-        if key in named:
-            raise CleansetError(f"{path}, line {line}: class {shown(key)} a second time; remove a line")
-        named[key] = normal_text(cells["name"])
+    # normalised before two are compared
+    for at, row in read_rows(path, NAME_COLUMNS, _Name, "remove or correct the line"):
+        if row.key in named:
+            raise CleansetError(f"{at}: class {shown(row.key)} a second time; remove a line")
+        named[row.key] = row.name
     for key in sorted(keys ^ set(named)):
         what = "has no name" if key in keys else "has no image"
         raise CleansetError(f"{path}: class {shown(key)} {what}; expected a line for each class with images")

@@ -8,13 +8,16 @@ import re
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from cleanset.dataset.archives import KAGGLE_IMAGES, check_not_sparse, check_size
 from cleanset.dataset.ilsvrc import CLASSES, class_of_ilsvrc_id, image_id, image_number, parse_image_name
 from cleanset.errors import CleansetError, reason
-from cleanset.files import is_there, read_text
-from cleanset.parsing import parse_csv, parse_json
-from cleanset.validation import shown
+from cleanset.files import is_there
+from cleanset.parsing import parse_json, read_rows
+from cleanset.validation import checked, shown
 from cleanset.vocabulary import class_indices
 
 KAGGLE_LABELS = "LOC_val_solution.csv"
@@ -23,6 +26,15 @@ GROUND_TRUTH_NAME = "ILSVRC2012_validation_ground_truth.txt"
 MAX_DEVKIT_BYTES = 2**28
 """Unpacked, up to the file that is read; the real one has under 10 MiB."""
 
+_LISTS = TypeAdapter(
+    list[
+        Annotated[
+            list[Annotated[int, Field(strict=True, ge=0, lt=CLASSES)]],
+            checked(lambda labels: len(set(labels)) == len(labels)),
+            AfterValidator(sorted),
+        ]
+    ]
+)
 # int alone takes digits of any script, and any number of them
 _ILSVRC_ID = re.compile(r"[0-9]{1,4}")
 
@@ -111,18 +123,15 @@ def _member_in_archive(devkit: Path, name: str) -> bytes | None:
 
 def _kaggle_labels(path: Path) -> dict[str, int]:
     class_of: dict[str, int] = {}
-    text = read_text(path, "expected Kaggle's list of labels")
-    for number, row in parse_csv(text, KAGGLE_COLUMNS, str(path)):
+    for where, row in read_rows(path, KAGGLE_COLUMNS, dict[str, str], "take Kaggle's list of labels", key=("ImageId",)):
         name = parse_image_name(f"{row['ImageId']}.JPEG")
         # the wnid is followed by the boxes of the localization task
         wnid = row["PredictionString"].split(" ")[0]
         if name is None or wnid not in class_indices():
             raise CleansetError(
-                f"{path}, line {number}: {shown(','.join(row.values()))}; expected ImageId ILSVRC2012_val_00000001 "
+                f"{where}: {shown(','.join(row.values()))}; expected ImageId ILSVRC2012_val_00000001 "
                 "and a PredictionString that begins with a wnid"
             )
-        if name[0] in class_of:
-            raise CleansetError(f"{path}, line {number}: {name[0]} a second time; expected one line for every image")
         class_of[name[0]] = class_indices()[wnid]
     # ids are distinct here, so the highest number is the count if none is missing
     if not class_of or max(map(image_number, class_of)) != len(class_of):
@@ -136,22 +145,11 @@ def read_reassessed(text: str | bytes, where: str) -> list[list[int]]:
     A list may be empty. Labels come out sorted. Raises CleansetError, naming `where`, for anything
     that is not a list of lists of distinct class indices.
     """
-    lists = parse_json(text, where, "a list of lists of class indices")
-    if not isinstance(lists, list):
-        raise CleansetError(f"{where}: a {type(lists).__name__}; expected a list of lists of class indices")
-    return [_checked(labels, number, where) for number, labels in enumerate(lists, start=1)]
-
-
-def _checked(labels: object, number: int, where: str) -> list[int]:
-    # `type(...) is int`, since True is an instance of int
-    valid = (
-        isinstance(labels, list)
-        and all(type(label) is int and 0 <= label < CLASSES for label in labels)
-        and len(set(labels)) == len(labels)
-    )
-    if not valid:
-        raise CleansetError(
-            f"{where}, image {number}: {shown(labels)}; expected a list of distinct class indices 0 to {CLASSES - 1}"
-        )
-    assert isinstance(labels, list)
-    return sorted(labels)
+    what = f"a list of lists of distinct class indices 0 to {CLASSES - 1}"
+    lists = parse_json(text, where, what)
+    try:
+        return _LISTS.validate_python(lists)
+    except ValidationError as error:
+        place = error.errors(include_url=False)[0]["loc"]
+        at, found = (f"{where}, image {int(place[0]) + 1}", lists[place[0]]) if place else (where, lists)
+        raise CleansetError(f"{at}: {shown(found)}; expected {what}") from None

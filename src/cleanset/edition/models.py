@@ -8,11 +8,11 @@ The models of an edition: their entries in params.yaml, and their files in the d
 """
 
 import os
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Annotated, Any, get_args
 
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import Model, Params, checked_params, read_params
@@ -20,22 +20,36 @@ from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import with_roles
 from cleanset.edition.yaml_edit import InBraces, LayoutError, edited_text
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, read_bytes, read_text, replacing, sha256
-from cleanset.parsing import parse_csv, parse_yaml
-from cleanset.validation import join_names, shown, validate
+from cleanset.files import is_there, read_text, replacing, sha256_of
+from cleanset.parsing import parse_yaml, read_rows
+from cleanset.validation import join_names, matching, numeric, shown, validate
 
 LIST_COLUMNS = ("model", "class_index", "rank", "image_id", "confidence")
 BEYOND_COLUMNS = ("model", "class_index", "image_id")
 CORRECT = "correct it, or git checkout it"
-_IMAGE_ID = re.compile(r"ILSVRC2012_val_[0-9]{8}")
+
+_ClassIndex = Annotated[int, numeric(int, 0, CLASSES - 1)]
 
 
-class BeyondImage(NamedTuple):
-    """An image from beyond a list; `where`: file and line."""
+@dataclass(frozen=True, slots=True)
+class ListedImage:
+    """A row of Top-5 lists."""
 
-    where: str
-    class_index: int
+    model: Annotated[str, matching("[a-z][a-z0-9_]*", "a role, such as standard")]
+    class_index: _ClassIndex
+    rank: Annotated[int, numeric(int, 1, 5)]
     image_id: str
+    confidence: Annotated[float, numeric(float, 0, 1, "a probability from 0 to 1")]
+
+
+@dataclass(frozen=True, slots=True)
+class BeyondImage:
+    """An image from beyond a list of `model`; `where`: file and line."""
+
+    model: str
+    class_index: _ClassIndex
+    image_id: Annotated[str, matching("ILSVRC2012_val_[0-9]{8}", "an image id")]
+    where: str = ""
 
 
 def list_files(folder: Path, model: Model) -> dict[str, Path]:
@@ -47,7 +61,7 @@ def list_files(folder: Path, model: Model) -> dict[str, Path]:
 def list_digests(folder: Path, role: str, model: Model) -> dict[str, str]:
     """The SHA-256 of the files of a list, by key of params.yaml. Raises CleansetError as `check_list` does."""
     check_list(folder, role, model)
-    return {key: sha256(read_bytes(path)) for key, path in list_files(folder, model).items()}
+    return {key: sha256_of(path) for key, path in list_files(folder, model).items()}
 
 
 def check_lists(folder: Path, params: Params) -> None:
@@ -64,8 +78,7 @@ def check_list(folder: Path, role: str, model: Model) -> None:
     if model.source != "lists":  # a table of scores is checked when it is read, for a random order there is no file
         return
     path = folder / str(model.file)
-    rows = parse_csv(read_text(path, CORRECT), LIST_COLUMNS, str(path))
-    names = list(dict.fromkeys(cells["model"] for _, cells in rows))
+    names = list(dict.fromkeys(cells["model"] for _, cells in read_rows(path, LIST_COLUMNS, dict[str, str], CORRECT)))
     if model.name not in names:
         raise CleansetError(
             f"{path}: no list of model {shown(model.name)} (models.{role}.name of params.yaml); expected one of "
@@ -79,7 +92,7 @@ def _check_file(folder: Path, role: str, model: Model, key: str) -> None:
     if not is_there(path):
         named = "file" if key == "sha256" else "beyond"
         raise CleansetError(f"{path}: missing; expected the list that models.{role}.{named} of params.yaml names")
-    found = sha256(read_bytes(path))
+    found = sha256_of(path)
     if expected not in (None, found):
         raise CleansetError(
             f"{path}: SHA-256 {found}, expected {expected} as in params.yaml (models.{role}.{key}): git checkout the "
@@ -96,23 +109,16 @@ def images_beyond(folder: Path, model: Model) -> Iterator[BeyondImage]:
         return
     path = folder / model.beyond
     before = ("", -1, "")
-    for line, cells in parse_csv(read_text(path, CORRECT), BEYOND_COLUMNS, str(path)):
-        where = f"{path}, line {line}"
-        index, image_id = cells["class_index"], cells["image_id"]
-        # int takes digits of any script
-        if not (re.fullmatch("[0-9]{1,3}", index) and int(index) < CLASSES):
-            raise CleansetError(f"{where}, class_index: {shown(index)}; expected 0 to {CLASSES - 1}: {CORRECT}")
-        if not _IMAGE_ID.fullmatch(image_id):
-            raise CleansetError(f"{where}: {shown(image_id)}; expected an image id: {CORRECT}")
-        key = cells["model"], int(index), image_id
+    for where, row in read_rows(path, BEYOND_COLUMNS, BeyondImage, CORRECT):
+        key = row.model, row.class_index, row.image_id
         if key <= before:
             raise CleansetError(
-                f"{where}: {image_id} out of order or a second time; expected rows sorted by "
+                f"{where}: {row.image_id} out of order or a second time; expected rows sorted by "
                 f"{', '.join(BEYOND_COLUMNS)}, each once: {CORRECT}"
             )
         before = key
-        if cells["model"] == model.name:
-            yield BeyondImage(where, int(index), image_id)
+        if row.model == model.name:
+            yield replace(row, where=where)
 
 
 def unknown_confidences(folder: Path, params: Params) -> Mapping[str, frozenset[str]]:

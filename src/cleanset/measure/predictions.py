@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from numbers import Integral, Real
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -17,26 +17,21 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError, needing, reason
-from cleanset.files import read_bytes, sha256, write_text
-from cleanset.measure.sets import EvaluationSet, Item, csv_rows
-from cleanset.parsing import csv_text
+from cleanset.files import sha256_of, write_text
+from cleanset.measure.sets import EvaluationSet, Item, class_index_of, class_of, expected_class
+from cleanset.parsing import csv_text, read_rows
 from cleanset.validation import join_names, shown
-from cleanset.vocabulary import class_column, class_indices, class_keys, known_classes
+from cleanset.vocabulary import class_column, class_keys
 
 TOP = 5
 CLASS_COLUMNS = tuple(f"class_{rank}" for rank in range(1, TOP + 1))
 PROBABILITY_COLUMNS = tuple(f"probability_{rank}" for rank in range(1, TOP + 1))
 
 
-def expected_class() -> str:
-    """The end of a message about an unknown class."""
-    return f"expected a class index from 0 to {len(class_keys()) - 1}, or {known_classes()}"
-
-
 def expected_columns() -> str:
     """The end of a message about the columns of predictions."""
     return (
-        f"expected image with class_index or {class_column()}, and probability if it is known; or image with class_1 "
+        f"image with class_index or {class_column()}, and probability if it is known; or image with class_1 "
         "to class_5, the most probable first, and probability_1 to probability_5 if they are known"
     )
 
@@ -53,9 +48,9 @@ MAX_SUM = 1.001
 # largest difference of 1,000 probabilities' sum from 1: those of bfloat16 are off by less
 SUM_TOLERANCE = 0.01
 ENDINGS = (".csv", ".parquet")
+MAX_PARQUET_BYTES = 2**30
 MAX_NAME = 100
 """Characters of the name of predictions."""
-_INDEX = re.compile(r"[0-9]{1,4}", re.ASCII)
 _NUMBER = re.compile(r"[-+.0-9eE]+", re.ASCII)
 
 Columns = Mapping[str, Sequence[Any]]
@@ -143,7 +138,7 @@ def _chosen(columns: Columns, where: str) -> tuple[tuple[str, ...], tuple[str, .
         for given in ((), probabilities):
             if classes and names == {"image", *classes, *given}:
                 return classes, given
-    raise CleansetError(f"{where}: columns {shown(', '.join(map(str, columns)))}; {expected_columns()}")
+    raise CleansetError(f"{where}: columns {shown(', '.join(map(str, columns)))}; expected {expected_columns()}")
 
 
 def _names(items: Iterable[Item]) -> dict[str, list[Item]]:
@@ -168,25 +163,12 @@ def _item(name: object, known: Mapping[str, Sequence[Item]], of: str, at: str) -
 
 def _classes(columns: Columns, names: Sequence[str], row: int, at: str) -> list[int]:
     """The class of a row, or five different ones."""
-    found = [_class(columns[name][row], name, at) for name in names]
-    if names == ("class_index", class_column()):
-        if found[0] != found[1]:
-            raise CleansetError(f"{at}: class index {found[0]} of {columns[class_column()][row]}; expected {found[1]}")
-        return found[:1]
+    if names[0] != CLASS_COLUMNS[0]:
+        return [class_index_of({name: columns[name][row] for name in names}, at)]
+    found = [class_of(columns[name][row], name, at) for name in names]
     if len(set(found)) < len(found):
         raise CleansetError(f"{at}: {', '.join(map(str, found))}; expected five different classes")
     return found
-
-
-def _class(value: object, name: str, at: str) -> int:
-    index = count = len(class_keys())
-    if isinstance(value, str):
-        index = class_indices().get(value, int(value) if _INDEX.fullmatch(value) else count)
-    elif isinstance(value, Integral) and not isinstance(value, bool):
-        index = int(value)
-    if not 0 <= index < count:
-        raise CleansetError(f"{at}, column {name}: {shown(value)}; {expected_class()}")
-    return index
 
 
 def _probabilities(columns: Columns, names: Sequence[str], row: int, at: str) -> list[float]:
@@ -300,13 +282,14 @@ def read_predictions(path: Path, images: EvaluationSet) -> tuple[pd.DataFrame, s
     """The checked predictions of a file (see checked_table), and its SHA-256. Raises CleansetError."""
     if not path.exists():
         raise CleansetError(f"{path}: missing; expected a file of predictions")
-    digest = sha256(read_bytes(path))
     if path.suffix != ".csv":
-        return checked_table(_parquet(path), str(path), lambda row: f"row {row + 1}", images), digest
-    header, rows = csv_rows(path, "image", expected_columns())
-    columns = {name: [row[place] for row in rows.values()] for place, name in enumerate(header)}
-    lines = list(rows)
-    return checked_table(columns, str(path), lambda row: f"line {lines[row]}", images), digest
+        return checked_table(_parquet(path), str(path), lambda row: f"row {row + 1}", images), sha256_of(path)
+    rows = dict(read_rows(path, ("image",), dict[str, str], f"give {expected_columns()}", others=True))
+    columns = {
+        name: [row[name] for row in rows.values()] for name in next(iter(rows.values()), ("image", "class_index"))
+    }
+    lines = [where.removeprefix(f"{path}, ") for where in rows]
+    return checked_table(columns, str(path), lines.__getitem__, images), sha256_of(path)
 
 
 def _parquet(path: Path) -> dict[str, list[Any]]:
@@ -314,7 +297,7 @@ def _parquet(path: Path) -> dict[str, list[Any]]:
         from cleanset.tables import parquet_content
 
     try:
-        table = parquet_content(path)
+        table = parquet_content(path, MAX_PARQUET_BYTES)
         names = table.column_names
         columns = dict(zip(names, (column.to_pylist() for column in table.columns), strict=True))
     except CleansetError:

@@ -1,10 +1,10 @@
 """The sets that a model can be measured on: an export, a folder per class, or a list of an edition's images."""
 
-import csv
-import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,9 +13,10 @@ from PIL import Image
 from cleanset.dataset.archives import VerifiedImages, visible_entries
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, verified_images
-from cleanset.errors import CleansetError, reason
-from cleanset.files import read_text, sha256
+from cleanset.errors import CleansetError
+from cleanset.files import sha256
 from cleanset.images.codec import Source, decode_file
+from cleanset.parsing import read_rows
 from cleanset.progress import found_in_threads
 from cleanset.sets.description import in_random_order, notices_of
 from cleanset.sets.fetching.fetch import opened
@@ -25,6 +26,7 @@ from cleanset.validation import shown
 from cleanset.vocabulary import TIERS, class_column, class_indices, class_keys, example_key, known_classes
 
 ENDINGS = (".jpeg", ".jpg", ".png")
+_INDEX = re.compile(r"[0-9]{1,4}", re.ASCII)
 _BOX = ("left", "top", "right", "bottom")
 
 Kind = Literal["export", "folder", "list"]
@@ -175,9 +177,8 @@ def open_list(path: Path, edition: Edition, role: str | None) -> EvaluationSet:
     images = verified_images(edition, params.dataset.images, index)
     id_of: dict[str, str] = {}
     found: list[Item] = []
-    for line, row in rows.items():
-        where = f"{path}, line {line}"
-        image_id, class_index, tier = row["image_id"], _class_index(row, where), row.get("tier") or None
+    for where, row in rows.items():
+        image_id, class_index, tier = row["image_id"], class_index_of(row, where), row.get("tier") or None
         if image_id not in digests:
             raise CleansetError(f"{where}: {shown(image_id)}; expected an image of {edition.index}")
         file = file_name(class_keys()[class_index], image_id, None)
@@ -201,38 +202,14 @@ def open_list(path: Path, edition: Edition, role: str | None) -> EvaluationSet:
     return EvaluationSet(name, "list", items, read, str(edition.index), notes, order)
 
 
-def csv_rows(path: Path, needed: str, expected: str) -> tuple[list[str], dict[int, list[str]]]:
-    """The header of a CSV file, which has the column `needed`, and the cells of each row by line number.
-
-    Raises CleansetError that says what is `expected`. Empty lines and a byte order mark, as spreadsheets write them,
-    are left out.
-    """
-    rows = csv.reader(io.StringIO(read_text(path, expected).removeprefix("\ufeff"), newline=""), strict=True)
-    try:
-        header = next(rows, [])
-        if len(set(header)) < len(header) or needed not in header:
-            raise CleansetError(f"{path}, line 1: columns {shown(', '.join(header))}; {expected}")
-        found = {}
-        for row in filter(None, rows):
-            if len(row) != len(header):
-                raise CleansetError(f"{path}, line {rows.line_num}: {len(row)} cells; expected {len(header)}")
-            found[rows.line_num] = row
-    except csv.Error as error:
-        raise CleansetError(f"{path}, line {rows.line_num}: not CSV ({reason(error)}); {expected}") from None
-    return header, found
-
-
-def _rows(path: Path, role: str | None) -> dict[int, dict[str, str]]:
-    """The rows of a list, or those of a role, by line number."""
-    expected = f"expected a CSV file with the columns image_id and class_index or {class_column()}"
-    header, cells = csv_rows(path, "image_id", expected)
-    if not {"class_index", class_column()} & set(header):
-        raise CleansetError(f"{path}, line 1: columns {shown(', '.join(header))}; {expected}")
-    rows = {line: dict(zip(header, row, strict=True)) for line, row in cells.items()}
-    for line, row in rows.items():
+def _rows(path: Path, role: str | None) -> dict[str, dict[str, str]]:
+    """The rows of a list, or those of a role, by their place in messages."""
+    wanted = f"name a CSV file with the columns image_id and class_index or {class_column()}"
+    rows = dict(read_rows(path, ("image_id",), dict[str, str], wanted, others=True))
+    for where, row in rows.items():
         if any(row.get(edge) for edge in _BOX):
             raise CleansetError(
-                f"{path}, line {line}: a crop box; expected whole images: run cleanset rebuild, and evaluate its folder"
+                f"{where}: a crop box; expected whole images: run cleanset rebuild, and evaluate its folder"
             )
     models = sorted({row["model"] for row in rows.values() if "model" in row})
     if role is None and len(models) > 1:
@@ -240,24 +217,36 @@ def _rows(path: Path, role: str | None) -> dict[int, dict[str, str]]:
     if role is not None and role not in models:
         named = ", ".join(map(shown, models)) or "no column model"
         raise CleansetError(f"{path}: no images of {shown(role)}; it has {named}")
-    rows = {line: row for line, row in rows.items() if role in (None, row.get("model"))}
+    rows = {where: row for where, row in rows.items() if role in (None, row.get("model"))}
     if not rows:
         raise CleansetError(f"{path}: no images; expected at least one row")
     return rows
 
 
-def _class_index(row: Mapping[str, str], where: str) -> int:
-    """The class of a row: a class key, a class index, or both if they agree."""
+def class_index_of(row: Mapping[str, Any], at: str) -> int:
+    """The class of a row: a class index, a class key, or both if they agree. Raises CleansetError, beginning `at`."""
     column = class_column()
-    by_key = class_indices().get(row.get(column, ""))
-    text = row.get("class_index", "")
-    # isdigit alone would take superscripts, which int refuses, and digits of other scripts
-    by_index = int(text) if text.isascii() and text.isdigit() and len(text) <= 4 else len(class_keys())
-    if (column in row and by_key is None) or ("class_index" in row and by_index >= len(class_keys())):
-        found = " ".join(row[name] for name in (column, "class_index") if name in row)
-        raise CleansetError(
-            f"{where}: {shown(found)}; expected {known_classes()}, or a class index below {len(class_keys())}"
-        )
-    if by_key is not None and "class_index" in row and by_key != by_index:
-        raise CleansetError(f"{where}: class index {by_index} of {row[column]}; expected {by_key}")
-    return by_index if by_key is None else by_key
+    found = {name: class_of(row[name], name, at) for name in ("class_index", column) if name in row}
+    if not found:
+        raise CleansetError(f"{at}: no class; expected a column class_index or {column}: add one")
+    if len(set(found.values())) > 1:
+        raise CleansetError(f"{at}: class index {found['class_index']} of {row[column]}; expected {found[column]}")
+    return next(iter(found.values()))
+
+
+def class_of(value: object, name: str, at: str) -> int:
+    """The class index in a column. Digits are an index, but for the column of class keys, which may be digits, too."""
+    index = count = len(class_keys())
+    if isinstance(value, str):
+        is_index = name != class_column() and _INDEX.fullmatch(value)
+        index = int(value) if is_index else class_indices().get(value, count)
+    elif isinstance(value, Integral) and not isinstance(value, bool):
+        index = int(value)
+    if not 0 <= index < count:
+        raise CleansetError(f"{at}, column {name}: {shown(value)}; {expected_class()}")
+    return index
+
+
+def expected_class() -> str:
+    """The end of a message about an unknown class."""
+    return f"expected a class index from 0 to {len(class_keys()) - 1}, or {known_classes()}"

@@ -11,7 +11,7 @@ from cleanset.edition.models import pin_models, write_together
 from cleanset.edition.params import Model, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, read_bytes, read_text, replacing, sha256, write_text
+from cleanset.files import is_there, read_bytes, read_text, replacing, sha256, sha256_of, write_text
 from cleanset.review.carried import OldReviews, carry_over, read_old_reviews
 from cleanset.scoring.brought import read_scores
 from cleanset.vocabulary import use_classes
@@ -58,8 +58,8 @@ def _new_scores(
     scores: Path | None, file: Path, models: Mapping[str, Model], found: LabelledImages, differs: str
 ) -> bytes:
     """The bytes of a new table of scores. Raises CleansetError if it is missing, or the one brought, `file`."""
-    pinned = {model.sha256 or sha256(read_bytes(file)) for model in models.values()}
-    if scores is None or (differs and sha256(read_bytes(scores)) in pinned):
+    pinned = {model.sha256 or sha256_of(file) for model in models.values()}
+    if scores is None or (differs and sha256_of(scores) in pinned):
         raise CleansetError(
             f"{scores or file}: scores of the images before, of which {differs}; expected scores of today's images: "
             "run cleanset edition --accept --scores FILE with a new table"

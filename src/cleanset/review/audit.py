@@ -12,12 +12,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict
 
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, read_text, write_text
+from cleanset.files import is_there, write_text
 from cleanset.images.boxes import Box, box_of, parse_box
-from cleanset.parsing import check_digest, csv_text, parse_csv, read_yaml, with_digest
+from cleanset.parsing import check_digest, csv_text, read_json, read_rows, read_yaml, with_digest
 from cleanset.review.gold import GoldAnswer, Key, Share, calibrations, gold_answers, read_gold_key, without_golds
 from cleanset.review.store import AUDIT, BOARD, Votes, check_reviews, read_reviews, read_votes, review_file
 from cleanset.review.verdicts import Vote
@@ -29,7 +29,7 @@ from cleanset.statistics.finite import (
     lower_limit_at_any_time,
     open_bound,
 )
-from cleanset.validation import Role, Section, first_problem, shown, validate
+from cleanset.validation import Role, Section, shown, validate
 from cleanset.vocabulary import class_column, class_indices, class_keys
 
 if TYPE_CHECKING:
@@ -335,10 +335,7 @@ def read_plan(reviews: Path, role: str) -> AuditPlan | None:
     remedy = "restore it, or remove reviews/audit and draw anew"
     plan = validate(_Plan, read_yaml(path, remedy), path)
     check_digest(plan.model_dump(exclude_unset=True), path, remedy)
-    images = tuple(
-        _image(row, f"{listed}, line {number}")
-        for number, row in parse_csv(read_text(listed, remedy), (class_column(), *COLUMNS), str(listed))
-    )
+    images = tuple(image for _, image in read_rows(listed, (class_column(), *COLUMNS), _image, remedy))
     if plan.model != role or not 1 <= plan.drawn <= len(images) or draw_order(images, plan.seed) != images:
         raise CleansetError(
             f"{path} or {listed.name}: {shown(plan.drawn)} of {len(images)} images of {plan.model}, not in the order "
@@ -347,15 +344,13 @@ def read_plan(reviews: Path, role: str) -> AuditPlan | None:
     return AuditPlan(plan.model, plan.kind, plan.seed, plan.drawn, images)
 
 
-def _image(row: Mapping[str, str], where: str) -> SetImage:
-    edges = [row[name] for name in COLUMNS[1:]]
+def _image(cells: Mapping[str, str]) -> SetImage:
+    edges = [cells[name] for name in COLUMNS[1:]]
     try:
         box = parse_box([int(edge) for edge in edges]) if any(edges) else None
-        return SetImage(class_indices()[row[class_column()]], row["image_id"], box)
+        return SetImage(class_indices()[cells[class_column()]], cells["image_id"], box)
     except (KeyError, ValueError):
-        raise CleansetError(
-            f"{where}: {shown(','.join(row.values()))}; expected a {class_column()}, an image id, and a box or nothing"
-        ) from None
+        raise ValueError(f"expected a {class_column()}, an image id, and a box or nothing") from None
 
 
 def write_plan(reviews: Path, plan: AuditPlan) -> None:
@@ -455,9 +450,5 @@ def audit_json(result: AuditResult | None) -> str:
 
 def read_audit_json(path: Path) -> AuditResult | None:
     """The result in data/audit/<role>.json. Raises CleansetError for anything else."""
-    text = read_text(path, "run dvc repro")
-    try:
-        return TypeAdapter(AuditResult | None).validate_json(text)
-    except ValidationError as error:
-        expected = "what stage review_apply writes: run dvc repro"
-        raise CleansetError(f"{path}: {first_problem(error)}; expected {expected}") from None
+    found: AuditResult | None = read_json(path, AuditResult | None, "what stage review_apply writes", "run dvc repro")
+    return found

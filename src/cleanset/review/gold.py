@@ -6,29 +6,24 @@ It never decides anything, but shows how many flaws the reviewer finds: sensitiv
 """
 
 import hashlib
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from cleanset.dataset.folder import is_image_id
-from cleanset.errors import CleansetError
+from cleanset.dataset.folder import ImageId
 from cleanset.files import is_there, read_text
-from cleanset.parsing import csv_text, parse_csv
+from cleanset.parsing import csv_text, parse_rows
 from cleanset.review.verdicts import Review, Vote, votes_that
 from cleanset.statistics.finite import exact_interval, likelihood_ratio
-from cleanset.validation import shown
-from cleanset.vocabulary import REASONS, class_column, class_indices, class_keys
+from cleanset.validation import EmptyIsNone, matching, one_of
+from cleanset.vocabulary import REASONS, ClassOfKey, class_column, class_keys
 
 GOLD_KEY = "gold.csv"
 """The file in `reviews/` that lists the gold items with their verdicts."""
 
 COLUMNS = ("image_id", "sha256", "reason", "source")
-SOURCES = ("planted", "published", "settled")
-"""Where the verdict comes from: a flaw that was drawn into the image, a published verdict, three reviewers."""
-
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+_REMEDY = "correct the line, or make the items with cleanset review gold"
 
 Key = tuple[int, str]
 """Class index and image id."""
@@ -36,13 +31,16 @@ Key = tuple[int, str]
 
 @dataclass(frozen=True, slots=True)
 class GoldItem:
-    """An image with a known verdict. `reason`: why it is flawed; None for a clean one."""
+    """An image with a known verdict. `reason`: why it is flawed; None for a clean one.
 
-    class_index: int
-    image_id: str
-    sha256: str
-    reason: str | None
-    source: str
+    `source`: where the verdict comes from: a flaw that was drawn into the image, a published verdict, three reviewers.
+    """
+
+    class_index: ClassOfKey
+    image_id: ImageId
+    sha256: Annotated[str, matching("[0-9a-f]{64}", "a SHA-256 of 64 hexadecimal digits")]
+    reason: Annotated[str | None, one_of(*REASONS, None), EmptyIsNone]
+    source: Annotated[str, one_of("planted", "published", "settled")]
 
     @property
     def key(self) -> Key:
@@ -83,27 +81,8 @@ def read_gold_key(reviews: Path) -> dict[Key, GoldItem]:
 
 def parse_gold_key(text: str, where: str) -> dict[Key, GoldItem]:
     """The gold items in the text of a gold.csv. Raises CleansetError, naming `where` and the line."""
-    found: dict[Key, GoldItem] = {}
-    seen: set[str] = set()
-    for number, row in parse_csv(text, (class_column(), *COLUMNS), where):
-        place = f"{where}, line {number}"
-        class_index = class_indices().get(row[class_column()])
-        if class_index is None or not is_image_id(row["image_id"]) or not _SHA256.fullmatch(row["sha256"]):
-            raise CleansetError(
-                f"{place}: {shown(','.join(row.values()))}; expected a {class_column()}, an image id and a SHA-256: "
-                "make the items with cleanset review gold"
-            )
-        if row["reason"] not in ("", *REASONS) or row["source"] not in SOURCES:
-            raise CleansetError(
-                f"{place}: reason {shown(row['reason'])}, source {shown(row['source'])}; expected a reason or nothing "
-                f"for a clean image, and one of {', '.join(SOURCES)}"
-            )
-        item = GoldItem(class_index, row["image_id"], row["sha256"], row["reason"] or None, row["source"])
-        if item.image_id in seen:
-            raise CleansetError(f"{place}: {item.image_id} a second time; remove the line")
-        seen.add(item.image_id)
-        found[item.key] = item
-    return found
+    rows = parse_rows(text, (class_column(), *COLUMNS), GoldItem, where, _REMEDY, key=("image_id",))
+    return {item.key: item for _, item in rows}
 
 
 def gold_key_text(items: Iterable[GoldItem]) -> str:

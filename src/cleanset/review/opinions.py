@@ -8,12 +8,14 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from cleanset.dataset.folder import CROPPED, example_id, exported_name, is_image_id
+from pydantic import AfterValidator
+
+from cleanset.dataset.folder import CROPPED, ImageId, exported_name
 from cleanset.errors import CleansetError
-from cleanset.files import read_text
-from cleanset.parsing import parse_csv
-from cleanset.validation import shown
+from cleanset.parsing import read_rows
+from cleanset.validation import checked, shown
 from cleanset.vocabulary import class_column, class_indices, classes_in_use
 
 COLUMNS = ("image_id", "flag", "source")
@@ -25,12 +27,28 @@ MAX_LETTERS = 60
 _ID = re.compile(r"ILSVRC2012_val_[0-9]{8}")
 
 
+_Words = Annotated[
+    str,
+    AfterValidator(lambda text: text.replace("_", " ").strip()),
+    checked(
+        lambda words: 0 < len(words) <= MAX_LETTERS and words.isprintable(), f"1 to {MAX_LETTERS} letters in one line"
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Opinion:
     """A finding of a study on an image, such as `several objects`, and the study's name."""
 
     flag: str
     source: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    image_id: ImageId
+    flag: _Words
+    source: _Words
 
 
 Opinions = Mapping[str, tuple[Opinion, ...]]
@@ -45,28 +63,20 @@ def read_opinions(paths: Iterable[Path]) -> Opinions:
     """
     found: dict[str, dict[Opinion, None]] = {}
     for path in paths:
-        for number, row in parse_csv(read_text(path, _EXPECTED), COLUMNS, str(path)):
-            where = f"{path}, line {number}"
-            if not is_image_id(row["image_id"]):
-                raise CleansetError(f"{where}: {shown(row['image_id'])}; expected an image id such as {example_id()}")
-            opinion = Opinion(*(_words(row[column], f"{where}, {column}") for column in COLUMNS[1:]))
-            found.setdefault(row["image_id"], {})[opinion] = None
+        for _, row in read_rows(path, COLUMNS, _Row, _REMEDY):
+            found.setdefault(row.image_id, {})[Opinion(row.flag, row.source)] = None
     return {image_id: tuple(opinions) for image_id, opinions in found.items()}
 
 
-_EXPECTED = f"expected a CSV file with the columns {','.join(COLUMNS)} (review.opinions in params.yaml)"
-
-
-def _words(text: str, where: str) -> str:
-    words = text.replace("_", " ").strip()
-    if not words or len(words) > MAX_LETTERS or not words.isprintable():
-        raise CleansetError(f"{where}: {shown(text)}; expected 1 to {MAX_LETTERS} letters in one line")
-    return words
+_REMEDY = "correct the file, or take it out of review.opinions in params.yaml"
 
 
 def look_again_columns(class_column: str) -> tuple[str, ...]:
     """The columns of look_again.csv, one row for each rated image; `class_column`: wnid of ImageNet's, else class."""
     return ("image_type", "image_id", class_column, "ratings", "negative", "share", "low", "high", "mean")
+
+
+_ANALYSE = "analyse the ratings with --plan of a plan of the edition's sets"
 
 
 LookAgain = Mapping[int, Mapping[str, str]]
@@ -79,16 +89,14 @@ def read_look_again(path: Path, known: Mapping[int, Collection[str]]) -> LookAga
     Raises CleansetError for a file in another format, and for an image that is not a candidate of its class.
     """
     found: dict[int, dict[str, str]] = {}
-    column = class_column()
-    columns = look_again_columns(column)
-    for number, row in parse_csv(read_text(path, "expected look_again.csv"), columns, str(path)):
-        class_index = class_indices().get(row[column])
-        ids = () if class_index is None else known.get(class_index, ())
-        image_id = _rated_image(row["image_id"], row[column], ids)
-        if class_index is None or image_id not in ids:
+    for where, row in read_rows(path, look_again_columns(class_column()), dict[str, str], _ANALYSE):
+        file, key = row["image_id"], row[class_column()]
+        class_index = class_indices().get(key, -1)
+        ids = known.get(class_index, ())
+        image_id = _rated_image(file, key, ids)
+        if image_id not in ids:
             raise CleansetError(
-                f"{path}, line {number}: {shown(row['image_id'])} of class {shown(row[column])}; expected a candidate "
-                "of this edition: analyse the ratings with --plan of a plan of its sets"
+                f"{where}: {shown(file)} of class {shown(key)}; expected a candidate of the edition: {_ANALYSE}"
             )
         share = f"{row['negative']} of {row['ratings']}"
         found.setdefault(class_index, {})[image_id] = f"{share} people took it for modified"

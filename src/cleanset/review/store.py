@@ -271,10 +271,7 @@ def own_guidelines(reviews: Path) -> str | None:
     path = reviews / GUIDELINES
     if not is_there(path):
         return None
-    size = path.stat().st_size
-    if size > MAX_GUIDELINES_BYTES:
-        raise CleansetError(f"{path}: {size:,} bytes; expected at most {MAX_GUIDELINES_BYTES:,}: shorten it")
-    text = read_text(path, "save it as UTF-8")
+    text = read_text(path, "save it as UTF-8", MAX_GUIDELINES_BYTES)
     if not text.strip():
         raise CleansetError(f"{path}: empty; expected the rules of the reviews: write them, or remove the file")
     return text

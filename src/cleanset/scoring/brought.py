@@ -10,8 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.edition.params import Model
-from cleanset.errors import CleansetError, reason
-from cleanset.files import read_bytes, sha256
+from cleanset.errors import CleansetError
+from cleanset.files import sha256_of
+from cleanset.parsing import read_frame
 from cleanset.scoring.logits import TOP, Columns, log_odds_of, ranked
 from cleanset.validation import join_names, normal_text, shown
 from cleanset.vocabulary import class_indices, class_keys, classes_in_use
@@ -20,6 +21,8 @@ Labels = Mapping[str, Sequence[int]]
 """The class indices of the labels of every image of an index, by image id."""
 
 _ROLE = re.compile("[a-z][a-z0-9_]{0,63}")
+MAX_BYTES = 2**30
+"""Bytes of a table of scores, which has a column for each class."""
 # largest distance of the sum of an image's probabilities from 1: those of many classes are rounded
 MAX_ROUNDING = 0.01
 
@@ -61,7 +64,7 @@ def models_of(path: Path | None, labels: Labels) -> dict[str, Model]:
     if path is None:
         return {"images": Model(source="random", name="0")}
     names = _read(path).get("model", pd.Series(["model"])).unique().tolist()
-    digest = sha256(read_bytes(path))
+    digest = sha256_of(path)
     models = {}
     for name in names:
         role = re.sub("[^a-z0-9]+", "_", name.lower()).strip("_")
@@ -108,14 +111,8 @@ _EXPECTED = "expected the columns file, perhaps model, then one for each class, 
 
 
 def _read(path: Path) -> pd.DataFrame:
-    try:
-        # of itself, pandas reads texts such as NA and null as missing, and 1 and 01 as one number
-        texts = dict.fromkeys(("file", "model", "class"), str)
-        table = pd.read_csv(path, dtype=texts, keep_default_na=False, encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise CleansetError(f"{path}: missing; expected a table of scores") from None
-    except (ValueError, pd.errors.ParserError) as error:
-        raise CleansetError(f"{path}: not a table of scores ({reason(error)}); {_EXPECTED}") from None
+    texts = dict.fromkeys(("file", "model", "class"), str)
+    table = read_frame(path, ("file",), _EXPECTED, MAX_BYTES, dtype=texts, na_values=[])
     table.columns = pd.Index([normal_text(str(name)) for name in table.columns])
     for name in table.columns[table.columns.duplicated()][:1]:
         raise CleansetError(f"{path}: column {shown(name)} a second time; expected each once")

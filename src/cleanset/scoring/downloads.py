@@ -4,7 +4,6 @@ huggingface_hub, and gdown, which RobustBench uses, download in a process of the
 and cookies in the home folder, so that process gets another home, inside a folder that is removed at the end.
 """
 
-import fcntl
 import os
 import re
 import shutil
@@ -17,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from cleanset.files import sha256_of, write_text
+from cleanset.files import sha256_of, take_lock, write_text
 
 # maximum number of attempts at a broken download; huggingface_hub also resumes on its own
 MAX_ATTEMPTS = 3
@@ -105,7 +104,7 @@ def _alone_in(folder: Path) -> Iterator[None]:
     """Lock `folder` against other processes that download into it."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        take_lock(descriptor, folder)
         yield
     finally:
         os.close(descriptor)

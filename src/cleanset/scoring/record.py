@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from cleanset.edition.params import Precision
-from cleanset.files import read_text, write_text
+from cleanset.files import write_text
 from cleanset.images.preprocessing import ResizeAndCrop
-from cleanset.parsing import parse_json
+from cleanset.parsing import read_json
 from cleanset.selection.candidates import correct, ordered, top5_predictions
-from cleanset.validation import Sha256, parse_record
+from cleanset.validation import Sha256
 
 # minimum number of images in the sample of whole classes, by the original labels
 SAMPLE_SIZE = 1000
@@ -221,12 +221,11 @@ class ListRecord(BaseModel, extra="forbid", frozen=True):
 
 def read_record(path: Path) -> ScoreRecord | ListRecord:
     """Read a record. Raises CleansetError if it is missing or not what stage score writes."""
-    text = read_text(path, "run dvc repro, or dvc pull to fetch it")
-    expected = "what stage score of this version writes: run dvc repro"
-    content = parse_json(text, str(path), expected)
-    if isinstance(content, dict) and content.get("source") in ("lists", "scores", "random"):
-        return parse_record(ListRecord, text, path, expected)
-    return parse_record(ScoreRecord, text, path, expected)
+    what = "what stage score of this version writes"
+    source = read_json(path, dict[str, Any], what, "run dvc repro, or dvc pull to fetch it").get("source")
+    kind = ListRecord if source in ("lists", "scores", "random") else ScoreRecord
+    found: ScoreRecord | ListRecord = read_json(path, kind, what, "run dvc repro")
+    return found
 
 
 def write_record(path: Path, record: ScoreRecord | ListRecord) -> None:

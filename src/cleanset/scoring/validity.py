@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cleanset.edition.pipeline import COMPUTING, installed_version
 from cleanset.errors import CleansetError
-from cleanset.files import read_bytes, sha256
+from cleanset.files import read_bytes, sha256, sha256_of
 from cleanset.parsing import check_digest, parse_json
 from cleanset.progress import print_notice
 from cleanset.validation import shown
@@ -67,7 +67,7 @@ def read_finished(record: Path, made_from: MadeFrom, result: Path | None = None)
             print_notice(f"{result or record}: computed again: {'; '.join(differences)}")
             return None
         check_digest(content, record, "remove it")
-        if result is not None and content["predictions_sha256"] != sha256(read_bytes(result)):
+        if result is not None and content["predictions_sha256"] != sha256_of(result):
             return None
     except (OSError, LookupError, CleansetError):
         return None

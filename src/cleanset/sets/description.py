@@ -15,7 +15,7 @@ from cleanset.edition.about import About
 from cleanset.edition.readings import COUNTS_AS_CLEAN
 from cleanset.errors import CleansetError
 from cleanset.files import md5, sha256
-from cleanset.parsing import csv_text, parse_csv
+from cleanset.parsing import csv_text, parse_rows
 from cleanset.sets.manifest import twins
 from cleanset.sets.texts import SCOOTER, Texts, citation, templates, texts_of
 from cleanset.vocabulary import TIERS, class_column, class_keys, classes_in_use, label_names
@@ -197,7 +197,7 @@ def rejected_csv(rejected: "pd.DataFrame") -> str:
 
 def reasons_of_rejection(text: str, where: str) -> Mapping[tuple[str, str], str]:
     """The reason of each rejected candidate, by class key and image id. Raises CleansetError, naming `where`."""
-    rows = parse_csv(text, rejected_columns(), where)
+    rows = parse_rows(text, rejected_columns(), dict[str, str], where, "export or fetch the set again")
     return {(row[class_column()], row["image_id"]): row["reason"] for _, row in rows}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cleanset.errors import CleansetError
-from cleanset.files import open_descriptor, sha256, write_text
+from cleanset.files import open_descriptor, reading, sha256, write_text
 from cleanset.review.store import GUIDELINES
 from cleanset.sets.catalogues import citation_cff, croissant_json, records_of
 from cleanset.sets.description import Release, licence_text, manifest_sha256_of, release_of
@@ -128,7 +128,8 @@ def read_regular_file(path: Path | str) -> bytes:
             raise CleansetError(f"{path}: not a regular file; expected a file of a finished set")
         if status.st_size > MAX_FILE_BYTES:
             raise CleansetError(f"{path}: {status.st_size:,} bytes; expected at most {MAX_FILE_BYTES:,}")
-        return file.read()
+        with reading(path):
+            return file.read()
 
 
 def manifest_text(path: Path, expected: str = "the folder of an export, or its manifest.csv") -> tuple[str, str]:

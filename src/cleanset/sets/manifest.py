@@ -18,6 +18,7 @@ from cleanset.dataset.folder import CROPPED, GROUP, example_id, exported_name, i
 from cleanset.errors import CleansetError, cut, one_line
 from cleanset.images.boxes import Box, has_area
 from cleanset.parsing import csv_text
+from cleanset.validation import checked
 from cleanset.vocabulary import SourceCheck, Tier, class_indices, class_keys, classes_in_use, column_name, label_names
 
 MANIFEST = "manifest.csv"
@@ -43,17 +44,6 @@ MAX_EDGE = 65_535
 _VERSION = "[0-9][0-9A-Za-z.+-]{0,30}"
 
 
-def _checked(is_valid: Callable[[Any], object]) -> AfterValidator:
-    """A validator that refuses other values; `_found_and_expected` gives the message."""
-
-    def check(value: Any) -> Any:
-        if not is_valid(value):
-            raise ValueError
-        return value
-
-    return AfterValidator(check)
-
-
 _EXPECTED: dict[str, Callable[[], str]] = {
     "a class": lambda: "one of the 1,000 of ILSVRC2012" if classes_in_use().is_imagenet else "a class of classes.tsv",
     "a class index": lambda: f"0 to {len(class_keys()) - 1}",
@@ -65,9 +55,7 @@ _EXPECTED: dict[str, Callable[[], str]] = {
 """Values that messages give as expected, where they depend on the classes in use, by the description of a field."""
 
 # the other descriptions are what messages give as expected
-_ClassIndex = Annotated[
-    int, Field(ge=0, description="a class index"), _checked(lambda index: index < len(class_keys()))
-]
+_ClassIndex = Annotated[int, Field(ge=0, description="a class index"), checked(lambda index: index < len(class_keys()))]
 _Probability = Annotated[
     float, Field(ge=0, le=1, allow_inf_nan=False), AfterValidator(lambda number: number + 0.0)
 ]  # no -0
@@ -93,18 +81,18 @@ class Entry(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", description="small letters, digits and _")]
-    wnid: Annotated[str, _checked(lambda wnid: wnid in class_indices()), Field(description="a class")]
+    wnid: Annotated[str, checked(lambda wnid: wnid in class_indices()), Field(description="a class")]
     class_index: _ClassIndex
     class_name: str
     rank: Annotated[int, Field(ge=1, le=MAX_RANK, description="at least 1")]
-    image_id: Annotated[str, _checked(is_image_id), Field(description="an image id")]
+    image_id: Annotated[str, checked(is_image_id), Field(description="an image id")]
     tier: Annotated[Tier, Field(description="top5, reserve or relaxed")]
     confidence: Annotated[_Probability | None, Field(description="0 to 1")]
     source_confidence: Annotated[_Probability | None, Field(description="0 to 1")]
     ilsvrc_class: _ClassIndex
     real_classes: Annotated[
         tuple[_ClassIndex, ...],
-        _checked(lambda classes: classes and list(classes) == sorted(set(classes))),
+        checked(lambda classes: classes and list(classes) == sorted(set(classes))),
         Field(description="class indices, each once, sorted"),
     ]
     reviewers: Annotated[int, Field(ge=0, le=1_000_000, description="at least 0")]
@@ -217,9 +205,9 @@ class Problem:
 
     Kinds: manifest (a line is invalid, or contradicts another), twice (the bytes or pixels of one image in two
     places), missing, surplus, misplaced (in another folder), changed (other bytes, other pixels), reencoded (other
-    bytes, the same pixels), undecodable, pixels (the bytes of the manifest, but other pixels), unlike (a file that is
-    made from the manifest has other content), source (another original), signature (missing, or not valid),
-    release (another model or version than was asked for, or than the name says).
+    bytes, the same pixels), undecodable, unreadable (by a fault of the disk), pixels (the bytes of the manifest, but
+    other pixels), unlike (a file that is made from the manifest has other content), source (another original),
+    signature (missing, or not valid), release (another model or version than was asked for, or than the name says).
     `line` is the line of the manifest.
     """
 

@@ -232,7 +232,11 @@ def _of_file(folder: Path, placed: _Placed, decode: bool) -> Iterator[Problem]:
     line, entry, file = placed
     if file != entry.file:
         yield Problem("misplaced", file, "here", entry.file, line)
-    data = read_regular_file(f"{folder}/{file}")
+    try:
+        data = read_regular_file(f"{folder}/{file}")
+    except OSError as error:
+        yield Problem("unreadable", file, str(error.strerror), entry.file_sha256, line)
+        return
     found = sha256(data)
     same_bytes = found == entry.file_sha256
     if same_bytes and not decode:

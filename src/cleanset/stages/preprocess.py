@@ -15,7 +15,7 @@ from cleanset.edition.params import Dataset, read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import check_params_named, check_roles, check_versions
 from cleanset.errors import CleansetError
-from cleanset.files import sha256, write_text
+from cleanset.files import read_bytes, sha256, write_text
 from cleanset.images.codec import inspect
 from cleanset.progress import found_in_threads, keep_freed_memory
 from cleanset.tables import INDEX, LOCATIONS, write_table
@@ -148,7 +148,7 @@ def reassessed_labels(
     """The reassessed labels of each image; the list's length must be that of the whole set."""
     path = timm_info("imagenet_real_labels.json") if dataset.reassessed == "timm" else edition.path(dataset.reassessed)
     where = "timm's reassessed labels" if dataset.reassessed == "timm" else str(path)
-    lists = read_reassessed(path.read_bytes(), where)
+    lists = read_reassessed(read_bytes(path), where)
     last = image_number(image_ids[-1])
     if len(lists) != (count or len(lists)) or last > len(lists):
         expected = count if count else f"at least {last}"

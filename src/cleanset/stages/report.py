@@ -6,6 +6,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pandas as pd
+from pydantic import StrictFloat, StrictInt
 
 from cleanset.edition.models import unknown_confidences
 from cleanset.edition.params import Model, Params, read_params
@@ -13,9 +14,9 @@ from cleanset.edition.paths import Edition, verified_images
 from cleanset.edition.pipeline import check_roles
 from cleanset.edition.readings import readings
 from cleanset.errors import CleansetError
-from cleanset.files import read_text, replacing, write_text
+from cleanset.files import replacing, write_text
 from cleanset.images.codec import Read
-from cleanset.parsing import parse_json
+from cleanset.parsing import read_json
 from cleanset.progress import found_in_threads, keep_freed_memory
 from cleanset.report.fates import candidates_by_class, hardest_classes, rejected_images
 from cleanset.report.figures import (
@@ -46,7 +47,6 @@ from cleanset.selection.fill import Filled
 from cleanset.sets.delivered import delivered_confidences, with_known_confidences
 from cleanset.sets.description import limits
 from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, SHARED, read_table
-from cleanset.validation import shown
 from cleanset.vocabulary import BASES, VERDICTS
 
 EXAMPLES_PER_REASON = 1000
@@ -141,15 +141,8 @@ def totals(edition: Edition) -> dict[str, dict[str, float]]:
     folder = edition.metrics / "totals"
     if not folder.is_dir():
         raise CleansetError(f"{folder}: missing; run dvc repro")
-    return {path.stem: _numbers(path) for path in sorted(folder.glob("*.json"))}
-
-
-def _numbers(path: Path) -> dict[str, float]:
-    text = read_text(path, "run dvc checkout to restore it, or dvc repro")
-    numbers = parse_json(text, str(path), "what stage count writes: run dvc repro")
-    if not isinstance(numbers, dict) or not all(type(number) in (int, float) for number in numbers.values()):
-        raise CleansetError(f"{path}: {shown(numbers)}; expected a number for each model: run dvc repro")
-    return numbers
+    kind, what = dict[str, StrictInt | StrictFloat], "a number for each model"
+    return {path.stem: read_json(path, kind, what, "run dvc repro") for path in sorted(folder.glob("*.json"))}
 
 
 def by_reviewer(votes: Votes, kinds: Iterable[str], kind_of: Callable[[Review], str]) -> dict[str, Counts]:

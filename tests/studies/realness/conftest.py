@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from cleanset.studies.realness.commands import app
+from cleanset.cli import app
 from cleanset.studies.realness.ratings import Rating, read_ratings, texts_of
 from tests.sets.conftest import make_edition
 
@@ -78,7 +78,7 @@ def command(*arguments: str | Path) -> str:
     """What `cleanset study …` prints; raises what `cleanset` turns into one line."""
     out = io.StringIO()
     with redirect_stdout(out):
-        app([str(each) for each in arguments], standalone_mode=False)
+        app(["study", *map(str, arguments)], standalone_mode=False)
     return out.getvalue()
 
 

@@ -114,17 +114,17 @@ def test_several_studies_share_real_images_alone() -> None:
 @pytest.mark.parametrize(
     ("header", "row", "words"),
     [
-        (HEADER, "3,1,real,7", "line 2: rating '3'; expected one of -2, -1, 0, 1, 2"),
-        (HEADER, "+1,1,real,7", "line 2: rating '\\+1'"),
-        (HEADER, "1,,real,7", "line 2: pid ''; expected 1 to 200 printable characters"),
-        (HEADER, "1,1,Real,7", "line 2: image_type 'Real'; expected real or modified"),
+        (HEADER, "3,1,real,7", "line 2, rating: '3'; expected one of -2, -1, 0, 1, 2"),
+        (HEADER, "+1,1,real,7", "line 2, rating: '\\+1'"),
+        (HEADER, "1,,real,7", "line 2, pid: ''; expected 1 to 200 printable characters"),
+        (HEADER, "1,1,Real,7", "line 2, image_type: 'Real'; expected 'real' or 'modified'"),
         (HEADER, "1,1,real", "line 2: 3 cells"),
         (HEADER, '"1"x,1,real,7', "line 2: not CSV"),
         (ANSWERS, "ada,1,1,zz,1,5", "line 2: stimulus 'zz' is not in the plan's key"),
         (ANSWERS, "ada,1,1,cc,up,5", "unknown answer .* 'up'; expected one of left, right"),
-        (ANSWERS, "ada,1,1,aa,left,5", "rating 'left'"),
-        (ANSWERS, "ada,1,1,aa,1,-5", "line 2: milliseconds '-5'; expected a number of 0 or more, or nothing"),
-        (ANSWERS, "ada,1,1,aa,1,nan", "milliseconds 'nan'"),
+        (ANSWERS, "ada,1,1,aa,left,5", "unknown answer .* 'left'; expected one of -2, -1, 0, 1, 2"),
+        (ANSWERS, "ada,1,1,aa,1,-5", "line 2, milliseconds: '-5'; expected a number of 0 or more, or nothing"),
+        (ANSWERS, "ada,1,1,aa,1,nan", "milliseconds: 'nan'"),
     ],
 )
 def test_bad_rows(header: str, row: str, words: str) -> None:
@@ -160,7 +160,7 @@ def test_answers_without_a_plan() -> None:
 
 
 def test_a_key_with_a_stimulus_twice() -> None:
-    with pytest.raises(CleansetError, match=r"key.csv, line 6: 'real' 'aa'"):
+    with pytest.raises(CleansetError, match=r"key.csv, line 6: stimulus 'aa' a second time, after line 2"):
         parse_key(KEY + "aa,real,x,,,0\n", "key.csv")
 
 
@@ -193,5 +193,5 @@ def test_names_that_look_the_same_are_the_same() -> None:
     """An accent as a letter of its own, as some systems write it; what cannot be seen is refused."""
     found = read_ratings({"a": f"{HEADER}1,Zoe\u0301 B,real,7\n2,Zo\u00e9  B,real,8\n"}).ratings
     assert {each.person for each in found} == {"Zo\u00e9 B"}
-    with pytest.raises(CleansetError, match=r"a, line 2: pid '.*'; expected 1 to 200 printable characters"):
+    with pytest.raises(CleansetError, match=r"a, line 2, pid: '.*'; expected 1 to 200 printable characters"):
         read_ratings({"a": f"{HEADER}1,p1\u200b,real,7\n"})

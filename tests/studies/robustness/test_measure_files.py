@@ -30,10 +30,10 @@ def test_whole_tables_are_read(folder: Path) -> None:
     ("data", "message"),
     [
         (None, "missing; expected what stage measure writes"),
-        (b"", "cannot be read (No columns to parse from file); expected a CSV table"),
-        (b"\xff\xfe", "cannot be read ("),
+        (b"", "no CSV table (No columns to parse from file); run dvc checkout measure"),
+        (b"\xff\xfe", "no CSV table ("),
         (b"a,b\n1,2,3\n1\n", "columns a, b; expected model, change, severity, error, official"),
-        (b'"model', "cannot be read ("),
+        (b'"model', "no CSV table ("),
         (
             b"model,change,severity,error,official\nstandard,fog,1,.2x,no\n",
             "column error has a value that is not a num",

@@ -203,7 +203,7 @@ def test_a_run_that_is_not_trained_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("record.json", "[]", r"record\.json: no parameters_in_millions as a number; expected the record of a run"),
+        ("record.json", "[]", r"record\.json: .*; found \[\]; expected the record of a run: run dvc checkout"),
         ("record.json", None, r"record\.json: .*dvc checkout data/runs/ex1"),
         ("history.csv", "epoch\n1\n", r"history\.csv: no column 'step'; found epoch"),
         ("history.csv", "", r"history\.csv: no CSV table"),

@@ -28,7 +28,6 @@ RESULTS = "results.json"
 """File of results in a folder that `--out` names."""
 # the expected calibration error, which a file has under `calibration`
 ECE = "ece"
-MAX_BYTES = 200_000_000
 # characters of a text in a result file; a notice has some 300
 MAX_TEXT = 1000
 EXPECTED = "the JSON that cleanset evaluate or cleanset robustness evaluate wrote"
@@ -114,8 +113,6 @@ def read_results(path: Path) -> ResultFile:
         raise CleansetError(
             f"{file}: missing; expected {EXPECTED}: name its file, or the folder of its --out"
         ) from None
-    if len(data) > MAX_BYTES:
-        raise CleansetError(f"{file}: {len(data):,} bytes; expected at most {MAX_BYTES:,}: {EXPECTED}")
     content = parse_json(data, str(file), EXPECTED)
     if isinstance(content, dict):
         check_digest(content, file, "run the evaluation again")

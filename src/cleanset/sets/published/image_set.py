@@ -10,10 +10,9 @@ The key is a digest of whatever decides the content: the published files, furthe
 cleanset, and the images, by the MD5 of the archive, or by path, size and time of the files of a folder.
 """
 
-import fcntl
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
@@ -27,7 +26,7 @@ from cleanset.dataset.ilsvrc import CLASSES, VALIDATION_IMAGES
 from cleanset.edition.params import Params, ReviewPolicy, checked_params
 from cleanset.edition.readings import readings, review_policy
 from cleanset.errors import CleansetError
-from cleanset.files import new_folder, remove_abandoned, replacing, sha256
+from cleanset.files import locked, new_folder, remove_abandoned, replacing, sha256
 from cleanset.images.codec import Facts
 from cleanset.progress import cache_folder, found_in_threads, keep_freed_memory
 from cleanset.review.decided import decide_all
@@ -294,15 +293,14 @@ def kept_set(choice: PublishedChoice, images: Path, digests: Path | None = None,
     whole = home / choice.model
     if not force and _is_whole(whole):
         return whole
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        lock = (home / "lock").open("ab")
-    except OSError as error:
-        raise CleansetError(
-            f"{home}: {error.strerror}; expected a cache that can be written: set CLEANSET_CACHE to another folder"
-        ) from None
-    with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with ExitStack() as stack:
+        try:
+            home.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(locked(home, "lock"))
+        except OSError as error:
+            raise CleansetError(
+                f"{home}: {error.strerror}; expected a cache that can be written: set CLEANSET_CACHE to another folder"
+            ) from None
         # looked at again under the lock: another process may have made it meanwhile
         if force or not _is_whole(whole):
             remove_abandoned(home)

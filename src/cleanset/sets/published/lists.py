@@ -11,8 +11,6 @@ A list gives a model a score table that says no more than the list:
 - Every other image counts as misclassified, with probability 0.
 """
 
-import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -21,12 +19,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from cleanset.dataset.ilsvrc import CLASSES, VALIDATION_IMAGES, image_number
-from cleanset.edition.models import CORRECT, LIST_COLUMNS, images_beyond
+from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number
+from cleanset.edition.models import CORRECT, LIST_COLUMNS, ListedImage, images_beyond
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
-from cleanset.files import md5, read_text, sha256
-from cleanset.parsing import parse_csv
+from cleanset.files import md5, sha256
+from cleanset.parsing import read_rows
 from cleanset.review.store import Votes, read_file, read_reviews
 from cleanset.scoring.brought import Labels, scores_of
 from cleanset.sets.description import InputDigest
@@ -145,9 +143,6 @@ def _digest(name: str, blocks: Sequence[bytes]) -> InputDigest:
 
 
 MOST = 5
-_MODEL = re.compile(r"[a-z][a-z0-9_]*")
-_DECIMAL = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?(e-?[0-9]{1,3})?")
-EXPECTED = f"expected a list as it is published in this repository: {CORRECT}"
 
 
 def read_top5(path: Path, labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
@@ -157,81 +152,39 @@ def read_top5(path: Path, labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
     for an image that is not in the index, that is listed twice for a model, or whose one label is not the class; and
     for a list that is out of order: ranks run from 1, confidences fall, equal ones are in the order of the image ids.
     """
-    found: dict[str, list[object]] = {name: [] for name in LIST_COLUMNS}
-    listed: set[tuple[str, str]] = set()
-    order = _Order()
-    for line, cells in parse_csv(read_text(path, EXPECTED), LIST_COLUMNS, str(path)):
-        where, model, image_id = f"{path}, line {line}", cells["model"], cells["image_id"]
-        if not _MODEL.fullmatch(model):
-            raise CleansetError(f"{where}, model: {shown(model)}; expected a role, such as standard: {EXPECTED}")
-        class_index = number_in(where, cells, "class_index", 0, CLASSES - 1)
-        rank = number_in(where, cells, "rank", 1, MOST)
-        confidence = _confidence(where, cells["confidence"])
-        check_label(where, image_id, class_index, labels)
-        if (model, image_id) in listed:
+    found: list[tuple[object, ...]] = []
+    begun: set[tuple[str, int]] = set()
+    before, rank, last = ("", -1), 0, (np.float32(0), "")
+    for where, row in read_rows(path, LIST_COLUMNS, ListedImage, CORRECT, key=("model", "image_id")):
+        check_label(where, row.image_id, row.class_index, labels)
+        # rounded as the table stores it: what is equal there has to be in the order of the image ids
+        of_list, key = (row.model, row.class_index), (-np.float32(row.confidence), row.image_id)
+        begins = of_list != before
+        if row.rank != (1 if begins else rank + 1) or (begins and of_list in begun):
             raise CleansetError(
-                f"{where}: {image_id} a second time for {shown(model)}; expected each image once: {EXPECTED}"
+                f"{where}: rank {row.rank} out of order; expected ranks from 1, a list at a time: {CORRECT}"
             )
-        order.check(where, (model, class_index), rank, (-confidence, image_id))
-        listed.add((model, image_id))
-        for name, value in zip(LIST_COLUMNS, (model, class_index, rank, image_id, confidence), strict=True):
-            found[name].append(value)
-    table = pd.DataFrame(found)
+        if not begins and key < last:
+            raise CleansetError(
+                f"{where}: {row.image_id} out of order; expected falling confidence, equal ones by image id: {CORRECT}"
+            )
+        begun.add(of_list)
+        before, rank, last = of_list, row.rank, key
+        found.append((row.model, row.class_index, rank, row.image_id, row.confidence))
+    table = pd.DataFrame(found, columns=list(LIST_COLUMNS))
     return table.astype({"class_index": "int16", "rank": "int16", "confidence": "float32"})
-
-
-def number_in(where: str, cells: dict[str, str], name: str, least: int, most: int) -> int:
-    """The whole number in a cell. Raises CleansetError, naming `where`, unless it is from `least` to `most`."""
-    text = cells[name]
-    # int takes digits of any script, and raises ValueError for more than 4,300
-    if text.isascii() and text.isdecimal() and len(text) < 10 and least <= int(text) <= most:
-        return int(text)
-    wanted = str(least) if least == most else f"a number from {least} to {most}"
-    raise CleansetError(f"{where}, {name}: {shown(text)}; expected {wanted}: {EXPECTED}")
-
-
-def _confidence(where: str, text: str) -> float:
-    # of itself, float takes digits of any script, underscores and blanks
-    # rounded as the table stores it: what is equal there has to be in the order of the image ids
-    value = float(np.float32(text)) if _DECIMAL.fullmatch(text) else math.nan
-    if not 0 <= value <= 1:
-        raise CleansetError(f"{where}, confidence: {shown(text)}; expected a probability from 0 to 1: {EXPECTED}")
-    return value
 
 
 def check_label(where: str, image_id: str, class_index: int, labels: Mapping[str, Sequence[int]]) -> None:
     """Raise CleansetError, naming `where`, unless the image is in the index and the class is its only label."""
     if image_id not in labels:
-        raise CleansetError(f"{where}: {shown(image_id)} is not in the index; expected an image of it: {EXPECTED}")
+        raise CleansetError(f"{where}: {shown(image_id)} is not in the index; expected an image of it: {CORRECT}")
     if list(labels[image_id]) != [class_index]:
         found = ", ".join(map(str, labels[image_id])) or "none"
         raise CleansetError(
             f"{where}: {image_id} in the list of class {class_index}, its labels: {found}; "
-            f"expected this class as its only label: {EXPECTED}"
+            f"expected this class as its only label: {CORRECT}"
         )
-
-
-class _Order:
-    """Checks that each list is in one piece, its ranks run from 1, and its rows do not fall behind each other."""
-
-    def __init__(self) -> None:
-        self._begun: set[tuple[str, int]] = set()
-        self._rank, self._key = 0, (0.0, "")
-        self._list: tuple[str, int] | None = None
-
-    def check(self, where: str, of_list: tuple[str, int], rank: int, key: tuple[float, str]) -> None:
-        """`key`: falling confidence, then image id. Raises CleansetError for a row that is out of order."""
-        begins = of_list != self._list
-        if rank != (1 if begins else self._rank + 1) or (begins and of_list in self._begun):
-            raise CleansetError(
-                f"{where}: rank {rank} out of order; expected ranks from 1, a list at a time: {EXPECTED}"
-            )
-        if not begins and key < self._key:
-            raise CleansetError(
-                f"{where}: {key[1]} out of order; expected falling confidence, equal ones by image id: {EXPECTED}"
-            )
-        self._begun.add(of_list)
-        self._list, self._rank, self._key = of_list, rank, key
 
 
 WITHOUT_A_LIST = np.float32(0.5)

@@ -24,9 +24,9 @@ import pandas as pd
 from cleanset.dataset.archives import SOURCES, Location, locate
 from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, VALIDATION_IMAGES, parse_image_name
 from cleanset.errors import CleansetError
-from cleanset.files import check_regular, md5, open_file, read_bytes, read_text, sha256, write_text
+from cleanset.files import check_regular, md5, open_file, sha256, sha256_of, write_text
 from cleanset.images.codec import Facts, inspect
-from cleanset.parsing import csv_text, parse_csv
+from cleanset.parsing import csv_text, read_rows
 from cleanset.progress import found_in_threads
 from cleanset.sets.published.lists import DIGESTS, ilsvrc_class
 from cleanset.validation import first_names, shown
@@ -133,18 +133,16 @@ def run(images: Path, out: Path) -> str:
 
 def read_digests(path: Path) -> DigestTable:
     """Read a table. Raises CleansetError, naming the line, for anything that `run` does not write."""
-    text = read_text(path, _REMEDY)
-    archive = ""
+    archive, last = "", ""
     images: dict[str, tuple[int, str]] = {}
-    last = ""
-    for line, cells in parse_csv(text, COLUMNS, str(path)):
+    for where, cells in read_rows(path, COLUMNS, dict[str, str], _REMEDY):
         image_id, size, digest = cells.values()
         first = not archive
         pattern = _MD5 if first else _SHA256
         named = image_id == ARCHIVE if first else parse_image_name(f"{image_id}.JPEG") == (image_id, None)
         if not (named and _SIZE.fullmatch(size) and pattern.fullmatch(digest) and image_id > last):
             kind = f"{ARCHIVE}, its size and md5:..." if first else "sorted image ids, each with its size and SHA-256"
-            raise CleansetError(f"{path}, line {line}: {shown(','.join(cells.values()))}; expected {kind}: {_REMEDY}")
+            raise CleansetError(f"{where}: {shown(','.join(cells.values()))}; expected {kind}: {_REMEDY}")
         if first:
             archive = digest.removeprefix("md5:")
         else:
@@ -177,7 +175,7 @@ class SourceImages:
             check_archive_there(images)
         path = digests or (DIGESTS if DIGESTS.is_file() else None)
         self.table = table = read_digests(path) if path else None
-        self.table_sha256 = sha256(read_bytes(path)) if path else ""
+        self.table_sha256 = sha256_of(path) if path else ""
         self.expected_md5 = table.archive_md5 if table else OFFICIAL_IMAGES_MD5
         checks: tuple[SourceCheck, SourceCheck] = ("archive_md5", "image_sha256" if table else "none")
         self.check: SourceCheck = checks[0] if self.is_archive else checks[1]

@@ -19,6 +19,7 @@ from cleanset.edition.params import read_params
 from cleanset.files import replacing, write_metrics, write_text
 from cleanset.images import codec
 from cleanset.images.preprocessing import Pixels, Preprocessing, enlarged_difference, jpeg
+from cleanset.parsing import read_frame
 from cleanset.report.pages import page_environment
 from cleanset.scoring.decoding import pixels_of
 from cleanset.scoring.logits import Groups, ReadOff, stored_columns
@@ -326,7 +327,10 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
                 for place, row in enumerate(some_results(results))
             ]
     sizes = {model: each.size for model, each in seen_by.items()}
-    lines = [AttackMeasure(*row) for row in pd.read_csv(study.measures).itertuples(index=False)]
+    lines = [
+        AttackMeasure(*row)
+        for row in read_frame(study.measures, AttackMeasure._fields, "run dvc repro").itertuples(index=False)
+    ]
     warnings = [read_warnings(study.warnings(model)) for model in models]
     return AttacksData(models, settings, lines, answers, warnings, sheets, sizes)
 

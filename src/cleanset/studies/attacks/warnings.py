@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-from cleanset.files import read_text, write_text
+from cleanset.files import write_text
 from cleanset.measure.consistency import batches_to_ask, dependence, is_other
+from cleanset.parsing import read_json
 from cleanset.studies.attacks.base import LEVELS, Known, Parameters, Result, Subject, to_unit
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, gradient
-from cleanset.validation import join_names, parse_record
+from cleanset.validation import join_names
 
 if TYPE_CHECKING:
     from cleanset.scoring.differentiable import PixelNetwork
@@ -504,8 +505,8 @@ class WarningRecord(BaseModel):
 
 def read_warnings(path: Path) -> WarningRecord:
     """Read a record. Raises CleansetError if it is missing or not what stage attack_warnings writes."""
-    text = read_text(path, _REMEDY)
-    return parse_record(WarningRecord, text, path, f"what stage attack_warnings writes: {_REMEDY}")
+    found: WarningRecord = read_json(path, WarningRecord, "what stage attack_warnings writes", _REMEDY)
+    return found
 
 
 def write_warnings(path: Path, record: WarningRecord) -> None:

@@ -39,7 +39,7 @@ from scipy.stats import t
 from cleanset.errors import CleansetError, install_command
 from cleanset.files import new_folder, write_text
 from cleanset.measure.rendering import numbers, plain_table
-from cleanset.parsing import csv_text, parse_csv
+from cleanset.parsing import csv_text, parse_rows
 from cleanset.review.agreement import Agreement, Counts, overall
 from cleanset.review.opinions import look_again_columns
 from cleanset.statistics.paired import wilson
@@ -407,7 +407,8 @@ def run(
 
 def list_sizes(trials: str, where: str) -> dict[str, int]:
     """The number of trials of each list, by the list's number, from the text of a plan's lists."""
-    return dict(Counter(row["list"] for _, row in parse_csv(trials, TRIAL_COLUMNS, where)))
+    rows = parse_rows(trials, TRIAL_COLUMNS, dict[str, str], where, "name a plan's folder")
+    return dict(Counter(cells["list"] for _, cells in rows))
 
 
 def as_json(analysis: Analysis) -> str:

@@ -9,18 +9,18 @@ is correct. The first two rules always apply, the others where a limit is given.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from cleanset.errors import CleansetError
 from cleanset.files import read_text
-from cleanset.parsing import parse_csv
-from cleanset.validation import check_known, normal_text, shown
+from cleanset.parsing import csv_rows, parse_rows
+from cleanset.validation import EmptyIsNone, check_known, checked, normal_text, numeric, one_of, shown
 
 ImageKind = Literal["real", "modified"]
 KINDS: tuple[ImageKind, ...] = ("real", "modified")
@@ -37,9 +37,16 @@ SIDES = ("left", "right")
 # a name is printed in messages and becomes part of keys
 MAX_NAME = 200
 
-# float() would take inf, nan and 1_000 as well
-_NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?")
+CORRECT = "correct the file, or leave it out"
+
 _ANSWERS_FILE = re.compile(r"answers-([0-9]+)-([A-Za-z0-9._-]{1,64})")
+_Name = Annotated[
+    str,
+    AfterValidator(normal_text),
+    checked(lambda name: name.isprintable() and 0 < len(name) <= MAX_NAME, f"1 to {MAX_NAME} printable characters"),
+]
+_Milliseconds = Annotated[float, numeric(float, 0, 1e15, "a number of 0 or more, or nothing")]
+_Stripped = Annotated[str, AfterValidator(str.strip)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +83,34 @@ class AnsweredTrial:
 class Stimulus:
     """An entry of a plan's key: the stimulus's kind, its image, and the expected answer ("" for a rating)."""
 
-    kind: str
+    stimulus: str
+    kind: Annotated[str, one_of(*TRIAL_KINDS)]
     image: str
     expected: str
     wnid: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Published:
+    """A row of RATING_COLUMNS."""
+
+    rating: Annotated[str, one_of(*map(str, SCALE))]
+    person: _Name
+    kind: ImageKind
+    image: _Name
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """A row of ANSWER_COLUMNS; survey tools may leave times out."""
+
+    person: _Name
+    list_name: _Stripped
+    position: _Stripped
+    stimulus: str
+    answer: str
+    milliseconds: Annotated[_Milliseconds | None, EmptyIsNone]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +133,7 @@ def texts_of(paths: Iterable[Path]) -> dict[str, str]:
     for path in paths:
         if path.stem in texts:
             raise CleansetError(f"{path}: a second file of the name {path.stem}; expected each study's file once")
-        texts[path.stem] = read_text(path, "expected a CSV file of ratings").replace("\r\n", "\n")
+        texts[path.stem] = read_text(path, CORRECT)
     return texts
 
 
@@ -125,16 +156,19 @@ def read_ratings(
     published = 0
     for name, text in sorted(texts.items()):
         # the header tells the files of the page from those of published studies
-        is_page = _header(text) == ANSWER_COLUMNS
+        is_page = _header(text, name) == ANSWER_COLUMNS
         if is_page and key is None:
             raise CleansetError(f"{name}: answers of the study's page; expected --plan with the folder of the plan")
         published += not is_page
         # the same person id in two studies is another person
         prefix = f"{name}:" if len(texts) > 1 else ""
-        for line, row in parse_csv(text, ANSWER_COLUMNS if is_page else RATING_COLUMNS, name, invalid):
-            at = f"{name}, line {line}"
+        columns, kind = (ANSWER_COLUMNS, _Answered) if is_page else (RATING_COLUMNS, _Published)
+        rows: Iterator[tuple[str, _Answered | _Published]] = parse_rows(
+            text, columns, kind, name, CORRECT, invalid=invalid
+        )
+        for at, row in rows:
             try:
-                trial, answer = _answered(row, at, key or {}) if is_page else (None, _published(row, at, prefix))
+                trial, answer = _answered(row, at, key or {}) if isinstance(row, _Answered) else _published(row, prefix)
                 _check_once(trial, answer, at, seen)
                 if trial:
                     _check_file(name, trial, at)
@@ -159,89 +193,38 @@ def key_columns(class_column: str) -> tuple[str, ...]:
 
 def class_column_of(text: str) -> str:
     """The column of classes in the text of a key."""
-    return "class" if _header(text) == key_columns("class") else "wnid"
+    return "class" if _header(text, "key.csv") == key_columns("class") else "wnid"
 
 
 def parse_key(text: str, where: str) -> dict[str, Stimulus]:
     """The key of a plan, by stimulus. Raises CleansetError for anything else."""
-    key = {}
-    column = class_column_of(text)
-    for line, row in parse_csv(text, key_columns(column), where):
-        if row["kind"] not in TRIAL_KINDS or row["stimulus"] in key:
-            found = f"{shown(row['kind'])} {shown(row['stimulus'])}"
-            raise CleansetError(
-                f"{where}, line {line}: {found}; expected one of {', '.join(TRIAL_KINDS)}, each stimulus once"
-            )
-        key[row["stimulus"]] = Stimulus(row["kind"], row["image"], row["expected"], row[column])
-    return key
+    columns = key_columns(class_column_of(text))
+    rows = parse_rows(text, columns, Stimulus, where, "restore the file that cleanset wrote", key=("stimulus",))
+    return {row.stimulus: row for _, row in rows}
 
 
-def _header(text: str) -> tuple[str, ...]:
-    return tuple(text.partition("\n")[0].strip().split(","))
+def _header(text: str, where: str) -> tuple[str, ...]:
+    return tuple(next(csv_rows(text, where, CORRECT), (1, []))[1])
 
 
-def _published(row: Mapping[str, str], at: str, prefix: str) -> Rating:
-    kind = _kind(row["image_type"], at)
-    image = _name(row["image_id"], "image_id", at)
-    rating = _rating(row["rating"], at)
-    return Rating(prefix + _name(row["pid"], "pid", at), kind, (prefix if kind == "modified" else "") + image, rating)
+def _published(row: _Published, prefix: str) -> tuple[None, Rating]:
+    image = (prefix if row.kind == "modified" else "") + row.image
+    return None, Rating(prefix + row.person, row.kind, image, int(row.rating))
 
 
-def _answered(
-    row: Mapping[str, str], at: str, key: Mapping[str, Stimulus]
-) -> tuple[AnsweredTrial, Rating | CheckAnswer]:
-    person = _name(row["person"], "person", at)
-    if row["stimulus"] not in key:
+def _answered(row: _Answered, at: str, key: Mapping[str, Stimulus]) -> tuple[AnsweredTrial, Rating | CheckAnswer]:
+    if row.stimulus not in key:
         raise CleansetError(
-            f"{at}: stimulus {shown(row['stimulus'])} is not in the plan's key; "
+            f"{at}: stimulus {shown(row.stimulus)} is not in the plan's key; "
             "expected answers to this plan: name their own with --plan"
         )
-    stimulus = key[row["stimulus"]]
-    trial = AnsweredTrial(
-        person, row["list"].strip(), row["position"].strip(), stimulus.kind, _milliseconds(row["milliseconds"], at)
-    )
-    return trial, _answer(row["answer"], stimulus, person, at)
-
-
-def _answer(answer: str, stimulus: Stimulus, person: str, at: str) -> Rating | CheckAnswer:
-    if stimulus.kind == "pair":
-        check_known(f"answer ({at})", answer, SIDES)
-        return CheckAnswer(person, "pair", answer == stimulus.expected)
-    rating = _rating(answer, at)
-    if stimulus.kind == "attention":
-        return CheckAnswer(person, "attention", str(rating) == stimulus.expected)
-    return Rating(person, "real" if stimulus.kind == "real" else "modified", stimulus.image, rating)
-
-
-def _kind(text: str, at: str) -> ImageKind:
-    # not `in`, after which a type checker would still see any text
-    for kind in KINDS:
-        if text == kind:
-            return kind
-    raise CleansetError(f"{at}: image_type {shown(text)}; expected real or modified")
-
-
-def _rating(text: str, at: str) -> int:
-    if text not in map(str, SCALE):
-        raise CleansetError(f"{at}: rating {shown(text)}; expected one of {', '.join(map(str, SCALE))}")
-    return int(text)
-
-
-def _milliseconds(text: str, at: str) -> float | None:
-    # survey tools may leave times out
-    if not text:
-        return None
-    if not _NUMBER.fullmatch(text):
-        raise CleansetError(f"{at}: milliseconds {shown(text)}; expected a number of 0 or more, or nothing")
-    return float(text)
-
-
-def _name(text: str, column: str, at: str) -> str:
-    """The name without what nobody sees."""
-    name = normal_text(text)
-    if not name.isprintable() or not 0 < len(name) <= MAX_NAME:
-        raise CleansetError(f"{at}: {column} {shown(text)}; expected 1 to {MAX_NAME} printable characters")
-    return name
+    stimulus = key[row.stimulus]
+    check_known(f"answer ({at})", row.answer, SIDES if stimulus.kind == "pair" else map(str, SCALE))
+    trial = AnsweredTrial(row.person, row.list_name, row.position, stimulus.kind, row.milliseconds)
+    if stimulus.kind in ("pair", "attention"):
+        kind: Literal["pair", "attention"] = "pair" if stimulus.kind == "pair" else "attention"
+        return trial, CheckAnswer(row.person, kind, row.answer == stimulus.expected)
+    return trial, Rating(row.person, "real" if stimulus.kind == "real" else "modified", stimulus.image, int(row.answer))
 
 
 def _check_file(name: str, trial: AnsweredTrial, at: str) -> None:

@@ -13,7 +13,7 @@ import secrets
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -27,8 +27,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from cleanset.errors import CleansetError, system_error
-from cleanset.files import append_line, cut_torn_line, read_text, sha256
-from cleanset.parsing import csv_text, parse_csv
+from cleanset.files import append_line, cut_torn_line, read_text, sha256, take_lock
+from cleanset.parsing import csv_text, parse_rows, read_rows
 from cleanset.studies.realness.plan import Trial, scale
 from cleanset.studies.realness.plan_files import IMAGES, SHOWN_MILLISECONDS, TRIALS, read_plan
 from cleanset.studies.realness.planning import STATIC, static_file
@@ -40,7 +40,7 @@ ANSWERS, PEOPLE = "answers", "people.csv"
 PEOPLE_COLUMNS = ("began", "id", "key", "person", "list")
 # ten times what the longest answer takes
 MAX_BODY_BYTES = 4_000
-REMEDY = "expected the file that cleanset wrote"
+REMEDY = "restore the file that cleanset wrote"
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 # it becomes part of the name of a file: from a changed people.csv, ../ must not
 _PERSON = re.compile(r"[0-9a-f]{16}")
@@ -104,6 +104,10 @@ class Participant:
         return f"answers-{self.number}-{self.person}.csv"
 
 
+def _listed(cells: Mapping[str, str]) -> tuple[int, Trial]:
+    return int(cells["list"]), Trial(*(cells[column] for column in TRIAL_COLUMNS[2:]))
+
+
 class StudyServer:
     """The lists of a plan, the people who have them, and the answers so far. Thread-safe."""
 
@@ -113,9 +117,8 @@ class StudyServer:
         found = read_plan(plan, images=True)
         self.shown_milliseconds = found.shown_milliseconds or SHOWN_MILLISECONDS
         self.trials: dict[int, list[Trial]] = {}
-        for _, row in parse_csv(found.trials, TRIAL_COLUMNS, str(plan / TRIALS)):
-            trial = Trial(*(row[column] for column in TRIAL_COLUMNS[2:]))
-            self.trials.setdefault(int(row["list"]), []).append(trial)
+        for _, (number, trial) in parse_rows(found.trials, TRIAL_COLUMNS, _listed, str(plan / TRIALS), REMEDY):
+            self.trials.setdefault(number, []).append(trial)
         self.wanted = self.settings.people or len(self.trials)
         texts = {name: getattr(self.settings, name) for name in ("consent", "instructions")}
         self.texts = {name: path and read_text(path, "expected a piece of HTML") for name, path in texts.items()}
@@ -124,7 +127,7 @@ class StudyServer:
         self._file = os.open(plan / PEOPLE, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             # until this process ends: a second server would give out the same lists
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            take_lock(self._file, plan, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self.close()
             raise CleansetError(f"{plan}: served by another process; expected one at a time: end that one") from None
@@ -144,18 +147,17 @@ class StudyServer:
     def _read_people(self) -> None:
         path = self.plan / PEOPLE
         cut_torn_line(path)
-        text = read_text(path, REMEDY)
-        for line, row in parse_csv(text, PEOPLE_COLUMNS, str(path)) if text else ():
-            lists = {str(number): number for number in self.trials}
+        lists = {str(each): each for each in self.trials}
+        for where, row in read_rows(path, PEOPLE_COLUMNS, dict[str, str], REMEDY) if path.stat().st_size else ():
             if row["list"] not in lists or not _PERSON.fullmatch(row["person"]) or not row["began"].isdecimal():
-                raise CleansetError(f"{path}, line {line}: not a person of this plan; {REMEDY}")
+                raise CleansetError(f"{where}: not a person of this plan: {REMEDY}")
             one = Participant(row["id"], row["key"], row["person"], lists[row["list"]], float(row["began"]))
             answered = self.plan / ANSWERS / one.file
             if answered.exists():
                 cut_torn_line(answered)
-                for at, given in parse_csv(read_text(answered, REMEDY), ANSWER_COLUMNS, str(answered)):
+                for at, given in read_rows(answered, ANSWER_COLUMNS, dict[str, str], REMEDY):
                     if (given["person"], given["list"]) != (one.person, row["list"]):
-                        raise CleansetError(f"{answered}, line {at}: of another person or list; {REMEDY}")
+                        raise CleansetError(f"{at}: of another person or list; {REMEDY}")
                     one.answers.append((given["stimulus"], given["answer"]))
                 one.active = max(one.active, answered.stat().st_mtime)
             self._add(one)

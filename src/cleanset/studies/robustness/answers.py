@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import read_bytes, read_text, replacing, sha256, write_text
+from cleanset.files import read_bytes, replacing, sha256, write_text
 from cleanset.images.preprocessing import BASE_SIZE, Resized
-from cleanset.parsing import parse_json
+from cleanset.parsing import read_json
 from cleanset.progress import available_cores, rate_bar, tracked
 from cleanset.scoring.decoding import SharedBatches
 from cleanset.scoring.logits import Columns, top5
@@ -208,9 +208,7 @@ REMEDY = "run dvc checkout digests to restore it, or dvc repro digests"
 
 def read_versions(path: Path) -> dict[str, str]:
     """The versions of the libraries that made digests, as the stage wrote them. Raises CleansetError for others."""
-    found = parse_json(read_text(path, REMEDY), str(path), f"versions by library: {REMEDY}")
-    if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
-        raise CleansetError(f"{path}: no versions; expected a version for each library: {REMEDY}")
+    found: dict[str, str] = read_json(path, dict[str, str], "a version for each library", REMEDY)
     return found
 
 

@@ -13,9 +13,9 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from cleanset.edition.params import Model, read_params
-from cleanset.errors import CleansetError, reason
+from cleanset.errors import CleansetError
 from cleanset.files import Lines, metric_lines, replacing, write_metrics, write_text
-from cleanset.parsing import json_record
+from cleanset.parsing import json_record, read_frame
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answers import predictions_table
 from cleanset.studies.robustness.families import (
@@ -79,11 +79,7 @@ def read_measures(folder: Path, families: Sequence[Family], models: Sequence[str
 
 
 def _read(path: Path, models: Sequence[str] | None) -> pd.DataFrame:
-    try:
-        # names as they are written: pandas takes null for a missing value, and 007 for a number
-        table = pd.read_csv(path, keep_default_na=False, na_values=[""], dtype={"model": str})
-    except (OSError, ValueError) as error:  # ValueError: what pandas and the decoding of UTF-8 raise
-        raise CleansetError(f"{path}: cannot be read ({reason(error)}); expected a CSV table: {REMEDY}") from None
+    table = read_frame(path, (), REMEDY, dtype={"model": str})
     columns = MEASURE_FILES.get(f"measures/{path.name}", tuple(table.columns))
     if tuple(table.columns) != columns:
         found = ", ".join(map(str, table.columns))

@@ -2,17 +2,15 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from cleanset.errors import CleansetError
-from cleanset.files import read_text
-from cleanset.parsing import json_record
+from cleanset.parsing import json_record, read_frame
 from cleanset.studies.training.params import Network, Run, TrainingParams
 from cleanset.studies.training.study import RunFiles, TrainingStudy
-from cleanset.validation import join_names, shown
+from cleanset.validation import join_names
 
 # weight of what came before: the default of TensorBoard, whose curves source 002 shows in figure 3
 SMOOTHING = 0.6
@@ -91,22 +89,9 @@ def read_fold(files: RunFiles, run: str, fold: str) -> FinishedFold:
     """The result of a run on a fold. Raises CleansetError for a file that is missing or damaged."""
     remedy = f"run dvc checkout data/runs/{run}, or train it again"
     record = json_record(files.record, "the record of a run", remedy, ("parameters_in_millions", "epoch"))
-    history = read_csv(files.history, ("epoch", "step"), remedy)
-    test = read_csv(files.test, ("scenario", "class_index", "images"), remedy) if files.test.is_file() else None
+    history = read_frame(files.history, ("epoch", "step"), remedy)
+    test = read_frame(files.test, ("scenario", "class_index", "images"), remedy) if files.test.is_file() else None
     return FinishedFold(fold, record, history, test if test is not None else pd.DataFrame())
-
-
-def read_csv(path: Path, columns: Iterable[str], remedy: str, **options: Any) -> pd.DataFrame:
-    """A CSV file with at least these columns; `options` are those of pandas."""
-    read_text(path, remedy)
-    try:
-        found: pd.DataFrame = pd.read_csv(path, **options)
-    except (ValueError, pd.errors.ParserError) as error:
-        raise CleansetError(f"{path}: no CSV table ({str(error).splitlines()[0]}); {remedy}") from None
-    for name in columns:
-        if name not in found:
-            raise CleansetError(f"{path}: no column {shown(name)}; found {', '.join(found.columns)}: {remedy}")
-    return found
 
 
 def smoothed(values: "pd.Series[float]", weight: float = SMOOTHING) -> "pd.Series[float]":

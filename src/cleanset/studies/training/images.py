@@ -20,11 +20,11 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.codec import decode
 from cleanset.images.preprocessing import Resized, base_image
+from cleanset.parsing import read_frame
 from cleanset.sets.folder import read_regular_file
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.robustness.images import StudyFile, base_pixels
 from cleanset.studies.robustness.scenarios.params import GENERATED, ORIGINAL, RANDOM
-from cleanset.studies.training.finished import read_csv
 from cleanset.studies.training.params import Data, Run, TrainingParams
 from cleanset.studies.training.study import TrainingStudy
 from cleanset.tables import CLASS, FILE, NAME, SHA256, Table, nullable, read_table
@@ -422,7 +422,7 @@ def read_fold(
     run = params.run(name)
     check_known("fold", fold, run.fold_names())
     columns, kinds = ("file", "split", "fold"), {GROUP: str, "fold": int}
-    folds = read_csv(study.folds, columns, "run dvc repro", dtype=kinds, keep_default_na=False)
+    folds = read_frame(study.folds, columns, "run dvc repro", dtype=kinds, na_values=[])
     images = read_table(study.images, TRAINING_IMAGES)
     if images["file"].tolist() != folds["file"].tolist():
         raise CleansetError(

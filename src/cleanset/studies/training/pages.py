@@ -13,6 +13,7 @@ import pandas as pd
 
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, write_text
+from cleanset.parsing import read_frame
 from cleanset.report.pages import page_environment
 from cleanset.studies.attacks.page import TEMPLATES as ATTACK_TEMPLATES
 from cleanset.studies.robustness.pages import TEMPLATES as ROBUSTNESS_TEMPLATES
@@ -192,11 +193,8 @@ def copy_sheets(study: TrainingStudy, run: FinishedRun, report: Path) -> list[di
     table = source / "sheets.csv"
     if not table.is_file():
         return []
-    rows, remedy = pd.read_csv(table), f"run dvc checkout data/runs/{run.name}"
-    if tuple(rows.columns) != SHEET_COLUMNS:
-        raise CleansetError(
-            f"{table}: columns {', '.join(rows.columns)}; expected {', '.join(SHEET_COLUMNS)}: {remedy}"
-        )
+    remedy = f"run dvc checkout data/runs/{run.name}"
+    rows = read_frame(table, SHEET_COLUMNS, remedy)
     folder = report / source.name / run.name
     folder.mkdir(parents=True)
     tiles = []
