@@ -122,7 +122,7 @@ review: setup  ## make REVIEWER=…: review images in the browser (EDITION: its 
 	cd "$(EDITION)" && cleanset review --reviewer "$(REVIEWER)"
 
 judge: setup  ## make JUDGE=…: judge the images of the contest in the browser (EDITION: its folder, else this one)
-	@test -n "$(JUDGE)" || { echo 'say who you are: make judge JUDGE=id, as in judges/roster.yaml'; exit 1; }
+	@test -n "$(JUDGE)" || { echo 'say who you are: make judge JUDGE=id, as in the roster'; exit 1; }
 	cd "$(EDITION)" && cleanset contest judge --judge "$(JUDGE)" --contest studies/contest
 
 check-gpu: setup  ## prove the GPU path: the scores of the CPU, all precisions, rates (needs CUDA and CLEANSET_REAL)

@@ -1,206 +1,158 @@
-"""`standing` of a large random contest: from memory, and as the command that reads its files."""
+"""`standing` of a large random contest: its log written and signed, and read again by the command."""
 
 import datetime
 import hashlib
 import json
 import random
+import subprocess
 import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from time import perf_counter, process_time
+from typing import Any
 
-import yaml
-
-from cleanset.studies.contest.files import (
-    Board,
-    BoardDecision,
-    ContestFiles,
-    Defence,
-    DefenceRun,
-    Stake,
-    Submission,
-    SubmissionManifest,
-    WeekOfAnswers,
-)
-from cleanset.studies.contest.judge_page.session import as_yaml
-from cleanset.studies.contest.judging import JudgeAnswer
-from cleanset.studies.contest.reading import defence_digest
-from cleanset.studies.contest.rules import ContestRules
+from cleanset.sets.archive import sign
+from cleanset.studies.contest.log import LOG, NAMESPACE, SIGNATURE, START, read_state, signed_text
 from cleanset.studies.contest.standing import standing
-from cleanset.validation import Section
 from measuring import BIN, print_machine, print_measures, run
 
 DEFENCES, IMAGES, JUDGES, TEAMS = 100, 10_000, 5, 25
-START = datetime.date(2026, 11, 2)
+FIRST = datetime.date(2026, 11, 2)
 DAYS = 80
 ROUNDS = 3
 MAX_SECONDS = 5
+Entry = tuple[datetime.date, str, Mapping[str, Any]]
 
 
 def main() -> None:
-    files = drawn(random.Random(0))
-    on = START + datetime.timedelta(100)
-    seconds, processor = [], []
-    for _ in range(ROUNDS):
-        before, used = perf_counter(), process_time()
-        found = standing(files, on)
-        seconds.append(perf_counter() - before)
-        processor.append(process_time() - used)
-    median, median_processor = (sorted(each)[ROUNDS // 2] for each in (seconds, processor))
+    on = FIRST + datetime.timedelta(100)
     with tempfile.TemporaryDirectory() as folder:
-        size = write(files, Path(folder))
-        command = run(BIN / "cleanset", "contest", "standing", "--contest", folder, "--on", str(on), cwd=Path(folder))
+        contest, keys = Path(folder, "contest"), {}
+        contest.mkdir()
+        for name in ("staff", "ada"):
+            keys[name] = Path(folder, name)
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(keys[name])], check=True)
+        people = {name: public(key) for name, key in keys.items()}
+        entries = sorted(drawn(random.Random(0), people), key=lambda entry: entry[0])
         before = perf_counter()
-        read_only(Path(folder))
-        only_read = perf_counter() - before
+        size = write(contest, entries, keys)
+        written = perf_counter() - before
+        used = process_time()
+        files = read_state(contest)
+        read = process_time() - used
+        seconds = []
+        for _ in range(ROUNDS):
+            used = process_time()
+            found = standing(files, on)
+            seconds.append(process_time() - used)
+        median = sorted(seconds)[ROUNDS // 2]
+        command = run(BIN / "cleanset", "contest", "standing", "--contest", str(contest), "--on", str(on), cwd=contest)
     statuses = [each.status for each in found.defences]
-    valid = sum(state.valid_group is not None for state in found.images.values())
     print_machine()
     print_measures(
         f"{DEFENCES} defences, {IMAGES:,} images, {JUDGES} judges each, median of {ROUNDS} rounds",
         [
-            ("standing, s", median, ".2f", MAX_SECONDS),
-            ("standing, processor s", median_processor, ".2f", None),
             (f"the command, which reads {size / 1e6:.0f} MB, s", command.seconds, ".2f", None),
-            ("json and libyaml alone on these files, s", only_read, ".2f", None),
-            ("valid images", valid, ",", None),
+            ("the command, processor s", command.processor_seconds, ".2f", None),
+            ("from the log to the standing, processor s", read + median, ".2f", MAX_SECONDS),
+            ("of it reading the log and its state", read, ".2f", None),
+            ("of it the standing", median, ".2f", None),
+            (f"writing {len(entries):,} lines with their signatures, s", written, ".2f", None),
+            ("valid images", sum(each.valid_group is not None for each in found.images.values()), ",", None),
             *((f"{status} defences", statuses.count(status), "d", None) for status in sorted(set(statuses))),
         ],
     )
 
 
-def write(files: ContestFiles, folder: Path) -> int:
-    """Write the files of a contest and return their size in bytes."""
-    for name, each in files.defences.items():
-        path = folder / "defences" / name / "defence.yaml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text_of(plain(each), path.name))
-    digests = {name: defence_digest(folder / "defences" / name, each) for name, each in files.defences.items()}
-    contents: dict[str, object] = {
-        "contest.yaml": files.rules,
-        "judges/roster.yaml": {"judges": {judge: {"joined": str(START)} for judge in sorted(files.roster)}},
-        "board/stakes.yaml": [plain(each.model_copy(update={"digests": digests})) for each in files.board.stakes],
-        "board/decisions.yaml": [plain(each) for each in files.board.decisions],
-    }
-    contents |= {f"{each}/manifest.yaml": each.manifest for each in files.submissions}
-    contents |= {str(each): as_yaml(each.answers) for each in files.answers}
-    contents |= {
-        f"results/runs/{each.defence}/{each.date}.json": each.model_copy(update={"digest": digests[each.defence]})
-        for each in files.runs
-    }
-    for name, content in contents.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        value = plain(content) if isinstance(content, Section) else content
-        (folder / name).write_text(value if isinstance(value, str) else text_of(value, name))
-    return sum((folder / name).stat().st_size for name in contents)
+def public(key: Path) -> str:
+    return key.with_suffix(".pub").read_text().strip()
 
 
-def text_of(value: object, name: str) -> str:
-    if name.endswith(".json"):
-        return json.dumps(value)
-    return yaml.dump(value, Dumper=yaml.CSafeDumper, default_flow_style=None)
-
-
-def plain(section: Section) -> object:
-    return section.model_dump(mode="json", exclude_none=True)
-
-
-def read_only(folder: Path) -> None:
-    """Parse the files with nothing else done: the lower bound of any reader in Python."""
-    for path in folder.rglob("*.json"):
-        json.loads(path.read_text())
-    for path in folder.rglob("*.yaml"):
-        for _ in yaml.parse(path.read_text(), Loader=yaml.CSafeLoader):
-            pass
+def write(contest: Path, entries: list[Entry], keys: Mapping[str, Path]) -> int:
+    """Write and sign a log; its size in bytes. What the board signs is by ada."""
+    lines, prev, first = [], START, ""
+    for n, (day, kind, data) in enumerate(entries):
+        content: dict[str, Any] = {"n": n, "at": f"{day}T12:00:00Z", "kind": kind, "prev": prev, "data": data}
+        if kind == "decision" or data.get("by") == "board":
+            content["signatures"] = {"ada": sign(signed_text(first, kind, data), keys["ada"], NAMESPACE).decode()}
+        lines.append(json.dumps(content, separators=(",", ":")))
+        prev = hashlib.sha256(lines[-1].encode()).hexdigest()
+        first = first or prev
+    data_of_log = "".join(f"{line}\n" for line in lines).encode()
+    (contest / LOG).write_bytes(data_of_log)
+    (contest / SIGNATURE).write_bytes(sign(data_of_log, keys["staff"], NAMESPACE))
+    return len(data_of_log)
 
 
 def sha(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()
 
 
-def drawn(pick: random.Random) -> ContestFiles:
+def drawn(pick: random.Random, keys: Mapping[str, str]) -> Iterator[Entry]:
     """Teams submit ten images a day; a fifth of the images has an unsure judge; half of the defences are ever wrong."""
     teams = [f"team{number}" for number in range(TEAMS)]
-    classes = {"bicycle": ["n02835271"], "bird": ["n01514668"]}
-    rules = ContestRules.model_validate({"classes": classes, "teams": teams, "board": {"ada": {}}})
     names = [f"{teams[number % TEAMS]}/defence{number}" for number in range(DEFENCES)]
-    defence = {"submitted": str(START), "open": True}
-    model = {"role": "standard", "confidence": "softmax", "threshold": 0.5}
-    stake = {"batch": "first", "date": str(START), "by": "board", "defences": names, "digests": digests_of(names)}
-    submissions = drawn_submissions(names, teams)
-    return ContestFiles(
-        rules,
-        {name: Defence.model_validate(defence | {"model": model}) for name in names},
-        submissions,
-        frozenset(f"{judge:08x}" for judge in range(JUDGES)),
-        {},
-        drawn_answers(pick, submissions),
-        Board(stakes=[Stake.model_validate(stake)], decisions=drawn_decisions(submissions)),
-        [run for number, name in enumerate(names) for run in drawn_runs(pick, name, number % 2 == 0, submissions)],
-        digests_of(names),
-    )
-
-
-def digests_of(names: list[str]) -> dict[str, str]:
-    """The digest that is given for each defence; in a folder `write` enters those of the files."""
-    return {name: sha(name) for name in names}
-
-
-def drawn_submissions(names: list[str], teams: list[str]) -> list[Submission]:
-    found = []
+    judges = [f"{judge:08x}" for judge in range(JUDGES)]
+    yield FIRST, "contest", {
+        "classes": {"bicycle": ["n02835271"], "bird": ["n01514668"]}, "teams": teams, "made_up": True,
+        "signers": {"staff": keys["staff"]}, "board": {"ada": {"key": keys["ada"]}},
+    }  # fmt: skip
+    yield FIRST, "roster", {"roster": dict.fromkeys(judges)}
+    for name in names:
+        model = {"role": "standard", "confidence": "softmax", "threshold": 0.5}
+        weights = {"source": "a file", "sha256": sha("weights")}
+        yield FIRST, "defence", {"name": name, "open": True, "public": weights, "model": model}
+        yield FIRST, "run", run_of(name, {})
+    yield FIRST, "stake", {"batch": "first", "by": "board", "defences": names}
+    by_day: dict[datetime.date, list[dict[str, Any]]] = {}
     for number in range(IMAGES // 10):
-        day, team = START + datetime.timedelta(number // TEAMS % DAYS), teams[number % TEAMS]
-        entries = [
-            {
-                "file": f"{place}.png",
-                "sha256": sha(f"{number} {place}"),
-                "pixels_sha256": sha(f"pixels {number} {place}"),
-            }
-            | {"width": 224, "height": 224}
-            for place in range(10)
-        ]
-        content = {"submitted": f"{day}T12:00:00Z", "target": names[number % len(names)], "images": entries}
-        found.append(Submission(team, 1, SubmissionManifest.model_validate(content)))
-    return found
+        day = FIRST + datetime.timedelta(number // TEAMS % DAYS)
+        by_day.setdefault(day, []).append(submission(number, day, teams[number % TEAMS], names[number % len(names)]))
+    images: list[str] = []
+    week: list[str] = []
+    for day in (FIRST + datetime.timedelta(count) for count in range(max(DAYS, len(by_day)) + 7)):
+        for each in by_day.get(day, ()):
+            yield day, "submission", each
+            week += [image["sha256"] for image in each["images"]]
+        if day.weekday() == 4 and week:
+            yield day, "publish", {}
+            yield from judged(pick, judges, week, day)
+            images, week = images + week, []
+    last = FIRST + datetime.timedelta(91)
+    for number, name in enumerate(names):
+        wrong = frozenset(pick.sample(images, min(5, len(images)))) if number % 2 else frozenset()
+        yield last, "run", run_of(name, {each: "bicycle" if each in wrong else "bird" for each in images})
 
 
-def drawn_answers(pick: random.Random, submissions: list[Submission]) -> list[WeekOfAnswers]:
+def submission(number: int, day: datetime.date, team: str, target: str) -> dict[str, Any]:
+    images = [
+        {"file": f"{n}.png", "sha256": sha(f"{number} {n}"), "pixels_sha256": sha(f"pixels {number} {n}")}
+        | {"width": 224, "height": 224}
+        for n in range(10)
+    ]
+    return {"team": team, "received": f"{day}T10:00:00Z", "target": target, "images": images}
+
+
+def judged(pick: random.Random, judges: list[str], week: list[str], published: datetime.date) -> Iterator[Entry]:
+    """The answers of all judges on the Saturday, and a decision of the board on one of a hundred images."""
     sure = {
         "contains": {"bird": "definitely_yes", "bicycle": "definitely_no"},
-        "outline": [[10, 10], [120, 4], [210, 20], [215, 110], [200, 210], [110, 220], [12, 205], [5, 110]],
+        "outline": "10,10 120,4 210,20 215,110 200,210 110,220 12,205 5,110",
         "complete": True, "not_occluded": True, "real": True,
     }  # fmt: skip
     unsure = {"contains": {"bird": "rather_yes", "bicycle": "rather_no"}}
-    by_week: dict[tuple[int, datetime.date], dict[str, JudgeAnswer]] = {}
-    for each in submissions:
-        date = str(each.week + datetime.timedelta(1))
-        for image in each.manifest.images:
-            doubtful = pick.random() < 0.2
-            for judge in range(JUDGES):
-                content = unsure if doubtful and judge == 0 else sure
-                answer = JudgeAnswer.model_validate({"date": date, **content})
-                by_week.setdefault((judge, each.week), {})[image.sha256] = answer
-    return [WeekOfAnswers(f"{judge:08x}", week, answers) for (judge, week), answers in by_week.items()]
+    doubtful = {each for each in week if pick.random() < 0.2}
+    for place, judge in enumerate(judges):
+        answers = {each: unsure if place == 0 and each in doubtful else sure for each in week}
+        data = {"judge": judge, "week": str(published), "answers": answers}
+        yield published + datetime.timedelta(1), "answers", data
+    for each in week[::100]:
+        yield published + datetime.timedelta(2), "decision", {"image": each, "reason": "looked", "verdict": "invalid"}
 
 
-def drawn_decisions(submissions: list[Submission]) -> list[BoardDecision]:
-    content = {"reason": "looked at it", "members": ["ada"], "verdict": "invalid"}
-    return [
-        BoardDecision.model_validate(
-            {"image": each.manifest.images[0].sha256, "date": str(each.week + datetime.timedelta(3)), **content}
-        )
-        for each in submissions[::10]
-    ]
-
-
-def drawn_runs(pick: random.Random, name: str, is_perfect: bool, submissions: list[Submission]) -> list[DefenceRun]:
+def run_of(name: str, answers: Mapping[str, str]) -> dict[str, Any]:
     figures = {"images": 1000, "correct": 950, "mistakes": 10, "mistakes_at_80": 0}
-    content = {"defence": name, "images_per_minute": 60.0, "eligibility": figures, "digest": sha(name)}
-    shas = [image.sha256 for each in submissions for image in each.manifest.images]
-    wrong = frozenset() if is_perfect else frozenset(pick.sample(shas, 5))
-    answers = {each: "bicycle" if each in wrong else "bird" for each in shas}
-    first = DefenceRun.model_validate(content | {"date": str(START), "answers": {}})
-    last = DefenceRun.model_validate(content | {"date": str(START + datetime.timedelta(91)), "answers": answers})
-    return [first, last]
+    return {"defence": name, "images_per_minute": 60.0, "eligibility": figures, "answers": dict(answers)}
 
 
 if __name__ == "__main__":

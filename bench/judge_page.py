@@ -1,19 +1,21 @@
 """The judge page with 300 of a week's 700 images answered: time to the next image, and memory."""
 
 import datetime
+import io
 import statistics
+import subprocess
 import time
 from pathlib import Path
 
 import numpy as np
-import yaml
+from PIL import Image, ImageOps
 from playwright.sync_api import Page
 
-from cleanset.studies.contest.checking import manifest_entry
-from cleanset.studies.contest.files import Defence
+from cleanset.studies.contest.entering import image_entry
 from cleanset.studies.contest.judge_page.session import as_yaml
 from cleanset.studies.contest.judging import JudgeAnswer
-from cleanset.studies.contest.reading import defence_digest
+from contest import Entry, write
+from contest import public as public_key
 from measuring import print_machine, print_measures, scratch
 from page import opened, peak_mib, photograph, served
 
@@ -25,10 +27,11 @@ JUDGE = "3f9c2a71"
 LOOKING_SECONDS = 0.7
 LIMIT_MILLISECONDS, LIMIT_MIB = 100.0, 500.0
 GROUPS = ("bird", "bicycle")
-RULES = {
+RULES: dict[str, object] = {
     "classes": {"bird": ["n01514668"], "bicycle": ["n02835271"]},
     "teams": [f"team{number}" for number in range(TEAMS)],
     "board": {"chair": {}},
+    "made_up": True,
 }
 NEITHER = JudgeAnswer.model_validate({"date": str(ON), "contains": dict.fromkeys(GROUPS, "definitely_no")})
 
@@ -55,7 +58,7 @@ def main() -> None:
         digests = write_contest(contest)
         path = contest / "answers" / JUDGE / f"{WEEK}.yaml"
         path.parent.mkdir(parents=True)
-        path.write_text(as_yaml(dict.fromkeys(digests[:ANSWERED], NEITHER)))
+        path.write_text(as_yaml(JUDGE, str(WEEK), dict.fromkeys(digests[:ANSWERED], NEITHER)))
         print_machine()
         with served(contest, "contest", "judge", "--judge", JUDGE, "--on", str(ON)) as (process, address):
             took = milliseconds(address)
@@ -72,35 +75,37 @@ def main() -> None:
 
 def write_contest(contest: Path) -> list[str]:
     """A contest with a defence and a week of submissions; the SHA-256 of their images."""
+    public, model = (
+        {"source": "a file", "sha256": "0" * 64},
+        {"role": "standard", "confidence": "softmax", "threshold": 0.5},
+    )
+    entries: list[Entry] = [
+        (MONDAY, "contest", RULES),
+        (MONDAY, "roster", {"roster": {JUDGE: None}}),
+        (MONDAY, "defence", {"name": "team0/wall", "open": True, "public": public, "model": model}),
+        (MONDAY, "stake", {"batch": "first", "by": "team0", "defences": ["team0/wall"]}),
+    ]
+    (contest / "objects").mkdir(parents=True)
     digests, number = [], 0
-    write(contest / "contest.yaml", RULES)
-    write(contest / "judges" / "roster.yaml", {"judges": {JUDGE: {"joined": str(MONDAY)}}})
-    model = {"role": "standard", "confidence": "softmax", "threshold": 0.5}
-    defence, folder = {"submitted": str(MONDAY), "open": True, "model": model}, contest / "defences" / "team0" / "wall"
-    write(folder / "defence.yaml", defence)
-    digests_of = {"team0/wall": defence_digest(folder, Defence.model_validate(defence))}
-    stake = {"batch": "first", "date": str(MONDAY), "by": "board", "defences": ["team0/wall"], "digests": digests_of}
-    write(contest / "board" / "stakes.yaml", [stake])
     for day in range(DAYS):
         for team in range(TEAMS):
-            date = MONDAY + datetime.timedelta(day)
-            folder = contest / "submissions" / f"team{team}" / f"{date}-1"
-            (folder / "images").mkdir(parents=True)
-            entries = []
-            for place in range(IMAGES_A_DAY):
-                path = folder / "images" / f"{place}.jpg"
-                path.write_bytes(photograph(number))
-                entries.append(manifest_entry(path))
+            date, images = MONDAY + datetime.timedelta(day), []
+            for _ in range(IMAGES_A_DAY):
+                path = contest / "objects" / f"{number}.jpg"
+                # submissions are square
+                with Image.open(io.BytesIO(photograph(number))) as image:
+                    ImageOps.fit(image, (min(image.size),) * 2).save(path, quality=95)
+                images.append(image_entry(path))
+                path.rename(path.with_name(str(images[-1]["sha256"])))
                 number += 1
-            digests += [str(each["sha256"]) for each in entries]
-            content = {"submitted": f"{date}T12:00:00Z", "target": "team0/wall", "images": entries}
-            write(folder / "manifest.yaml", content)
+            digests += [str(each["sha256"]) for each in images]
+            content = {"team": f"team{team}", "received": f"{date}T12:00:00Z", "target": "team0/wall", "images": images}
+            entries.append((date, "submission", content))
+    key = contest / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    entries[0] = (MONDAY, "contest", RULES | {"signers": {"staff": public_key(key)}})
+    write(contest, [*entries, (WEEK, "publish", {})], {"staff": key})
     return digests
-
-
-def write(path: Path, content: object) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(yaml.safe_dump(content, sort_keys=False))
 
 
 def milliseconds(address: str) -> list[float]:

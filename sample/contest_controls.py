@@ -16,7 +16,7 @@ from cleanset.images.codec import png
 from masks import mask_png
 from scenes import Scene, draw_masked
 
-JUDGES = Path("studies", "contest", "judges")
+JUDGES = Path("sample", "contest", "judges")
 SIDE = 224
 GOLDFISH, LADYBUG, STARFISH, LIGHTHOUSE = "n01443537", "n02165456", "n02317335", "n02814860"
 STRAWBERRY, BANANA = "n07745940", "n07753592"

@@ -10,10 +10,9 @@ from PIL import Image
 
 from cleanset.images.codec import decode, png
 from cleanset.images.preprocessing import BASE_SIZE, base_image
-from cleanset.studies.contest.checking import manifest_entry
 
 EXPORT = Path("data", "export")
-SUBMISSIONS = Path("studies", "contest", "submissions")
+SUBMISSIONS = Path("sample", "contest", "submissions")
 ATTACKS: dict[str, tuple[str, int, float]] = {
     "orchard/2026-11-03-1/a.png": ("n07745940/ILSVRC2012_val_00000083.JPEG", 45, 1.0),
     "orchard/2026-11-03-1/b.png": ("n07745940/ILSVRC2012_val_00000406.JPEG", 90, 0.7),
@@ -32,15 +31,14 @@ def turned(image: Image.Image, angle: int, scale: float) -> Image.Image:
 
 
 def main() -> None:
-    """Write the images, and print what their manifests say of them."""
+    """Write the images."""
     for file, (name, angle, scale) in ATTACKS.items():
         (source,) = sorted(EXPORT.glob(f"*/{name}"))[:1]
         image = Image.fromarray(base_image(decode(source.read_bytes(), ("JPEG", "PNG"))))
         assert image.width == BASE_SIZE
-        path = SUBMISSIONS / Path(file).parent / "images" / Path(file).name
+        path = SUBMISSIONS / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(png(turned(image, angle, scale)))
-        print(file, manifest_entry(path))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from cleanset.measure.compare import report as compare
 from cleanset.measure.sets import open_list
 from cleanset.sets.archive import signer
 from cleanset.sets.folder import read_regular_file
-from cleanset.studies.contest.reading import read_rules
+from cleanset.studies.contest.log import read_content
 from cleanset.studies.realness.ratings import texts_of
 from tests.small_disks import small_disk_at
 from tests.time_limits import at_most
@@ -100,7 +100,7 @@ ARMOUR = b"-----BEGIN SSH SIGNATURE-----\nU1NIU0lH\n-----END SSH SIGNATURE-----\
     ("name", "read"),
     [
         ("params.yaml", lambda path: read_params(path.parent)),
-        ("contest.yaml", lambda path: read_rules(path.parent)),
+        ("contest.yaml", read_content),
         ("ratings.csv", lambda path: texts_of([path])),
         ("images.csv", lambda path: open_list(path, Edition(path.parent), None)),
         ("a.parquet", lambda path: compare.run(path, path, None, None, 10)),

@@ -39,7 +39,7 @@ FIRST_WORDS = r"(?:What|How|Of|The same of)\b"
 """First words that make a docstring a fragment: it cannot be read without the name above it."""
 EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("sample/contest_controls.py", "a background alone is no object"):
-        "written into studies/contest/judges/examples.yaml, which judges have seen",
+        "written into sample/contest/judges/examples.yaml, which judges have seen",
 }  # fmt: skip
 """By path and a piece of the text that holds the phrase: the reason why it stays."""
 

@@ -43,8 +43,7 @@ COPIED = (
     *(f"{project}/{name}" for project in PROJECTS for name in ("dvc.yaml", ".gitignore", *OF_DVC)),
     f"{STUDY}/.dvc/plots/line_per_model.json", f"{TRAINING}/.dvc/plots/line_per_part.json", f"{TRAINING}/params.yaml",
     *(f"{STUDY}/{name}/README.md" for name in ("masks", "backgrounds", "generated")),
-    *(f"{CONTEST}/{name}" for name in ("params.yaml", "contest.yaml")),
-    *(f"{CONTEST}/{name}/README.md" for name in ("defences", "submissions", "judges", "answers", "board")),
+    *(f"{CONTEST}/{name}" for name in ("params.yaml", "contest.yaml", ".gitattributes")),
 )  # fmt: skip
 """Files that a new edition takes from the ImageNet edition as they are."""
 COPIED_TO_OWN = (

@@ -15,24 +15,22 @@ class GitError(Exception):
     """git failed; the message is its standard error."""
 
 
-def run_git(folder: Path, *arguments: str, given: bytes = b"", only: dict[str, str] | None = None) -> bytes:
-    """Run git in a folder, and return its output; `given`: its standard input.
+def run_git(folder: Path, *arguments: str) -> bytes:
+    """Run git in a folder, and return its output.
 
-    `only`: the only variables of git's own that it is given, where not even the user's settings may count. Raises
-    GitError if git fails, and CleansetError if it cannot be started.
+    Raises GitError if git fails, and CleansetError if it cannot be started.
     """
-    kept = () if only is not None else _SETTINGS
     # GIT_DIR and the like, which git sets for its hooks, would lead to the repository of the hook
-    environment = {name: value for name, value in os.environ.items() if name.startswith(kept) or name[:4] != "GIT_"}
-    if only is None and (sys.stdin is None or not sys.stdin.isatty()):
+    kept = (name for name in os.environ if name.startswith(_SETTINGS) or name[:4] != "GIT_")
+    # in English, because messages are read
+    environment = {name: os.environ[name] for name in kept} | {"LC_ALL": "C"}
+    if sys.stdin is None or not sys.stdin.isatty():
         # nobody is asked where nobody can answer
         environment["GIT_TERMINAL_PROMPT"] = "0"
     try:
         done = subprocess.run(
-            ["git", *arguments], cwd=folder, input=given, capture_output=True, check=False,
-            # in English, because messages are read
-            env=environment | (only or {}) | {"LC_ALL": "C"},
-        )  # fmt: skip
+            ["git", *arguments], cwd=folder, input=b"", capture_output=True, check=False, env=environment
+        )
     except OSError as error:
         raise CleansetError(f"git: {error.strerror}; expected the program git: install it") from None
     if done.returncode:

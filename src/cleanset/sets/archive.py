@@ -147,24 +147,24 @@ _ARMOUR = ("-----BEGIN SSH SIGNATURE-----\n", "-----END SSH SIGNATURE-----\n")
 # where ssh-keygen breaks the lines of a signature
 _LINE_CHARACTERS = 70
 _PUBLIC_KEY = re.compile(r"(ssh-|ecdsa-|sk-)\S+ [A-Za-z0-9+/]+=*( .*)?\s*")
-_GOOD = re.compile(r'Good "cleanset" signature (?:for (?P<who>.*) )?with (?P<key>\S+) key (?P<digest>\S+)')
+_GOOD = re.compile(r'Good "[a-z-]+" signature (?:for (?P<who>.*) )?with (?P<key>\S+) key (?P<digest>\S+)')
 
 
 class SignatureError(Exception):
     """A signature that is missing, of other content, or not by an allowed signer; the message says which."""
 
 
-def sign(data: bytes, key: Path) -> bytes:
+def sign(data: bytes, key: Path, namespace: str = NAMESPACE) -> bytes:
     """The signature of `data` by a private SSH key, or by the agent that holds the one of a public key."""
     if not key.is_file():
         raise CleansetError(f"{key}: missing; expected an SSH key, such as ~/.ssh/id_ed25519 (ssh-keygen makes one)")
-    done = _ssh_keygen("sign", "-n", NAMESPACE, "-f", str(key), data=data)
+    done = _ssh_keygen("sign", "-n", namespace, "-f", str(key), data=data)
     if done.returncode:
         raise CleansetError(f"{key}: not signed: {_last_line(done.stderr)}")
     return done.stdout
 
 
-def signer(data: bytes, signature: bytes, signers: Path) -> str:
+def signer(data: bytes, signature: bytes, signers: Path, namespace: str = NAMESPACE) -> str:
     """The signer of `data`, as "alice@example.org, ED25519 key SHA256:...".
 
     `signers` is a public key, or a list as ssh-keygen(1) describes under ALLOWED SIGNERS. Raises SignatureError for a
@@ -188,7 +188,7 @@ def signer(data: bytes, signature: bytes, signers: Path) -> str:
         if found.returncode:
             raise SignatureError(f"not by a signer in {signers} ({_last_line(found.stderr)})")
         who = found.stdout.decode().split("\n")[0]
-        done = _ssh_keygen("verify", "-n", NAMESPACE, "-I", who, *files, data=data)
+        done = _ssh_keygen("verify", "-n", namespace, "-I", who, *files, data=data)
     good = _GOOD.search(done.stdout.decode())
     if done.returncode or good is None:
         raise SignatureError(f"not valid ({_last_line(done.stderr) or _last_line(done.stdout)})")

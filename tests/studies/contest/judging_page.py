@@ -8,9 +8,12 @@ from typing import Any
 import yaml
 
 from tests.browser_tab import Server, Tab
+from tests.studies.contest.sample_copy import cut
 
 ADA, BEN = "3f9c2a71", "8b04d6e5"
 DAY, WEEK = "2026-11-07", "2026-11-06"
+PUBLISHED = 17
+"""Lines of the log up to the publication of the first week."""
 
 
 def serve(contest: Path, judge: str, *options: str, on: str = DAY, installed: bool = False) -> Server:
@@ -19,13 +22,9 @@ def serve(contest: Path, judge: str, *options: str, on: str = DAY, installed: bo
 
 
 def unjudged(repository: Path, folder: Path) -> Path:
-    """The sample's contest before anybody has judged anything."""
-    shutil.copytree(
-        repository / "studies" / "contest", folder / "contest", ignore=shutil.ignore_patterns("answers", "board")
-    )
-    (folder / "contest" / "board").mkdir()
-    for name in ("stakes.yaml", "accepted.yaml"):
-        shutil.copy(repository / "studies" / "contest" / "board" / name, folder / "contest" / "board")
+    """The sample's contest when its first week is published, and before anybody has judged anything."""
+    shutil.copytree(repository / "studies" / "contest", folder / "contest", ignore=shutil.ignore_patterns("answers"))
+    cut(folder / "contest", PUBLISHED)
     return folder / "contest"
 
 

@@ -3,8 +3,10 @@
 import datetime
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from cleanset.studies.contest import standing as standing_module
 from cleanset.studies.contest.files import (
     Appeal,
     Board,
@@ -18,7 +20,8 @@ from cleanset.studies.contest.files import (
     WeekOfAnswers,
 )
 from cleanset.studies.contest.judging import JudgeAnswer
-from cleanset.studies.contest.rules import ContestRules
+from cleanset.studies.contest.rules import ContestRules, after, parse_instant, week_of_day
+from cleanset.studies.contest.standing import Standing
 from cleanset.vocabulary import imagenet
 
 STAKED = "2026-11-02"  # a Monday
@@ -38,7 +41,7 @@ The bicycles are the tandem and the mountain bike; unicycle (n04509417) and tric
 """
 JUDGES = ("a" * 8, "b" * 8, "c" * 8, "d" * 8, "e" * 8)
 SIDE = 100
-RULES = {
+RULES: dict[str, Any] = {
     "classes": {"bicycle": ["n02835271"], "bird": ["n01514668"]},
     "teams": ["blue", "gold", "green", "red", "staff", "union"],
     "organizers": ["staff"],
@@ -61,7 +64,11 @@ def rules(**changed: Any) -> ContestRules:
 
 def defence(**changed: Any) -> Defence:
     model = {"role": "standard", "confidence": "softmax", "threshold": 0.5}
-    return Defence.model_validate({"submitted": "2026-11-01", "open": True, "model": model} | changed)
+    public = {"source": "a file", "sha256": sha("weights")}
+    content = {"name": "gold/wall", "submitted": "2026-11-01", "open": True, "public": public}
+    if "command" not in changed:
+        content["model"] = model
+    return Defence.model_validate(content | changed)
 
 
 def image(name: str, **changed: Any) -> dict[str, Any]:
@@ -77,8 +84,13 @@ def submission(
     number: int = 1,
     **changed: Any,
 ) -> Submission:
-    content = {"submitted": at, "target": target, "images": [image(name, **changed) for name in images]}
-    return Submission(team, number, SubmissionManifest.model_validate(content))
+    """Entered at an instant, so that its number follows from that; published on the Friday of its week."""
+    manifest = {"team": team, "received": at, "target": target}
+    content = manifest | {"images": [image(name, **changed) for name in images]}
+    instant = parse_instant(at)
+    place = (int(instant.timestamp()) * 10 + number) * 10 + RULES["teams"].index(team) if team in RULES["teams"] else 0
+    week = week_of_day(instant.date())
+    return Submission(place, instant.date(), week, SubmissionManifest.model_validate(content))
 
 
 BIRD: dict[str, Any] = {
@@ -112,14 +124,14 @@ def run(
 ) -> DefenceRun:
     """A run whose answers are by the name of the image."""
     eligibility = {"images": 10, "correct": 9, "mistakes": 0, "mistakes_at_80": 0} | figures
-    content = {"defence": name, "date": date, "digest": sha(name), "images_per_minute": speed}
+    content = {"defence": name, "date": date, "images_per_minute": speed}
     given = {sha(each): group for each, group in answers.items()}
     return DefenceRun.model_validate(content | {"eligibility": eligibility, "answers": given})
 
 
 def stake(*defences: str, date: str = STAKED, by: str = "board", batch: str = "first") -> Stake:
     content = {"batch": batch, "date": date, "by": by, "defences": list(defences)}
-    return Stake.model_validate(content | {"digests": {name: sha(name) for name in defences}})
+    return Stake.model_validate(content)
 
 
 def decision(name: str, verdict: str | None = None, date: str = "2026-11-10", **changed: Any) -> BoardDecision:
@@ -171,8 +183,56 @@ def contest(
         answers,
         board,
         given,
-        others.pop("digests", {name: sha(name) for name in defences}),
         others.pop("masks", {}),
     )
+    found = replace(found, draws=draws_of(found))
     assert not others
     return found
+
+
+def draws_of(files: ContestFiles) -> dict[datetime.date, tuple[frozenset[str], int]]:
+    """The controls of each week with submissions, all of which could be drawn, and the number of its images."""
+    images = {image.sha256 for each in files.submissions for image in each.manifest.images}
+    found: dict[datetime.date, tuple[frozenset[str], int]] = {}
+    for each in files.submissions:
+        count = found.get(each.week, (frozenset(), 0))[1] + len(each.manifest.images)
+        found[each.week] = frozenset(files.controls.keys() - images), count
+    return found
+
+
+def until(files: ContestFiles, on: datetime.date) -> ContestFiles:
+    """The content of a contest at the end of a day, without anything that is dated later."""
+    lists = {name: [each for each in getattr(files.board, name) if each.date <= on] for name in Board.model_fields}
+    return replace(
+        files,
+        defences={name: each for name, each in files.defences.items() if each.submitted <= on},
+        submissions=[each for each in files.submissions if each.day <= on],
+        answers=[
+            replace(each, answers={key: one for key, one in each.answers.items() if one.date <= on})
+            for each in files.answers
+        ],
+        board=Board(**lists),
+        runs=[each for each in files.runs if each.date <= on],
+        draws={week: each for week, each in files.draws.items() if week <= on},
+    )
+
+
+def standing(files: ContestFiles, on: datetime.date) -> Standing:
+    """The standing at the end of a day, from what is dated up to it."""
+    return standing_module.standing(until(files, on), on)
+
+
+def days_of(files: ContestFiles) -> set[datetime.date]:
+    """The days of everything in a contest, and the ends of the weeks of submissions."""
+    found = {each.submitted for each in files.defences.values()} | {each.date for each in files.runs}
+    found |= {one.date for each in files.answers for one in each.answers.values()}
+    found |= {each.date for name in Board.model_fields for each in getattr(files.board, name)}
+    return found | {day for each in files.submissions for day in (each.day, each.week)}
+
+
+def history(files: ContestFiles, on: datetime.date) -> list[Standing]:
+    """The standings up to a day that differ from the one before."""
+    limits, days = files.rules.limits, days_of(files)
+    days |= {after(one.date, limits.appeal_days) for each in files.answers for one in each.answers.values()}
+    days |= {after(each.date, limits.unbroken_days) for each in files.board.stakes}
+    return standing_module.history(lambda each: until(files, each), sorted(day for day in days if day <= on))

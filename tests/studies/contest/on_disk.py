@@ -3,21 +3,35 @@
 import hashlib
 import io
 import json
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
 from PIL import Image
 
 from cleanset.images.codec import pixels_sha256
+from cleanset.sets.archive import sign
 from cleanset.sets.manifest import file_name, manifest_csv
-from cleanset.studies.contest.reading import defence_digest, read_defence
-from tests.studies.contest.made import BIRD, JUDGES, RULES
+from cleanset.studies.contest.entering import enter
+from cleanset.studies.contest.files import ContestFiles
+from cleanset.studies.contest.log import LOG, NAMESPACE, SIGNATURE, START, read_state, signed_text
+from cleanset.studies.contest.rules import parse_instant
+from tests.studies.contest.made import BIRD, JUDGES, RULES, day
 from tests.studies.robustness.entries import entry
 
-FIRST = "submissions/red/2026-11-02-1"
+ROOT = Path(__file__).parents[3]
 CLEAN = (9, 9, 9)
 """The color of the image in the edition's finished set."""
+WEIGHTS = "005427ace323adf18f777a6e83ebfa6476b80ab37cd47b571a877a7540207e02"
+"""Of the model `standard` in the sample's params.yaml."""
+MODEL = {"role": "standard", "confidence": "softmax", "threshold": 0.5}
+OPEN = {"open": True, "public": {"source": "sample/weights/standard.safetensors", "sha256": WEIGHTS}}
+SIGNERS = {"key": "ada", "accept": "ada", "stake": "ada", "decision": "ada", "void": "ada"}
 
 
 def png(color: tuple[int, int, int], size: tuple[int, int] = (100, 100), kind: str = "PNG", **options: Any) -> bytes:
@@ -38,92 +52,155 @@ def named(name: str, data: bytes) -> dict[str, Any]:
     return {"file": name, "sha256": digest(data), "pixels_sha256": pixels, **size}
 
 
+@cache
+def key(name: str) -> Path:
+    """The private key of a person, made anew; staff enters, ada, eve and bob are on the board."""
+    folder = TemporaryDirectory(prefix="keys")
+    _FOLDERS.append(folder)
+    path = Path(folder.name, name)
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(path)], check=True)
+    return path
+
+
+_FOLDERS: list[Any] = []
+
+
+def public(name: str) -> str:
+    return key(name).with_suffix(".pub").read_text().strip()
+
+
+@cache
+def signature(text: bytes, name: str) -> str:
+    return sign(text, key(name), NAMESPACE).decode()
+
+
+def rules(**changed: Any) -> dict[str, Any]:
+    """contest.yaml: made up, so that instants can be chosen."""
+    board = {name: {**member, "key": public(name)} for name, member in RULES["board"].items()}
+    return {**RULES, "made_up": True, "signers": {"staff": public("staff")}, "board": board, **changed}
+
+
+def text_of(story: Sequence[tuple[str, str, Mapping[str, Any]]], signers: Mapping[str, Sequence[str]]) -> str:
+    """The lines of a log, each signed by those who are named for its kind, whatever is wrong with them."""
+    lines, prev, first = "", START, ""
+    for n, (at, kind, data) in enumerate(story):
+        content: dict[str, Any] = {"n": n, "at": at, "kind": kind, "prev": prev, "data": data}
+        names = () if data.get("by", "board") != "board" else signers.get(kind, ())
+        if names:
+            content["signatures"] = {name: signature(signed_text(first, kind, data), name) for name in names}
+        text = json.dumps(content)
+        prev = digest(text.encode())
+        first = first or prev
+        lines += f"{text}\n"
+    return lines
+
+
+def write_log(contest: Path, text: str, name: str = "staff") -> None:
+    """Write a log, signed."""
+    contest.mkdir(parents=True, exist_ok=True)
+    (contest / LOG).write_text(text)
+    (contest / SIGNATURE).write_text(signature(text.encode(), name))
+
+
 class OnDisk:
-    """The folder of a contest with a defence, a submission that breaks it and its judges' answers."""
+    """A contest with a defence, a submission that breaks it and its judges' answers; `story`: what is in its log.
+
+    The log is written, with one signature on it, whenever the story changes.
+    """
 
     def __init__(self, edition: Path) -> None:
         self.edition, self.folder = edition, edition / "studies" / "contest"
+        self.signers: dict[str, Sequence[str]] = {kind: (name,) for kind, name in SIGNERS.items()}
         clean = entry(1).model_copy(update={"pixels_sha256": pixels_sha256(Image.new("RGB", (30, 30), CLEAN))})
         export = edition / "data" / "export" / "standard"
         self.text(export / "manifest.csv", manifest_csv([clean]))
+        shutil.copyfile(ROOT / "params.yaml", edition / "params.yaml")
         self.clean = export / file_name(clean.wnid, clean.image_id, None)
         self.clean.parent.mkdir()
         self.clean.write_bytes(png(CLEAN, (30, 30), "JPEG"))
-        model = {"role": "standard", "confidence": "softmax", "threshold": 0.5}
-        self.yaml("contest.yaml", RULES)
-        self.yaml("defences/gold/wall/defence.yaml", {"submitted": "2026-11-01", "open": True, "model": model})
-        self.stake()
-        self.yaml("judges/roster.yaml", {"judges": {judge: {"joined": "2026-11-01"} for judge in JUDGES}})
-        self.sha256 = self.submit(FIRST, {"x.png": png((200, 0, 0))})["x.png"]
-        for judge in JUDGES[:3]:
-            self.judge(judge, "2026-11-06", {self.sha256: BIRD | {"date": "2026-11-07"}})
-        self.run("2026-11-01", {})
-        self.run("2026-11-07", {self.sha256: "bicycle"})
+        red = png((200, 0, 0))
+        self.sha256 = self.put(red)
+        submission = {
+            "team": "red", "received": "2026-11-02T12:00:00Z", "target": "gold/wall", "images": [named("x.png", red)],
+        }  # fmt: skip
+        self.story: list[tuple[str, str, Mapping[str, Any]]] = [
+            ("2026-11-01T08:00:00Z", "contest", rules()),
+            ("2026-11-01T09:00:00Z", "roster", {"roster": dict.fromkeys(JUDGES)}),
+            ("2026-11-01T10:00:00Z", "defence", {"name": "gold/wall", **OPEN, "model": MODEL}),
+            ("2026-11-01T11:00:00Z", "run", self.run_of({})),
+            ("2026-11-02T08:00:00Z", "stake", {"batch": "first", "by": "board", "defences": ["gold/wall"]}),
+            ("2026-11-02T12:00:00Z", "submission", submission),
+            ("2026-11-06T23:59:59Z", "publish", {}),
+            *(("2026-11-07T12:00:00Z", "answers", self.answers_of(judge, {self.sha256: BIRD})) for judge in JUDGES[:3]),
+            ("2026-11-07T13:00:00Z", "run", self.run_of({self.sha256: "bicycle"})),
+        ]
+        self.write()
+
+    def put(self, data: bytes) -> str:
+        """Add an object; its SHA-256."""
+        path = self.folder / "objects" / digest(data)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        return path.name
 
     def path(self, name: str) -> Path:
         return self.folder / name
+
+    def image(self) -> Path:
+        """The object of the submitted image."""
+        return self.path(f"objects/{self.sha256}")
 
     def text(self, path: Path, content: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
 
-    def yaml(self, name: str, content: object) -> None:
-        self.text(self.path(name), yaml.safe_dump(content, sort_keys=False))
+    def yaml(self, name: str, content: object) -> Path:
+        self.text(self.edition / "mail" / name, yaml.safe_dump(content, sort_keys=False))
+        return self.edition / "mail" / name
 
-    def changed(self, name: str, **values: object) -> None:
-        """Change values at the top of a YAML file."""
-        self.yaml(name, yaml.safe_load(self.path(name).read_text()) | values)
-        if name == "defences/gold/wall/defence.yaml":
-            self.renew()
+    def write(self) -> None:
+        write_log(self.folder, text_of(self.story, self.signers))
 
-    def submit(self, name: str, images: dict[str, bytes], **changed: object) -> dict[str, str]:
-        """Write a submission, of noon of its day; its images' SHA-256 by name."""
-        day = "-".join(name.split("/")[-1].split("-")[:3])
-        entries = [named(file, data) for file, data in images.items()]
-        content = {"submitted": f"{day}T12:00:00Z", "target": "gold/wall", "images": entries}
+    def add(self, at: str, kind: str, data: Mapping[str, Any]) -> None:
+        """Add an entry at the end, and write the log."""
+        self.story.append((at, kind, data))
+        self.write()
+
+    def changed(self, kind: str, **values: object) -> None:
+        """Change values of the first entry of a kind, and write the log."""
+        place = next(n for n, each in enumerate(self.story) if each[1] == kind)
+        at, _, data = self.story[place]
+        self.story[place] = (at, kind, {key: one for key, one in {**data, **values}.items() if one is not None})
+        self.write()
+
+    def removed(self, kind: str) -> None:
+        """Leave the entries of a kind out, and write the log."""
+        self.story = [each for each in self.story if each[1] != kind]
+        self.write()
+
+    def run_of(self, answers: Mapping[str, str], defence: str = "gold/wall") -> dict[str, Any]:
+        figures = {"images": 10, "correct": 9, "mistakes": 0, "mistakes_at_80": 0}
+        return {"defence": defence, "images_per_minute": 100.0, "eligibility": figures, "answers": dict(answers)}
+
+    def answers_of(self, judge: str, answers: Mapping[str, Any], week: str = "2026-11-06") -> dict[str, Any]:
+        return {"judge": judge, "week": week, "answers": dict(answers)}
+
+    def mail(self, name: str, images: Mapping[str, bytes], team: str = "blue", **changed: object) -> Path:
+        """The folder of a submission as it comes by mail."""
+        folder = self.edition / "mail" / name
+        content = {"team": team, "received": "2026-11-09T10:00:00Z", "target": "gold/wall"}
         self.yaml(f"{name}/manifest.yaml", content | changed)
         for file, data in images.items():
-            self.path(f"{name}/images").mkdir(exist_ok=True)
-            self.path(f"{name}/images/{file}").write_bytes(data)
-        return {each["file"]: each["sha256"] for each in entries}
+            (folder / file).write_bytes(data)
+        return folder
 
-    def judge(self, judge: str, week: str, answers: dict[str, Any]) -> None:
-        self.yaml(f"answers/{judge}/{week}.yaml", {"answers": answers})
+    def enter(self, *paths: Path, at: str = "2026-11-09T12:00:00Z", publish: bool = False) -> list[str]:
+        """Enter what has come, as staff."""
+        return enter(self.folder, paths, publish, key("staff"), parse_instant(at))
 
-    def digest(self, defence: str = "gold/wall") -> str:
-        """The digest of a defence as it lies there."""
-        folder = self.path(f"defences/{defence}")
-        return defence_digest(folder, read_defence(folder))
+    def check(self, *paths: Path, at: str = "2026-11-09T12:00:00Z") -> list[str]:
+        """Check what has come, and write nothing."""
+        return enter(self.folder, paths, False, None, parse_instant(at))
 
-    def stake(self, **changed: object) -> None:
-        """Write the stake of gold/wall as it lies there."""
-        self.yaml("board/stakes.yaml", [stake_entry(digests={"gold/wall": self.digest()}, **changed)])
-
-    def renew(self) -> None:
-        """Let the stake and all runs of gold/wall be of the defence as it lies there now."""
-        if self.path("board/stakes.yaml").exists():
-            self.stake()
-        for path in self.path("results/runs/gold/wall").glob("*.json"):
-            path.write_text(json.dumps(json.loads(path.read_text()) | {"digest": self.digest()}))
-
-    def run(self, date: str, answers: dict[str, str], defence: str = "gold/wall") -> None:
-        figures = {"images": 10, "correct": 9, "mistakes": 0, "mistakes_at_80": 0}
-        content = {"defence": defence, "date": date, "images_per_minute": 100.0, "eligibility": figures}
-        content["digest"] = self.digest(defence)
-        path = self.path(f"results/runs/{defence}/{date}.json")
-        self.text(path, json.dumps(content | {"answers": answers}))
-
-
-def control_image(made: OnDisk, answered: str, color: tuple[int, int, int] = (0, 90, 90)) -> str:
-    """A control image of a bird, with a mask, that a judge has answered on a day; its SHA-256."""
-    data = png(color)
-    for name, content in (("images/control.png", data), (f"masks/{digest(data)}.png", png((255, 255, 255)))):
-        made.path(f"judges/{name}").parent.mkdir(parents=True, exist_ok=True)
-        made.path(f"judges/{name}").write_bytes(content)
-    made.yaml("judges/controls.yaml", {"controls": {digest(data): {"contains": {"bird": True, "bicycle": False}}}})
-    made.judge(JUDGES[3], "2026-11-06", {digest(data): BIRD | {"date": answered}})
-    return digest(data)
-
-
-def stake_entry(**changed: object) -> dict[str, object]:
-    return {"batch": "first", "date": "2026-11-02", "by": "board", "defences": ["gold/wall"]} | changed
+    def state(self, on: str | None = None) -> ContestFiles:
+        return read_state(self.folder, None if on is None else day(on))

@@ -1,13 +1,18 @@
-"""The sample's contest with the data of a built sample, and its defence that is trained on colors."""
+"""The sample's contest with the data of a built sample, its keys, and its defence that is trained on colors."""
 
 import runpy
 import shutil
+import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from cleanset.sets.archive import sign
+from cleanset.studies.contest.log import LOG, NAMESPACE, SIGNATURE
 from tests.checkouts import Checkout
 
-CONTEST = Path(__file__).parents[3] / "studies" / "contest"
+MAIL = Path(__file__).parents[3] / "sample" / "contest"
+_FOLDERS: list[Any] = []
 
 
 def copy_with_data(built: Checkout, contest: Path, folder: Path) -> Path:
@@ -20,6 +25,23 @@ def copy_with_data(built: Checkout, contest: Path, folder: Path) -> Path:
     return folder / "studies" / "contest"
 
 
+@cache
+def sample_key(name: str) -> Path:
+    """The key of a person of the sample's contest, in a file that nobody else may read, as ssh-keygen wants it."""
+    _FOLDERS.append(tempfile.TemporaryDirectory(prefix="keys"))
+    path = Path(_FOLDERS[-1].name, name)
+    shutil.copyfile(MAIL / "keys" / name, path)
+    path.chmod(0o600)
+    return path
+
+
+def cut(contest: Path, lines: int) -> None:
+    """Leave the first lines of the sample's log, signed."""
+    text = "".join(each + "\n" for each in (contest / LOG).read_text().split("\n")[:lines])
+    (contest / LOG).write_text(text)
+    (contest / SIGNATURE).write_bytes(sign(text.encode(), sample_key("staff"), NAMESPACE))
+
+
 def colors() -> dict[str, Any]:
     """The functions of the training code of reef/colors; leaves no compiled file in the defence's folder."""
-    return runpy.run_path(str(CONTEST / "defences" / "reef" / "colors" / "train.py"))
+    return runpy.run_path(str(MAIL / "defences" / "reef" / "colors" / "train.py"))

@@ -218,7 +218,8 @@ class Days:
             still_open = [
                 e for e in self.images.values() if stake.date <= e.day < end and e.week <= week and not e.is_final
             ]
-            settled = not still_open and any(each.date > week for each in runs)
+            of_week = {key for key, each in self.images.items() if each.week <= week}
+            settled = not still_open and any(each.date >= week and of_week <= set(each.answers) for each in runs)
             reasons += ["mistake_before"] * bool(before)
             return found | {
                 "status": "broken", "reasons": tuple(reasons), "broken_in": week, "broken_by": tuple(sorted(teams)),

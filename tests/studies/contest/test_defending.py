@@ -14,32 +14,35 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from PIL import Image
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.scoring.logits import Groups
 from cleanset.sets.manifest import file_name, manifest_csv
-from cleanset.studies.contest import defences
-from cleanset.studies.contest.checking import run
-from cleanset.studies.contest.defences import (
+from cleanset.studies.contest import defending as defences
+from cleanset.studies.contest.defending import (
     CommandDefence,
     ModelDefence,
     answers_of,
+    different_answers,
     group_columns,
+    list_digest,
     nameless_copy,
     parse_answers,
+    run_defence,
+    threshold_text,
+    unpublished_list,
 )
-from cleanset.studies.contest.defending import defend, list_digest, run_defence, threshold_text, unpublished_list
 from cleanset.studies.contest.defending import run as run_threshold
-from cleanset.studies.contest.files import ModelOfEdition, until
-from cleanset.studies.contest.reading import read_contest, read_defence
-from cleanset.studies.contest.standing import standing
+from cleanset.studies.contest.entering import check, enter_runs
+from cleanset.studies.contest.files import Defence, ModelOfEdition
+from cleanset.studies.contest.log import LOG, SIGNATURE, Objects
+from cleanset.studies.contest.rules import parse_instant
 from tests.checkouts import Checkout
 from tests.documents import blocks
 from tests.studies.contest.made import day
-from tests.studies.contest.on_disk import FIRST, OnDisk, digest, png
+from tests.studies.contest.on_disk import MODEL, OnDisk, digest, key, png
 from tests.studies.robustness.entries import entry
 from tests.time_limits import at_most
 
@@ -269,11 +272,11 @@ def given(tmp_path: Path, count: int) -> dict[str, Path]:
 def command_defence(folder: Path, code: str, **changed: object) -> CommandDefence:
     """A command whose only file is the program."""
     text = "import os, sys, time\n" + textwrap.dedent(code)
-    (folder / "run.py").write_text(text)
-    content: dict[str, object] = {"submitted": "2026-11-01", "open": False, "command": [sys.executable, "run.py"]}
-    content |= {"files": [{"path": "run.py", "sha256": digest(text.encode())}]} | changed
-    (folder / "defence.yaml").write_text(yaml.safe_dump(content))
-    return CommandDefence(folder, read_defence(folder), GROUPS, "gold/wall", unconfined=True)
+    (folder / "objects").mkdir()
+    (folder / "objects" / digest(text.encode())).write_text(text)
+    content: dict[str, object] = {"name": "gold/wall", "submitted": "2026-11-01", "open": False}
+    content |= {"command": [sys.executable, "run.py"], "files": [{"path": "run.py", "sha256": digest(text.encode())}]}
+    return CommandDefence(Objects(folder), Defence.model_validate(content | changed), GROUPS, "gold/wall", True)
 
 
 def test_a_command_sees_one_image_at_a_time(tmp_path: Path) -> None:
@@ -334,29 +337,30 @@ def test_the_order_of_images_is_drawn(tmp_path: Path, monkeypatch: pytest.Monkey
     assert len({tuple(answer(paths)[0]) for _ in range(4)}) > 1
 
 
-@pytest.mark.parametrize("name", ["README.md", "weights.dvc", ".table", ".git/table", "weights/.gitignore"])
-def test_what_the_digest_is_not_of_is_not_there(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["README.md", "run.py", ".table", "objects/table"])
+def test_what_the_entry_does_not_name_is_not_there(name: str, tmp_path: Path) -> None:
     """Else a staked defence could change with all digests as they were."""
     folder = tmp_path / "wall"
-    (folder / name).parent.mkdir(parents=True)
-    (folder / name).write_text("bird")
+    folder.mkdir()
     answer = command_defence(
         folder,
         f"""
         found = sorted(each for _, folders, files in os.walk(".") for each in folders + files)
-        assert found == ["defence.yaml", "run.py"] and not os.path.exists({str(folder)!r}), found
-        assert {{os.stat(each).st_mtime for each in found}} == {{0}} and os.access("run.py", os.X_OK)
+        assert found == ["run.py"] and not os.path.exists({str(folder)!r}), found
+        assert os.stat("run.py").st_mtime == 0 and os.access("run.py", os.X_OK)
         print(os.listdir(sys.argv[1])[0] + ", bird")
         """,
     )
+    (folder / name).write_text("bird")
     assert answer(given(tmp_path, 1))[0] == {"image 0": "bird"}
 
 
-def test_files_that_change_while_they_are_copied(tmp_path: Path) -> None:
+def test_a_file_of_a_defence_that_has_changed(tmp_path: Path) -> None:
     (tmp_path / "wall").mkdir()
     answer = command_defence(tmp_path / "wall", "print('bird')")
-    (tmp_path / "wall" / "run.py").write_text("print('abstain')")
-    with pytest.raises(CleansetError, match=r"run\.py: SHA-256 [0-9a-f]{64}; expected [0-9a-f]{64} of defence\.yaml"):
+    (path,) = (tmp_path / "wall" / "objects").iterdir()
+    path.write_text("print('abstain')")
+    with pytest.raises(CleansetError, match=f"SHA-256 .*; expected {path.name}: the file has changed"):
         answer(given(tmp_path, 1))
 
 
@@ -366,7 +370,7 @@ def test_a_machine_that_cannot_confine(monkeypatch: pytest.MonkeyPatch, made: On
     on = day("2026-11-09")
     ready(made)
     use_command(made)
-    files = until(read_contest(made.folder), on)
+    files = made.state("2026-11-09")
     with pytest.raises(CleansetError, match="cannot confine; expected bubblewrap"):
         run_defence(made.folder, files, "gold/wall", on)
     assert run_defence(made.folder, files, "gold/wall", on, unconfined=True).confined is False
@@ -402,7 +406,7 @@ def ready(made: OnDisk) -> None:
         path.write_bytes(data)
     made.text(folder / "manifest.csv", manifest_csv(entries))
     others = next(wnid for wnid in ("n01443537", "n01484850") if wnid != entries[0].wnid)
-    made.changed("contest.yaml", classes={"bicycle": [others], "bird": [entries[0].wnid]})
+    made.changed("contest", classes={"bicycle": [others], "bird": [entries[0].wnid]})
 
 
 def odd(data: bytes) -> bool:
@@ -411,62 +415,68 @@ def odd(data: bytes) -> bool:
         return image.convert("RGB").tobytes()[0] % 2 == 1
 
 
-def use_command(made: OnDisk, code: str = COMMAND) -> None:
+def use_command(made: OnDisk, code: str = COMMAND, *names: str) -> None:
+    """Make gold/wall a command that the board has accepted, and enter others beside it."""
     text = "import os, sys\n" + code
-    made.text(made.path("defences/gold/wall/run.py"), text)
-    made.changed(
-        "defences/gold/wall/defence.yaml", model=None, command=[sys.executable, "run.py"], open=False,
-        files=[{"path": "run.py", "sha256": digest(text.encode())}],
-    )  # fmt: skip
-    made.yaml("board/accepted.yaml", [{"defence": "gold/wall", "date": "2026-11-01"}])
+    sha = made.put(text.encode())
+    command = {"open": False, "command": [sys.executable, "run.py"], "files": [{"path": "run.py", "sha256": sha}]}
+    made.story = [each for each in made.story if each[1] not in ("run", "accept", "defence")]
+    for name in reversed(("gold/wall", *names)):
+        made.story.insert(2, ("2026-11-01T10:00:00Z", "accept", {"defence": name}))
+        made.story.insert(2, ("2026-11-01T10:00:00Z", "defence", {"name": name, **command}))
+    made.write()
 
 
 def test_a_run_of_a_command(tmp_path: Path, made: OnDisk) -> None:
+    """It is printed, or entered into the log."""
     ready(made)
     use_command(made)
-    (path,) = defend(made.folder, until(read_contest(made.folder), day("2026-11-09")), ["gold/wall"], day("2026-11-09"))
-    assert path == made.path("results/runs/gold/wall/2026-11-09.json")
-    content = json.loads(path.read_text())
+    at, before = parse_instant("2026-11-09T12:00:00Z"), made.path(LOG).read_bytes()
+    (printed,) = enter_runs(made.folder, None, None, False, None, at)
+    assert made.path(LOG).read_bytes() == before
+    content = json.loads(printed)
     assert content["answers"] == {made.sha256: "abstain"}  # 200 is even
     paths = (tmp_path / "data" / "export" / "standard").glob("*/*.JPEG")
     correct = sum(odd(each.read_bytes()) for each in paths)
     expected = {"images": 3, "correct": correct, "mistakes": 0, "mistakes_at_80": 0}
     assert content["eligibility"] == expected
     assert content["images_per_minute"] > 0
-    assert content["digest"] == made.digest()
     assert content["confined"] is defences.can_confine()
-    assert standing(read_contest(made.folder), day("2026-11-14"))
+    (line,) = enter_runs(made.folder, ["gold/wall"], None, False, key("staff"), at)
+    assert line.startswith("line 10 (run), ")
+    (run,) = made.state().runs
+    assert (run.date, run.answers) == (day("2026-11-09"), content["answers"])
+    assert check(made.folder, None, None, True)[2:] == ["gold/wall: 1 runs of a command, not recomputable"]
 
 
 def test_a_second_list_that_is_not_published(tmp_path: Path, made: OnDisk) -> None:
     """Only how many are correct is written, never which images they are."""
-    hidden = tmp_path / "hidden"
+    hidden, on = tmp_path / "hidden", day("2026-11-09")
     ready(made)
     use_command(made)
     data = {name: png((number, 9, 9), (20 + number, 30)) for number, name in enumerate("abcd")}
     for name, group in zip(data, ("bird", "bird", "bird", "bicycle"), strict=True):
         (hidden / group).mkdir(parents=True, exist_ok=True)
         (hidden / group / f"{name}.png").write_bytes(data[name])
-    on = day("2026-11-09")
     with pytest.raises(CleansetError, match=r"hidden: an unpublished list, but contest\.yaml names none; expected its"):
-        run_defence(made.folder, until(read_contest(made.folder), on), "gold/wall", on, hidden)
-    made.changed("contest.yaml", unpublished="0" * 64)
+        run_defence(made.folder, made.state(), "gold/wall", on, hidden)
+    made.changed("contest", unpublished="0" * 64)
     with pytest.raises(
         CleansetError, match=r"hidden: a list with the digest .*; expected the one that contest.yaml na"
     ):
-        run_defence(made.folder, until(read_contest(made.folder), on), "gold/wall", on, hidden)
-    named = list_digest(unpublished_list(hidden, read_contest(made.folder).rules.groups()))
+        run_defence(made.folder, made.state(), "gold/wall", on, hidden)
+    named = list_digest(unpublished_list(hidden, made.state().rules.groups()))
     assert named == digest(
         "".join(sorted(f"{'bicycle' if n == 'd' else 'bird'} {digest(data[n])}\n" for n in data)).encode()
     )
-    assert run(made.folder, hidden, None) == f'unpublished: "{named}"   # 4 images'
-    made.changed("contest.yaml", unpublished=named)
-    files = until(read_contest(made.folder), on)
+    assert check(made.folder, hidden, None, False) == [f'unpublished: "{named}"   # 4 images']
+    made.changed("contest", unpublished=named)
+    files = made.state()
     with pytest.raises(
         CleansetError, match="contest/unpublished: no folder; expected the unpublished list that contest"
     ):
         run_defence(made.folder, files, "gold/wall", on)
-    found = run_defence(made.folder, files, "gold/wall", day("2026-11-09"), hidden)
+    found = run_defence(made.folder, files, "gold/wall", on, hidden)
     is_odd = {name: odd(each) for name, each in data.items()}  # the command calls these birds
     assert found.unpublished is not None
     assert found.unpublished.list_sha256 == named
@@ -477,55 +487,54 @@ def test_a_second_list_that_is_not_published(tmp_path: Path, made: OnDisk) -> No
     assert run_defence(made.folder, files, "gold/wall", on).unpublished == found.unpublished
     (hidden / "bicycle" / "d.png").write_bytes(data["a"])
     with pytest.raises(CleansetError, match=r"the same image as .*; expected each image in one group"):
-        run_defence(made.folder, files, "gold/wall", day("2026-11-09"), hidden)
+        run_defence(made.folder, files, "gold/wall", on, hidden)
     (hidden / "bicycle" / "d.png").unlink()
     os.mkfifo(hidden / "bicycle" / "d.png")
     with at_most(5), pytest.raises(CleansetError, match=r"d\.png: a named pipe; expected a regular file"):
-        run_defence(made.folder, files, "gold/wall", day("2026-11-09"), hidden)
+        run_defence(made.folder, files, "gold/wall", on, hidden)
     shutil.rmtree(hidden / "bicycle")
     with pytest.raises(CleansetError, match="bicycle: no image; expected a folder of images for each"):
-        run_defence(made.folder, files, "gold/wall", day("2026-11-09"), hidden)
+        run_defence(made.folder, files, "gold/wall", on, hidden)
+
+
+def change_file(made: OnDisk) -> None:
+    made.path(f"objects/{made.state().defences['gold/wall'].files[0].sha256}").write_text("")
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda made: made.path("board/accepted.yaml").unlink(), "a command that the board has not accepted by"),
-        (lambda made: made.path("defences/gold/wall/run.py").write_text(""), "run.py: SHA-256 .* the file has changed"),
+        (lambda made: made.removed("accept"), "a command that the board has not accepted by"),
+        (change_file, "SHA-256 .* the file has changed"),
         (lambda made: use_command(made, "sys.exit(1)"), "gold/wall: its command failed with exit code 1"),
-        (lambda made: made.path(f"{FIRST}/images/x.png").unlink(), "x.png: missing or changed; expected SHA-256"),
+        (lambda made: made.image().unlink(), "missing or changed; expected SHA-256"),
+        (lambda made: made.image().write_bytes(b""), "missing or changed; expected SHA-256"),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_run(change: object, message: str, made: OnDisk) -> None:
     ready(made)
     use_command(made)
     change(made)  # type: ignore[operator]
-    made.path("results/runs/gold/wall/2026-11-01.json").unlink()
-    made.path("results/runs/gold/wall/2026-11-07.json").unlink()
     with pytest.raises(CleansetError, match=message):
-        run_defence(made.folder, read_contest(made.folder), "gold/wall", day("2026-11-09"))
+        run_defence(made.folder, made.state(), "gold/wall", day("2026-11-09"))
 
 
 def test_an_unknown_defence(made: OnDisk) -> None:
-    with pytest.raises(CleansetError, match="gold/moat: unknown defence; expected one of gold/wall"):
-        next(defend(made.folder, read_contest(made.folder), ["gold/wall", "gold/moat"], day("2026-11-09")))
+    with pytest.raises(CleansetError, match="unknown defence 'gold/moat'; expected one of gold/wall"):
+        next(enter_runs(made.folder, ["gold/wall", "gold/moat"], None, False, None, None))
 
 
 def test_a_defence_that_fails_keeps_no_other_from_being_run(made: OnDisk) -> None:
     ready(made)
-    use_command(made)
-    for name in ("blue/unaccepted", "green/fails", "red/runs"):
-        code = "sys.exit(1)" if name == "green/fails" else COMMAND
-        text = f"import os, sys\n{code}"
-        made.text(made.path(f"defences/{name}/run.py"), text)
-        files = [{"path": "run.py", "sha256": digest(text.encode())}]
-        content = {"submitted": "2026-11-01", "open": False, "command": [sys.executable, "run.py"], "files": files}
-        made.yaml(f"defences/{name}/defence.yaml", content)
-    accepted = ("gold/wall", "green/fails", "red/runs")
-    made.yaml("board/accepted.yaml", [{"defence": name, "date": "2026-11-01"} for name in accepted])
-    found = read_contest(made.folder)
-    runs = defend(made.folder, found, sorted(found.defences), day("2026-11-09"))
-    assert [next(runs).parent.name for _ in range(2)] == ["wall", "runs"]
+    use_command(made, COMMAND, "blue/unaccepted", "green/fails", "red/runs")
+    made.story = [each for each in made.story if each[1:] != ("accept", {"defence": "blue/unaccepted"})]
+    fails = made.put(b"import sys; sys.exit(1)")
+    (place,) = (n for n, each in enumerate(made.story) if each[2].get("name") == "green/fails")
+    at, kind, data = made.story[place]
+    made.story[place] = (at, kind, {**data, "files": [{"path": "run.py", "sha256": fails}]})
+    made.write()
+    runs = enter_runs(made.folder, None, None, False, None, parse_instant("2026-11-09T12:00:00Z"))
+    assert [json.loads(next(runs))["defence"] for _ in range(2)] == ["gold/wall", "red/runs"]
     message = (
         "blue/unaccepted: a command that the board has not accepted by 2026-11-09; .*; green/fails did not run eit"
     )
@@ -535,59 +544,66 @@ def test_a_defence_that_fails_keeps_no_other_from_being_run(made: OnDisk) -> Non
 
 def test_an_edition_without_the_classes(made: OnDisk) -> None:
     with pytest.raises(CleansetError, match="no image of a class of the contest; expected some in the finished sets"):
-        run_defence(made.folder, read_contest(made.folder), "gold/wall", day("2026-11-09"))
+        run_defence(made.folder, made.state(), "gold/wall", day("2026-11-09"))
 
 
 @pytest.mark.slow
 def test_a_threshold_that_abstains_on_everything(tmp_path: Path, repository: Path, made: OnDisk) -> None:
     """And what a wrapper makes of the same model: answers that are random, one-hot and without a gradient."""
     ready(made)
-    shutil.copyfile(repository / "params.yaml", tmp_path / "params.yaml")
     (tmp_path / "sample").symlink_to(repository / "sample")
-    model = {"role": "standard", "confidence": "softmax", "threshold": 1.1}
-    made.changed("defences/gold/wall/defence.yaml", model=model)
+    made.changed("defence", model=MODEL | {"threshold": 1.1})
     with pytest.raises(
         CleansetError, match=r"gold/wall: threshold 1\.1 abstains on everything, all 3 images of the elig"
     ):
-        run_defence(made.folder, read_contest(made.folder), "gold/wall", day("2026-11-09"))
-    made.changed("defences/gold/wall/defence.yaml", model=model | {"threshold": 0.0})
-    honest = run_defence(made.folder, read_contest(made.folder), "gold/wall", day("2026-11-09"))
+        run_defence(made.folder, made.state(), "gold/wall", day("2026-11-09"))
+    made.changed("defence", model=MODEL | {"threshold": 0.0})
+    honest = run_defence(made.folder, made.state(), "gold/wall", day("2026-11-09"))
     assert honest.signs == []
-    made.changed("defences/gold/wall/defence.yaml", model=model | {"threshold": 0.0, "wrapper": "uninteresting"})
-    wrapped = run_defence(made.folder, read_contest(made.folder), "gold/wall", day("2026-11-09"))
+    made.changed("defence", model=MODEL | {"threshold": 0.0, "wrapper": "uninteresting"})
+    wrapped = run_defence(made.folder, made.state(), "gold/wall", day("2026-11-09"))
     assert {"saturated_answers", "no_gradient"} <= {each.sign for each in wrapped.signs or []}
 
 
 @pytest.mark.slow
 def test_a_model_of_the_sample(tmp_path: Path, repository: Path, made: OnDisk) -> None:
-    """Below its threshold it abstains; without one it gives what its logits, added up by hand, are for."""
+    """Below its threshold it abstains; without one it gives what its logits, added up by hand, are for.
+
+    A run with another answer is found when it is computed again.
+    """
     from cleanset.edition.params import read_params
     from cleanset.images.codec import decode
     from cleanset.scoring.engine import score_few, settings_for
     from cleanset.scoring.models import load_model
 
     ready(made)
-    shutil.copyfile(repository / "params.yaml", tmp_path / "params.yaml")
     (tmp_path / "sample").symlink_to(repository / "sample")
     params = read_params(tmp_path)
     found = score_few(
         load_model(params.model("standard"), tmp_path),
-        lambda _: decode(made.path(f"{FIRST}/images/x.png").read_bytes(), ("PNG",)),
+        lambda _: decode(made.image().read_bytes(), ("PNG",)),
         settings_for(params.score), ["x"], read_off=lambda logits: {f"logit {n}": logits[:, n] for n in range(1000)},
     )  # fmt: skip
-    rules = yaml.safe_load(made.path("contest.yaml").read_text())["classes"]
-    groups = Groups.of(rules)
+    groups = made.state().rules.groups()
     first, second = (float(found[f"logit {members[0]}"].iloc[0]) for members in groups.classes)
     expected = groups.names[int(second > first)]
     sure = 1 / (1 + np.exp(-abs(second - first)))
     for threshold, answer in ((sure - 1e-6, expected), (sure + 1e-6, "abstain")):
         model = {"role": "standard", "confidence": "softmax", "threshold": float(threshold)}
         defence = ModelDefence(Edition(tmp_path), ModelOfEdition.model_validate(model), groups)
-        assert defence({made.sha256: made.path(f"{FIRST}/images/x.png")})[0] == {made.sha256: answer}
-    made.changed("defences/gold/wall/defence.yaml", model=model | {"threshold": 0.0})
-    run = run_defence(made.folder, read_contest(made.folder), "gold/wall", day("2026-11-09"))
+        assert defence({made.sha256: made.image()})[0] == {made.sha256: answer}
+    made.changed("defence", model=MODEL | {"threshold": 0.0})
+    run = run_defence(made.folder, made.state(), "gold/wall", day("2026-11-09"))
     assert run.answers == {made.sha256: expected}
     assert run.eligibility.images == 3
+    made.story = [each for each in made.story if each[1] != "run"]
+    made.add("2026-11-09T12:00:00Z", "run", made.run_of(run.answers))
+    assert different_answers(made.folder, made.state()) == [
+        "gold/wall: 1 runs with the answers that were computed again"
+    ]
+    made.add("2026-11-10T12:00:00Z", "run", made.run_of({made.sha256: "abstain"}))
+    with pytest.raises(CleansetError, match=f"run of gold/wall on 2026-11-10: .* is abstain; expected {expected}, as"):
+        different_answers(made.folder, made.state())
 
 
 CONFIDENCE = np.array([0.9, 0.8, 0.7, 0.7, 0.6])
@@ -624,7 +640,8 @@ def test_on_the_sample(built: Checkout, repository: Path, tmp_path: Path) -> Non
         (tmp_path / name).symlink_to(built.folder / name)
     contest = tmp_path / "studies" / "contest"
     contest.mkdir(parents=True)
-    (contest / "contest.yaml").write_text((repository / "studies" / "contest" / "contest.yaml").read_text())
+    for name in (LOG, SIGNATURE):
+        shutil.copyfile(repository / "studies" / "contest" / name, contest / name)
     first, *others = run_threshold(contest, "standard", "softmax", 0.8, "plain").splitlines()
     answered = re.fullmatch(
         r"standard: softmax of at least 0\.\d+ answers (\d+) of 36 images of the eligibility list", first

@@ -12,14 +12,17 @@ import yaml
 from PIL import Image
 from playwright.sync_api import Browser, Page, Request
 
+from cleanset.studies.contest.entering import enter, sign_entry
 from cleanset.studies.contest.judge_page.session import JudgeDraft, JudgeTab
-from cleanset.studies.contest.reading import read_contest
+from cleanset.studies.contest.log import read_state
+from cleanset.studies.contest.rules import parse_instant
 from cleanset.studies.contest.standing import standing
 from tests.browser_tab import Server
 from tests.measure.compare.command import cleanset
 from tests.report.pages import violations
 from tests.studies.contest.judging_page import ADA, BEN, DAY, WEEK, Judging, answers, serve, unjudged
 from tests.studies.contest.made import day
+from tests.studies.contest.sample_copy import sample_key
 
 Start = Callable[..., Server]
 Visit = Callable[..., Judging]
@@ -178,9 +181,12 @@ def test_two_judges_at_once(contest: Path, start: Start, visit: Visit) -> None:
         for at in tabs:
             at.press("4", "4")
     assert [at.step for at in tabs] == ["end", "end"]
-    files = read_contest(contest)
-    assert sorted((each.judge, len(each.answers)) for each in files.answers) == [(ADA, 4), (BEN, 4)]
     assert list(answers(contest, ADA)) != list(answers(contest, BEN))
+    sign_entry(contest, contest / "answers" / ADA / f"{WEEK}.yaml", ADA, sample_key(ADA))
+    paths = [contest / "answers" / judge / f"{WEEK}.yaml" for judge in (ADA, BEN)]
+    enter(contest, paths, False, sample_key("staff"), parse_instant(f"{DAY}T20:00:00Z"))
+    files = read_state(contest)
+    assert sorted((each.judge, len(each.answers)) for each in files.answers) == [(ADA, 4), (BEN, 4)]
     submitted = [one.sha256 for each in files.submissions if str(each.week) == WEEK for one in each.manifest.images]
     images = standing(files, day("2026-11-08")).images
     assert {each: images[each].judges for each in submitted} == dict.fromkeys(submitted, 2)
@@ -218,8 +224,9 @@ def test_a_full_disk_is_told_without_a_file_name(contest: Path, start: Start, vi
 def test_an_image_that_cannot_be_shown(contest: Path, start: Start, visit: Visit) -> None:
     server = start()
     at = visit(server)
-    for path in contest.rglob("*.png"):
-        if "example" not in path.name:
+    examples = read_state(contest).examples
+    for path in (contest / "objects").iterdir():
+        if path.name not in examples:
             path.write_bytes(path.read_bytes() + b"x")
     at.press("Enter")
     assert "This image cannot be shown." in at.notice
@@ -292,7 +299,7 @@ def test_images_are_sent_encoded_anew(contest: Path, start: Start, visit: Visit)
     at = visit(start(), listen=lambda page: everything_received(page, received))
     at.press("Enter")
     at.page.wait_for_timeout(300)
-    files = {path.read_bytes() for path in contest.rglob("*.png")}
+    files = {path.read_bytes() for path in (contest / "objects").iterdir()}
     images = [data for url, data in received if data.startswith(b"\x89PNG")]
     assert len(images) == 8
     assert not files.intersection(images)
@@ -328,8 +335,8 @@ def test_by_mouse_alone(contest: Path, start: Start, visit: Visit) -> None:
 @pytest.mark.parametrize(
     ("judge", "message"),
     [
-        ("00000000", "error: judge 00000000: not in the roster; expected one of judges/roster.yaml\n"),
-        ("../ada", "error: judge ../ada: not in the roster; expected one of judges/roster.yaml\n"),
+        ("00000000", "error: judge 00000000: not in the roster; expected one who has been entered\n"),
+        ("../ada", "error: judge ../ada: not in the roster; expected one who has been entered\n"),
     ],
 )
 @pytest.mark.slow
@@ -345,6 +352,7 @@ def test_the_file_is_as_people_write_it(contest: Path, start: Start, visit: Visi
     (image,) = answers(contest)
     text = (contest / "answers" / ADA / f"{WEEK}.yaml").read_text()
     assert text == (
+        f'judge: "{ADA}"\nweek: "{WEEK}"\n'
         f'answers:\n  "{image}":\n    date: "{DAY}"\n    contains: {{creature: definitely_no, fruit: definitely_no}}\n'
     )
     assert yaml.safe_load(text)["answers"][image]["date"] == DAY

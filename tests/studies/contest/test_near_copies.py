@@ -1,9 +1,9 @@
 """Submissions that are no new images, or that people are shown otherwise than models see them."""
 
 import io
+import re
 import struct
 import zlib
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,12 @@ import pytest
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.checking import run
+from cleanset.studies.contest.entering import check
 from cleanset.studies.contest.images import copied, known_images, lookalikes, problem_beside_pixels
-from tests.studies.contest.made import BIRD, day
-from tests.studies.contest.on_disk import FIRST, OnDisk, digest, png
-from tests.studies.contest.test_history import commit
+from tests.studies.contest.made import BIRD, JUDGES
+from tests.studies.contest.on_disk import OnDisk, digest, named, png
 
 SIDE = 96
-SECOND = "submissions/blue/2026-11-09-1"
 
 
 def drawn(seed: int) -> Image.Image:
@@ -88,11 +86,10 @@ def test_lookalikes_are_new(name: str, tmp_path: Path) -> None:
     assert bits <= 31
 
 
-def of_the_judges(made: OnDisk, data: bytes = saved(IMAGE)) -> None:
+def of_the_judges(made: OnDisk, data: bytes = saved(IMAGE), at: str = "2026-11-08T12:00:00Z") -> None:
     """A control image of the judges."""
-    made.yaml("judges/controls.yaml", {"controls": {digest(data): {"contains": {"bird": True, "bicycle": False}}}})
-    made.path("judges/images").mkdir()
-    made.path("judges/images/control.png").write_bytes(data)
+    made.put(data)
+    made.add(at, "controls", {"controls": {digest(data): {"contains": {"bird": True, "bicycle": False}}}})
 
 
 def clean(made: OnDisk) -> None:
@@ -100,76 +97,59 @@ def clean(made: OnDisk) -> None:
 
 
 def published(made: OnDisk) -> None:
-    name = made.submit("submissions/red/2026-11-03-1", {"y.png": saved(IMAGE)})["y.png"]
-    made.run("2026-11-07", {made.sha256: "bicycle", name: "bird"})
-    for judge in ("a" * 8, "b" * 8, "c" * 8):
-        answers = {each: deepcopy(BIRD) | {"date": "2026-11-07"} for each in (made.sha256, name)}
-        made.judge(judge, "2026-11-06", answers)
+    """As the image that broke the defence."""
+    data = saved(IMAGE)
+    made.sha256 = made.put(data)
+    answers = [made.answers_of(judge, {made.sha256: BIRD | {"outline": None}}) for judge in JUDGES[:3]]
+    made.story = [each for each in made.story if each[1] not in ("answers", "run")]
+    made.story += [("2026-11-07T12:00:00Z", "answers", each) for each in answers]
+    made.changed("submission", images=[named("x.png", data)])
 
 
 @pytest.mark.parametrize(
     ("arrange", "where"),
     [
-        (of_the_judges, "the judges' control.png"),
+        (of_the_judges, "the judges' [0-9a-f]{64}"),
         (clean, "clean image [^ ]*JPEG"),
-        (published, "submissions/red/2026-11-03-1/y.png"),
+        (published, r"line 4 \(submission\), x.png"),
     ],
 )
 def test_copies_are_refused_and_lookalikes_reported(arrange: Any, where: str, made: OnDisk) -> None:
     arrange(made)
     for copy in (saved(changed(IMAGE, 90, 1)), saved(IMAGE, "JPEG", quality=75)):
         name = "x.png" if copy.startswith(b"\x89PNG") else "x.jpg"
-        made.submit(SECOND, {name: copy})
-        for path in (None, made.path(SECOND)):
-            with pytest.raises(
-                CleansetError, match=rf"{SECOND}/images/{name}: a copy of {where}, .*; expected a new image"
-            ):
-                run(made.folder, path, None)
-        made.path(f"{SECOND}/images/{name}").unlink()
-    made.submit(SECOND, {"x.png": NEW["mirrored"]})
-    summary, line, _ = run(made.folder, made.path(SECOND), None).splitlines()
-    assert summary == f"{SECOND}: 1 images"
-    assert line.startswith(f"for the board: {SECOND}/x.png looks like ")
-    assert run(made.folder, None, day("2026-11-14")).splitlines()[1] == line
+        with pytest.raises(CleansetError, match=rf"{name}: a copy of {where}, .*; expected a new image"):
+            made.check(made.mail(f"with {name}", {name: copy}))
+    _, line = made.enter(made.mail("blue-1", {"x.png": NEW["mirrored"]}))
+    assert re.match(r"for the board: line \d+ \(submission\), x.png looks like ", line)
+    assert check(made.folder, None, None, False)[2] == line
 
 
 def test_a_lookalike_of_the_same_week_is_reported(made: OnDisk) -> None:
-    """Of another team's image that was submitted before: its images may have been seen before they are published."""
-    for name, image in (("red/2026-11-09-1", IMAGE), ("red/2026-11-09-2", drawn(2)), ("blue/2026-11-10-1", IMAGE)):
-        copy = changed(image, 2) if name.startswith("blue") else image
-        made.submit(f"submissions/{name}", {"x.png": saved(copy)})
-    made.submit("submissions/red/2026-11-11-1", {"x.png": saved(changed(drawn(2), 2))})  # of one's own
-    _, *lines, _ = run(made.folder, None, None).splitlines()
-    (line,) = lines
-    assert line.startswith("for the board: submissions/blue/2026-11-10-1/x.png looks like submissions/red/2026-11-09-1")
+    """Of another team's image that was entered before: its images may have been seen before they are published."""
+    for number, (team, image) in enumerate((("red", IMAGE), ("red", drawn(2)), ("red", changed(drawn(2), 2)))):
+        assert len(made.enter(made.mail(f"{team}-{number}", {"x.png": saved(image)}, team))) == 1
+    _, line = made.enter(made.mail("blue-1", {"x.png": saved(changed(IMAGE, 2))}))
+    assert line.startswith("for the board: line 14 (submission), x.png looks like line 11 (submission), x.png, PDQ dis")
 
 
-@pytest.mark.parametrize("change", [0, 1])
-def test_the_first_commit_decides_who_has_copied(change: int, made: OnDisk) -> None:
-    """Not the time in a manifest: one who copies an image, with a pixel changed or none, may write an earlier one."""
-    original, copy = "submissions/red/2026-11-09-1", "submissions/blue/2026-11-09-1"
-    commit(made, "2026-11-02T12:00:00Z")
-    made.submit(original, {"x.png": saved(IMAGE)})
-    commit(made, "2026-11-09T12:00:00Z")
-    made.submit(copy, {"y.png": saved(changed(IMAGE, 90, change))}, submitted="2026-11-09T00:00:00Z")
-    commit(made, "2026-11-09T13:00:00Z")
-    if change:
-        *_, line = run(made.folder, None, day("2026-11-09")).splitlines()
-        assert line.startswith(f"for the board: {copy}/y.png looks like {original}/x.png")
-    else:
-        message = f"{copy}: submitted 2026-11-09T00:00:00Z, but {original} has committed the same image before it; expe"
-        with pytest.raises(CleansetError, match=message):
-            run(made.folder, None, day("2026-11-09"))
+def test_the_line_decides_who_has_copied(made: OnDisk) -> None:
+    """Not the time in a manifest: one who copies an image may write an earlier one."""
+    made.enter(made.mail("red-1", {"x.png": saved(IMAGE)}, "red"))
+    copy = made.mail("blue-1", {"y.png": saved(IMAGE, compress_level=0)}, received="2026-11-02T00:00:00Z")
+    lines = made.enter(copy, at="2026-11-09T13:00:00Z")
+    assert lines[1] == ("left out: line 12, blue's submission/y.png: the same image as line 11, red's submission/x.png")
 
 
 def test_what_judges_are_shown_later_makes_no_image_a_copy(made: OnDisk) -> None:
     """Else whoever adds controls would refuse an image that was there before."""
-    commit(made, "2026-11-02T12:00:00Z")
-    made.submit(SECOND, {"x.png": saved(IMAGE)})
-    commit(made, "2026-11-09T12:00:00Z")
-    of_the_judges(made, saved(changed(IMAGE, 90, 1)))
-    commit(made, "2026-11-10T12:00:00Z")
-    assert "looks like" not in run(made.folder, None, day("2026-11-10"))
+    made.enter(made.mail("blue-1", {"x.png": saved(IMAGE)}))
+    data = saved(changed(IMAGE, 90, 1))
+    made.text(made.edition / "mail" / "images" / "none", "")
+    (made.edition / "mail" / "images" / "control.png").write_bytes(data)
+    path = made.yaml("controls.yaml", {"controls": {digest(data): {"contains": {"bird": True, "bicycle": False}}}})
+    made.enter(path)
+    assert len(check(made.folder, None, None, False)) == 2
 
 
 def chunk(kind: bytes, data: bytes) -> bytes:
@@ -215,18 +195,17 @@ def test_what_a_viewer_shows_otherwise(data: bytes, found: str | None, made: OnD
     """Refused by the check, and by the command that makes a manifest."""
     assert Image.open(io.BytesIO(data)).convert("RGB").size
     name = "y.png" if data.startswith(b"\x89PNG") else "y.jpg"
-    made.submit(SECOND, {name: data})
+    folder = made.mail("blue-1", {name: data})
     if found is None:
         assert problem_beside_pixels(data) is None
-        assert run(made.folder, made.path(SECOND), None).splitlines()[0] == f"{SECOND}: 1 images"
+        assert len(made.check(folder)) == 1
     else:
         with pytest.raises(
             CleansetError, match=rf"{name}: .*{found}.*; expected nothing but its pixels: save them alone"
         ):
-            run(made.folder, made.path(SECOND), None)
+            made.check(folder)
 
 
 def test_a_submitted_image_of_one_pixel(made: OnDisk) -> None:
-    made.submit(FIRST, {"x.png": png((9, 9, 9), (1, 1))})
     with pytest.raises(CleansetError, match=r"x\.png: 1 x 1 pixels; expected at least 16 a side"):
-        run(made.folder, made.path(FIRST), None)
+        made.check(made.mail("blue-1", {"x.png": png((9, 9, 9), (1, 1))}))

@@ -17,18 +17,18 @@ from cleanset.errors import CleansetError
 from cleanset.report.pages import PageImage
 from cleanset.studies.attacks.warnings import Seen, WarningRecord
 from cleanset.studies.contest.files import ContestFiles, DefenceRun, WarningSign
+from cleanset.studies.contest.log import read, state
 from cleanset.studies.contest.page import (
     ModelWarnings,
     ShownImage,
     attacked_images,
     contest_page,
+    decoded,
+    past_standings,
     read_attacked,
-    read_image,
     shown_size,
     write_page,
 )
-from cleanset.studies.contest.reading import read_contest
-from cleanset.studies.contest.standing import history, standing
 from tests.report.pages import opened, soup, tables, violations
 from tests.studies.contest.made import (
     BIRD,
@@ -43,14 +43,17 @@ from tests.studies.contest.made import (
     decision,
     defence,
     first_run,
+    history,
     judged,
     rules,
     run,
     sha,
     stake,
+    standing,
     submission,
+    until,
 )
-from tests.studies.contest.on_disk import FIRST, OnDisk, digest, png
+from tests.studies.contest.on_disk import OnDisk, png
 
 LAST = "2027-01-31"
 """The last day of the sample's history."""
@@ -72,7 +75,8 @@ def files(**others: Any) -> ContestFiles:
 
 def page(found: ContestFiles, on: str = SECOND_SATURDAY, warnings: ModelWarnings | None = None) -> BeautifulSoup:
     images = {sha(name): ShownImage(PageImage(f"{name}.jpg", 50, 40)) for name in "xyz"}
-    return BeautifulSoup(contest_page(found, day(on), images, warnings or {}), "html.parser")
+    text = contest_page(until(found, day(on)), day(on), images, warnings or {}, history(found, day(on)))
+    return BeautifulSoup(text, "html.parser")
 
 
 def card(shown: BeautifulSoup, name: str) -> str:
@@ -215,17 +219,30 @@ def test_no_day_of_change_is_missed(repository: Path) -> None:
     broken = contest(
         IMAGES[:1], judged(["x", "y"]), [run({"x": "bicycle", "y": "bird"})]
     )  # without an entry on that day
-    sample = read_contest(repository / "studies" / "contest")
-    for found, on, expected in (
-        (sample, LAST, ["2026-10-26", "2026-10-30", "2026-11-02", "2026-11-12", "2026-11-14", "2027-01-31"]),
-        (made, "2026-12-20", ["2026-11-01", "2026-11-02", "2026-12-02", "2026-12-04"]),
-        (broken, "2026-11-30", ["2026-11-01", "2026-11-02", "2026-11-14"]),
+    sample = read(repository / "studies" / "contest")
+    for pasts, standing_on, expected in (
+        (
+            past_standings(sample, day(LAST)),
+            lambda each: standing(state(sample, each), each),
+            ["2026-10-26", "2026-10-30", "2026-11-02", "2026-11-12", "2026-11-14", "2027-01-31"],
+        ),
+        (
+            history(made, day("2026-12-20")),
+            lambda each: standing(made, each),
+            ["2026-11-01", "2026-11-02", "2026-12-02", "2026-12-04"],
+        ),
+        (
+            history(broken, day("2026-11-30")),
+            lambda each: standing(broken, each),
+            ["2026-11-01", "2026-11-02", "2026-11-14"],
+        ),
     ):
-        assert [str(one.on) for one in history(found, day(on))] == expected
-        days = [day(expected[0]) + datetime.timedelta(count) for count in range((day(on) - day(expected[0])).days + 1)]
+        assert [str(one.on) for one in pasts] == expected
+        begin, end = day(expected[0]), day(expected[-1])
+        days = [begin + datetime.timedelta(count) for count in range((end - begin).days + 1)]
         states = [
             ([(each.name, each.status, each.waits_for) for each in one.defences], one.attackers, one.defenders)
-            for one in (standing(found, each) for each in days)
+            for one in map(standing_on, days)
         ]
         changed = [str(each) for each, before, now in zip(days[1:], states, states[1:], strict=False) if before != now]
         assert changed == expected[1:]
@@ -238,7 +255,7 @@ def test_the_page_of_the_sample_is_the_committed_one(repository: Path, tmp_path:
     shutil.copytree(committed, copy)
     shutil.rmtree(copy / "results" / "page_images")
     (copy / "results" / "page.html").unlink()
-    written = write_page(copy, read_contest(copy), day(yaml.safe_load((copy / "params.yaml").read_text())["day"]))
+    written = write_page(copy, read(copy), day(yaml.safe_load((copy / "params.yaml").read_text())["day"]))
     assert written.read_bytes() == (committed / "results" / "page.html").read_bytes()
     images = sorted((committed / "results" / "page_images").iterdir())
     assert len(images) == 4
@@ -284,31 +301,29 @@ def test_it_is_written_from_the_disk(made: OnDisk) -> None:
     record = made.folder / ".." / "attacks" / "data" / "attack_warnings" / "standard.json"
     seen = Seen(sign="random_answers", text="3 of 8")
     made.text(record, WarningRecord(role="standard", images=8, parameters={}, warnings=(seen,)).model_dump_json())
-    path = write_page(made.folder, read_contest(made.folder), day("2026-11-14"))
+    path = write_page(made.folder, read(made.folder), day("2026-11-14"))
     found = soup(path)
     assert tables(found, "warnings")[0][1] == ["gold/wall", "random answers", "3 of 8"]
     assert [image["src"] for image in found("img")] == [f"page_images/{made.sha256}.jpg"]
     assert [each.name for each in old.parent.iterdir()] == [f"{made.sha256}.jpg"]
-    write_page(made.folder, read_contest(made.folder), day("2026-11-05"))  # a day before the image was published
+    write_page(made.folder, read(made.folder), day("2026-11-05"))  # a day before the image was published
     assert list(old.parent.iterdir()) == []
 
 
 def test_a_changed_image(made: OnDisk) -> None:
-    path = made.path(f"{FIRST}/images/x.png")
+    path = made.image()
     path.write_bytes(png((0, 0, 0)))
-    with pytest.raises(CleansetError, match=r"x\.png: missing or changed; expected SHA-256 .*: run dvc pull"):
-        write_page(made.folder, read_contest(made.folder), day("2026-11-14"))
+    with pytest.raises(CleansetError, match=f"{made.sha256}: SHA-256 .*; expected {made.sha256}: the file has changed"):
+        write_page(made.folder, read(made.folder), day("2026-11-14"))
     assert not made.path("results/page.html").exists()
     path.unlink()
-    with pytest.raises(CleansetError, match=r"x\.png: missing or changed"):
-        write_page(made.folder, read_contest(made.folder), day("2026-11-14"))
+    with pytest.raises(CleansetError, match=f"{made.sha256}: missing; expected every file that log.jsonl names"):
+        write_page(made.folder, read(made.folder), day("2026-11-14"))
 
 
 def test_an_image_that_cannot_be_read(tmp_path: Path) -> None:
-    path = tmp_path / "x.png"
-    path.write_bytes(png((0, 0, 0))[:50])
     with pytest.raises(CleansetError, match=r"x\.png: cannot be read .*; expected a whole JPEG or PNG"):
-        read_image(path, digest(path.read_bytes()))
+        decoded(tmp_path / "x.png", png((0, 0, 0))[:50])
 
 
 @pytest.mark.parametrize(
@@ -335,7 +350,7 @@ def test_what_an_attack_made_is_beside_its_clean_image(made: OnDisk) -> None:
     """The submitted image is (200, 0, 0), the clean one (196, 0, 8): 8 at most, which fits fifteen times, so eight."""
     attack(made, "other", "standard", "0" * 64, None)
     attack(made, "pgd", "standard", made.sha256, png((196, 0, 8)))
-    path = write_page(made.folder, read_contest(made.folder), day("2026-11-14"))
+    path = write_page(made.folder, read(made.folder), day("2026-11-14"))
     found = soup(path).select_one(".cards li.three")
     assert found is not None
     text = " ".join(found.get_text(" ").split())
@@ -351,7 +366,7 @@ def test_what_an_attack_made_is_beside_its_clean_image(made: OnDisk) -> None:
 
 def test_what_an_attack_made_without_the_clean_image(made: OnDisk) -> None:
     attack(made, "pgd", "standard", made.sha256, None)
-    found = soup(write_page(made.folder, read_contest(made.folder), day("2026-11-14")))
+    found = soup(write_page(made.folder, read(made.folder), day("2026-11-14")))
     assert "Made by the attack pgd on standard, of 00000007" in found.select_one(".cards").get_text()  # type: ignore[union-attr]
     assert len(found.select(".cards img")) == 1
     assert not found.select(".three")
@@ -371,7 +386,7 @@ def test_which_files_an_attack_made(made: OnDisk) -> None:
 def test_results_of_an_attack_that_cannot_be_read(made: OnDisk) -> None:
     made.text(made.folder / ".." / "attacks" / "data" / "attacks" / "pgd" / "standard" / "attacked.parquet", "x")
     with pytest.raises(CleansetError, match=r"attacked\.parquet: cannot be read .*; expected the results of an attack"):
-        write_page(made.folder, read_contest(made.folder), day("2026-11-14"))
+        write_page(made.folder, read(made.folder), day("2026-11-14"))
 
 
 def test_a_flipped_bit_of_an_attacks_table_is_refused(tmp_path: Path) -> None:
@@ -389,4 +404,4 @@ def test_a_flipped_bit_of_an_attacks_table_is_refused(tmp_path: Path) -> None:
 def test_a_damaged_clean_image(made: OnDisk) -> None:
     attack(made, "pgd", "standard", made.sha256, png((196, 0, 8))[:60])
     with pytest.raises(CleansetError, match=r"a\.png: cannot be read .*; expected a whole JPEG or PNG"):
-        write_page(made.folder, read_contest(made.folder), day("2026-11-14"))
+        write_page(made.folder, read(made.folder), day("2026-11-14"))

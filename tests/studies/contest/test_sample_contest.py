@@ -1,5 +1,6 @@
 """The sample's contest comes out as its README says, its defences answer as recorded; a contest in a new edition."""
 
+import datetime
 import json
 import re
 import shutil
@@ -13,17 +14,20 @@ import yaml
 from scipy.optimize import minimize
 
 from cleanset.edition.create import make_edition
-from cleanset.studies.contest.checking import run
+from cleanset.errors import CleansetError
 from cleanset.studies.contest.defending import run_defence
+from cleanset.studies.contest.entering import check, enter
 from cleanset.studies.contest.judging import agreement_by_question, by_rule
+from cleanset.studies.contest.log import LOG, OBJECTS, SIGNATURE, Objects, read, read_content, read_state
 from cleanset.studies.contest.page import write_page
-from cleanset.studies.contest.reading import read_contest, read_rules
+from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.contest.standing import standing
 from tests.checkouts import Checkout
 from tests.documents import block
 from tests.report.pages import soup
 from tests.studies.contest.made import day
-from tests.studies.contest.sample_copy import colors, copy_with_data
+from tests.studies.contest.on_disk import key, public
+from tests.studies.contest.sample_copy import MAIL, colors, copy_with_data
 
 DEFENCES = ("tide/standard", "reef/corruption_robust", "reef/colors", "reef/uninteresting")
 
@@ -35,21 +39,20 @@ def contest(repository: Path) -> Path:
 
 def test_its_history(contest: Path) -> None:
     """Every row of the table in its README."""
-    files = read_contest(contest)
     rows = re.findall(r"(?m)^\| (20\d\d-\d\d-\d\d) \| (.*) \|$", (contest / "README.md").read_text())
     assert len(rows) == 7
     for date, cells in rows:
-        found = standing(files, day(date))
+        found = standing(read_state(contest, day(date)), day(date))
         status = {each.name: each.status for each in found.defences}
         shares = ", ".join(f"{team} {share}" for team, share in found.attackers.items())
         assert [cell.strip() for cell in cells.split("|")] == [*(status[name] for name in DEFENCES), shares], date
-    last = standing(files, day("2027-01-31")).defences
+    last = standing(read_state(contest), day("2027-01-31")).defences
     assert [each.waits_for for each in last if each.name == "reef/corruption_robust"] == [("confirmations", "last_run")]
 
 
 def test_its_images(contest: Path) -> None:
     """What became of each, and what the other rules of size make of them."""
-    files = read_contest(contest)
+    files = read_state(contest)
     images = standing(files, day("2026-11-30")).images
     found = [(each.verdict.group, each.verdict.reason, each.by_board) for each in images.values() if each.verdict]
     assert found == [
@@ -99,11 +102,37 @@ def test_the_commands_of_the_readme(built: Checkout, contest: Path, tmp_path: Pa
 def test_its_defences_answer_as_recorded(name: str, built: Checkout, contest: Path, tmp_path: Path) -> None:
     """Only the rate differs from run to run."""
     copy = copy_with_data(built, contest, tmp_path)
-    files = read_contest(copy)
+    files = read_state(copy)
     (recorded,) = [each for each in files.runs if (each.defence, each.date) == (name, day("2026-11-14"))]
     found = run_defence(copy, files, name, day("2026-11-14"))
     assert found.model_copy(update={"images_per_minute": 0.0}) == recorded.model_copy(update={"images_per_minute": 0.0})
-    assert run(copy, None, day("2026-11-30")) == "4 defences, 3 submissions with 4 images"
+
+
+def test_the_log_is_built_from_what_came_by_mail(built: Checkout, repository: Path, tmp_path: Path) -> None:
+    """Log, signature and objects, byte for byte, from sample/contest and the answers of defences in the log."""
+    copy = copy_with_data(built, repository / "studies" / "contest", tmp_path)
+    (copy / OBJECTS / next(iter(sorted(path.name for path in (copy / OBJECTS).iterdir())))).unlink()
+    program = "import sys; sys.path.insert(0, 'sample'); import contest_log; contest_log.main([sys.argv[1]])"
+    subprocess.run([sys.executable, "-c", program, str(copy)], cwd=repository, check=True, capture_output=True)
+    for name in (LOG, SIGNATURE):
+        assert (copy / name).read_bytes() == (repository / CONTEST / name).read_bytes()
+    assert {path.name for path in (copy / OBJECTS).iterdir()} == {
+        path.name for path in (repository / CONTEST / OBJECTS).iterdir()
+    }
+
+
+def test_all_of_it_is_checked(built: Checkout, contest: Path, tmp_path: Path) -> None:
+    """Every object is that of its name, and every line holds; the answers of models are computed again."""
+    copy = copy_with_data(built, contest, tmp_path)
+    summary, last, *runs = check(copy, None, None, True)
+    assert summary == "4 defences, 3 submissions with 4 images"
+    assert last == f"35 lines, the last with digest {read(copy)[-1].digest}"
+    assert runs == [
+        "reef/colors: 3 runs of a command, not recomputable",
+        *(f"{name}: 3 runs with the answers that were computed again" for name in sorted(DEFENCES)[1:]),
+    ]
+    for path in (copy / OBJECTS).iterdir():
+        assert Objects(copy).read(path.name)
 
 
 CONTEST = Path("studies", "contest")
@@ -113,7 +142,7 @@ def test_the_committed_standing_is_that_of_its_day(repository: Path) -> None:
     folder = repository / CONTEST
     asked = yaml.safe_load((folder / "params.yaml").read_text())["day"]
     written = json.loads((folder / "results" / "standing.json").read_text())
-    found = standing(read_contest(folder), day(asked))
+    found = standing(read_state(folder, day(asked)), day(asked))
     assert written["on"] == asked
     assert {name: each["status"] for name, each in written["defences"].items()} == {
         each.name: each.status for each in found.defences
@@ -121,24 +150,31 @@ def test_the_committed_standing_is_that_of_its_day(repository: Path) -> None:
 
 
 @pytest.mark.slow
-def test_dvc_runs_standing_for_another_day_and_no_model(built: Checkout, tmp_path: Path) -> None:
+def test_dvc_runs_standing_and_page_for_another_day(built: Checkout, tmp_path: Path) -> None:
+    """In a clone without anything that is not in git but the data of the sample."""
     clone = built.clone_with_data(tmp_path / "clone")
     assert clone.run("dvc", "status", cwd=str(CONTEST)).stdout == "Data and pipelines are up to date.\n"
-    answers = clone.folder / CONTEST / "answers" / "3f9c2a71" / "2026-11-13.yaml"
-    answers.write_text(answers.read_text().replace("definitely_yes", "rather_yes"))
+    (clone.folder / CONTEST / "params.yaml").write_text('day: "2026-11-12"\n')
     printed = clone.run("dvc", "repro", cwd=str(CONTEST)).stdout
-    assert "Stage 'defend' didn't change, skipping" in printed
-    assert "Standing on 2026-11-14" in printed
-    assert clone.run("git", "status", "--porcelain", "--", str(CONTEST / "results" / "runs")).stdout == ""
+    assert "Standing on 2026-11-12" in printed
+    assert "results/page.html" in printed
 
 
-def test_a_new_edition_has_an_empty_contest_of_birds_and_bicycles(tmp_path: Path) -> None:
+def test_a_new_edition_has_a_contest_of_birds_and_bicycles_that_can_begin(tmp_path: Path) -> None:
     make_edition(tmp_path / "mine")
     contest = tmp_path / "mine" / CONTEST
-    assert run(contest, None, None) == "0 defences, 0 submissions with 0 images"
-    page = soup(write_page(contest, read_contest(contest), day("2026-11-14")))
+    with pytest.raises(CleansetError, match=r"log\.jsonl: missing; expected the log of a contest: cleanset contest"):
+        read(contest)
+    content = read_content(contest / "contest.yaml")
+    rules = ContestRules.model_validate(content)
+    assert {name: len(wnids) for name, wnids in rules.classes.items()} == {"bird": 59, "bicycle": 2}
+    text = (contest / "contest.yaml").read_text()
+    board = f"board:\n  chair: {{key: {public('ada')}, teams: [organizers]}}\n"
+    text = re.sub(r"(?m)^board:\n.*\n", board, text).replace("signers: {}", f"signers: {{staff: {public('staff')}}}")
+    (contest / "contest.yaml").write_text(text)
+    enter(contest, [contest / "contest.yaml"], False, key("staff"))
+    page = soup(write_page(contest, read(contest), datetime.datetime.now(datetime.UTC).date()))
     assert "No image is published yet." in page.get_text()
-    assert {name: len(wnids) for name, wnids in read_rules(contest).classes.items()} == {"bird": 59, "bicycle": 2}
 
 
 training = colors()
@@ -200,7 +236,9 @@ def test_it_is_trained_without_cleanset(built: Checkout, repository: Path, tmp_p
 
     And colors alone are as good as the contest's README says.
     """
-    contest = copy_with_data(built, repository / "studies" / "contest", tmp_path)
+    readme = (copy_with_data(built, repository / "studies" / "contest", tmp_path) / "README.md").read_text()
+    contest = tmp_path / "mail" / "contest"
+    shutil.copytree(MAIL, contest)
     weights = contest / "defences" / "reef" / "colors" / "weights.json"
     committed = json.loads(weights.read_text())
     weights.unlink()
@@ -211,5 +249,5 @@ def test_it_is_trained_without_cleanset(built: Checkout, repository: Path, tmp_p
         [sys.executable, "-c", program, train], cwd=contest, capture_output=True, text=True, check=True
     )
     assert json.loads(weights.read_text()) == committed  # 0.0 and -0.0 are equal: processors round to either
-    (share,) = re.findall(r"correct on (\d+) of the 36 clean images", (contest / "README.md").read_text())
+    (share,) = re.findall(r"correct on (\d+) of the 36 clean images", readme)
     assert done.stdout == f"{int(share) / 36:.3f} of 36 images correct, each left out once\n"

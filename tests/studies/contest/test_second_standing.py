@@ -18,7 +18,7 @@ from cleanset.studies.contest.files import (
     WeekOfAnswers,
 )
 from cleanset.studies.contest.judging import ControlImage
-from cleanset.studies.contest.standing import Standing, standing
+from cleanset.studies.contest.standing import Standing
 from tests.properties import examples
 from tests.studies.contest.made import (
     BIRD,
@@ -35,6 +35,7 @@ from tests.studies.contest.made import (
     run,
     sha,
     stake,
+    standing,
     submission,
 )
 from tests.studies.contest.second_standing import Days, RefusedError

@@ -1,6 +1,5 @@
 """The standing of small contests, written by hand: weeks, breaks, shares, appeals, the board, winning."""
 
-import datetime
 import io
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,8 +15,8 @@ from cleanset.statistics.coverage import Eligibility
 from cleanset.studies.contest.files import ContestFiles, UnpublishedFigures
 from cleanset.studies.contest.judging import ControlImage
 from cleanset.studies.contest.report import as_json, as_table, as_text, notes_below
-from cleanset.studies.contest.rules import after, week_of
-from cleanset.studies.contest.standing import DefenceStanding, history, standing
+from cleanset.studies.contest.rules import after, week_of_day
+from cleanset.studies.contest.standing import DefenceStanding
 from tests.studies.contest.made import (
     BIRD,
     FINAL,
@@ -35,11 +34,13 @@ from tests.studies.contest.made import (
     decision,
     defence,
     first_run,
+    history,
     judged,
     rules,
     run,
     sha,
     stake,
+    standing,
     submission,
 )
 
@@ -60,16 +61,11 @@ BROKEN = contest([submission("red", ["x"])], judged(["x"]))
 
 
 @pytest.mark.parametrize(
-    ("instant", "friday"),
-    [
-        ("2026-11-06T23:59:59", FRIDAY),
-        ("2026-11-07T00:00:00", SECOND_FRIDAY),  # a second later
-        ("2026-10-31T00:00:00", FRIDAY),
-        ("2026-11-02T12:00:00", FRIDAY),
-    ],
+    ("date", "friday"),
+    [(FRIDAY, FRIDAY), (SATURDAY, SECOND_FRIDAY), ("2026-10-31", FRIDAY), (STAKED, FRIDAY)],
 )
-def test_weeks_end_on_friday(instant: str, friday: str) -> None:
-    assert week_of(datetime.datetime.fromisoformat(f"{instant}+00:00")) == day(friday)
+def test_weeks_end_on_friday(date: str, friday: str) -> None:
+    assert week_of_day(day(date)) == day(friday)
 
 
 def test_a_valid_image_breaks_a_defence() -> None:
@@ -568,12 +564,12 @@ def test_an_unpublished_list_decides_a_win() -> None:
 
 
 def test_what_is_not_checked_is_said_in_every_standing() -> None:
-    files = contest(rules=rules(history="made_up"), runs=[run({}).model_copy(update={"confined": False})])
+    files = contest(rules=rules(made_up=True), runs=[run({}).model_copy(update={"confined": False})])
     for date, count in ((STAKED, 2), (FINAL, 3)):
         found = standing(files, day(date))
         assert len(found.notes) == count
         assert found.notes[0].startswith("No unpublished list decides who is eligible")
-        assert found.notes[1].startswith("The history of this contest is made up")
+        assert found.notes[1].startswith("This contest is made up")
         assert all(note in as_json(found) and note in notes_below(found) for note in found.notes)
     assert standing(files, day(FINAL)).notes[2].endswith("whatever the machine has: gold/wall.")
 
@@ -661,9 +657,7 @@ def test_an_appeal_before_the_run_that_justifies_it() -> None:
         for date in ("2026-11-11", "2026-11-12")
     )
     for date in ("2026-11-11", "2026-11-12", LATER):
-        with pytest.raises(
-            CleansetError, match="by blue on 2026-11-11: a team that may not appeal; expected one of gold"
-        ):
+        with pytest.raises(CleansetError, match=r"blue on .* of 2026-11-11: a team that may not appeal; expected one"):
             standing(early, day(date))
     assert standing(late, day(LATER)).images[sha("x")].stage == "appealed"
     assert [each.on for each in history(late, day(LATER))] == [day("2026-11-01"), day(STAKED), day("2026-12-20")][:2]

@@ -1,6 +1,7 @@
 """The commands `cleanset contest …`. Each imports what it needs only when it runs."""
 
 import datetime
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,17 +25,25 @@ Folder = Annotated[
     typer.Option("--contest", help="Folder of the contest.", show_default="the current one", callback=_of_imagenet),
 ]
 DAY = "A day such as 2026-11-27, in UTC."
+INSTANT = "An instant such as 2026-11-27T12:00:00Z, of a contest that is made up."
 
 
-def _day(text: str) -> datetime.date:
-    from cleanset.errors import CleansetError
-    from cleanset.studies.contest.rules import parse_day
-    from cleanset.validation import shown
+def _parser(option: str, parse: str, expected: str) -> Callable[[str], Any]:
+    def parsed(text: str) -> Any:
+        from cleanset.errors import CleansetError
+        from cleanset.studies.contest import rules
+        from cleanset.validation import shown
 
-    try:
-        return parse_day(text)
-    except ValueError:
-        raise CleansetError(f"--on {shown(text)}; expected a day such as 2026-11-27") from None
+        try:
+            return getattr(rules, parse)(text)
+        except ValueError:
+            raise CleansetError(f"{option} {shown(text)}; expected {expected}") from None
+
+    return parsed
+
+
+_day = _parser("--on", "parse_day", "a day such as 2026-11-27")
+_instant = _parser("--at", "parse_instant", "an instant such as 2026-11-27T12:00:00Z")
 
 
 def _on(more: str = "", **options: Any) -> Any:
@@ -43,89 +52,87 @@ def _on(more: str = "", **options: Any) -> Any:
 
 
 On = Annotated[datetime.date, _on()]
+At = Annotated[
+    datetime.datetime | None,
+    typer.Option("--at", help=INSTANT, parser=_instant, metavar="<str>", show_default="now"),
+]
+Key = Annotated[Path, typer.Option("--key", help="Your SSH key, or the public one that an agent holds.")]
+OWN_KEY = Path("~/.ssh/id_ed25519")
 
 
 @app.command()
 def check(
     path: Annotated[
-        Path | None, typer.Argument(help="A submission, a defence, or an unpublished list.", show_default="everything")
+        Path | None,
+        typer.Argument(help="An entry that is to be entered, or an unpublished list.", show_default="the whole log"),
     ] = None,
-    on: Annotated[datetime.date | None, _on(" Later dates are errors.")] = None,
+    runs: Annotated[bool, typer.Option("--runs", help="Compute the answers of models in all runs again.")] = False,
+    at: At = None,
     contest: Folder = HERE,
 ) -> None:
-    """Check a submission, a defence, an unpublished list, or the whole contest.
+    """Check the whole log, or what is to be entered, of which nothing is written.
 
-    Decodes images and compares them with the clean set, files with their
-    SHA-256, and all files with each other. For an unpublished list, a folder
-    with one of images for each group, prints the line of contest.yaml that
-    names it: it decides who is eligible, and the line tells nothing of it.
+    Follows the chain, verifies the signatures, decodes images and compares
+    them with the clean set and with earlier ones. For an unpublished list, a
+    folder with one of images for each group, prints the line of contest.yaml
+    that names it.
     """
-    from cleanset.studies.contest import checking
+    from cleanset.studies.contest import entering
 
-    typer.echo(checking.run(contest, path, on))
+    for line in entering.check(contest, path, at, runs):
+        typer.echo(line)
 
 
 @app.command()
-def manifest(
-    target: Annotated[str, typer.Option("--target", help="The defence that the images are aimed at, team/name.")],
-    at: Annotated[str, typer.Option("--at", help="Time of submission in UTC, such as 2026-11-27T12:00:00Z.")],
-    images: Annotated[list[Path], typer.Argument(help="PNG or JPEG files.")],
-) -> None:
-    """Print the manifest.yaml of a submission of these images.
-
-    It has their sizes and SHA-256; a damaged image is refused. Run check to
-    find out whether the contest accepts the submission.
-    """
-    from cleanset.studies.contest.checking import manifest_yaml
-
-    typer.echo(manifest_yaml(target, at, images), nl=False)
-
-
-@app.command()
-def stake(
-    defences: Annotated[list[str], typer.Argument(help="team/name of each.")],
-    batch: Annotated[str, typer.Option("--batch", help="A name that no other stake has.")],
-    on: Annotated[datetime.date, _on(" The date of the stake.")],
-    by: Annotated[str, typer.Option("--by", help="board, or the defences' own team.")] = "board",
+def enter(
+    paths: Annotated[list[Path] | None, typer.Argument(help="Files, and folders of submissions and defences.")] = None,
+    publish: Annotated[bool, typer.Option("--publish", help="End the week: its images are published.")] = False,
+    onto: Annotated[
+        Path | None, typer.Option("--onto", help="Another organizer's log, after which your own new lines are put.")
+    ] = None,
+    key: Key = OWN_KEY,
+    at: At = None,
     contest: Folder = HERE,
 ) -> None:
-    """Print the entry of board/stakes.yaml that stakes defences.
+    """Check what has come, and add it to the log, which is signed.
 
-    It has the digest of each defence and its files: none of them may change
-    from then on.
+    An entry is contest.yaml, a folder with manifest.yaml or defence.yaml, or
+    a file that has its kind as the only key, such as decision or stake.
     """
-    from cleanset.studies.contest.defending import stake_yaml
+    from cleanset.studies.contest import entering
 
-    typer.echo(stake_yaml(contest, batch, on, by, defences), nl=False)
-
-
-@app.command("unpublished", hidden=True, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
-def moved() -> None:
-    """Say which command prints the line of an unpublished list today."""
-    from cleanset.errors import CleansetError
-
-    raise CleansetError("contest unpublished: a part of check today: cleanset contest check FOLDER")
+    for line in entering.enter(contest, paths or [], publish, key.expanduser(), at, onto):
+        typer.echo(line)
 
 
 @app.command()
-def log(on: On, contest: Folder = HERE) -> None:
-    """Add a line to board/log: a digest of all that is dated up to a day.
+def sign(
+    entry: Annotated[Path, typer.Argument(help="The file of a decision of the board, or of a judge's answers.")],
+    name: Annotated[str, typer.Option("--name", help="Your name on the board, or your id as a judge.")],
+    key: Key = OWN_KEY,
+    contest: Folder = HERE,
+) -> None:
+    """Sign what you have decided or answered, in a file beside it."""
+    from cleanset.studies.contest.entering import sign_entry
 
-    Each line has the digest of the one before, so that whoever keeps one can
-    see later whether anything was changed. Publish it.
-    """
-    from cleanset.studies.contest.history import append_log
-    from cleanset.studies.contest.reading import read_contest
+    typer.echo(str(sign_entry(contest, entry, name, key.expanduser())))
 
-    typer.echo(append_log(contest, read_contest(contest), on))
+
+@app.command()
+def log(contest: Folder = HERE) -> None:
+    """List the lines of the log, with their digests: keep one, and publish it."""
+    from cleanset.studies.contest.log import read
+
+    for line in read(contest):
+        typer.echo(f"{line.n} {line.at:%FT%TZ} {line.kind} {line.digest}")
 
 
 @app.command()
 def defend(
-    on: Annotated[datetime.date, _on(" The date of the runs.")],
     defence: Annotated[
         list[str] | None, typer.Option("--defence", help="team/name; may be repeated.", show_default="all")
     ] = None,
+    enter: Annotated[bool, typer.Option("--enter", help="Add the runs to the log; else they are printed.")] = False,
     unpublished: Annotated[
         Path | None,
         typer.Option(
@@ -135,20 +142,19 @@ def defend(
     unconfined: Annotated[
         bool, typer.Option("--unconfined", help="Run a command even where it can read whatever this machine has.")
     ] = False,
+    key: Key = OWN_KEY,
+    at: At = None,
     contest: Folder = HERE,
 ) -> None:
     """Run defences over every submitted image and the eligibility list.
 
-    Writes results/runs/<team>/<name>/<date>.json. No other command of the
-    contest runs a model or a defence's command.
+    No other command of the contest runs a defence's command, and none but
+    check --runs a model.
     """
-    from cleanset.studies.contest import defending
-    from cleanset.studies.contest.files import until
-    from cleanset.studies.contest.reading import read_contest
+    from cleanset.studies.contest.entering import enter_runs
 
-    files = until(read_contest(contest), on)
-    for path in defending.defend(contest, files, defence or sorted(files.defences), on, unpublished, unconfined):
-        typer.echo(str(path))
+    for line in enter_runs(contest, defence, unpublished, unconfined, key.expanduser() if enter else None, at):
+        typer.echo(line)
 
 
 @app.command()
@@ -176,12 +182,12 @@ def standing(
     write: Annotated[bool, typer.Option("--write", help="Write results/standing.json and results/notices/.")] = False,
     contest: Folder = HERE,
 ) -> None:
-    """Show the standing at the end of a day, from the files alone."""
+    """Show the standing at the end of a day, from the log alone."""
     from cleanset.studies.contest import report
-    from cleanset.studies.contest.reading import read_contest
+    from cleanset.studies.contest.log import read_state
     from cleanset.studies.contest.standing import standing as standing_on
 
-    files = read_contest(contest)
+    files = read_state(contest, on)
     found = standing_on(files, on)
     if write:
         report.write_standing(contest, files, found)
@@ -198,15 +204,15 @@ def page(on: On, contest: Folder = HERE) -> None:
     Writes results/page.html, which opens without a server or a network,
     and results/page_images/.
     """
+    from cleanset.studies.contest.log import read
     from cleanset.studies.contest.page import write_page
-    from cleanset.studies.contest.reading import read_contest
 
-    typer.echo(str(write_page(contest, read_contest(contest), on)))
+    typer.echo(str(write_page(contest, read(contest), on)))
 
 
 @app.command()
 def judge(
-    judge: Annotated[str, typer.Option("--judge", help="Your id in judges/roster.yaml.")],
+    judge: Annotated[str, typer.Option("--judge", help="Your id in the roster.")],
     on: Annotated[datetime.date | None, _on(" The date of the answers.", show_default="today")] = None,
     host: Host = LOOPBACK,
     port: Port = None,
@@ -216,8 +222,8 @@ def judge(
 ) -> None:
     """Judge submitted images in the browser.
 
-    Asks about the images of the weeks that have ended, and saves each answer
-    at once in answers/<id>/<week>.yaml.
+    Asks about the images of the weeks that are published, and saves each
+    answer at once in answers/<id>/<week>.yaml, which the organizers enter.
     """
     from cleanset.studies.contest.judge_page import server
 
@@ -228,6 +234,6 @@ def judge(
 def judges(contest: Folder = HERE) -> None:
     """Show how each judge answers the control images. For organizers, not for judges."""
     from cleanset.studies.contest.judges import as_table, judge_scores
-    from cleanset.studies.contest.reading import read_contest
+    from cleanset.studies.contest.log import read_state
 
-    show(as_table(judge_scores(read_contest(contest))))
+    show(as_table(judge_scores(read_state(contest))))

@@ -1,20 +1,19 @@
-"""The files of teams, judges and the board, each checked by itself on reading; runs of defences; all files together."""
+"""Entries of teams, judges and the board, each checked by itself; runs of defences; all of a contest on a day."""
 
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from cleanset.errors import CleansetError
 from cleanset.images.codec import MAX_AREA
 from cleanset.statistics.coverage import Confidence, Count, Eligibility, Flags, Floats
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer
-from cleanset.studies.contest.rules import MIN_JUDGES, ContestRules, Day, Instant, Name, week_of
+from cleanset.studies.contest.rules import MIN_JUDGES, ContestRules, Day, Instant, Name, PublicKey
 from cleanset.validation import Role, Section, Sha256
 
 DefenceName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*/[a-z0-9][a-z0-9_-]*$", max_length=129)]
@@ -42,24 +41,36 @@ class ModelOfEdition(Section):
     """A model of the edition that abstains below a threshold of its confidence.
 
     `wrapper`: `uninteresting` wraps the model into the defence of source 004, appendix E, which only looks strong.
+    `seen`: the share of a square image's side that the model looks at, in the middle.
     """
 
     role: Role
     wrapper: Literal["uninteresting"] | None = None
     confidence: Confidence
     threshold: Annotated[float, Field(allow_inf_nan=False)]
+    seen: Annotated[float, Field(gt=0, le=1)] = 1
+
+
+class PublicWeights(Section):
+    """Where anybody finds a model's weights, and their digest."""
+
+    source: Text
+    sha256: Sha256
 
 
 class Defence(Section):
     """All of a defence.yaml: a model of the edition, or a command, and every file that it needs.
 
     `command` is started with the path of a folder of images added, and prints a line `file, class or abstain` for
-    each. `open`: inference code, training code and weights are published; a closed defence cannot win.
+    each. `open`: inference code, training code and weights are published; a closed defence cannot win. `public`: of a
+    model whose weights are not among the files.
     """
 
+    name: DefenceName
     submitted: Day
     open: bool
     files: list[NamedFile] = Field(default_factory=list)
+    public: PublicWeights | None = None
     model: ModelOfEdition | None = None
     # a list of words, so that no shell reads it
     command: Annotated[list[str], Field(min_length=1, max_length=100)] | None = None
@@ -73,10 +84,11 @@ class Defence(Section):
             raise ValueError("files: a path twice; expected each once")
         if self.command is not None and not self.files:
             raise ValueError("files: none; expected every file that the command needs, with its SHA-256")
-        # a model of the edition is public already: only a command has to bring its files
         missing = {"inference", "training", "weights"} - {each.role for each in self.files}
         if self.open and self.command is not None and missing:
             raise ValueError(f"open: no file has the role {min(missing)}; expected inference, training and weights")
+        if self.open and self.public is None and "weights" in missing:
+            raise ValueError("open: no weights; expected them among the files, or public with their source and sha256")
         return self
 
 
@@ -98,27 +110,22 @@ class SubmittedImage(Section):
 
 
 class SubmissionManifest(Section):
-    """All of a submission's manifest.yaml: time of submission, target and images."""
+    """A submission; all but its images is in manifest.yaml. `received`: by its team's word, which decides no order."""
 
-    submitted: Instant
+    team: Name
+    received: Instant
     target: DefenceName
     images: Annotated[list[SubmittedImage], Field(min_length=1, max_length=1000)]
 
 
-class JudgeEntry(Section):
-    """A judge, without a name."""
-
-    joined: Day
-
-
 class Roster(Section):
-    """All of judges/roster.yaml."""
+    """Judges by their ids, without names; one with a key has to sign every answer."""
 
-    judges: dict[JudgeId, JudgeEntry]
+    roster: dict[JudgeId, PublicKey | None]
 
 
 class ControlsFile(Section):
-    """All of judges/controls.yaml: by SHA-256, the images whose answers are known."""
+    """All of a controls.yaml: by SHA-256, the images whose answers are known."""
 
     controls: dict[Sha256, ControlImage]
 
@@ -130,27 +137,29 @@ class JudgeExample(JudgeAnswer):
 
 
 class ExamplesFile(Section):
-    """All of judges/examples.yaml: by SHA-256, in the order in which they are shown."""
+    """All of an examples.yaml: by SHA-256, in the order in which they are shown."""
 
     examples: dict[Sha256, JudgeExample]
 
 
 class AnswerFile(Section):
-    """All of answers/<id>/<week>.yaml: one judge's answers, by the SHA-256 of the image."""
+    """All of a file of answers: one judge's answers in a week, by the SHA-256 of the image."""
 
+    judge: JudgeId
+    week: Day
     answers: dict[Sha256, JudgeAnswer]
 
 
 class BoardDecision(Section):
     """A decision of the board on an image, with its public reason: a verdict, or a new number of judges.
 
-    `verdict`: the name of a group, or `invalid`.
+    `verdict`: the name of a group, or `invalid`. `members`: those who have signed it.
     """
 
     image: Sha256
     date: Day
     reason: Text
-    members: Annotated[list[Name], Field(min_length=1)]
+    members: list[Name]
     recused: list[Name] = Field(default_factory=list)
     verdict: Name | None = None
     judges: Annotated[int, Field(ge=MIN_JUDGES, le=1000)] | None = None
@@ -162,9 +171,6 @@ class BoardDecision(Section):
         both = set(self.members) & set(self.recused)
         if both:
             raise ValueError(f"{min(both)} is recused and among members; expected one of the two")
-        # a member listed twice must not make up a quorum
-        if len(set(self.members)) < len(self.members):
-            raise ValueError("members: one is listed twice; expected each once")
         return self
 
 
@@ -178,16 +184,12 @@ class Appeal(Section):
 
 
 class Stake(Section):
-    """A batch of defences, staked on one day by the board or by their own team.
-
-    `digests`: of each of them, of its defence.yaml and all its files on that day (`reading.defence_digest`).
-    """
+    """A batch of defences, staked on one day by the board or by their own team."""
 
     batch: Name
     date: Day
     by: Name
     defences: Annotated[list[DefenceName], Field(min_length=1)]
-    digests: dict[DefenceName, Sha256]
 
 
 class Acceptance(Section):
@@ -198,15 +200,12 @@ class Acceptance(Section):
 
 
 class Board(Section):
-    """The lists in the folder board/, a file for each."""
+    """The stakes, and what the board and those who appeal to it have entered."""
 
     decisions: list[BoardDecision] = Field(default_factory=list)
     appeals: list[Appeal] = Field(default_factory=list)
     stakes: list[Stake] = Field(default_factory=list)
     accepted: list[Acceptance] = Field(default_factory=list)
-
-
-_LISTS = tuple(Board.model_fields)
 
 
 class UnpublishedFigures(Eligibility):
@@ -226,18 +225,16 @@ CoverageStep = Annotated[list[Count], Field(min_length=2, max_length=2)]
 
 
 class DefenceRun(Section):
-    """All of results/runs/<team>/<name>/<date>.json: one run of a defence over every submitted image.
+    """One run of a defence over every submitted image.
 
-    `digest`: of defence.yaml and its files, as in the stake; `model`: of the model's entry in the edition's
-    params.yaml. `answers`: by SHA-256 of the image, the name of a group or `abstain`. `unpublished`: the same as
-    `eligibility` on a second list. `coverage`: the result of `coverage_steps`. `confined`: whether a command saw
-    nothing but its files and the images; None for a model. `signs`: found in a model's answers and gradients; None for
-    a command.
+    `model`: the digest of the model's entry in the edition's params.yaml. `answers`: by SHA-256 of the image, the name
+    of a group or `abstain`. `unpublished`: the same as `eligibility` on a second list. `coverage`: the result of
+    `coverage_steps`. `confined`: whether a command saw nothing but its files and the images; None for a model. `signs`:
+    found in a model's answers and gradients; None for a command.
     """
 
     defence: DefenceName
     date: Day
-    digest: Sha256
     model: Sha256 | None = None
     confined: bool | None = None
     images_per_minute: Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -292,23 +289,19 @@ def points(steps: Sequence[tuple[int, int]], images: int) -> list[tuple[float, f
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A team's submission; `number` counts the team's submissions of a day."""
+    """A team's submission: the line of the log, its day, and the day on which its week was published, max before."""
 
-    team: str
     number: int
+    day: datetime.date
+    week: datetime.date
     manifest: SubmissionManifest
 
     @property
-    def day(self) -> datetime.date:
-        return self.manifest.submitted.date()
-
-    @property
-    def week(self) -> datetime.date:
-        """The Friday that ends its week."""
-        return week_of(self.manifest.submitted)
+    def team(self) -> str:
+        return self.manifest.team
 
     def __str__(self) -> str:
-        return f"submissions/{self.team}/{self.day}-{self.number}"
+        return f"line {self.number}, {self.team}'s submission"
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,8 +318,8 @@ class Repeat:
 
 
 def in_order(submissions: Iterable[Submission]) -> list[Submission]:
-    """Submissions by their time, then by team and number."""
-    return sorted(submissions, key=lambda each: (each.manifest.submitted, each.team, each.number))
+    """Submissions in the order in which they were entered."""
+    return sorted(submissions, key=lambda each: each.number)
 
 
 def submitted_images(submissions: Iterable[Submission]) -> Iterator[tuple[Submission, SubmittedImage]]:
@@ -350,10 +343,10 @@ def repeats(submissions: Iterable[Submission]) -> list[Repeat]:
 
 def counted(submissions: Sequence[Submission]) -> list[Submission]:
     """The submissions without the images that were submitted before."""
-    left = {(str(each.submission), each.image.file) for each in repeats(submissions)}
+    left = {(each.submission.number, each.image.file) for each in repeats(submissions)}
     found = []
     for each in submissions:
-        images = [image for image in each.manifest.images if (str(each), image.file) not in left]
+        images = [image for image in each.manifest.images if (each.number, image.file) not in left]
         manifest = each.manifest.model_copy(update={"images": images})
         found.append(replace(each, manifest=manifest) if len(images) < len(each.manifest.images) else each)
     return [each for each in found if each.manifest.images]
@@ -368,15 +361,16 @@ class WeekOfAnswers:
     answers: Mapping[str, JudgeAnswer]
 
     def __str__(self) -> str:
-        return f"answers/{self.judge}/{self.week}.yaml"
+        return f"answers of {self.judge} in the week of {self.week}"
 
 
 @dataclass(frozen=True, slots=True)
 class ContestFiles:
     """Everything that the standing is computed from, in any order.
 
-    `defences`: by team/name; `digests`: of their files, by the same names. `masks`: by the SHA-256 of a control image,
-    the pixels of its largest object, shape (height, width).
+    `defences`: by team/name. `masks`: by the SHA-256 of a control image, the pixels of its largest object, shape
+    (height, width). `draws`: by week, the controls that could be drawn when it was published, and the number of its
+    images. `head`: the digest of the last line of the log.
     """
 
     rules: ContestRules
@@ -387,47 +381,12 @@ class ContestFiles:
     answers: Sequence[WeekOfAnswers] = ()
     board: Board = field(default_factory=Board)
     runs: Sequence[DefenceRun] = ()
-    digests: Mapping[str, str] = field(default_factory=dict)
     masks: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    examples: Mapping[str, JudgeExample] = field(default_factory=dict)
+    draws: Mapping[datetime.date, tuple[frozenset[str], int]] = field(default_factory=dict)
+    head: str = ""
 
 
 def team_of(defence: str) -> str:
     """The team in a defence's name."""
     return defence.partition("/")[0]
-
-
-def until(files: ContestFiles, on: datetime.date) -> ContestFiles:
-    """The content of the files at the end of a day, without anything that is dated later."""
-    board: dict[str, Any] = {name: [each for each in getattr(files.board, name) if each.date <= on] for name in _LISTS}
-    return replace(
-        files,
-        defences={name: each for name, each in files.defences.items() if each.submitted <= on},
-        submissions=[each for each in files.submissions if each.day <= on],
-        answers=[
-            replace(each, answers={key: one for key, one in each.answers.items() if one.date <= on})
-            for each in files.answers
-        ],
-        board=Board(**board),
-        runs=[each for each in files.runs if each.date <= on],
-    )
-
-
-def dated(files: ContestFiles) -> list[tuple[str, datetime.date]]:
-    """Everything with a date but submissions, which have two: the place of each, and its date."""
-    found = [(f"defences/{name}", each.submitted) for name, each in files.defences.items()]
-    found += [(f"results/runs/{each.defence}/{each.date}.json", each.date) for each in files.runs]
-    found += [(f"{each}: {sha256[:12]}…", one.date) for each in files.answers for sha256, one in each.answers.items()]
-    return found + [(f"board/{name}.yaml", each.date) for name in _LISTS for each in getattr(files.board, name)]
-
-
-def days_of(files: ContestFiles) -> set[datetime.date]:
-    """The days of everything in the files, and the ends of the weeks of submissions."""
-    return {date for _, date in dated(files)} | {day for each in files.submissions for day in (each.day, each.week)}
-
-
-def last_day(files: ContestFiles) -> datetime.date:
-    """The latest day in the files. Raises CleansetError for files without a date."""
-    days = days_of(files)
-    if not days:
-        raise CleansetError("contest: no date; expected at least one defence")
-    return max(days)

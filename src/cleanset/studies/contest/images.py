@@ -11,6 +11,7 @@ import io
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -109,12 +110,14 @@ def can_hash() -> bool:
 
 def known_images(paths: Mapping[str, Path]) -> list[KnownImage]:
     """The images of the files that are there, by name. Raises CleansetError for one that cannot be read."""
-    found = []
-    for name, path in sorted(paths.items()):
-        if path.is_file():
-            image = _read(path)
-            found.append(KnownImage(name, path, image.size, _small(image), _hashes(image)))
-    return found
+    return [_known_image(name, path) for name, path in sorted(paths.items()) if path.is_file()]
+
+
+@lru_cache(100_000)
+def _known_image(name: str, path: Path) -> KnownImage:
+    # each is compared with every submitted image
+    image = _read(path)
+    return KnownImage(name, path, image.size, _small(image), _hashes(image))
 
 
 def copied(path: Path, known: Sequence[KnownImage]) -> str | None:

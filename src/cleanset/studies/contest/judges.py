@@ -99,20 +99,12 @@ def judge_scores(files: ContestFiles) -> list[JudgeScore]:
     found, records = [], JudgeRecords(files)
     for judge in sorted(files.roster):
         answered = {sha256 for each in files.answers if each.judge == judge for sha256 in each.answers}
-        # of a control that was answered twice, which `check_files` refuses, the last answer
-        controls = {each.sha256: each for each in records.controls.get(judge, ())}.values()
+        controls = records.controls.get(judge, [])
         correct = sum(each.is_correct for each in controls)
         overlaps = [each.overlap for each in controls if each.overlap is not None]
-        found.append(
-            JudgeScore(
-                judge,
-                len(answered - files.controls.keys()),
-                len(controls),
-                correct,
-                correct / len(controls) if controls else None,
-                sum(overlaps) / len(overlaps) if overlaps else None,
-            )
-        )
+        accuracy = correct / len(controls) if controls else None
+        mean = sum(overlaps) / len(overlaps) if overlaps else None
+        found.append(JudgeScore(judge, len(answered - files.controls.keys()), len(controls), correct, accuracy, mean))
     return found
 
 
@@ -233,7 +225,7 @@ class ImageCourse:
             self._closing = after(answer.date, 0 if self._more_judges else self._rules.limits.appeal_days)
 
     def _appeal(self, appeal: Appeal) -> None:
-        where = f"board/appeals.yaml: {appeal.image[:12]}… by {appeal.team} on {appeal.date}"
+        where = f"appeal of {appeal.team} on {appeal.image[:12]}… of {appeal.date}"
         if self._closing is None or self._final is not None or self._more_judges:
             raise CleansetError(
                 f"{where}: not within the days for appeals; expected it at most {self._rules.limits.appeal_days} days "
@@ -249,7 +241,7 @@ class ImageCourse:
         self._appealed = True
 
     def _decide(self, decision: BoardDecision) -> None:
-        where, final = f"board/decisions.yaml: {decision.image[:12]}… on {decision.date}", self._final
+        where, final = f"decision on {decision.image[:12]}… of {decision.date}", self._final
         if decision.judges is not None:
             if final is not None:
                 raise CleansetError(f"{where}: more judges for a final verdict; expected them before {final.final_on}")
@@ -257,7 +249,7 @@ class ImageCourse:
             if decision.judges < least:
                 raise CleansetError(
                     f"{where}: judges {decision.judges}; expected at least {least}: {len(self._answers)} have "
-                    f"answered, and contest.yaml's minimum is {self._rules.judges.minimum}"
+                    f"answered, and the contest's minimum is {self._rules.judges.minimum}"
                 )
             self._needed, self._appealed, self._more_judges = decision.judges, False, True
             self._closing = self._judged_on = None
@@ -312,32 +304,53 @@ class JudgeTask:
     side: str
 
 
-def tasks(files: ContestFiles, judge: str, on: datetime.date, images: Mapping[str, ImageState]) -> list[JudgeTask]:
-    """The images of one judge on a day, by week, oldest first; drawn by seed and judge within a week.
+def tasks(files: ContestFiles, judge: str, images: Mapping[str, ImageState]) -> list[JudgeTask]:
+    """The images of one judge, by week, oldest first; drawn by seed and judge within a week.
 
-    `images`: the state of each published image on that day.
-
-    They are the submitted images of weeks that have ended, except those with a final verdict that this judge has not
-    answered, and the share of control images that the rules ask for, each asked once.
+    `images`: the state of each published image. Images with a final verdict are left out, unless this judge has
+    answered them; controls are those drawn for this judge.
     """
-    seed, share = files.rules.judges.seed, files.rules.judges.controls
-    own = {each.week: each.answers for each in files.answers if each.judge == judge}
-    controls = _shuffled([each for each in files.controls if each not in images], seed, judge, "controls")
-    asked_before = {sha256 for answers in own.values() for sha256 in answers}
+    seed, drawn = files.rules.judges.seed, drawn_controls(files, judge)
+    answered = {sha256 for each in files.answers if each.judge == judge for sha256 in each.answers}
     found: list[JudgeTask] = []
     submissions = counted(files.submissions)
-    for week in sorted({each.week for each in submissions if each.week < on}):
-        answered = own.get(week, {})
+    for week, controls in drawn.items():
         submitted = [image.sha256 for each in submissions if each.week == week for image in each.manifest.images]
         asked = [each for each in submitted if each in answered or images[each].stage != "final"]
-        # controls that this judge has answered in the week stay in it, whatever the share is now
-        there = [each for each in controls if each in answered]
-        fresh = [each for each in controls if each not in asked_before]
-        mixed_in = (there + fresh)[: max(control_count(len(asked), share), len(there))]
-        controls = [each for each in controls if each not in mixed_in]
-        order = _shuffled([*asked, *mixed_in], seed, judge, str(week))
+        order = _shuffled([*asked, *controls], seed, judge, str(week))
         found += [JudgeTask(week, each, SIDES[_digest(seed, judge, each)[0] % len(SIDES)]) for each in order]
     return found
+
+
+def drawn_controls(files: ContestFiles, judge: str) -> dict[datetime.date, list[str]]:
+    """By week, the controls that were drawn for a judge: as many as make up the share that the rules ask for.
+
+    None is drawn twice. What was entered or taken back after a week was published changes no draw of that week.
+    """
+    seed, share, found = files.rules.judges.seed, files.rules.judges.controls, dict[datetime.date, list[str]]()
+    drawn = set[str]()
+    for week, (pool, images) in sorted(files.draws.items()):
+        mine = _shuffled(sorted(pool - drawn), seed, judge, "controls")[: control_count(images, share)]
+        drawn |= set(mine)
+        found[week] = [each for each in mine if each in files.controls]
+    return found
+
+
+def check_drawn(files: ContestFiles) -> None:
+    """Raise CleansetError for answers of a judge in a week without all controls that were drawn, or with others."""
+    given: dict[tuple[str, datetime.date], set[str]] = {}
+    for each in files.answers:
+        given.setdefault((each.judge, each.week), set()).update(each.answers.keys() & files.controls.keys())
+    plans = {judge: drawn_controls(files, judge) for judge, _ in given}
+    for (judge, week), controls in sorted(given.items()):
+        expected = set(plans[judge].get(week, ()))
+        if controls != expected:
+            what = "lacking" if expected - controls else "with"
+            raise CleansetError(
+                f"answers of {judge} in the week of {week}: {what} control image "
+                f"{min(expected - controls or controls - expected)[:12]}…; expected answers to all {len(expected)} "
+                "that were drawn for this judge, and to no other: finish the week at the judge page"
+            )
 
 
 def control_count(images: int, share: float) -> int:

@@ -270,9 +270,13 @@ def by_rule(
 
 
 class ControlImage(Section):
-    """An image whose answers are known: by the name of each group, is it present?"""
+    """An image whose answers are known: by the name of each group, is it present?
+
+    `mask`: a PNG in base64, white where the largest object is.
+    """
 
     contains: dict[str, bool]
+    mask: str | None = None
 
     def is_met_by(self, answer: JudgeAnswer) -> bool:
         """Whether the judge is certain of both groups, and correct."""

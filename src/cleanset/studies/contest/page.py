@@ -4,6 +4,7 @@ import datetime
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,24 +13,17 @@ import pandas as pd
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.files import replacing, sha256, write_text
+from cleanset.files import replacing, write_text
 from cleanset.images.codec import decode_file, png
 from cleanset.images.preprocessing import enlarged_difference, jpeg
 from cleanset.report.pages import PageImage, page_environment
 from cleanset.studies.attacks.page import TEMPLATES as COVERAGE_TEMPLATES
 from cleanset.studies.attacks.page import limited_points
 from cleanset.studies.attacks.warnings import read_warnings
-from cleanset.studies.contest.files import ContestFiles, DefenceRun, counted, points, submitted_images, until
-from cleanset.studies.contest.judging import (
-    REASONS,
-    STATEMENTS,
-    agreement_by_question,
-    box_area,
-    by_rule,
-    doubled_area,
-)
-from cleanset.studies.contest.reading import submitted_paths
-from cleanset.studies.contest.rules import ABSTAIN, SIZE_RULES
+from cleanset.studies.contest.files import ContestFiles, DefenceRun, counted, points, submitted_images
+from cleanset.studies.contest.judging import REASONS, STATEMENTS, agreement_by_question, box_area, by_rule, doubled_area
+from cleanset.studies.contest.log import Line, Objects, state
+from cleanset.studies.contest.rules import ABSTAIN, SIZE_RULES, after
 from cleanset.studies.contest.standing import Standing, history, standing
 from cleanset.tables import parquet_content
 
@@ -71,15 +65,17 @@ ModelWarnings = Mapping[str, Sequence[tuple[str, str]]]
 
 
 def contest_page(
-    files: ContestFiles, on: datetime.date, images: Mapping[str, ShownImage], warnings: ModelWarnings
+    files: ContestFiles,
+    on: datetime.date,
+    images: Mapping[str, ShownImage],
+    warnings: ModelWarnings,
+    past: Sequence[Standing],
 ) -> str:
-    """The page at the end of a day; `images`: each published image by its SHA-256.
+    """The page at the end of a day; `images`: each published image by its SHA-256; `past`: the standings up to it.
 
     Raises CleansetError as `standing` does.
     """
-    # before `until`: these two leave out later entries themselves
-    current, past = standing(files, on), history(files, on)
-    files = until(files, on)
+    current = standing(files, on)
     files = replace(files, submissions=counted(files.submissions))
     groups, cards = files.rules.groups().names, image_cards(files, current)
     context: dict[str, Any] = {
@@ -139,17 +135,17 @@ def image_cards(files: ContestFiles, current: Standing) -> list[dict[str, Any]]:
         for sha, answer in run.answers.items():
             given.setdefault(sha, {})[run.defence] = answer
     found = []
-    for sha, state in current.images.items():
+    for sha, of_image in current.images.items():
         image, submission = submitted[sha]
         judged = [(each.judge, each.answers[sha]) for each in files.answers if sha in each.answers]
         # those up to the day on which enough judges had answered
-        counting = [answer for _, answer in judged if answer.date <= (state.judged_on or datetime.date.max)]
+        counting = [answer for _, answer in judged if answer.date <= (of_image.judged_on or datetime.date.max)]
         size, minimum = (image.width, image.height), files.rules.judges.minimum
         found.append(
             {
                 "image": image,
                 "submission": submission,
-                "state": state,
+                "state": of_image,
                 "given": given.get(sha, {}),
                 "judged_by": sorted(judged, key=lambda each: (each[1].date, each[0])),
                 "appeals": sorted((one for one in files.board.appeals if one.image == sha), key=lambda one: one.date),
@@ -203,32 +199,39 @@ def read_attacked(table: Path) -> pd.DataFrame:
     return rows
 
 
-def write_page(folder: Path, files: ContestFiles, on: datetime.date) -> Path:
+def past_standings(lines: Sequence[Line], on: datetime.date) -> list[Standing]:
+    """The standings up to a day that differ from the one before, each from what counted on its own day."""
+    limits = lines[0].entry.limits
+    due = {"answers": limits.appeal_days, "stake": limits.unbroken_days}
+    days = {each.day for each in lines} | {after(each.day, due[each.kind]) for each in lines if each.kind in due}
+    return history(partial(state, lines), sorted(day for day in days if day <= on))
+
+
+def write_page(folder: Path, lines: Sequence[Line], on: datetime.date) -> Path:
     """Write results/page.html, the standing at the end of a day, and results/page_images/; the path of the page.
 
     It shows the warnings of the study beside the contest, and the clean version of each image that an attack made, if
     these exist. Raises CleansetError as `standing` does, and for a published image that is missing or changed.
     """
-    results, study = folder / "results", folder / STUDY
-    published = submitted_paths(folder, (each for each in files.submissions if each.week <= on))
+    results, study, files, objects = folder / "results", folder / STUDY, state(lines, on), Objects(folder)
+    weeks = (each for each in files.submissions if each.week <= on)
+    published = {image.sha256: objects.path(image.sha256) for _, image in submitted_images(weeks)}
     attacked = attacked_images(study, published.keys())
     records = [read_warnings(path) for path in sorted((study / "data" / "attack_warnings").glob("*.json"))]
     warnings = {record.role: [(each.sign, each.text) for each in record.warnings] for record in records}
     with replacing(results / THUMBNAILS) as partial:
         partial.mkdir()
         images = {
-            digest: _shown(partial, digest, read_image(path, digest), attacked.get(digest))
-            for digest, path in published.items()
+            digest: _shown(partial, digest, decoded(path, objects.read(digest)), attacked.get(digest))
+            for digest, path in sorted(published.items())
         }
-        text = contest_page(files, on, images, warnings)
+        text = contest_page(files, on, images, warnings, past_standings(lines, on))
     write_text(results / "page.html", text)
     return results / "page.html"
 
 
-def read_image(path: Path, digest: str) -> Image.Image:
-    """A submitted image. Raises CleansetError if it is missing, changed or cannot be read."""
-    if not path.is_file() or sha256(data := path.read_bytes()) != digest:
-        raise CleansetError(f"{path}: missing or changed; expected SHA-256 {digest}: run dvc pull, or git checkout it")
+def decoded(path: Path, data: bytes) -> Image.Image:
+    """A submitted image in RGB. Raises CleansetError if it cannot be read."""
     return decode_file(data, path).convert("RGB")
 
 
@@ -237,7 +240,7 @@ def _shown(folder: Path, digest: str, image: Image.Image, attacked: AttackedImag
     thumbnail = _small_copy(folder, f"{digest}.jpg", image)
     if attacked is None or attacked.clean is None:
         return ShownImage(thumbnail, attacked)
-    clean = decode_file(attacked.clean.read_bytes(), attacked.clean).convert("RGB")
+    clean = decoded(attacked.clean, attacked.clean.read_bytes())
     pixels, factor = enlarged_difference(np.asarray(clean), np.asarray(image), shown_size(image))
     name = f"{digest}_difference.png"
     (folder / name).write_bytes(png(pixels))

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cleanset.files import replacing, write_text
-from cleanset.studies.contest.files import ContestFiles, counted, submitted_images, team_of, until
+from cleanset.studies.contest.files import ContestFiles, counted, submitted_images, team_of
 from cleanset.studies.contest.judges import ImageState
 from cleanset.studies.contest.rules import ABSTAIN
 from cleanset.studies.contest.standing import Standing
@@ -31,6 +31,7 @@ def as_json(standing: Standing) -> str:
         "images": {sha256: _image(state) for sha256, state in standing.images.items()},
         "judges_left_out": standing.left_out,
         "notes": standing.notes,
+        "head": standing.head,
     }
     return json.dumps(content, indent=1, default=str) + "\n"
 
@@ -94,6 +95,8 @@ def notes_below(standing: Standing) -> Iterator[str]:
     for judge, problem in standing.left_out.items():
         yield f"Judge {judge} is left out: {problem}."
     yield from standing.notes
+    if standing.head:
+        yield f"The last line of the log has the digest {standing.head}."
 
 
 def notices(files: ContestFiles, standing: Standing) -> dict[str, str]:
@@ -102,7 +105,6 @@ def notices(files: ContestFiles, standing: Standing) -> dict[str, str]:
     A line for each image that is judged unambiguous and that a defence of the team gives the other group: the defence,
     the groups, and the last day for appeals.
     """
-    files = until(files, standing.on)
     lines: dict[str, set[str]] = {}
     weeks = {image.sha256: each.week for each, image in submitted_images(counted(files.submissions))}
     for run in files.runs:

@@ -49,11 +49,6 @@ Day = Annotated[datetime.date, BeforeValidator(parse_day)]
 Instant = Annotated[datetime.datetime, BeforeValidator(parse_instant)]
 
 
-def week_of(instant: datetime.datetime) -> datetime.date:
-    """The Friday on which the week of an instant ends, at 23:59:59 UTC; the next second is in the next week."""
-    return week_of_day(day_of(instant))
-
-
 def day_of(instant: datetime.datetime) -> datetime.date:
     """The day of an instant, in UTC."""
     return instant.astimezone(datetime.UTC).date()
@@ -78,6 +73,8 @@ SizeRule = Literal["half", "quarter_box", "box_16_percent"]
 SIZE_RULES: tuple[SizeRule, ...] = get_args(SizeRule)
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=64)]
+PublicKey = Annotated[str, Field(pattern=r"^(ssh-|ecdsa-|sk-)\S+ [A-Za-z0-9+/]+=*( .*)?$", max_length=2000)]
+"""A public SSH key on one line, as in ~/.ssh/id_ed25519.pub."""
 
 
 class JudgingRules(Section):
@@ -119,8 +116,9 @@ class ContestLimits(Section):
 
 
 class BoardMember(Section):
-    """A member of the board, with the member's own teams, and teams with which there is a conflict of interest."""
+    """A member of the board: key, own teams, and teams with which there is a conflict of interest."""
 
+    key: PublicKey | None = None
     teams: list[Name] = Field(default_factory=list)
     conflicts: list[Name] = Field(default_factory=list)
 
@@ -129,23 +127,25 @@ class BoardMember(Section):
 
 
 class ContestRules(Section):
-    """All of contest.yaml.
+    """All of contest.yaml, which is the first line of the log.
 
     `classes`: two groups of wnids by name. `organizers`: teams that take part without shares, like those of the board.
-    `quorum`: the number of members who have to make a decision of the board. `eligibility`: which of the source's two
-    readings counts. `unpublished`: the digest of the unpublished list that decides who is eligible
-    (`defending.list_digest`). `history`: `git`, or `made_up`, for which git's history is not asked.
-    `drawings_are_real`: the judges' instructions say that a drawing does not count as a depiction.
+    `signers`: by name, the keys of the people who enter what happens. `quorum`: the number of members who have to sign
+    a decision of the board. `eligibility`: which of the source's two readings counts. `unpublished`: the digest of the
+    unpublished list that decides who is eligible (`defending.list_digest`). `made_up`: nothing of it has happened, so
+    that the instants of entries may be chosen. `drawings_are_real`: the judges' instructions say that a drawing does
+    not count as a depiction.
     """
 
     classes: dict[Name, list[str]]
     teams: Annotated[list[Name], Field(min_length=1)]
     organizers: list[Name] = Field(default_factory=list)
     board: Annotated[dict[Name, BoardMember], Field(min_length=1)]
+    signers: dict[Name, PublicKey] = Field(default_factory=dict)
     quorum: Annotated[int, Field(ge=1, le=1000)] = 1
     eligibility: Reading = "accuracy_80"
     unpublished: Sha256 | None = None
-    history: Literal["git", "made_up"] = "git"
+    made_up: bool = False
     drawings_are_real: bool = False
     judges: JudgingRules = JudgingRules()
     limits: ContestLimits = ContestLimits()

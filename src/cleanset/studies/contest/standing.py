@@ -1,29 +1,276 @@
-"""The standing of a contest on a day, from its files alone, and its history: defences broken and won, and shares."""
+"""The standing of a contest on a day, from its files alone, and its history: defences broken and won, and shares.
+
+The files are checked against each other first: names, order of dates, duplicates, conflicts of interest of the teams
+that gain or lose by the verdict on an image.
+"""
 
 import datetime
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache, partial
+from itertools import chain
 from typing import Literal, NamedTuple
 
+from cleanset.errors import CleansetError
 from cleanset.statistics.coverage import Eligibility, overfitting
-from cleanset.studies.contest.consistency import Parties, check_files
 from cleanset.studies.contest.files import (
+    BoardDecision,
     ContestFiles,
     DefenceRun,
     Submission,
     SubmittedImage,
     counted,
-    days_of,
     in_order,
     repeats,
     submitted_images,
     team_of,
-    until,
 )
 from cleanset.studies.contest.judges import Events, ImageCourse, ImageState, events_by_image, left_out
-from cleanset.studies.contest.rules import ABSTAIN, after
+from cleanset.studies.contest.judging import points_outside
+from cleanset.studies.contest.rules import ABSTAIN, BOARD, INVALID, ContestRules, after
+from cleanset.validation import shown
+
+
+def accepted_on(files: ContestFiles) -> dict[str, datetime.date]:
+    """The day from which each command may be run that the board has accepted."""
+    # the latest first, so that the earliest permission of a defence is the one that stays
+    return {each.defence: each.date for each in sorted(files.board.accepted, key=lambda each: each.date, reverse=True)}
+
+
+class Parties:
+    """The defences of all teams, and their answers by image and day."""
+
+    def __init__(self, files: ContestFiles) -> None:
+        self._files = files
+        self._runs: dict[str, list[DefenceRun]] = {name: [] for name in sorted(files.defences)}
+        for run in files.runs:
+            self._runs.setdefault(run.defence, []).append(run)
+        accepted = accepted_on(files)
+        # by name, the day from which on a defence can be run
+        self._known_on = {
+            name: each.submitted if each.command is None else max(each.submitted, accepted[name])
+            for name, each in files.defences.items()
+            if each.command is None or name in accepted
+        }
+        self._appeals: dict[str, set[str]] = {}
+        for appeal in files.board.appeals:
+            self._appeals.setdefault(appeal.image, set()).add(appeal.team)
+        self._claimed: dict[str, list[tuple[datetime.date, str | None]]] = {}
+        decided = {each.image for each in files.board.decisions}
+        for answers in files.answers:
+            for sha256 in decided & answers.answers.keys():
+                answer = answers.answers[sha256]
+                self._claimed.setdefault(sha256, []).append((answer.date, answer.object_of))
+
+    def breaking(self, sha256: str, group: str, on: datetime.date) -> set[str]:
+        """The teams with a defence that gives an image of `group` the other one, in a run up to a day."""
+        return {team_of(name) for name in self._runs if self._given(name, sha256, on) - {group, ABSTAIN}}
+
+    def defenders(self, sha256: str, target_team: str, group: str, on: datetime.date) -> set[str]:
+        """The teams that may appeal against an image that is judged unambiguous."""
+        return self.breaking(sha256, group, on) | {target_team}
+
+    def deciding(self, submission: Submission, decision: BoardDecision) -> frozenset[str]:
+        """The teams that may not take part in a decision on an image of a submission.
+
+        They are the attacker, the target's team, those that appealed, and every team with a defence that the image
+        breaks: as the judges answer, as the board decides, and without either as any of the two groups. A defence that
+        has not answered the image yet, though it can be run, counts as broken, since its team may know the answer.
+        """
+        sha256, on = decision.image, decision.date
+        found = {submission.team, team_of(submission.manifest.target), *self._appeals.get(sha256, ())}
+        for group in self._groups(decision):
+            found |= self.breaking(sha256, group, on)
+        unknown = (name for name, day in self._known_on.items() if day <= on and not self._given(name, sha256, on))
+        return frozenset(found | {team_of(name) for name in unknown})
+
+    def _given(self, name: str, sha256: str, on: datetime.date) -> set[str]:
+        return {run.answers[sha256] for run in self._runs.get(name, ()) if run.date <= on and sha256 in run.answers}
+
+    def _groups(self, decision: BoardDecision) -> Collection[str]:
+        claimed = self._claimed.get(decision.image, ())
+        groups = {group for date, group in claimed if date <= decision.date and group is not None}
+        groups |= {decision.verdict} & self._files.rules.classes.keys() if decision.verdict else set()
+        return groups or self._files.rules.classes.keys()
+
+
+def check_files(files: ContestFiles) -> None:
+    """Raise CleansetError for the first contradiction, in an order that does not depend on that of the files."""
+    # of an image that was submitted twice the first submission counts
+    first_last = reversed(in_order(files.submissions))
+    images = {image.sha256: each for each, image in submitted_images(first_last)}
+    for problem in chain(*(find(files, images) for find in (_submission_problems, _answers, _board, _runs))):
+        raise CleansetError(problem)
+
+
+# The functions below yield a problem and go on as if there were none: nothing is asked for after the first one.
+def _submission_problems(files: ContestFiles, _: Mapping[str, Submission]) -> Iterator[str]:
+    for name in sorted(files.defences):
+        if team_of(name) not in files.rules.teams:
+            yield f"defence {name}: unknown team {team_of(name)}; expected one of the contest's teams"
+    yield from _stakes(files)
+    yield from _submissions(files)
+
+
+def _stakes(files: ContestFiles) -> Iterator[str]:
+    batches: set[str] = set()
+    staked: set[str] = set()
+    for stake in sorted(files.board.stakes, key=lambda each: (each.date, each.batch, each.by, each.defences)):
+        where = f"stake of batch {stake.batch}"
+        if stake.batch in batches:
+            yield f"{where}: a second time; expected one entry for each batch"
+        batches.add(stake.batch)
+        for name in sorted(stake.defences):
+            if name not in files.defences:
+                yield f"{where}: unknown defence {name}; expected one submitted by {stake.date}"
+            submitted = files.defences[name].submitted
+            if submitted > stake.date:
+                yield f"{where}: {name} was submitted on {submitted}; expected no earlier stake"
+            if name in staked or stake.defences.count(name) > 1:
+                yield f"{where}: {name} is staked a second time; expected one stake for each defence"
+            if stake.by not in (BOARD, team_of(name)):
+                yield f"{where}: {name} is staked by {stake.by}; expected board, or its own team"
+            staked.add(name)
+
+
+def _submissions(files: ContestFiles) -> Iterator[str]:
+    limits, staked = files.rules.limits, {name: stake.date for stake in files.board.stakes for name in stake.defences}
+    a_day: Counter[tuple[str, datetime.date]] = Counter()
+    for submission in in_order(files.submissions):
+        team, day, target = submission.team, submission.day, submission.manifest.target
+        received = submission.manifest.received.date()
+        if team not in files.rules.teams:
+            yield f"{submission}: unknown team {team}; expected one of the contest's teams"
+        if received > day:
+            yield f"{submission}: received on {received}; expected a day up to {day}, on which it was entered"
+        if target not in files.defences:
+            yield f"{submission}: unknown target {target}; expected a defence team/name"
+        if target not in staked or staked[target] > day:
+            found = f"staked on {staked[target]}" if target in staked else "not staked"
+            yield f"{submission}: {target} is {found}; expected a target that is staked by {day}"
+        a_day[team, received] += len(submission.manifest.images)
+        if a_day[team, received] > limits.images_a_day:
+            images = f"{a_day[team, received]} images of {team} on {received}"
+            yield f"{submission}: {images}; expected at most {limits.images_a_day}"
+        yield from _images(submission, files)
+    for repeat in repeats(files.submissions):
+        if repeat.first == repeat.submission:
+            yield f"{repeat}; expected each image once"
+
+
+def _images(submission: Submission, files: ContestFiles) -> Iterator[str]:
+    limits = files.rules.limits
+    for image in submission.manifest.images:
+        where, size = f"{submission}/{image.file}", f"{image.width} x {image.height} pixels"
+        if image.width != image.height:
+            yield f"{where}: {size}; expected a square image: models look at the central square of others"
+        if max(image.width, image.height) > limits.max_side:
+            yield f"{where}: {size}; expected at most {limits.max_side} a side"
+        if min(image.width, image.height) < limits.min_side:
+            yield f"{where}: {size}; expected at least {limits.min_side} a side"
+        if image.sha256 in files.controls:
+            yield f"{where}: a control image of the judges; expected an image that they do not know"
+
+
+def _answers(files: ContestFiles, images: dict[str, Submission]) -> Iterator[str]:
+    sizes = {image.sha256: (image.width, image.height) for _, image in submitted_images(files.submissions)}
+    groups, weeks = sorted(files.rules.classes), {each.week for each in files.submissions}
+    for each in sorted(files.answers, key=str):
+        if each.judge not in files.roster:
+            yield f"{each}: judge {each.judge} is not in the roster; expected a judge who was entered before"
+        for sha256, answer in sorted(each.answers.items()):
+            where = f"{each}: {sha256[:12]}…"
+            if sorted(answer.contains) != groups:
+                yield f"{where}: contains {', '.join(map(shown, answer.contains))}; expected {', '.join(groups)}"
+            # a control has no week of its own: it is mixed into any week with submissions
+            if sha256 in files.controls:
+                is_shown = each.week in weeks
+            else:
+                is_shown = sha256 in images and images[sha256].week == each.week
+            if not is_shown or answer.date < each.week:
+                yield (
+                    f"{where}: an image never shown to this judge in the week of {each.week}; expected one that was "
+                    "submitted in it, and judged when it was published"
+                )
+            if answer.outline is not None and sha256 in sizes:
+                for problem in points_outside(answer.outline, *sizes[sha256]):
+                    yield f"{where}: {problem}"
+
+
+def _board(files: ContestFiles, images: dict[str, Submission]) -> Iterator[str]:
+    rules, parties = files.rules, Parties(files)
+    decided: set[tuple[str, datetime.date]] = set()
+    for decision in sorted(files.board.decisions, key=lambda each: (each.date, each.image, str(each))):
+        where = f"decision on {decision.image[:12]}… of {decision.date}"
+        if decision.image not in images or images[decision.image].week > decision.date:
+            yield f"{where}: no image published by then; expected one whose week has ended"
+        if (decision.image, decision.date) in decided:
+            yield f"{where}: two decisions on one day; expected one"
+        decided.add((decision.image, decision.date))
+        if decision.verdict not in (*rules.classes, INVALID, None):
+            yield f"{where}: verdict {decision.verdict}; expected one of {', '.join((*rules.classes, INVALID))}"
+        yield from _members(rules, decision, parties.deciding(images[decision.image], decision), where)
+    for appeal in sorted(files.board.appeals, key=lambda each: (each.date, each.image, each.team)):
+        where = f"appeal of {appeal.team} on {appeal.image[:12]}…"
+        if appeal.image not in images or images[appeal.image].week > appeal.date:
+            yield f"{where}: no image published by {appeal.date}; expected one whose week has ended"
+        if appeal.team not in rules.teams:
+            yield f"{where}: unknown team; expected one of the contest's teams"
+    for accepted in sorted(files.board.accepted, key=lambda each: (each.date, each.defence)):
+        if accepted.defence not in files.defences:
+            yield f"acceptance of an unknown defence {accepted.defence}; expected one submitted by then"
+
+
+def _members(rules: ContestRules, decision: BoardDecision, parties: frozenset[str], where: str) -> Iterator[str]:
+    count = len(decision.members)
+    if count < rules.quorum:
+        yield f"{where}: signed by {count} members; expected at least {rules.quorum}, the contest's quorum"
+    for member in (*decision.members, *decision.recused):
+        if member not in rules.board:
+            yield f"{where}: {member} is not a member of the board; expected one of {', '.join(rules.board)}"
+    # of a team that gains or loses by the decision
+    for member in sorted(decision.members):
+        if rules.board[member].has_conflict_with(parties):
+            yield (
+                f"{where}: signed by {member}, who has a conflict with {', '.join(sorted(parties))}; "
+                "expected the member under recused, and the decision of others"
+            )
+
+
+def _runs(files: ContestFiles, images: dict[str, Submission]) -> Iterator[str]:
+    seen: set[tuple[str, datetime.date]] = set()
+    accepted, known = accepted_on(files), {*files.rules.classes, ABSTAIN}
+    by_week: dict[datetime.date, set[str]] = {}
+    first: dict[str, DefenceRun] = {}
+    for sha256, submission in images.items():
+        by_week.setdefault(submission.week, set()).add(sha256)
+    for run in sorted(files.runs, key=lambda each: (each.defence, each.date)):
+        where = f"run of {run.defence} on {run.date}"
+        if run.defence not in files.defences:
+            yield f"{where}: unknown defence; expected one submitted by then"
+        if (run.defence, run.date) in seen:
+            yield f"{where}: two runs on one day; expected one"
+        seen.add((run.defence, run.date))
+        model = first.setdefault(run.defence, run).model
+        if run.model != model:
+            yield (
+                f"{where}: a run of a model with the digest {run.model}; expected {model}, as in its first run: the "
+                "model's entry in the edition's params.yaml has changed"
+            )
+        is_command = files.defences[run.defence].command is not None
+        if is_command and accepted.get(run.defence, datetime.date.max) > run.date:
+            yield f"{where}: a command that the board has not accepted by then; expected its acceptance"
+        for wrong in sorted(set(run.answers.values()) - known):
+            yield f"{where}: answers {shown(wrong)}; expected one of {', '.join(sorted(known))}"
+        for unknown in sorted(run.answers.keys() - images.keys()):
+            yield f"{where}: answers {unknown[:12]}…, which nobody submitted; expected submitted images"
+        # by week, because comparing sets is faster than looking up the week of each image
+        missing = set[str]().union(*(names - run.answers.keys() for week, names in by_week.items() if week < run.date))
+        if missing:
+            yield f"{where}: no answer to {min(missing)[:12]}…; expected one to every image published by then"
+
 
 DefenceStatus = Literal["ineligible", "eligible", "staked", "broken", "awaiting", "won"]
 """May not be staked; may be staked; staked; broken; staked long enough, with open questions (`waits_for`); won."""
@@ -64,7 +311,7 @@ class Standing:
     `images`: the state of every published image, by its SHA-256, in the order of submission. `attackers`: the sum of
     a team's settled shares of the stakes of broken defences; `defenders`: of its shares of the batches that have won.
     `left_out`: by id, the judges whose answers do not count, and why. `notes`: sentences on what this contest does not
-    check.
+    check. `head`: the digest of the last line of the log.
     """
 
     on: datetime.date
@@ -74,14 +321,14 @@ class Standing:
     defenders: Shares
     left_out: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    head: str = ""
 
 
 def standing(files: ContestFiles, on: datetime.date) -> Standing:
-    """The standing at the end of a day, from entries dated up to it; the order of files does not matter.
+    """The standing at the end of a day, from the entries up to it; the order of files does not matter.
 
     Raises CleansetError for files that contradict each other or the rules.
     """
-    files = until(files, on)
     check_files(files)
     said = notes(files)
     files = replace(files, submissions=counted(files.submissions))
@@ -89,7 +336,7 @@ def standing(files: ContestFiles, on: datetime.date) -> Standing:
     defences = [contest.defence(name) for name in sorted(files.defences)]
     attackers = _summed(each.shares for each in defences if each.settled)
     defenders = _shares_of_batches(files, defences)
-    return Standing(on, contest.states, defences, attackers, defenders, left_out(files, on), said)
+    return Standing(on, contest.states, defences, attackers, defenders, left_out(files, on), said, files.head)
 
 
 def notes(files: ContestFiles) -> tuple[str, ...]:
@@ -99,8 +346,8 @@ def notes(files: ContestFiles) -> tuple[str, ...]:
         found.append(
             "No unpublished list decides who is eligible: a defence that knows the published images by heart is, too."
         )
-    if files.rules.history == "made_up":
-        found.append("The history of this contest is made up: git is not asked whether anything was changed.")
+    if files.rules.made_up:
+        found.append("This contest is made up: none of it has happened, and its dates were chosen.")
     unconfined = sorted({run.defence for run in files.runs if run.confined is False})
     if unconfined:
         found.append(f"Ran unconfined, so that it could read whatever the machine has: {', '.join(unconfined)}.")
@@ -143,6 +390,9 @@ class _Contest:
         ]
         events, parties = events_by_image(files), Parties(files)
         self.states = {image.sha256: self._state(image, each, events, parties) for image, each in published}
+        self._published_by = cache(
+            lambda week: frozenset(image.sha256 for image, each in published if each.week <= week)
+        )
         self._images = [(self.states[image.sha256], each) for image, each in published]
         self._valid = [
             (image.sha256, group, each)
@@ -249,7 +499,9 @@ class _Contest:
             week = min(each.submission.week for each in within if each.day <= day)
             closed = [each.closed_on for each in self._states_until(name, week)]
             # the first run over all images of the week
-            run = next((each.date for each in self._runs[name] if each.date > week), None)
+            submitted = self._published_by(week)
+            runs = (each for each in self._runs[name] if each.date >= week)
+            run = next((each.date for each in runs if submitted <= each.answers.keys()), None)
             if run is None or None in closed:
                 continue
             settled = max((day, run, *(each for each in closed if each is not None)))
@@ -378,20 +630,11 @@ def _summed(shares: Iterable[Shares]) -> Shares:
     return dict(sorted(total.items()))
 
 
-def days_of_change(files: ContestFiles, on: datetime.date) -> list[datetime.date]:
-    """The days up to `on` on which anything is dated or due, sorted; the standing changes on no other day."""
-    limits = files.rules.limits
-    answered = {one.date for each in files.answers for one in each.answers.values()}
-    found = days_of(files) | {after(day, limits.appeal_days) for day in answered}
-    found |= {after(each.date, limits.unbroken_days) for each in files.board.stakes}
-    return sorted(day for day in found if day <= on)
-
-
-def history(files: ContestFiles, on: datetime.date) -> list[Standing]:
-    """The standings up to `on` that differ from the previous one in the state of a defence or in shares."""
+def history(files_on: Callable[[datetime.date], ContestFiles], days: Iterable[datetime.date]) -> list[Standing]:
+    """The standings of some days that differ from the previous one in the state of a defence or in shares."""
     found: list[Standing] = []
-    for day in days_of_change(files, on):
-        next_one = standing(files, day)
+    for day in days:
+        next_one = standing(files_on(day), day)
         if not found or _shown(next_one) != _shown(found[-1]):
             found.append(next_one)
     return found

@@ -32,9 +32,9 @@ from cleanset.studies.contest.judging import (
     parse_outline,
     points_outside,
 )
-from cleanset.studies.contest.reading import image_paths, read_checked_examples, read_contest, read_image, read_section
+from cleanset.studies.contest.log import Objects, read_content, read_state
 from cleanset.studies.contest.standing import standing
-from cleanset.validation import Section, Sha256, shown
+from cleanset.validation import Section, Sha256, shown, validate
 from cleanset.web.images import Photos
 
 JudgeStep = Literal["contains", "outline", "statement", "done"]
@@ -112,6 +112,13 @@ class JudgeDraft(Section):
         )
 
 
+def read_answers(path: Path) -> dict[str, JudgeAnswer]:
+    """The answers in a file, by image; none without it. Raises CleansetError for a file that is not valid."""
+    if not path.exists():
+        return {}
+    return dict(validate(AnswerFile, read_content(path), path).answers)
+
+
 def save_answer(path: Path, sha256: str, answer: JudgeAnswer | None, expected: JudgeAnswer | None) -> None:
     """Make `answer` a judge's answers to an image in a file; None takes them away, and the file with its last entry.
 
@@ -123,7 +130,7 @@ def save_answer(path: Path, sha256: str, answer: JudgeAnswer | None, expected: J
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with locked(path.parent):
-        answers = dict(read_section(AnswerFile, path).answers) if path.exists() else {}
+        answers = read_answers(path)
         current = answers.get(sha256)
         # before `expected` is compared: the same answers twice are no conflict
         if current == answer:
@@ -136,14 +143,14 @@ def save_answer(path: Path, sha256: str, answer: JudgeAnswer | None, expected: J
             del answers[sha256]
         else:
             answers[sha256] = answer
-        replace_file(path, as_yaml(answers).encode())
+        replace_file(path, as_yaml(path.parent.name, path.stem, answers).encode())
 
 
-def as_yaml(answers: Mapping[str, JudgeAnswer]) -> str:
+def as_yaml(judge: str, week: str, answers: Mapping[str, JudgeAnswer]) -> str:
     """The content of a file of answers; empty without answers."""
     if not answers:
         return ""
-    lines = ["answers:\n"]
+    lines = [f'judge: "{judge}"\nweek: "{week}"\nanswers:\n']
     for sha256, answer in answers.items():
         contains = ", ".join(f"{name}: {each}" for name, each in answer.contains.items())
         lines += [f'  "{sha256}":\n', f'    date: "{answer.date}"\n', f"    contains: {{{contains}}}\n"]
@@ -162,24 +169,32 @@ class JudgeSession:
     """One judge's work on one contest. Not safe in threads: callers hold a lock.
 
     `tokens`: by SHA-256, the name of an image in the browser, drawn anew for each server. `skipped`: images that come
-    last. `draft`: the unfinished answers to the current image, kept on disk beside the answers.
+    last. `draft`: the unfinished answers to the current image, kept on disk beside the answers. `seen`: the share of a
+    square's side that every staked model looks at, in the middle.
 
     Raises CleansetError for a judge who is not in the roster, and for files that are not valid.
     """
 
     def __init__(self, contest: Path, judge: str, on: datetime.date) -> None:
-        files = read_contest(contest)
+        files = read_state(contest, on)
         if judge not in files.roster:
-            raise CleansetError(f"judge {shown(judge)}: not in the roster; expected one of judges/roster.yaml")
+            raise CleansetError(f"judge {shown(judge)}: not in the roster; expected one who has been entered")
         self.contest, self.judge, self.on = contest, judge, on
         self.groups, self.drawings_are_real = tuple(files.rules.classes), files.rules.drawings_are_real
-        self.tasks = tasks(files, judge, on, standing(files, on).images)
-        self.examples = read_checked_examples(contest, files)
+        self.tasks = tasks(files, judge, standing(files, on).images)
+        self.examples = files.examples
+        staked = {name for each in files.board.stakes for name in each.defences}
+        models = [each.model for name, each in files.defences.items() if name in staked]
+        self.seen = min((each.seen for each in models if each is not None), default=1.0)
         digests = list(dict.fromkeys([*self.examples, *(task.sha256 for task in self.tasks)]))
-        paths = image_paths(contest, files, digests)
-        self.photos = Photos(lambda digest: read_image(paths, digest))
+        objects = Objects(contest)
+        for digest in digests:
+            objects.read(digest)
+        self.photos = Photos(objects.read)
         # random names: a digest could be looked up in the published manifests
         self.tokens = {digest: secrets.token_urlsafe(12) for digest in digests}
+        mine = [each.answers for each in files.answers if each.judge == judge]
+        self._entered = {key: one for answers in mine for key, one in answers.items()}
         self.answers: dict[str, JudgeAnswer] = {}
         self.skipped: list[str] = []
         self.draft: JudgeDraft | None = None
@@ -192,12 +207,10 @@ class JudgeSession:
 
     def refresh(self) -> None:
         """Read the judge's answers again. Raises CleansetError for a file that is not valid."""
-        found: dict[str, JudgeAnswer] = {}
-        for week in sorted({task.week for task in self.tasks}):
-            path = self._answer_file(week)
-            if path.exists():
-                found |= read_section(AnswerFile, path).answers
-        self.answers = found
+        weeks = sorted({task.week for task in self.tasks})
+        found = {key: one for week in weeks for key, one in read_answers(self._answer_file(week)).items()}
+        # answers that were entered stay, also where the judge has the file no longer
+        self.answers = {**self._entered, **found}
 
     def _answer_file(self, week: datetime.date) -> Path:
         return self.contest / "answers" / self.judge / f"{week}.yaml"
@@ -237,7 +250,8 @@ class JudgeSession:
     def reopen_last(self) -> bool:
         """Take back the answer that was given last on this day, as a draft without its last step; False without one."""
         weeks = {task.sha256: task for task in self.tasks}
-        today = [each for each in self.answers if self.answers[each].date == self.on and each in weeks]
+        mine = weeks.keys() - self._entered.keys()
+        today = [each for each in self.answers if self.answers[each].date == self.on and each in mine]
         if not today:
             return False
         last, answer = weeks[today[-1]], self.answers[today[-1]]

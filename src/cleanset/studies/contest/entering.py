@@ -1,0 +1,314 @@
+"""Read what comes by mail, check it against the log, the clean set and earlier images, and enter it.
+
+`cleanset contest check` does the same and writes nothing, or checks all that has been entered.
+"""
+
+import base64
+import datetime
+import json
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError, install_command
+from cleanset.files import read_bytes, read_text, sha256, sha256_of, write_text
+from cleanset.images.codec import pixels_sha256
+from cleanset.sets.archive import sign
+from cleanset.studies.contest import log
+from cleanset.studies.contest.defending import clean_images, different_answers, run_defence, unpublished_yaml
+from cleanset.studies.contest.files import Defence, repeats
+from cleanset.studies.contest.images import can_hash, copied, decode_submitted, known_images, lookalikes
+from cleanset.studies.contest.judging import ControlImage, JudgeAnswer, points_outside
+from cleanset.studies.contest.log import Draft, Line, Objects, read, read_content, refuse_link, visible
+from cleanset.studies.contest.rules import ContestRules, day_of
+from cleanset.studies.contest.standing import standing
+from cleanset.validation import check_known, shown
+
+CONTEST_YAML, DEFENCE_YAML, MANIFEST_YAML = "contest.yaml", "defence.yaml", "manifest.yaml"
+MAX_IMAGE_BYTES = 100_000_000
+
+
+def draft_of(path: Path, edition: Edition) -> Draft:
+    """The entry in a file or in the folder of a defence or submission, with the signatures beside it.
+
+    Raises CleansetError for a link, an unknown entry, and a file that is missing or belongs to none.
+    """
+    refuse_link(path)
+    for name, kind in ((MANIFEST_YAML, "submission"), (DEFENCE_YAML, "defence")):
+        if (path / name).is_file():
+            return _draft_of_folder(path, path / name, kind, edition)
+    content, files = read_content(path), dict[str, Path]()
+    kind, data = (log.CONTEST, content) if path.name == CONTEST_YAML else kind_of(path, content)
+    if kind in ("controls", "examples"):
+        there = {sha256_of(each): each for each in visible(path.parent / "images") if each.is_file()}
+        files = {digest: each for digest, each in there.items() if digest in data[kind]}
+        data = {kind: {digest: _with_mask(path, digest, one) for digest, one in data[kind].items()}}
+    beside = [each for each in sorted(path.parent.glob("*.sig")) if each.name.startswith(f"{path.name}.")]
+    signatures = {each.name[len(path.name) + 1 : -4]: read_text(each, "sign again") for each in beside}
+    return Draft(kind, data, signatures, files)
+
+
+def kind_of(path: Path, content: dict[str, Any]) -> tuple[str, Any]:
+    """The kind of the entry in a file, and its data. Raises CleansetError for an unknown entry."""
+    kinds = [key for key in content if key in log.KINDS]
+    if len(kinds) != 1 or not isinstance(content[kinds[0]], dict):
+        raise CleansetError(
+            f"{path}: not an entry of a contest; expected {MANIFEST_YAML} or {DEFENCE_YAML} in a folder, "
+            f"{CONTEST_YAML}, or a file with one of {', '.join(log.KINDS)} at its top"
+        )
+    # a list by judge or image has the name of its kind itself
+    return kinds[0], content if kinds[0] in log.KINDS[kinds[0]].model_fields else content[kinds[0]]
+
+
+def _with_mask(path: Path, digest: str, one: Any) -> Any:
+    mask = path.parent / "masks" / f"{digest}.png"
+    if not isinstance(one, dict) or not mask.is_file():
+        return one
+    refuse_link(mask)
+    return one | {"mask": base64.b64encode(read_bytes(mask)).decode()}
+
+
+def _draft_of_folder(folder: Path, file: Path, kind: str, edition: Edition) -> Draft:
+    data = read_content(file)
+    there = {each.relative_to(folder).as_posix(): each for each in _below(folder)}
+    del there[file.name]
+    if kind == "submission":
+        data = data | {"images": [image_entry(path) for path in there.values()]}
+    entry: Any = log.entry_of(kind, data, datetime.date.min, (), file)
+    if kind == "submission":
+        return Draft(kind, data, {}, {each.sha256: there[each.file] for each in entry.images})
+    named = {each.path: each.sha256 for each in entry.files}
+    for name in sorted(there.keys() ^ named.keys()):
+        raise CleansetError(f"{folder / name}: expected the files that {file.name} names, and no others")
+    if entry.model is not None:
+        data = data | {"model": data["model"] | {"seen": share_seen(edition, entry.model.role)}}
+    return Draft(kind, data, {}, {digest: there[name] for name, digest in named.items()})
+
+
+def image_entry(path: Path) -> dict[str, str | int]:
+    """An image of a submission, as the log has it. Raises CleansetError for an image that cannot be submitted."""
+    data = read_bytes(path)
+    if len(data) > MAX_IMAGE_BYTES:
+        raise CleansetError(f"{path}: {len(data):,} bytes; expected at most {MAX_IMAGE_BYTES:,}")
+    found = decode_submitted(path, data)
+    digests = {"sha256": sha256(data), "pixels_sha256": pixels_sha256(found)}
+    return {"file": path.name, **digests, "width": found.width, "height": found.height}
+
+
+def _below(folder: Path) -> list[Path]:
+    return [file for path in visible(folder) for file in (_below(path) if path.is_dir() else [path])]
+
+
+def share_seen(edition: Edition, role: str) -> float:
+    """The share of a square image's side that a model of the edition looks at, in the middle; 1 for the whole."""
+    # timm is imported here, because most entries need none
+    from cleanset.scoring.models import preprocessing_of
+
+    model = read_params(edition.folder).network(role)
+    if model.source == "module":
+        return 1
+    found = preprocessing_of(model)
+    resize = getattr(found, "resize", None)
+    return min(1.0, round(found.size / resize, 4)) if isinstance(resize, int) else 1
+
+
+def enter(
+    contest: Path,
+    paths: Sequence[Path],
+    publish: bool,
+    key: Path | None,
+    at: datetime.datetime | None = None,
+    onto: Path | None = None,
+) -> list[str]:
+    """Enter what lies in some paths, and end the week; a line for each entry, and what the organizers should know.
+
+    Without a key everything is checked, and nothing is written. `onto`: another organizer's log, on top of which one's
+    own lines are put first.
+    """
+    edition = edition_of(contest)
+    drafts = [draft_of(path, edition) for path in paths] + ([Draft("publish", {})] if publish else [])
+    if not drafts and onto is None:
+        raise CleansetError("nothing to enter; expected files or folders, or --publish")
+    return log.append(contest, drafts, partial(check_lines, edition), key, at, onto)
+
+
+def enter_runs(
+    contest: Path,
+    names: Sequence[str] | None,
+    unpublished: Path | None,
+    unconfined: bool,
+    key: Path | None,
+    at: datetime.datetime | None,
+) -> Iterator[str]:
+    """Run defences, all if none is named, and enter each run; without a key the runs are printed as JSON.
+
+    Raises CleansetError for an unknown defence, and as `run_defence`: only at the end, since no team may keep the
+    defences of others from being run.
+    """
+    edition, files, on = edition_of(contest), log.read_state(contest), day_of(at or datetime.datetime.now(datetime.UTC))
+    for name in names or ():
+        check_known("defence", name, sorted(files.defences))
+    problems: dict[str, CleansetError] = {}
+    for name in names or sorted(files.defences):
+        try:
+            run = run_defence(contest, files, name, on, unpublished, unconfined)
+            data = run.model_dump(mode="json", exclude_none=True)
+            if key is None:
+                yield json.dumps(data)
+            else:
+                yield from log.append(contest, [Draft("run", data)], partial(check_lines, edition), key, at)
+        except CleansetError as error:
+            problems[name] = error
+    if problems:
+        first, *others = problems
+        without = f"; {', '.join(others)} did not run either" if others else ""
+        raise CleansetError(f"{problems[first]}{without}")
+
+
+def edition_of(contest: Path) -> Edition:
+    """The edition two folders above a contest."""
+    return Edition(contest / ".." / "..")
+
+
+def check_lines(edition: Edition, lines: Sequence[Line], new: int, objects: Objects) -> list[str]:
+    """The lines from a number on, as they are shown, and for each image that looks like a known one a line more.
+
+    Raises CleansetError for the first problem: against other lines, in an object, or of a copied image.
+    """
+    files = log.state(lines)
+    standing(files, lines[-1].day)
+    left = [f"left out: {each}" for each in repeats(files.submissions) if each.submission.number >= new]
+    return [
+        *(f"{each}, {each.digest}" for each in lines[new:]),
+        *left,
+        *_problems_and_notes(edition, lines, new, objects),
+    ]
+
+
+def check(contest: Path, path: Path | None, at: datetime.datetime | None, runs: bool) -> list[str]:
+    """Check an entry before it is entered, an unpublished list, or all that has been entered."""
+    if path is not None:
+        rules: ContestRules | None = read(contest)[0].entry if path.is_dir() else None
+        if rules is not None and all((path / group).is_dir() for group in rules.classes):
+            return [unpublished_yaml(rules, path)]
+        return enter(contest, [path], False, None, at)
+    lines = read(contest)
+    files, notes = log.state(lines), check_lines(edition_of(contest), lines, 1, Objects(contest))[len(lines) - 1 :]
+    images = sum(len(each.manifest.images) for each in files.submissions)
+    found = [
+        f"{len(files.defences)} defences, {len(files.submissions)} submissions with {images} images",
+        f"{len(lines)} lines, the last with digest {lines[-1].digest}",
+    ]
+    return [*found, *notes, *(different_answers(contest, files) if runs else ())]
+
+
+def _problems_and_notes(edition: Edition, lines: Sequence[Line], new: int, objects: Objects) -> Iterator[str]:
+    """See `check_lines`; each object is compared with what was there before its line."""
+    void, last = log.voided(lines), max((each.n for each in lines if each.kind == "publish"), default=0)
+    for line in lines[new or 1 :]:
+        if line.n in void:
+            continue
+        match line.kind:
+            # before its week is published nobody but the organizers has the images
+            case "submission" if line.n < last or all(objects.has(each.sha256) for each in line.entry.images):
+                yield from _copies_and_lookalikes(edition, lines, line, objects)
+            case "controls" | "examples":
+                for digest, one in getattr(line.entry, line.kind).items():
+                    _check_own_image(f"{line}: {digest[:12]}…", one, lines[0].entry, _size(objects, digest))
+            case "answers":
+                own = {sha for each in lines if each.kind == "controls" for sha in each.entry.controls}
+                for digest in sorted(own & line.entry.answers.keys()):
+                    _check_outline(f"{line}: {digest[:12]}…", line.entry.answers[digest], _size(objects, digest))
+            case "defence":
+                for each in line.entry.files:
+                    objects.read(each.sha256)
+                _check_public(edition, line.entry)
+
+
+def _copies_and_lookalikes(edition: Edition, lines: Sequence[Line], line: Line, objects: Objects) -> Iterator[str]:
+    void = log.voided(lines)
+    before = [each for each in lines[: line.n] if each.n not in void]
+    published = max((each.n for each in before if each.kind == "publish"), default=0)
+    clean = clean_images(edition)
+    if not clean:
+        raise CleansetError(
+            f"{edition.folder / 'data' / 'export'}: no finished set to compare submitted images with; "
+            "run dvc pull or dvc repro in the edition"
+        )
+    known, beside = {f"clean image {path.parent.name}/{path.name}": path for path, _ in clean}, dict[str, Path]()
+    for each in before:
+        if each.kind in ("controls", "examples"):
+            known |= {f"the judges' {digest}": _there(objects, digest) for digest in getattr(each.entry, each.kind)}
+        elif each.kind == "submission" and (each.n < published or each.entry.team != line.entry.team):
+            images = [one for one in each.entry.images if each.n < published or objects.has(one.sha256)]
+            paths = {f"{each}, {one.file}": _there(objects, one.sha256) for one in images}
+            (known if each.n < published else beside).update(paths)
+    clean_pixels = {entry.pixels_sha256 for _, entry in clean}
+    old, alike = known_images(known), known_images(known | beside)
+    for image in line.entry.images:
+        path = objects.path(image.sha256)
+        if image_entry(_there(objects, image.sha256)) | {"file": image.file} != image.model_dump():
+            raise CleansetError(f"{line}, {image.file}: expected the size and pixels of {path}")
+        # by pixels: an image of the clean set that was only saved again is not a new one
+        if image.pixels_sha256 in clean_pixels:
+            raise CleansetError(f"{path}: an image of the clean set; expected a new image")
+        copy = copied(path, old)
+        if copy is not None:
+            raise CleansetError(f"{path}: a copy of {copy}; expected a new image")
+        near = lookalikes(path, alike)[:1]
+        yield from (f"for the board: {line}, {image.file} looks like {one}, PDQ distance {bits}" for bits, one in near)
+    if not can_hash():
+        yield f"images that look alike are not looked for without PDQ: {install_command('review')}"
+
+
+def _there(objects: Objects, digest: str) -> Path:
+    """The path of an object, whose bytes are verified once."""
+    if digest not in objects.verified:
+        objects.read(digest)
+    return objects.path(digest)
+
+
+def _size(objects: Objects, digest: str) -> tuple[int, int]:
+    return decode_submitted(objects.path(digest), objects.read(digest)).size
+
+
+def _check_own_image(where: str, one: ControlImage | JudgeAnswer, rules: ContestRules, size: tuple[int, int]) -> None:
+    if one.contains.keys() != rules.classes.keys():
+        given, expected = (", ".join(map(shown, sorted(each))) for each in (one.contains, rules.classes))
+        raise CleansetError(f"{where}: contains {given or 'nothing'}; expected {expected}")
+    if isinstance(one, JudgeAnswer):
+        _check_outline(where, one, size)
+    elif size[0] != size[1]:
+        raise CleansetError(f"{where}: {size[0]} x {size[1]} pixels; expected a square image, as submitted ones are")
+    # outlines are filled at the size of the mask: one of another size would lower every IoU without an error
+    elif one.mask is not None and (shape := log.mask_of(one.mask).shape)[::-1] != size:
+        raise CleansetError(
+            f"{where}: a mask of {shape[1]} x {shape[0]} pixels; expected those of its image, {size[0]} x {size[1]}"
+        )
+
+
+def _check_outline(where: str, answer: JudgeAnswer, size: tuple[int, int]) -> None:
+    for problem in points_outside(answer.outline or (), *size):
+        raise CleansetError(f"{where}: {problem}")
+
+
+def _check_public(edition: Edition, defence: Defence) -> None:
+    expected = None if defence.model is None else read_params(edition.folder).network(defence.model.role).sha256
+    given = {each.sha256 for each in defence.files if each.role == "weights"}
+    given |= set() if defence.public is None else {defence.public.sha256}
+    if defence.open and expected is not None and expected not in given:
+        raise CleansetError(
+            f"{defence.name}: open, with weights of SHA-256 {', '.join(sorted(given))}; expected {expected}, "
+            "those of its model in the edition's params.yaml"
+        )
+
+
+def sign_entry(contest: Path, path: Path, name: str, key: Path) -> Path:
+    """Sign an entry as a member of the board or a judge, in a file beside it, whose path is returned."""
+    draft, first = draft_of(path, edition_of(contest)), read(contest)[0].digest
+    to = path.with_name(f"{path.name}.{name}.sig")
+    write_text(to, sign(log.signed_text(first, draft.kind, draft.data), key, log.NAMESPACE).decode())
+    return to

@@ -1,0 +1,446 @@
+"""The log: whatever is changed in it is found, who may enter and sign what, weeks, mistakes taken back, attacks."""
+
+import json
+import random
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cleanset.errors import CleansetError
+from cleanset.studies.contest.entering import check, enter
+from cleanset.studies.contest.log import LOG, SIGNATURE, Objects, parse, read, signed_text
+from cleanset.studies.contest.rules import parse_instant
+from cleanset.studies.contest.standing import standing
+from tests.properties import examples
+from tests.studies.contest.made import BIRD, JUDGES, UNSURE, day
+from tests.studies.contest.on_disk import OnDisk, digest, key, named, png, public, rules, signature, text_of, write_log
+
+LATER = day("2026-12-31")
+
+
+def refused(made: OnDisk, message: str) -> None:
+    with pytest.raises(CleansetError, match=message) as caught:
+        standing(made.state(), LATER)
+    assert "\n" not in str(caught.value)
+
+
+def status(made: OnDisk, on: str = "2026-12-31") -> str:
+    return standing(made.state(on), day(on)).defences[0].status
+
+
+def mutated(data: bytes, pick: random.Random) -> bytes:
+    """A byte changed, added, removed or moved, or a piece cut off, written twice, or left out."""
+    at, length = pick.randrange(len(data)), pick.randint(1, 40)
+    ways = [
+        data[:at] + bytes([data[at] ^ 1 << pick.randrange(8)]) + data[at + 1 :],
+        data[:at] + bytes([pick.randrange(256)]) + data[at:],
+        data[:at] + data[at + length :],
+        data[:at] + data[at : at + length] + data[at:],
+        data[:at],
+        data + pick.choice([b"\n", b" ", b"{}\n"]),
+    ]
+    found = pick.choice(ways)
+    return found if found != data else data + b"\n"
+
+
+def test_mutations_of_log_signature_and_objects(made: OnDisk) -> None:
+    """Each is found in one line, by whoever reads that file."""
+    made.enter(made.yaml("team.yaml", {"team": {"name": "pink"}}))
+    paths = [made.path(LOG), made.path(SIGNATURE), made.image()]
+    assert check(made.folder, None, None, False)
+    for seed in range(examples(1000).max_examples):
+        pick = random.Random(seed)
+        path = pick.choice(paths)
+        whole = path.read_bytes()
+        path.write_bytes(mutated(whole, pick))
+        with pytest.raises(CleansetError) as caught:
+            check(made.folder, None, None, False)
+        assert "\n" not in str(caught.value), seed
+        path.write_bytes(whole)
+    assert check(made.folder, None, None, False)
+
+
+def test_the_chain(made: OnDisk) -> None:
+    """A line that was changed is named, also by whoever signs the log anew; and so is one left out or put elsewhere."""
+    lines = made.path(LOG).read_text().splitlines()
+    for changed, message in (
+        ([*lines[:4], lines[4].replace("first", "other"), *lines[5:]], "line 4: the signature of ada is not valid"),
+        ([*lines[:3], lines[3].replace("100.0", "10.0"), *lines[4:]], r"line 4: number 4 after [0-9a-f]{12}…; expect"),
+        ([*lines[:7], *lines[8:]], "line 7: number 8 after"),
+        ([*lines[:7], lines[8], lines[7], *lines[9:]], "line 7: number 8 after"),
+        ([*lines, lines[-1]], "line 11: number 10 after"),
+        ([lines[0].replace('"n": 0', '"n": 1'), *lines[1:]], "line 0: number 1 after 0{12}…; expected 0"),
+        ([], "does not end with a whole line|missing"),
+    ):
+        write_log(made.folder, "".join(f"{line}\n" for line in changed))
+        refused(made, message)
+
+
+@pytest.mark.parametrize(
+    ("at", "kind", "data", "message"),
+    [
+        (
+            "2026-11-01T00:00:00Z",
+            "team",
+            {"name": "pink"},
+            r"line 11: at 2026-11-01T00:00:00Z; expected no instant",
+        ),
+        ("2026-11-09", "team", {"name": "pink"}, "line 11: at: expected an instant in UTC"),
+        ("2026-11-09T12:00:00Z", "opinion", {}, "unknown kind of entry 'opinion'; expected one of contest, team, key"),
+        (
+            "2026-11-09T12:00:00Z",
+            "contest",
+            {},
+            "line 11: contest; expected contest in the first line, and",
+        ),
+        ("2026-11-09T12:00:00Z", "team", {"name": 1}, r"line 11 \(team\): name: expected a string"),
+        ("2026-11-09T12:00:00Z", "team", [], "line 11: data: expected a dictionary"),
+        (
+            "2026-11-09T12:00:00Z",
+            "answers",
+            {"judge": JUDGES[3], "week": "2026-11-06", "answers": {"0" * 64: 1}},
+            "line",
+        ),
+    ],
+)
+def test_a_line_by_itself(at: str, kind: str, data: Any, message: str, made: OnDisk) -> None:
+    text = made.path(LOG).read_text()
+    content = {"n": 11, "at": at, "kind": kind, "prev": digest(text.splitlines()[-1].encode()), "data": data}
+    write_log(made.folder, f"{text}{json.dumps(content)}\n")
+    refused(made, message)
+
+
+def test_a_line_that_is_a_list(made: OnDisk) -> None:
+    for text, message in (("[]", "line 11: expected keys and values|line 11: the file"), ("{", "line 11.*: not JSON")):
+        write_log(made.folder, f"{made.path(LOG).read_text()}{text}\n")
+        refused(made, message)
+        made.write()
+
+
+def test_who_signs_the_log(made: OnDisk) -> None:
+    """Nobody but those whom its first line names; neither for another purpose."""
+    text = made.path(LOG).read_text()
+    write_log(made.folder, text, "ada")
+    refused(made, r"log\.jsonl\.sig: not by a signer in .*; expected a signature of log.jsonl by one of its signers")
+    made.path(SIGNATURE).unlink()
+    refused(made, r"log\.jsonl\.sig: missing; expected the organizers' signature")
+    write_log(made.folder, text)
+    with pytest.raises(CleansetError, match="ada: not the key of a signer; expected that of staff"):
+        enter(made.folder, [made.yaml("t.yaml", {"team": {"name": "pink"}})], False, key("ada"), None)
+
+
+def test_the_clock(made: OnDisk) -> None:
+    """An instant may be chosen in a contest that is made up alone; the clock does not go back."""
+    team = made.yaml("t.yaml", {"team": {"name": "pink"}})
+    with pytest.raises(CleansetError, match=r"at 2026-11-07T12:59:59Z; expected no instant before the previous line's"):
+        made.enter(team, at="2026-11-07T12:59:59Z")
+    made.changed("contest", made_up=False)
+    with pytest.raises(CleansetError, match="--at: for a contest that is made up; expected the instant of the clock"):
+        made.enter(team)
+    assert not any("made up" in note for note in standing(made.state(), LATER).notes)
+    made.changed("contest", made_up=True)
+    assert standing(made.state(), LATER).notes[1].startswith("This contest is made up")
+    assert standing(made.state(), LATER).head == read(made.folder)[-1].digest
+
+
+@pytest.mark.parametrize("name", ["board", "submissions", "defences", "answers"])
+def test_a_contest_in_folders_is_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).mkdir()
+    with pytest.raises(
+        CleansetError, match=r"a contest in folders; expected log\.jsonl: since version 0\.1\.0"
+    ) as caught:
+        read(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def decision(made: OnDisk, **changed: object) -> dict[str, Any]:
+    return {"image": made.sha256, "verdict": "invalid", "reason": "looked at it", **changed}
+
+
+def test_a_quorum_signs(made: OnDisk) -> None:
+    """Two signatures where two are asked for, of two people; each over the entry itself, in this contest."""
+    made.changed("contest", quorum=2)
+    refused(made, r"line 4 \(stake\): signed by ada; expected 2 of ada, bob, eve")
+    made.signers = dict.fromkeys(made.signers, ("ada", "bob"))
+    made.add("2026-11-09T12:00:00Z", "decision", decision(made))
+    assert made.state().board.decisions[0].members == ["ada", "bob"]
+    made.signers["decision"] = ("ada", "mallory")
+    made.write()
+    refused(made, r"line 11 \(decision\): signed by mallory; expected ada, bob, eve")
+    made.signers["decision"] = ("ada", "bob")
+    twice = rules(quorum=2)
+    twice["board"]["bob"] = {**twice["board"]["bob"], "key": public("ada")}
+    made.changed("contest", board=twice["board"])
+    refused(made, "bob: the key of ada, too|the signature of bob is not by a signer")
+
+
+def test_a_signature_counts_in_its_contest_alone(made: OnDisk) -> None:
+    """Nobody enters a decision of another contest, or another decision with the same signature."""
+    text = made.path(LOG).read_text()
+    data = decision(made)
+    for first, signed in (("0" * 64, data), (read(made.folder)[0].digest, decision(made, verdict="bird"))):
+        content = {
+            "n": 11, "at": "2026-11-09T12:00:00Z", "kind": "decision", "prev": digest(text.splitlines()[-1].encode()),
+            "data": data, "signatures": {"ada": signature(signed_text(first, "decision", signed), "ada")},
+        }  # fmt: skip
+        write_log(made.folder, f"{text}{json.dumps(content)}\n")
+        refused(made, "line 11: the signature of ada is not valid")
+
+
+def test_a_signature_counts_once(made: OnDisk) -> None:
+    """Nobody enters a decision again after another one, or after it was taken back."""
+    made.add("2026-11-09T12:00:00Z", "decision", decision(made))
+    made.add("2026-11-10T12:00:00Z", "void", {"lines": [11], "reason": "a mistake"})
+    made.add("2026-11-11T12:00:00Z", "decision", decision(made))
+    refused(made, "line 13: a signature that was entered before; expected one of a new text")
+
+
+def test_a_judge_who_signs(made: OnDisk) -> None:
+    """With a key in the roster every file of answers has to be signed; nobody else's signature will do."""
+    made.changed("roster", roster=dict.fromkeys(JUDGES[1:]) | {JUDGES[0]: public("judge")})
+    refused(made, rf"line 7 \(answers\): signed by nobody; expected 1 of {JUDGES[0]}")
+
+
+def new_key(made: OnDisk, since: int | None = None) -> dict[str, Any]:
+    found: dict[str, Any] = {"person": "ada", "key": public("ada anew")}
+    return found | ({} if since is None else {"since": since})
+
+
+def test_a_new_key(made: OnDisk) -> None:
+    """By the quorum; the old one counts no more in lines after it."""
+    made.add("2026-11-09T12:00:00Z", "key", new_key(made))
+    made.add("2026-11-10T12:00:00Z", "decision", decision(made))
+    refused(made, "line 12: the signature of ada is not by a signer")
+
+
+def test_a_stolen_key(made: OnDisk) -> None:
+    """What was signed with it from a line on counts no more, since it was found out."""
+    made.add("2026-11-09T12:00:00Z", "decision", decision(made, verdict="bicycle"))
+    made.signers["key"] = ("bob",)
+    made.add("2026-11-20T12:00:00Z", "key", new_key(made, since=11))
+    assert status(made, "2026-11-19") == "staked"
+    assert status(made, "2026-11-20") == "broken"
+    made.signers["key"] = ()
+    made.write()
+    refused(made, r"line 12 \(key\): signed by nobody; expected 1 of ada, bob, eve")
+
+
+def test_a_mistake_is_taken_back(made: OnDisk) -> None:
+    """A hand-written run breaks a defence until the quorum voids it; days that have passed keep their result."""
+    made.story = [each for each in made.story if each[1] != "run"]
+    made.story.insert(2, ("2026-11-01T11:00:00Z", "run", made.run_of({})))
+    made.story[2], made.story[3] = made.story[3], made.story[2]
+    made.add("2026-11-07T13:00:00Z", "run", made.run_of({made.sha256: "bicycle"}))
+    assert [status(made, on) for on in ("2026-11-13", "2026-11-14")] == ["staked", "broken"]
+    made.signers["void"] = ("bob",)
+    made.add("2026-11-20T12:00:00Z", "void", {"lines": [10], "reason": "nobody has run it"})
+    assert [status(made, on) for on in ("2026-11-14", "2026-11-19", "2026-11-20")] == ["broken", "broken", "staked"]
+    right = made.run_of({made.sha256: "abstain"})
+    made.add("2026-11-21T12:00:00Z", "run", right)
+    assert status(made) == "staked"
+
+
+@pytest.mark.parametrize(
+    ("lines", "signers", "message"),
+    [
+        ([10], (), r"line 11 \(void\): signed by nobody; expected 1 of ada, bob, eve"),
+        ([5], ("eve",), r"signed by eve, who has a conflict with gold, red; expected others"),
+        ([12], ("ada",), "12; expected lines before it, none of them void, key or publish"),
+        ([6], ("ada",), "6; expected lines before it, none of them void, key or publish"),
+        ([0], ("ada",), "lines.0: expected greater than or equal to 1"),
+        ([], ("ada",), "lines: expected at least 1 item"),
+        ([10, 10], ("ada",), "10 twice; expected each once"),
+        ([2], ("ada",), "unknown defence gold/wall"),
+    ],
+)
+def test_what_cannot_be_taken_back(lines: list[int], signers: tuple[str, ...], message: str, made: OnDisk) -> None:
+    made.signers["void"] = signers
+    made.add("2026-11-20T12:00:00Z", "void", {"lines": lines, "reason": "a mistake"})
+    refused(made, message)
+
+
+def test_a_submission_that_is_taken_back(made: OnDisk) -> None:
+    """With what was answered and decided about its images; its file may go."""
+    made.add("2026-11-20T12:00:00Z", "void", {"lines": [5], "reason": "not theirs to give"})
+    made.image().unlink()
+    assert status(made) == "staked"
+    assert standing(made.state(), LATER).images == {}
+    assert check(made.folder, None, None, False)[0] == "1 defences, 0 submissions with 0 images"
+
+
+def test_a_week_is_what_stands_before_its_publication(made: OnDisk) -> None:
+    """Not before the Friday that ends it. Until then the objects may be missing (an embargo); no standing needs any."""
+    made.enter(made.mail("blue-1", {"y.png": png((0, 0, 200))}))
+    made.path(f"objects/{digest(png((0, 0, 200)))}").unlink()
+    assert check(made.folder, None, None, False)[0] == "1 defences, 2 submissions with 2 images"
+    with pytest.raises(CleansetError, match=r"line 12 \(publish\): on 2026-11-12; expected a day from 2026-11-13 on"):
+        made.enter(at="2026-11-12T12:00:00Z", publish=True)
+    made.path(f"objects/{digest(png((0, 0, 200)))}").write_bytes(png((0, 0, 200)))
+    made.enter(at="2026-11-13T18:00:00Z", publish=True)
+    with pytest.raises(CleansetError, match=r"line 13 \(publish\): on 2026-11-20; expected a submission before it"):
+        made.enter(at="2026-11-20T12:00:00Z", publish=True)
+    made.enter(made.mail("blue-2", {"z.png": png((0, 200, 200))}), at="2026-11-13T19:00:00Z")
+    with pytest.raises(CleansetError, match="on 2026-11-13; expected a day from 2026-11-20 on"):
+        made.enter(at="2026-11-13T20:00:00Z", publish=True)
+    made.path(f"objects/{digest(png((0, 0, 200)))}").unlink()
+    with pytest.raises(CleansetError, match=r"missing; expected every file that log\.jsonl names"):
+        check(made.folder, None, None, False)
+    shutil.rmtree(made.path("objects"))
+    assert status(made) == "broken"
+
+
+def test_two_organizers(made: OnDisk, tmp_path: Path) -> None:
+    """One puts one's own new lines on top of the other's; the signatures of the board in them still hold."""
+    theirs = tmp_path / "theirs"
+    shutil.copytree(made.folder, theirs)
+    common = len(read(theirs))
+    team = made.yaml("t.yaml", {"team": {"name": "pink"}})
+    enter(theirs, [team], False, key("staff"), parse_instant("2026-11-10T12:00:00Z"))
+    made.add("2026-11-09T12:00:00Z", "decision", decision(made))
+    made.enter(made.yaml("t.yaml", {"team": {"name": "grey"}}), at="2026-11-11T12:00:00Z")
+    enter(made.folder, [], False, key("staff"), None, theirs / LOG)
+    found = read(made.folder)
+    assert [(each.kind, str(each.day)) for each in found[common:]] == [
+        ("team", "2026-11-10"), ("decision", "2026-11-10"), ("team", "2026-11-11"),
+    ]  # fmt: skip
+    assert made.path(LOG).read_bytes().startswith((theirs / LOG).read_bytes())
+    made.add("2026-11-12T12:00:00Z", "void", {"lines": [11], "reason": "a mistake"})
+    with pytest.raises(CleansetError, match=r"line 12 \(void\): names line 11, whose number changes; sign and"):
+        enter(made.folder, [], False, key("staff"), None, theirs / LOG)
+    other = OnDisk(tmp_path / "other")
+    other.changed("contest", quorum=2)
+    other.signers = dict.fromkeys(other.signers, ("ada", "bob"))
+    other.write()
+    with pytest.raises(CleansetError, match="the log of another contest"):
+        enter(made.folder, [], False, key("staff"), None, other.path(LOG))
+
+
+def test_what_is_read_through_no_link(made: OnDisk, tmp_path: Path) -> None:
+    """Neither log nor signature, objects or the folder of the contest."""
+    for name in (LOG, SIGNATURE, f"objects/{made.sha256}", "objects"):
+        made.path(name).rename(tmp_path / "elsewhere")
+        made.path(name).symlink_to(tmp_path / "elsewhere")
+        with pytest.raises(CleansetError, match="a link; expected a file or folder: put a copy of what it leads to"):
+            check(made.folder, None, None, False)
+        made.path(name).unlink()
+        (tmp_path / "elsewhere").rename(made.path(name))
+    (tmp_path / "link").symlink_to(made.folder)
+    with pytest.raises(CleansetError, match="link: a link; expected a file or folder"):
+        read(tmp_path / "link")
+
+
+# What has won contests for nothing in earlier forms. Files beside the log have no effect any more.
+def attributes(made: OnDisk) -> None:
+    made.text(made.path(".gitattributes"), "* working-tree-encoding=UTF-16LE\n")
+
+
+def ignored(made: OnDisk) -> None:
+    made.text(made.path(".gitignore"), "*\n")
+    made.text(made.path("results/runs/gold/wall/2026-11-07.json"), "{}")
+
+
+def linked(made: OnDisk) -> None:
+    for name in ("results", "judges"):
+        made.text(made.edition / f"other_{name}" / "runs" / "x.json", "{}")
+        made.path(name).symlink_to(made.edition / f"other_{name}")
+
+
+def signers_beside(made: OnDisk) -> None:
+    made.text(made.path("allowed_signers"), f"ada {public('mallory')}\n")
+
+
+def old_entries(made: OnDisk) -> None:
+    made.text(made.path("board/decisions.yaml"), f"- {{image: {made.sha256}, verdict: invalid}}\n")
+    made.text(made.path("contest.yaml"), "teams: [mallory]\n")
+    made.text(made.path("answers/aaaaaaaa/2026-11-06.yaml"), "answers: {}\n")
+
+
+@pytest.mark.parametrize("attack", [attributes, ignored, linked, signers_beside, old_entries])
+def test_what_lies_beside_the_log_has_no_effect(attack: Callable[[OnDisk], None], made: OnDisk) -> None:
+    before = repr(standing(made.state(), LATER))
+    attack(made)
+    assert repr(standing(made.state(), LATER)) == before
+    assert check(made.folder, None, None, False)
+
+
+def test_a_contest_in_a_folder_with_any_name(tmp_path: Path) -> None:
+    made = OnDisk(tmp_path / "Vögel" / "weiß")
+    made.enter(made.yaml("t.yaml", {"team": {"name": "pink"}}))
+    made.path(LOG).write_bytes(made.path(LOG).read_bytes().replace(b"bicycle", b"abstain"))
+    refused(made, r"line .*; expected")
+
+
+def test_a_stranger_enters_nothing(made: OnDisk) -> None:
+    """Neither a run that breaks a defence, nor a team as a member of the board, nor answers as a judge."""
+    entries: Mapping[str, Mapping[str, Any]] = {
+        "run": made.run_of({made.sha256: "bird"}), "team": {"name": "pink"}, "answers": made.answers_of(JUDGES[4], {}),
+    }  # fmt: skip
+    for kind, data in entries.items():
+        text = text_of([*made.story, ("2026-11-09T12:00:00Z", kind, data)], made.signers)
+        for name in ("ada", "judge", "mallory"):
+            write_log(made.folder, text, name)
+            refused(made, r"log\.jsonl\.sig: not by a signer")
+
+
+def test_an_answer_that_is_dated_back(made: OnDisk) -> None:
+    """A fourth judge, who would have been among the first: the instant of the entry counts."""
+    dated = {made.sha256: UNSURE | {"date": "2026-11-07"}}
+    made.enter(made.yaml("d.yaml", {"judge": JUDGES[3], "week": "2026-11-06", "answers": dated}))
+    state = standing(made.state(), LATER).images[made.sha256]
+    assert (state.judges, state.valid_group) == (3, "bird")
+
+
+def test_a_decoy_that_is_replaced(made: OnDisk) -> None:
+    """By the victim's image, on Friday: a submission is its line, and an object has one content."""
+    decoy, victims = png((0, 9, 9)), png((0, 99, 9))
+    made.enter(made.mail("blue-1", {"y.png": decoy}))
+    made.enter(made.mail("green-1", {"y.png": victims}, "green"), at="2026-11-10T12:00:00Z")
+    made.path(f"objects/{digest(decoy)}").write_bytes(victims)
+    made.enter(at="2026-11-13T20:00:00Z", publish=True)
+    late = made.mail("blue-2", {"y.png": victims})
+    message = f"SHA-256 {digest(victims)}; expected {digest(decoy)}: the file has changed"
+    with pytest.raises(CleansetError, match=message):
+        check(made.folder, None, None, False)
+    with pytest.raises(CleansetError, match=message):
+        made.enter(late, at="2026-11-14T12:00:00Z")
+    assert not any("Left out" in note for note in standing(made.state(), LATER).notes)
+    made.path(f"objects/{digest(decoy)}").write_bytes(decoy)
+    with pytest.raises(CleansetError, match=r"y\.png: a copy of line 12 \(submission\), y\.png"):
+        made.enter(late, at="2026-11-14T12:00:00Z")
+
+
+def test_controls_left_out_of_all_answers(made: OnDisk) -> None:
+    """The draw is the log's: answers without the controls that were drawn are refused."""
+    control = made.put(png((0, 90, 0)))
+    contains = {"contains": {"bird": True, "bicycle": False}}
+    made.story.insert(2, ("2026-11-01T09:00:00Z", "controls", {"controls": {control: contains}}))
+    made.write()
+    refused(made, f"answers of {JUDGES[0]} in the week of 2026-11-06: lacking control image {control[:12]}…; expected")
+    made.story = [
+        (at, kind, {**data, "answers": {**data["answers"], control: BIRD}} if kind == "answers" else data)
+        for at, kind, data in made.story
+    ]
+    made.write()
+    assert status(made) == "broken"
+
+
+def test_an_open_defence_without_files(made: OnDisk) -> None:
+    made.changed("defence", public=None)
+    refused(made, r"line 2 \(defence\): open: no weights; expected them among the files, or public with their source")
+
+
+def test_an_image_of_which_a_model_sees_no_object(made: OnDisk) -> None:
+    """896 x 224: judges see all of it, a model the square in its middle."""
+    wide = named("y.png", png((0, 0, 200), (400, 100)))
+    made.changed("submission", images=[wide])
+    refused(made, "400 x 100 pixels; expected a square image: models look at the central square of others")
+
+
+def test_a_log_reads_as_it_was_written(made: OnDisk) -> None:
+    text = made.path(LOG).read_text()
+    lines = parse(text, "log")
+    assert [each.digest for each in lines] == [digest(line.encode()) for line in text.splitlines()]
+    assert Objects(made.folder).read(made.sha256) == made.image().read_bytes()
