@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from cleanset.errors import CleansetError, reason
+from cleanset.errors import CleansetError, cut, reason
 from cleanset.files import MAX_BYTES, open_file, read_text, sha256, sha256_of
 from cleanset.progress import print_notice
-from cleanset.validation import expected_value, first_problem, join_names, shown
+from cleanset.validation import MAX_VALUE, expected_value, first_problem, join_names, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -162,7 +162,7 @@ def parse_rows(
     for line, cells in rows:
         at, problem = f"{where}, line {line}", ""
         if len(cells) != len(header):
-            problem = f": {len(cells)} cells; expected {','.join(header)}"
+            problem = f": {len(cells)} cells; expected {cut(','.join(header), MAX_VALUE)}"
         elif key and seen.setdefault(values := tuple(cells[place] for place in places), line) != line:
             again = ", ".join(f"{name} {shown(cell)}" for name, cell in zip(key, values, strict=True))
             problem = f": {again} a second time, after line {seen[values]}; expected it once"

@@ -117,7 +117,7 @@ MINIATURES = {
     ),
     "tables": Miniature("Images", constants={"tables": {"ROUNDS": "1", "IMAGES": "60"}}),
     "stand_in": Miniature("512 images, float32", ("--images", "512", "--workers", "1", "2", "--precisions", "float32")),
-    "training": Miniature("", codes=(1,)),
+    "training": Miniature("", codes=(0, 1)),
     "verify": Miniature("18 images", constants={"verify": {"ROUNDS": "1", "IMAGES": "18"}}),
     "waiting": Miniature(
         "test_byobnet on cpu, 1 images x 2 changes",

@@ -76,8 +76,9 @@ REFUSED = [
     (auditor, "board", "audit of standard: board decides on reviews; expected the name of an auditor"),
     *(
         (class_key, name, f"labels.csv: {name!r} as a class; ")
-        for name in ("", ".", "..", "con", "NUL.png", "com1", "lpt9.x.y", "a/b", ".hidden", "a ", "a.", "a\0")
+        for name in ("", ".", "..", "con", "NUL.png", "com1", "lpt9.x.y", "a/b", ".hidden", "a ", "a.")
     ),
+    (class_key, "a\0", r"labels.csv: 'a\x00' with the invisible '\x00' as a class; "),
     *(
         (role, name, "expected a match of '^[a-z][a-z0-9_]*$'")
         for name in ("", "standard\n", "Standard", "a-b", "../a", "_a", "1a")

@@ -252,6 +252,9 @@ def kaggle(made: Made, csv: str, digest: str | None = None, images: str = AT) ->
             file.write(f"{digest}  {AT_KAGGLE}\n")
 
 
+TAKE = ": take Kaggle's list of labels"
+
+
 @pytest.mark.parametrize(
     ("csv", "message"),
     [
@@ -262,14 +265,14 @@ def kaggle(made: Made, csv: str, digest: str | None = None, images: str = AT) ->
         ),
         (
             f"{HEADER}{id_of(1)},n01440764 1 2 3 4\n{id_of(1)},n02119789 1 2 3 4\n",
-            f", line 3: {id_of(1)} a second time; expected one line for every image",
+            f", line 3: ImageId {id_of(1)!r} a second time, after line 2; expected it once{TAKE}",
         ),
-        (f"{HEADER}{FOURTH}\n", f", line 2: 1 cells; expected {HEADER[:-1]}"),
+        (f"{HEADER}{FOURTH}\n", f", line 2: 1 cells; expected {HEADER[:-1]}{TAKE}"),
         (
             f'{HEADER}"{FOURTH},n02119789 1 2 3 4\n',
-            f", line 2: not CSV (unexpected end of data); expected {HEADER[:-1]}",
+            f", line 2: not CSV (unexpected end of data); expected a table{TAKE}",
         ),
-        (f"{FOURTH},n02119789\n", f", line 1: '{FOURTH},n02119789'; expected the header {HEADER[:-1]}"),
+        (f"{FOURTH},n02119789\n", f", line 1: '{FOURTH},n02119789'; expected the header {HEADER[:-1]}{TAKE}"),
         (f"{HEADER}{FOURTH},n02119789 1 2 3 4\n", f": 1 images; {EVERY_IMAGE}"),
         (HEADER, f": 0 images; {EVERY_IMAGE}"),
     ],

@@ -83,7 +83,7 @@ def test_an_empty_folder_of_a_devkit(made: Made) -> None:
     made.fails(f"data/raw/kit: {NO_KIT}")
 
 
-LISTS = "expected a list of lists of class indices"
+LISTS = "expected a list of lists of distinct class indices 0 to 999"
 LENGTH = "expected 10, one for each image: take the list that belongs to these images (dataset.reassessed)"
 
 
@@ -96,11 +96,11 @@ LENGTH = "expected 10, one for each image: take the list that belongs to these i
         ),
         ("[[1],\n[2", f", line 2: not JSON (Expecting ',' delimiter); {LISTS}"),
         *((each, f": not JSON (*); {LISTS}") for each in ("\udcff", "[" * 100_000, "[[" + "9" * 5000 + "]]")),
-        ("{}", f": a dict; {LISTS}"),
+        ("{}", f": {{}}; {LISTS}"),
         *(
             (
                 json.dumps([*REASSESSED[:3], labels, *REASSESSED[4:]]),
-                f", image 4: {labels!r}; expected a list of distinct class indices 0 to 999",
+                f", image 4: {labels!r}; {LISTS}",
             )
             for labels in ([1000], [-1], [5, 5], [True], ["5"], [5.0], 5, None)
         ),

@@ -31,8 +31,8 @@ PROBABILITY_COLUMNS = tuple(f"probability_{rank}" for rank in range(1, TOP + 1))
 def expected_columns() -> str:
     """The end of a message about the columns of predictions."""
     return (
-        f"image with class_index or {class_column()}, and probability if it is known; or image with class_1 "
-        "to class_5, the most probable first, and probability_1 to probability_5 if they are known"
+        f"image with class_index or {class_column()}, perhaps probability; or with class_1 to class_5, the most "
+        "probable first, perhaps probability_1 to probability_5"
     )
 
 

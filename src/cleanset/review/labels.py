@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from cleanset.dataset.folder import GROUP, LABEL_COLUMNS, groups_of
+from cleanset.dataset.folder import LABEL_COLUMNS, groups_of
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, cut
@@ -111,6 +111,6 @@ def write_corrected(edition: Edition, path: Path) -> str:
         (image_id, correct.get(image_id, keys[labels[0]]), *([groups[image_id]] if groups else []))
         for image_id, labels in zip(index["image_id"], index["real_classes"], strict=True)
     ]
-    write_text(path, csv_text((*LABEL_COLUMNS, GROUP) if groups else LABEL_COLUMNS, rows))
+    write_text(path, csv_text(LABEL_COLUMNS if groups else LABEL_COLUMNS[:-1], rows))
     told = f"{path}: {len(correct)} of {len(rows)} labels corrected"
     return f"{told}; of wrong class, but not of one named class: {first_names(unnamed, 5)}" if unnamed else told

@@ -165,7 +165,7 @@ def class_table_of(data: bytes, where: str) -> ClassTable:
 def sets_in(folder: Path) -> dict[Path, str]:
     """The role of each set in a folder, by path: the folder itself, else those of an edition, a release, or others."""
     for above in ("", "data/export/*/", "sets/*/", "*/"):
-        if found := sorted(folder.glob(above + MANIFEST)):
+        if found := sorted(path for path in folder.glob(above + MANIFEST) if path.is_file()):
             # the first column of the first line
             lines = ((path, read_regular_file(path).decode("utf-8", "replace").split("\n", 2)) for path in found)
             return {path.parent: text[1].partition(",")[0] if text[1:] else "" for path, text in lines}

@@ -436,7 +436,9 @@ def test_second_opinions_are_questions(edition: Path, tab: TabAlone) -> None:
     """On the card and closely, in words; they change no question and no deciding parameter; bad ones are refused."""
     focus = tab.cursor.focus
     change_review(edition, opinions=["found.csv"])
-    with pytest.raises(CleansetError, match=r"found\.csv: missing; expected a CSV file with the columns image_id,"):
+    with pytest.raises(
+        CleansetError, match=r"found\.csv: missing; correct the file, or take it out of review.opinions"
+    ):
         TabAlone(edition)
     (edition / "found.csv").write_text(
         f"image_id,flag,source\n{focus},several_objects,one\n{focus},<b>,two\n{focus},several objects,two\n"

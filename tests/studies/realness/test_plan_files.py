@@ -147,5 +147,5 @@ def test_a_server_does_not_go_on_in_the_answers_of_another_person(plan: Path) ->
     server.close()
     one, two = sorted((plan / "answers").iterdir())
     shutil.copy(one, two)
-    with pytest.raises(CleansetError, match=r"answers-2-\w+.csv, line 2: of another person or list; expected the file"):
+    with pytest.raises(CleansetError, match=r"answers-2-\w+.csv, line 2: of another person or list; restore the file"):
         StudyServer(plan)

@@ -119,7 +119,10 @@ def test_an_image_that_has_changed_is_named(sources: Sources) -> None:
         list(run.digests(run.names()))
 
 
-@pytest.mark.parametrize(("text", "message"), [("[]", "no versions"), ('{"numpy": 2}', "no versions"), ("{", "JSON")])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("[]", "expected an object; found"), ('{"numpy": 2}', "numpy: expected a string; found 2"), ("{", "JSON")],
+)
 def test_versions_that_are_none(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / VERSIONS).write_text(text)
     with pytest.raises(CleansetError, match=f"{message}.*dvc checkout digests"):

@@ -23,10 +23,13 @@ from rich.console import Console
 from cleanset.edition.params import Score
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.files import sha256
 from cleanset.measure.command import Wanted
 from cleanset.measure.compare.results import read_results
 from cleanset.scoring import engine
 from cleanset.scoring.shards import Shards
+from cleanset.sets.folder import CHECKSUMS, checksums, read_checksums
+from cleanset.sets.manifest import MANIFEST
 from cleanset.studies.robustness import (
     answering,
     answers,
@@ -79,8 +82,11 @@ def edition(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Editio
     edition = Edition(clone.folder)
     for manifest in clone.folder.glob("data/export/*/manifest.csv"):
         head, *rows = manifest.read_text().splitlines(keepends=True)
-        manifest.unlink()  # a link to the cache
-        manifest.write_text(head + "".join(row for row in rows if row.split(",")[1] in CLASSES))
+        text = head + "".join(row for row in rows if row.split(",")[1] in CLASSES)
+        listed = read_checksums(manifest.parent)[1] | {MANIFEST: sha256(text.encode())}
+        for path, new in ((manifest, text), (manifest.with_name(CHECKSUMS), checksums(listed))):
+            path.unlink()  # a link to the cache
+            path.write_text(new)
     models = yaml.safe_load(edition.params_yaml.read_text())["models"]
     study = Study(clone.folder / "studies" / "robustness")
     study.params_yaml.write_text(yaml.safe_dump(PARAMS | {"further_models": {OTHER: models["norm_robust"]}}))
