@@ -58,6 +58,7 @@ NOT_RUN = {
     "cleanset edition --accept": "needs an edition whose images have changed: tests/review/test_accepted.py has some",
     "cleanset review --labels": "needs scores that contradict labels: tests/review/test_labels.py has some",
     "cleanset review --calibration": "needs answers to gold items: tests/review/page gives some",
+    "cleanset contest enter contest.yaml": "needs mail and a key: tests/studies/contest/test_entering.py has both",
     "make judge JUDGE=3f9c2a71": "serves a page until it is stopped: test_judge_page.py starts it",
     "cleanset models --add mine=timm:resnet50 --weights data/weights/mine.safetensors": "needs weights: "
     "tests/edition/test_adding_a_model.py adds a small model",

@@ -194,7 +194,7 @@ def analyse(paid: Paid, commands: str) -> None:
     text = " ".join(done.stdout.split())
     assert f"{BROWSERS} people, 12 images, {8 * BROWSERS} ratings" in text
     assert "rows left out because they are not valid: 1; the first: answers-" in text
-    assert "rating '99'; expected one of" in text
+    assert "answer: '99'; expected one of" in text
 
 
 def test_a_forwarded_port(plan: Path, browser: Browser) -> None:

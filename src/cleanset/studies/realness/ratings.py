@@ -20,7 +20,7 @@ from pydantic import AfterValidator, Field
 from cleanset.errors import CleansetError
 from cleanset.files import read_text
 from cleanset.parsing import csv_rows, parse_rows
-from cleanset.validation import EmptyIsNone, check_known, checked, normal_text, numeric, one_of, shown
+from cleanset.validation import EmptyIsNone, checked, normal_text, numeric, one_of, shown
 
 ImageKind = Literal["real", "modified"]
 KINDS: tuple[ImageKind, ...] = ("real", "modified")
@@ -219,7 +219,9 @@ def _answered(row: _Answered, at: str, key: Mapping[str, Stimulus]) -> tuple[Ans
             "expected answers to this plan: name their own with --plan"
         )
     stimulus = key[row.stimulus]
-    check_known(f"answer ({at})", row.answer, SIDES if stimulus.kind == "pair" else map(str, SCALE))
+    choices = SIDES if stimulus.kind == "pair" else tuple(map(str, SCALE))
+    if row.answer not in choices:
+        raise CleansetError(f"{at}, answer: {shown(row.answer)}; expected one of {', '.join(choices)}")
     trial = AnsweredTrial(row.person, row.list_name, row.position, stimulus.kind, row.milliseconds)
     if stimulus.kind in ("pair", "attention"):
         kind: Literal["pair", "attention"] = "pair" if stimulus.kind == "pair" else "attention"
