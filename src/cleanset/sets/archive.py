@@ -186,7 +186,7 @@ def signer(data: bytes, signature: bytes, signers: Path, namespace: str = NAMESP
         # verify asks for the name of the signer, which only the list of signers knows
         found = _ssh_keygen("find-principals", *files)
         if found.returncode:
-            raise SignatureError(f"not by a signer in {signers} ({_last_line(found.stderr)})")
+            raise SignatureError(f"not by a signer in {signers.name} ({_last_line(found.stderr)})")
         who = found.stdout.decode().split("\n")[0]
         done = _ssh_keygen("verify", "-n", namespace, "-I", who, *files, data=data)
     good = _GOOD.search(done.stdout.decode())

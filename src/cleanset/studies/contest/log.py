@@ -469,7 +469,7 @@ def _add(lines: list[Line], text: str, where: str) -> None:
 def check_signature(data: bytes, signature: bytes, keys: Mapping[str, str]) -> None:
     """Raise SignatureError unless data are signed by one of the keys."""
     with tempfile.TemporaryDirectory() as folder:
-        signers = Path(folder, "signers")
+        signers = Path(folder, "the log's keys")
         signers.write_text("".join(f"{name} {key}\n" for name, key in keys.items()))
         signer(data, signature, signers, NAMESPACE)
 
