@@ -183,8 +183,7 @@ class KeptSet:
     def locked(self) -> Iterator[None]:
         """Keep other processes from this set; waits for them."""
         self.home.mkdir(parents=True, exist_ok=True)
-        with (self.home / _LOCK).open("ab") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with locked(self.home, _LOCK):
             yield
 
     def remove_stale_parts(self) -> None:
