@@ -43,7 +43,7 @@ STORY: tuple[tuple[str, tuple[str, ...]], ...] = (
 SIGNED = {"board/accept.yaml": "ada", "board/stake.yaml": "ada", "board/decision.yaml": "ada"} | {
     f"answers/3f9c2a71/{week}.yaml": "3f9c2a71" for week in ("2026-11-06", "2026-11-13")
 }
-"""Who has signed what."""
+"""The signer of each file."""
 
 
 def build(contest: Path, story: tuple[tuple[str, tuple[str, ...]], ...] = STORY) -> None:

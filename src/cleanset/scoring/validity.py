@@ -58,8 +58,8 @@ def _differences(found: Mapping[str, Any], wanted: Mapping[str, Any], here: str,
 def read_finished(record: Path, made_from: MadeFrom, result: Path | None = None) -> dict[str, Any] | None:
     """The record of a result that was made from the same; None where the result has to be computed again.
 
-    `result`: a file whose SHA-256 the record has as `predictions_sha256`. Prints what differs; a record or result that
-    is missing, damaged or edited is like none.
+    `result`: a file whose SHA-256 the record has as `predictions_sha256`. Prints what differs. None, too, if
+    the record or the result is missing, damaged or edited.
     """
     try:
         content = parse_json(read_bytes(record), str(record), "a record")
