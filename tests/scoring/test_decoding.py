@@ -2,6 +2,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from itertools import chain
 from pathlib import Path
 
@@ -86,6 +87,8 @@ def test_a_slow_process_takes_fewer_images(tmp_path: Path) -> None:
 
 def test_no_process_outlives_the_one_that_is_killed() -> None:
     program = """
+import time
+
 from cleanset.scoring.decoding import SharedBatches
 from cleanset.images.preprocessing import RES256CROP224
 if __name__ == "__main__":
@@ -96,7 +99,11 @@ if __name__ == "__main__":
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
-    children = psutil.Process(process.pid).children(recursive=True)
+    # the server that forks, and both processes that decode, which it forks in the background
+    children: list[psutil.Process] = []
+    deadline = time.monotonic() + 60
+    while len(children) < 3 and time.monotonic() < deadline:
+        children = psutil.Process(process.pid).children(recursive=True)
     assert len(children) >= 3
     process.kill()
     process.wait()
