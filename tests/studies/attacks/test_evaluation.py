@@ -193,7 +193,8 @@ def test_what_is_finished_is_not_computed_again(
         evaluated(folder, "both", ["mine:honest"], "transfer", warnings=False, transfer_from=["mine:rounded"])
 
 
-@pytest.mark.parametrize("name", ["remembering", pytest.param("remembering_in_module", marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", ["remembering", "remembering_in_module"])
+@pytest.mark.long
 def test_a_memory_of_earlier_queries(folder: Path, name: str) -> None:
     """Images made on the honest model are judged by the model loaded anew, which they break; so says a rerun."""
     for warnings in (True, False):
