@@ -20,8 +20,8 @@ def read(repository: Path, name: str) -> str:
 
 
 def tree(repository: Path) -> str:
-    """The tree of CONTRIBUTING.md."""
-    (block,) = re.findall(r"(?s)```\n(dvc\.yaml .*?)```", read(repository, "CONTRIBUTING.md"))
+    """The tree of docs/architecture.md."""
+    (block,) = re.findall(r"(?s)```\n(dvc\.yaml .*?)```", read(repository, "docs/architecture.md"))
     return str(block)
 
 
