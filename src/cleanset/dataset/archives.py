@@ -1,6 +1,4 @@
-"""The raw archives: their checksums, and whether they are the official ones.
-
-The location of each image's bytes, in any layout, and reading them.
+"""The raw archives: their checksums, and where the bytes of each image lie in any layout.
 
 Layouts: the official tar; a flat folder; a folder per wnid; Kaggle's tree; and in each of them the
 names of the copy on Hugging Face. A tar is read by offset and never unpacked.

@@ -1,4 +1,4 @@
-"""The digests that pin your own images: `images.sha256` of an edition, which `sha256sum -c` reads in their folder."""
+"""`images.sha256`, the digests that pin your own images; `sha256sum --check` reads it in their folder."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The facts that only publishers know: title, authors, licence, funding, and whose images are that are not ImageNet's.
+"""The facts that only publishers know: title, authors, licence, funding, and the source of non-ImageNet images.
 
 In params.yaml it is `export.about`. Card, Croissant, CITATION.cff and the metadata for Zenodo say the same.
 """

@@ -1,4 +1,4 @@
-"""Making a new edition: a folder that is a DVC project of its own, and runs this checkout's code or the installed one.
+"""Making a new edition: a DVC project that runs the code of this checkout or of the installed package.
 
 An edition of your own images has params of its own, and the pipeline of all editions with another first stage.
 

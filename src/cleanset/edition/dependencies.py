@@ -1,4 +1,4 @@
-"""The code that the stages of a dvc.yaml name in their deps: derived from imports, and entered into locks.
+"""The code that each stage of a dvc.yaml depends on: derived from imports, and entered into locks.
 
 A stage that runs a model or reads archives names a VERSION file, which people raise when its bytes change: a
 refactoring must not cost a GPU hour, and the rebuild of the sample from nothing shows a VERSION that was forgotten.

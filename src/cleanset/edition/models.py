@@ -1,10 +1,8 @@
-"""The files of models that are published lists: found, compared with their SHA-256, searched for the model.
+"""The models of an edition: their entries in params.yaml, files in dvc.yaml's deps, and published lists.
 
-A list has the images of each class that a model is surest of, with their confidences; imagenet/published/top5.csv has
-three. A second file names images that people took from beyond a list: the model classifies them correctly, less surely
-than all that it lists, and nobody has published how surely.
-
-The models of an edition: their entries in params.yaml, and their files in the deps of dvc.yaml.
+A published list has the images of each class on which a model is most confident; imagenet/published/top5.csv has three
+lists. A second file names images that people took from beyond a list: the model classifies them correctly, with an
+unpublished confidence below those in the list.
 """
 
 import os

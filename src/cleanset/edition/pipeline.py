@@ -1,4 +1,4 @@
-"""Files of DVC, and what is checked before a stage begins: params, files of models, versions of libraries.
+"""Reading DVC's files, and the checks before a stage begins: params, files of models, versions of libraries.
 
 DVC reports a missing param only when its stage's turn comes, after the scoring. It has no list inside deps, so the
 joint stages, which read the files of every model, name each of them. DVC sees files, not installed packages: without

@@ -1,9 +1,7 @@
-"""The segments of a JPEG: what of it decides the pixels, its EXIF orientation, and the number of its scans.
+"""Decoding JPEGs and PNGs, cropping, encoding PNGs; JPEG segments, and the EXIF orientation in them.
 
-Pillow parses metadata on opening and fails on damaged ones, and takes an orientation from XMP; so it is
-given the file without them.
-
-Decoding JPEGs, cropping, and encoding PNGs.
+Pillow parses metadata on opening, fails on damaged metadata, and takes an orientation from XMP; so it is given the file
+without it.
 
 No EXIF orientation is applied anywhere: models see the pixels as they are stored, and boxes are
 given in stored pixels; only viewers turn them.

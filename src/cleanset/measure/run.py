@@ -1,4 +1,4 @@
-"""Load the models to be measured, and run them over a set one after the other."""
+"""Load the models to be measured, and run them over a set one by one."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""The numbers of the report, from what the stages hand on; as small JSON files, too, which `dvc plots` draws."""
+"""The numbers of the report, from the outputs of the stages; also as small JSON files for `dvc plots`."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Scores that no network of this project gives: a table of somebody's scores, or a random order without a model."""
+"""Scores without a network: a user's table of scores, or a random order."""
 
 import hashlib
 import re

@@ -1,8 +1,6 @@
-"""Weight files: the tensors of a safetensors file, or of a .pt/.pth that holds tensors and plain values only.
+"""Weight files: reading the tensors of a .safetensors, .pt or .pth file, and loading them into a network key by key.
 
-No object is unpickled, so that a file from anywhere can be read.
-
-Checkpoints: loading the tensors of a weight file into a network, key by key.
+No object is unpickled, so that a file from anywhere can be read: a .pt or .pth may hold tensors and plain values only.
 """
 
 import hashlib

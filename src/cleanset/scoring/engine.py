@@ -1,4 +1,4 @@
-"""The scores of many images: from the archive through decoding and this machine's devices into shards."""
+"""Score many images: from the archive through decoding and this machine's devices into shards."""
 
 import threading
 from collections import deque

@@ -1,7 +1,4 @@
-"""The results read from a model's logits: the top-5 classes, their probabilities, the log-odds of the first.
-
-Two groups of classes: any model of 1,000 classes as a model of two.
-"""
+"""Values derived from logits: top-5 classes, probabilities, log-odds; models of two groups of classes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

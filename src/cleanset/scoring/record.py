@@ -1,4 +1,4 @@
-"""Score tables: how far two of them are apart, and the record of where one is from, data/scores/<role>.json.
+"""`data/scores/<role>.json`, the provenance record of a score table; differences between two score tables.
 
 The distance of a lower precision from float64 is computed on a sample of whole classes.
 """

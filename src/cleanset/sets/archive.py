@@ -1,4 +1,4 @@
-"""Ways to pass a finished set on: as a tar, as shards of WebDataset, with a signature.
+"""Pack a finished set: as a tar or as WebDataset shards, with a signature.
 
 Tars are the same byte for byte on any machine. Signatures are OpenSSH's (`ssh-keygen -Y`), which is on every machine
 already and which its authors keep. The signed file is that of the checksums, which has the digests of all other

@@ -1,4 +1,4 @@
-"""A finished set as a sequence, without torch."""
+"""`ImageSet`, a finished set as a sequence, without torch."""
 
 import io
 import math

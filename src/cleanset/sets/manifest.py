@@ -1,6 +1,7 @@
-"""The manifest of a finished set: one line per image, everything that is needed to check or rebuild it.
+"""The manifest of a finished set, one line per image: its entries, and checks of a manifest from anyone.
 
-Read a manifest, whoever wrote it: check each line by the model of an entry, then the lines together.
+The manifest has everything that is needed to check or rebuild the set. Each line is checked by the model of an entry,
+then the lines together.
 """
 
 import csv

@@ -1,4 +1,4 @@
-"""Stage score: one model's top-5 classes and probabilities of every image. No decision is made here."""
+"""Stage score: top-5 classes and probabilities of one model on every image. No decision is made here."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Literal, cast

@@ -1,4 +1,4 @@
-"""Models that abstain: their confidence, thresholds, accuracy over coverage, and who is eligible for the contest.
+"""Models that abstain: confidence, thresholds, accuracy over coverage, and eligibility for the contest.
 
 `as_published` repeats the kit of source 004 (google/unrestricted-adversarial-examples, eval_kit.py): images as
 confident as the last covered one are covered too, the number of images is truncated in floating point, and a

@@ -1,9 +1,7 @@
-"""Exact intervals of a share of independent trials, and evidence about it that is valid whenever one looks.
+"""Exact intervals and bounds of a share: independent trials, draws without replacement, and anytime-valid evidence.
 
-Upper bounds of the number of flawed images in a finite set, from images drawn without replacement.
-
-A flawed image that is drawn is found with probability `sensitivity`, each independently of the others; a lower
-sensitivity than the true one only raises a bound.
+Draws without replacement bound the number of flawed images in a finite set. A flawed image that is drawn is found with
+probability `sensitivity`, each independently of the others; a lower sensitivity than the true one only raises a bound.
 """
 
 import math

@@ -1,6 +1,6 @@
-"""Reading a file by its MD5 from a DVC remote: over HTTP(S) and from a folder here, from all others through dvc.
+"""Downloads: files by MD5 from a DVC remote, and any file over HTTP(S).
 
-Downloads of any file over HTTP(S).
+Remotes over HTTP(S) and in local folders are read directly, all others through dvc.
 """
 
 import http.client

@@ -1,13 +1,10 @@
-"""The MD5 of an archive, computed beside other work on it.
+"""A user's copy of ImageNet's images, verified: by the archive's MD5, or by a table of digests (`cleanset digests`).
 
-MD5 of 6.7 GB takes one core ten seconds. hashlib releases the interpreter's lock, so the images can be read and decoded
+MD5 of 6.7 GB takes one core ten seconds. hashlib releases the interpreter's lock, so the images are read and decoded
 meanwhile on the others.
 
-The command `digests`: a table of the SHA-256 of every image of the official archive, to verify folders with.
-
-Its first row is of the archive itself: `archive`, its size, and `md5:` with its MD5.
-
-The images of a set where their owner has them, and whatever shows that they are the originals.
+The table has the SHA-256 of every image of the official archive. Its first row describes the archive itself: `archive`,
+its size, and `md5:` with its MD5.
 """
 
 import re

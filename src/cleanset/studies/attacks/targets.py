@@ -1,4 +1,4 @@
-"""The models that are attacked, the verdicts on candidates, and the other models that images are made on.
+"""The models under attack, the verdict on each candidate, and the substitute models of transfer attacks.
 
 Attacked are those of the edition, further ones, and those that params.yaml wraps.
 

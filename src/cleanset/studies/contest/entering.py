@@ -1,4 +1,4 @@
-"""Read what comes by mail, check it against the log, the clean set and earlier images, and enter it.
+"""Enter mail into the log: check it against the log, the clean set and earlier images.
 
 `cleanset contest check` does the same and writes nothing, or checks all that has been entered.
 """

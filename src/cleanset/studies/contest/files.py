@@ -1,4 +1,4 @@
-"""Entries of teams, judges and the board, each checked by itself; runs of defences; all of a contest on a day."""
+"""Entries of teams, judges and the board, each checked by itself; runs of defences; the state of a contest on a day."""
 
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence

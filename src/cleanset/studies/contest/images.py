@@ -1,4 +1,4 @@
-"""Submitted images: refused if people see something else than models, or if they are copies of known ones.
+"""Checks of submitted images: refused if people would see something else than models, or if copied.
 
 Bytes after the end of an image, and metadata by which a viewer shows other colors, show people something else. Copies
 have the same pixels but for a few levels, or are JPEGs of the known image. A JPEG is found by making it: the known

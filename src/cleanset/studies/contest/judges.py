@@ -1,4 +1,4 @@
-"""Judges and the images that they judge: whose answers count, the state of an image, and what each judge is asked.
+"""Judges and their images: disqualification, the state of an image, and the tasks of each judge.
 
 A judge whose answers to control images are bad, by the numbers of contest.yaml, is left out.
 

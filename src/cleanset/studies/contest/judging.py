@@ -1,4 +1,4 @@
-"""The judges' verdict on an image: the group that it unambiguously shows, or the reasons why it is rejected.
+"""Judges' answers on an image: outlines, and the verdict with its group or the reasons for rejection.
 
 The questions are those of source 004, appendix G. The published rules of size contradict each other; each has a name
 here.

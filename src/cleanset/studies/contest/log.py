@@ -1,4 +1,4 @@
-"""The log of a contest: one file to which lines are only added, its signature, the objects that it names.
+"""The log of a contest: an append-only file, its signature, and the objects that it names.
 
 Each line has the digest of the line before, and the organizers sign the whole file, so that one signature covers all.
 Whoever keeps the digest of one line can prove later what was changed before it. Nothing but `log.jsonl`,

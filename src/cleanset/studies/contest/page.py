@@ -1,4 +1,4 @@
-"""The page of a contest and its small images: standing, history, what people decided on each image, the defences."""
+"""The page of a contest and its thumbnails: standing, history, people's decisions on each image, the defences."""
 
 import datetime
 from collections import Counter

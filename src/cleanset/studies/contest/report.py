@@ -1,4 +1,4 @@
-"""The standing as JSON and as a table, the notices to defenders, and both as files in results/."""
+"""The standing as JSON and as a table, notices to defenders, and the files in results/."""
 
 import json
 from collections.abc import Iterator

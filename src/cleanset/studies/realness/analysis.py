@@ -1,22 +1,17 @@
-"""`cleanset study analyse`: the analysis of a study's ratings or answers, and its results as files and text.
+"""`cleanset study analyse`: the analysis of a study's ratings or answers, as files and text.
 
-Two one-sided tests: is an effect so close to 0 that it makes no difference (D. J. Schuirmann, 1987)?
+Equivalence is tested by two one-sided tests (D. J. Schuirmann, 1987): is an effect close enough to 0 to be irrelevant?
 
-The formula of the published studies, as R reads it: image numbers of the two types are one series.
-
-rating ~ type + (1 + type | pid) + (1 + type | image_id), with the published files, in which real and modified images
-have a series of numbers each. Two things follow that `mixed` avoids by taking the images of the two types for different
-ones:
-
-- A number that both series have is taken for one image, whose real and modified version are correlated.
-- There are two random effects for each number. lme4 stops where these are as many as the ratings, although with
-  distinct images one of the two never has an effect.
+The published studies' formula is read as R reads it, rating ~ type + (1 + type | pid) + (1 + type | image_id), with the
+published files, in which the real and the modified images are each numbered from 1. Two things follow that `mixed`
+avoids by taking the images of the two types for different ones:
 
 A cumulative link model of ratings, as a check of the linear one, which takes the scale's steps for equal.
 
-logit P(rating <= k) = threshold_k - effect * modified (McCullagh, "Regression Models for Ordinal Data", JRSS B 1980),
-fitted by statsmodels' OrderedModel. It has no random effects: the standard error allows for ratings of one person being
-alike (clusters of people), not for those of one image.
+A cumulative link model checks the linear one, which takes the steps of the scale as equal: logit P(rating <= k) =
+threshold_k - effect * modified (McCullagh, "Regression Models for Ordinal Data", JRSS B 1980), fitted by statsmodels'
+OrderedModel. It has no random effects: the standard error allows for correlated ratings of one person (clusters of
+people), not for correlated ratings of one image.
 """
 
 import json

@@ -1,6 +1,4 @@
-"""The REML criterion of crossed random effects of person and image; the model is described in `mixed`.
-
-A linear mixed model of ratings with crossed random effects of person and image, fitted by REML.
+"""A linear mixed model of ratings with crossed random effects of person and image, fitted by REML.
 
 The model is rating = intercept + effect * modified + person + image + residual, where every image is either real or
 modified. In R, with `image` distinct for the two types:

@@ -1,4 +1,4 @@
-"""The files of a plan's folder, which plan.json pins: a changed key would give other results without a word."""
+"""The files of a plan's folder, pinned by plan.json: a changed key would silently change the results."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

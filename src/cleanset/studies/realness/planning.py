@@ -1,8 +1,7 @@
-"""The images that people are shown, all in one size and format, so that nothing else reveals which are real.
+"""`cleanset study plan`: the number of people, and the lists, stimuli, key and page of a study.
 
-`cleanset study plan`: reads a finished set and attacked images, writes lists, stimuli, key and page.
-
-How many people the two one-sided tests of `analysis` need.
+All stimuli have one size and format, so that nothing else reveals which are real. The number of people is the one that
+the two one-sided tests of `analysis` need.
 
 In a balanced study the effect is a difference of two means, and its variance is (Snijders and Bosker, "Multilevel
 Analysis", 2nd ed. 2012, chapter 11, with images as a second, crossed factor)

@@ -1,4 +1,4 @@
-"""Ratings and answers, from two kinds of CSV file in which every value is checked, and the people who are excluded.
+"""Reading ratings and answers from CSV, every value checked, and excluding people.
 
 Ratings, as source 000's authors published theirs: rating,pid,image_type,image_id. Answers, as the study's page writes
 them: without types, which come from the plan's key.

@@ -1,4 +1,4 @@
-"""`cleanset study serve`: a plan's page as a server, which gives out lists and saves each answer when it is given.
+"""`cleanset study serve`: a server that gives out the lists of a plan and saves each answer at once.
 
 `people.csv` in the plan's folder has a row for each person who began: the id that a recruiting service gave them, the
 key by which their browser comes back, their pseudonym and their list. The files in `answers/` have the pseudonym alone.

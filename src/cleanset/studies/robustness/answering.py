@@ -1,4 +1,4 @@
-"""Answers of models to the changed images of a family: what they depend on, and the way to their file.
+"""Compute and cache models' predictions on changed images.
 
 All lacking models are shown the images in one pass: each image is made once, and its digest is taken. Making the images
 takes longer than most models do, so no model and no digest has them made a second time. The answers go into shards of

@@ -1,4 +1,4 @@
-"""The stored data of a changed image: a model's answer, with all that the measures need, and the digest of its pixels.
+"""Stored predictions on changed images and digests of their pixels: tables, checks, stage `digests`.
 
 The answers to clean images, with the model's own preprocessing, are checked against the stored scores of the edition.
 
