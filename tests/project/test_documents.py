@@ -18,7 +18,7 @@ from dvc.dirs import site_cache_dir
 from cleanset.edition.params import Model, ReviewPolicy
 from cleanset.review.page.library import assigned_share
 from cleanset.review.verdicts import parse_reviews
-from cleanset.sets.manifest import COLUMNS
+from cleanset.sets.manifest import MANIFEST_COLUMNS
 from cleanset.sets.published import source_images as digests
 from cleanset.sets.published.image_set import select_images
 from cleanset.sets.published.lists import PublishedChoice
@@ -274,7 +274,7 @@ def test_what_the_tests_need_is_named(repository: Path) -> None:
 def test_the_columns_of_the_manifest(repository: Path) -> None:
     text = (repository / "docs" / "formats.md").read_text().split("## The manifest")[1]
     cells = re.findall(r"(?m)^\| (`.+?) \|", text)
-    assert tuple(name for cell in cells for name in re.findall("`(.+?)`", cell)) == COLUMNS
+    assert tuple(name for cell in cells for name in re.findall("`(.+?)`", cell)) == MANIFEST_COLUMNS
 
 
 def test_the_commands_after_activation(repository: Path, checkout: Checkout) -> None:

@@ -212,7 +212,7 @@ BASE_SIZE = RES256CROP224.size
 SHORT_SIDE = 256
 """Pixels of the short side before the base image is cropped."""
 
-MIN_QUALITY, MAX_QUALITY = 1, 100
+MIN_JPEG_QUALITY, MAX_JPEG_QUALITY = 1, 100
 
 GRAY = 127.5
 
@@ -273,8 +273,8 @@ def jpeg(pixels: NDArray[np.uint8], quality: int) -> bytes:
     Its Huffman tables are the standard ones: optimised ones change the bytes, never the pixels. Raises ValueError for
     a quality other than 1 to 100.
     """
-    if not MIN_QUALITY <= quality <= MAX_QUALITY:
-        raise ValueError(f"JPEG quality {quality}; expected {MIN_QUALITY} to {MAX_QUALITY}")
+    if not MIN_JPEG_QUALITY <= quality <= MAX_JPEG_QUALITY:
+        raise ValueError(f"JPEG quality {quality}; expected {MIN_JPEG_QUALITY} to {MAX_JPEG_QUALITY}")
     out = io.BytesIO()
     image = Image.fromarray(pixels, "RGB")
     image.save(out, format="JPEG", quality=quality, subsampling="4:2:0", optimize=False, progressive=False)

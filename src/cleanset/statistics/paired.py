@@ -12,7 +12,8 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from cleanset.statistics.bootstrap import LEVEL, Interval
+from cleanset.statistics.basics import LEVEL
+from cleanset.statistics.bootstrap import Interval
 
 
 def wilson(correct: int, images: int) -> Interval:

@@ -16,7 +16,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from cleanset.errors import CleansetError
-from cleanset.statistics.bootstrap import LEVEL, Bootstrap, Interval, Resamples, percentile_interval, reflected_interval
+from cleanset.statistics.basics import LEVEL
+from cleanset.statistics.bootstrap import Bootstrap, Interval, Resamples, percentile_interval, reflected_interval
 from cleanset.statistics.paired import holm, sign_test_p
 from cleanset.validation import shown
 
