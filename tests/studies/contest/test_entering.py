@@ -295,6 +295,7 @@ def test_a_defence_of_a_name_that_is_taken(made: OnDisk) -> None:
     refused(made, "gold/wall was entered before; expected each once", folder)
 
 
+@pytest.mark.slow
 def test_the_weights_of_an_open_model(made: OnDisk) -> None:
     """Those of the edition's params.yaml, entered or public; what it crops is entered with it."""
     given: dict[str, object] = {"command": None, "model": MODEL, **OPEN}
