@@ -360,11 +360,11 @@ class LoaderBatches:
 
     def batches(self, groups: Sequence[Sequence[str]]) -> Iterator[Any]:
         """A batch for each group of image ids, in order."""
-        from cleanset.scoring.decoding import Batch
+        from cleanset.scoring.decoding import PixelBatch
 
         self._groups.groups = groups
         for group, pixels in self._loader:
-            yield Batch(group, pixels.numpy())
+            yield PixelBatch(group, pixels.numpy())
 
 
 class Groups:

@@ -1,4 +1,4 @@
-"""Loading a finished set, from a folder, a release or a git repository."""
+"""`cleanset.load` and `cleanset.table`: a finished set from a folder, a release or a git repository."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

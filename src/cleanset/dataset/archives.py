@@ -1,6 +1,4 @@
-"""The raw archives: their checksums, and whether they are the official ones.
-
-The location of each image's bytes, in any layout, and reading them.
+"""The raw archives: their checksums, and where the bytes of each image lie in any layout.
 
 Layouts: the official tar; a flat folder; a folder per wnid; Kaggle's tree; and in each of them the
 names of the copy on Hugging Face. A tar is read by offset and never unpacked.
@@ -102,7 +100,7 @@ def are_official(images: str, digests: Mapping[str, str]) -> bool:
 
 
 KAGGLE_IMAGES = Path("ILSVRC/Data/CLS-LOC/val")
-MAX_FILE_BYTES = 64 * 2**20
+MAX_IMAGE_BYTES = 64 * 2**20
 """Largest accepted file; the largest of the 50,000 images has under 16 MiB."""
 
 
@@ -263,8 +261,8 @@ def _wnid(name: str) -> str | None:
 
 def check_size(where: str, size: int) -> None:
     """Raise CleansetError, naming `where`, for a file that is too large to belong here."""
-    if not 0 <= size <= MAX_FILE_BYTES:
-        raise CleansetError(f"{where}: {size:,} bytes; expected at most {MAX_FILE_BYTES:,}: take the official file")
+    if not 0 <= size <= MAX_IMAGE_BYTES:
+        raise CleansetError(f"{where}: {size:,} bytes; expected at most {MAX_IMAGE_BYTES:,}: take the official file")
 
 
 def to_table(locations: Mapping[str, Location], images: Path) -> "pd.DataFrame":

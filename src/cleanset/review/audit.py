@@ -21,8 +21,8 @@ from cleanset.parsing import check_digest, csv_text, read_json, read_rows, read_
 from cleanset.review.gold import GoldAnswer, Key, Share, calibrations, gold_answers, read_gold_key, without_golds
 from cleanset.review.store import AUDIT, BOARD, Votes, check_reviews, read_reviews, read_votes, review_file
 from cleanset.review.verdicts import Vote
+from cleanset.statistics.basics import LEVEL
 from cleanset.statistics.finite import (
-    LEVEL,
     Draws,
     fixed_bound,
     lower_limit,

@@ -1,8 +1,7 @@
-"""The report of `cleanset agreement`: how far the reviewers of an edition agree, and where they differ.
+"""The reports of `cleanset agreement`, `cleanset audit` and `cleanset review --calibration`.
 
-`cleanset audit`: the results of the audits of an edition's sets; and the beginning of one.
-
-`cleanset review --calibration`: how each reviewer judges gold items.
+How far reviewers agree and where they differ; the results of audits, and starting one; how each reviewer judges gold
+items.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Writing reviews: the verdicts of one key into `reviews/<reviewer>/<class>.yaml`, losing nothing that is there."""
+"""Save the verdicts of one key in `reviews/<reviewer>/<class>.yaml`, keeping everything else in the file."""
 
 import re
 from collections.abc import Mapping

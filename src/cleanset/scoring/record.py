@@ -1,4 +1,4 @@
-"""Score tables: how far two of them are apart, and the record of where one is from, data/scores/<role>.json.
+"""`data/scores/<role>.json`, the provenance record of a score table; differences between two score tables.
 
 The distance of a lower precision from float64 is computed on a sample of whole classes.
 """
@@ -27,7 +27,7 @@ from cleanset.validation import Sha256
 SAMPLE_SIZE = 1000
 # a tenth of fewer images suffices, but at least 200, or half of all: float64 takes three times as long as float32
 MIN_SAMPLE_SIZE, SAMPLE_SHARE, MAX_SHARE = 200, 0.1, 0.5
-SEED = 0
+SAMPLE_SEED = 0
 # number of images of a class whose order is compared, and of those whose choice is
 EASIEST, CHOSEN = 5, 3
 
@@ -146,7 +146,7 @@ def sample_size(images: int) -> int:
 def sample(index: pd.DataFrame, size: int) -> list[str]:
     """The sorted ids of all images of some classes, drawn with a fixed seed until there are at least `size` images."""
     classes = sorted(index["ilsvrc_class"].unique().tolist())
-    random.Random(SEED).shuffle(classes)
+    random.Random(SAMPLE_SEED).shuffle(classes)
     of_class = index.groupby("ilsvrc_class")["image_id"].agg(list)
     drawn: list[str] = []
     for each in classes:

@@ -1,7 +1,4 @@
-"""The decision on a candidate.
-
-The choice of the reviewed candidates that fill each class.
-"""
+"""Fill each class from its reviewed candidates, and the decision on every candidate."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

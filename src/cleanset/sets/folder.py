@@ -1,4 +1,4 @@
-"""The folder of a finished set: what lies in it beside the folders of the classes."""
+"""The files in the folder of a finished set, beside its folders of classes: written, and read with checks."""
 
 import json
 import os

@@ -22,7 +22,7 @@ from cleanset.tables import INDEX, LOCATIONS, write_table
 from cleanset.validation import first_names
 from cleanset.vocabulary import class_indices, class_keys, use_classes
 
-NAMED = 20
+MAX_NAMED = 20
 """Images that cannot be read that an error names at most."""
 
 
@@ -177,7 +177,7 @@ def measure(
     problems = [str(row["problem"]) for row in rows if "problem" in row]
     if problems:
         wanted, remedy = ("JPEGs", "fetch") if formats == ("JPEG",) else ("JPEGs or PNGs", "convert or remove")
-        named = first_names(problems, NAMED)
+        named = first_names(problems, MAX_NAMED)
         raise CleansetError(f"{where}: cannot be read: {named}; expected whole {wanted}: {remedy} them")
     return pd.DataFrame(rows)
 

@@ -1,4 +1,4 @@
-"""Serving a local page: address, guard, announcement and NiceGUI's set-up; a tab and the keys from there."""
+"""Serving a local page: address, guard, announcement, NiceGUI's set-up; tabs and their keys."""
 
 import asyncio
 import hmac

@@ -1,6 +1,6 @@
-"""A verdict in the making, and the verdicts that were made in a tab, which can be undone.
+"""The draft of a verdict, the undo history of a tab, and the likeliest reason to reject an image.
 
-The likeliest reason to reject an image: what a key that gives no reason rejects it for.
+A key that gives no reason rejects the image for its likeliest one.
 """
 
 from collections import Counter

@@ -1,6 +1,6 @@
-"""The keys and their meaning in each mode; the help page is rendered from this.
+"""The keys and their meaning in each mode, from which the help page is rendered; the notices of a tab.
 
-The notices of a tab, which stay until a key is pressed with them on the screen.
+A notice stays until a key is pressed with it on the screen.
 """
 
 import time

@@ -1,6 +1,6 @@
-"""The class that a tab shows, the draft of a verdict on its image in focus, and the way on once it is written.
+"""The class on the screen of a tab: the draft of a verdict on its image in focus, and the step after it is written.
 
-To the board, the class shows the verdicts that it decides between: each distinct one, with those who gave it.
+To the board, the class shows the verdicts in conflict: each distinct one, with the reviewers who gave it.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""One tab: what each key does in it. No HTML, no network."""
+"""One tab of the review page: the effect of each key. No HTML, no network."""
 
 from collections.abc import Callable, Collection
 

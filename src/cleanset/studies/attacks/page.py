@@ -23,16 +23,8 @@ from cleanset.parsing import read_frame
 from cleanset.report.pages import page_environment
 from cleanset.scoring.decoding import pixels_of
 from cleanset.scoring.logits import Groups, ReadOff, stored_columns
-from cleanset.statistics.coverage import (
-    CONFIDENCES,
-    CURVE_POINTS,
-    AtCoverage,
-    Flags,
-    Floats,
-    at_coverage,
-    confidences,
-    ranked,
-)
+from cleanset.statistics.basics import Flags, Floats
+from cleanset.statistics.coverage import CONFIDENCES, CURVE_POINTS, AtCoverage, at_coverage, confidences, ranked
 from cleanset.studies.attacks.base import LEVELS
 from cleanset.studies.attacks.results import ATTACKED, WORST_CASE, AttackMeasure, by_name, measure_lines, metrics_of
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, read_attack_params

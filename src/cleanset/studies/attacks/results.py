@@ -1,4 +1,4 @@
-"""The table of attacked images, and measures of it: success, error, distance, queries, and what withstands all attacks.
+"""The table of attacked images, and its measures: success, error, distance, queries, worst case over all attacks.
 
 The measures are computed from the stored results alone, and have intervals.
 """
