@@ -41,7 +41,7 @@ WORDS = {
 
 def url_of(session: JudgeSession, sha256: str) -> str:
     """The address of an image, which reveals nothing about it."""
-    return f"/image/{session.tokens[sha256]}"
+    return f"image/{session.tokens[sha256]}"
 
 
 def render(tab: JudgeTab) -> str:
@@ -103,8 +103,8 @@ def _templates() -> Environment:
 
 STATIC = Path(__file__).parent / "static"
 _HEAD = """
-<link rel="stylesheet" href="/static/judge.css">
-<script type="module" src="/static/judge.js"></script>
+<link rel="stylesheet" href="static/judge.css">
+<script type="module" src="static/judge.js"></script>
 """
 
 
@@ -172,7 +172,8 @@ def run(
     announcement = "Judge page: {}  (Ctrl+C ends it; every answer is saved)"
     usual = usual_port(contest, judge)
     command = "cleanset contest judge"
-    run_page(lambda: application(session), announcement, host, port, usual, browser, command, public_url)
+    people = {judge: ""}
+    run_page(lambda: application(session), announcement, host, port, usual, browser, command, public_url, people=people)
 
 
 def application(session: JudgeSession) -> FastAPI:
