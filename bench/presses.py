@@ -80,7 +80,8 @@ CARDS = """
   return { wnid: view.dataset.classKey, cards } }
 """
 SHOWN = """
-async (before) => { const { secondsShown, whole } = await import("/static/looks.js");
+async (before) => { const { whole } = await import("./static/looks.js");
+  const { secondsShown } = await import("./web/view.js");
   const isDone = () => { const view = document.querySelector("#view");
     return view.dataset.pressed !== before && [...view.querySelectorAll("img")].every((each) => each.complete); };
   const start = performance.now();

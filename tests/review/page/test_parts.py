@@ -334,8 +334,8 @@ def test_hints_name_cards(tab: TabAlone) -> None:
     # looked at closely, it stands beside the other
     closely = tab.type("Enter")["overlay"]
     tab.session.hints.close()
-    assert closely.count("/image/full/") == 2
-    assert f"/image/full/{second}" in closely
+    assert closely.count("image/full/") == 2
+    assert f"image/full/{second}" in closely
     assert "<figcaption>card 2</figcaption>" in closely
 
 

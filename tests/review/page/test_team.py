@@ -70,11 +70,11 @@ def links(edition: Path, repository: Path) -> Iterator[dict[str, str]]:
     process.communicate()
 
 
-def answer(link: str, path: str, token: str) -> tuple[int, str]:
+def answer(link: str, token: str) -> tuple[int, str]:
     """Status and text of an answer over plain HTTP, with the cookie that a link leaves."""
-    host, port = re.search(r"//([^:]+):(\d+)/", link).groups()  # type: ignore[union-attr]
+    host, port, name = re.search(r"//([^:]+):(\d+)/(\w+)/", link).groups()  # type: ignore[union-attr]
     connection = http.client.HTTPConnection(host, int(port), timeout=30)
-    connection.request("GET", path, headers={"Cookie": f"cleanset-{port}={token}"})
+    connection.request("GET", f"/{name}/", headers={"Cookie": f"cleanset-{port}-{name}={token}"})
     got = connection.getresponse()
     return got.status, got.read().decode(errors="replace")
 
@@ -100,8 +100,8 @@ def test_a_team_from_links_to_a_set(edition: Path, links: dict[str, str], browse
     assert list(links) == [*TEAM, "board"]
     keys = {name: link.partition("?token=")[2] for name, link in links.items()}
     assert len(set(keys.values())) == 4
-    assert answer(links["ana"], "/", "")[0] == answer(links["ana"], "/", keys["ana"][:-1])[0] == 403
-    assert all(f"cleanset review: {name}" in answer(link, "/", keys[name])[1] for name, link in links.items())
+    assert answer(links["ana"], "")[0] == answer(links["ana"], keys["ana"][:-1])[0] == 403
+    assert all(f"cleanset review: {name}" in answer(link, keys[name])[1] for name, link in links.items())
     before = status(edition)
     shares = {name: set(before[name]["classes"]) for name in TEAM}  # type: ignore[call-overload]
     assert set.union(*shares.values()) == {f"c{index:02}" for index in range(CLASSES)}

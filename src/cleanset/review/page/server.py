@@ -110,8 +110,9 @@ def run(
     if team:
         announcement = "Review page, a link for each reviewer (Ctrl+C ends it; every verdict is on disk):\n{}"
     usual = usual_port(edition.folder, "team" if team else reviewers[0])
-    tokens = kept_tokens(edition.folder / ".dvc" / "tmp" / "review_links", team) if team else {}
-    run_page(make_application, announcement, host, port, usual, browser, public_url=public_url, people=tokens)
+    links = edition.folder / ".dvc" / "tmp" / "review_links"
+    people = kept_tokens(links, team) if team else dict.fromkeys(reviewers, "")
+    run_page(make_application, announcement, host, port, usual, browser, public_url=public_url, people=people)
 
 
 def open_session(
@@ -176,7 +177,7 @@ def application(sessions: Mapping[str, Session]) -> FastAPI:
             session.hints.close()
 
     def session_of(request: Request) -> Session:
-        return next(iter(sessions.values())) if len(sessions) == 1 else sessions[request.scope[PERSON]]
+        return sessions[request.scope[PERSON]]
 
     app = new_application(lifespan=lifespan)
     serve_images(app, session_of)
@@ -361,10 +362,10 @@ Make it at least 640 pixels wide, or zoom out.</p>
 REFRESH_SECONDS = 1.0
 
 _HEAD = """
-<link rel="stylesheet" href="/static/cropper.min.css">
-<link rel="stylesheet" href="/static/page.css">
-<script src="/static/cropper.min.js"></script>
-<script type="module" src="/static/page.js"></script>
+<link rel="stylesheet" href="static/cropper.min.css">
+<link rel="stylesheet" href="static/page.css">
+<script src="static/cropper.min.js"></script>
+<script type="module" src="static/page.js"></script>
 """
 
 

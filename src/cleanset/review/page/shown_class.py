@@ -19,6 +19,7 @@ from cleanset.review.page.session import Session, lacking_in_words
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review, Vote
 from cleanset.vocabulary import VERDICTS, class_keys
+from cleanset.web import MIN_SHOWN_SECONDS
 
 # width over height of the room for the images in a usual window
 _ROOM = 1.7
@@ -93,10 +94,6 @@ _STATE_LEFT = {
     "open": "has all your verdicts, and waits for other reviewers.",
 }
 """The notice about a class in which nothing is asked any more, by its state."""
-
-
-# time from the appearance of a class's images until a key can settle it; a key before was meant for the class left
-MIN_SHOWN_SECONDS = 0.5
 
 
 class NotShownError(CleansetError):
