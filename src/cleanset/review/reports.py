@@ -94,7 +94,7 @@ def agreement_as_json(report: AgreementReport) -> str:
                 "image_id": found.image_id,
                 "votes": {name: _review_json(review) for name, review in found.reviews.items()},
                 "board": _review_json(found.board) if found.board else None,
-                "decision": asdict(decision),
+                "decision": asdict(decision) | {"box_unknown": decision.box_unknown},
             }
             for found, decision in report.differences
         ],
