@@ -19,13 +19,14 @@ import uvicorn
 from fastapi import FastAPI
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from nicegui import events, ui
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_text, replacing
 from cleanset.web.guard import Guard, is_loopback, own_hosts, public_origin
+from cleanset.web.keys import SentKey
 
 STATIC = Path(__file__).parent / "static"
 
@@ -128,16 +129,6 @@ def html_templates(package: str) -> Environment:
     )
     templates.filters["words"] = lambda name: name.replace("_", " ")
     return templates
-
-
-class SentKey(BaseModel):
-    """A key as the browser sends it. `number`: counts those of a tab; `seen`: the images on the screen when pressed."""
-
-    model_config = ConfigDict(frozen=True, strict=True)
-
-    key: str
-    number: int
-    seen: list[str]
 
 
 class KeyedTab(ABC):

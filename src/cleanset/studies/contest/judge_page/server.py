@@ -18,11 +18,11 @@ from cleanset.errors import CleansetError
 from cleanset.studies.contest.judge_page.session import JudgeSession, JudgeTab
 from cleanset.studies.contest.judging import CONTAINS, MAX_COORDINATE, Point
 from cleanset.web import MIN_SHOWN_SECONDS
+from cleanset.web.keys import SentKey
 from cleanset.web.pages import (
     FRESH,
     KEPT,
     KeyedTab,
-    SentKey,
     html_templates,
     image_response,
     new_application,
