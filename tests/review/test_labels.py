@@ -176,13 +176,9 @@ def run(edition: Edition, *command: str) -> tuple[int, str]:
 
 
 def test_the_list_is_a_file_of_second_opinions(edition: Edition) -> None:
-    assert run(edition, "review", "--labels") == (
+    assert run(edition, "review", "labels") == (
         0,
         'image_id,flag,source\ncat/3.png,wrong class,"dog 95 %, cat 5 %"\ndog/3.png,wrong class,"cat 94 %, dog 6 %"\n',
-    )
-    assert run(edition, "review", "--labels", "--share", "1/2") == (
-        1,
-        "error: --share: not with --labels, which asks for other images\n",
     )
 
 
@@ -274,7 +270,7 @@ NOTED = {f"{key}/{place}.png": {"verdict": "clean", "note": "seen"} for key in (
 
 def test_what_has_no_scores_or_no_labels_of_its_own_is_refused(tmp_path: Path) -> None:
     random = own_edition.make(tmp_path, each=3)
-    assert run(random, "review", "--labels") == (
+    assert run(random, "review", "labels") == (
         1,
         "error: params.yaml: models images are lists or random; expected a model with scores of every image\n",
     )

@@ -1,4 +1,4 @@
-"""The reports of `cleanset agreement`, `cleanset audit` and `cleanset review --calibration`.
+"""The reports of `cleanset agreement`, `cleanset audit` and `cleanset review calibration`.
 
 How far reviewers agree and where they differ; the results of audits, and starting one; how each reviewer judges gold
 items.
@@ -236,7 +236,7 @@ def _finished_set(edition: Edition, role: str) -> list[SetImage]:
     if open_classes:
         raise CleansetError(
             f"audit of {role}: {open_classes} classes of its set still wait for reviews; expected a finished set: "
-            "cleanset review --status names them; then run dvc repro"
+            "cleanset review status names them; then run dvc repro"
         )
     return set_images(read_table(edition.selection(role), SELECTION))
 
@@ -258,8 +258,8 @@ def run_audit(edition: Edition, role: str | None = None) -> list[AuditResult]:
     roles = audited_roles(edition.reviews, [one_role(params, role)] if role else list(params.models))
     if not roles:
         raise CleansetError(
-            f"{edition.reviews / 'audit'}: no audit{f' of {role}' if role else ''}; cleanset review "
-            "--audit 100 --model ROLE draws images of a finished set"
+            f"{edition.reviews / 'audit'}: no audit{f' of {role}' if role else ''}; cleanset review audit "
+            "100 --model ROLE draws images of a finished set"
         )
     index = read_table(edition.index, INDEX)
     votes = checked_votes(edition, params, index)

@@ -1,4 +1,4 @@
-"""The record of what scores were computed with, data/scores/<role>.json."""
+"""`data/scores/<role>.json`, the provenance record of a score table."""
 
 import json
 from pathlib import Path

@@ -38,8 +38,9 @@ def wait_until(is_so: Callable[[], bool], seconds: float = 60) -> None:
 
 
 def serve(edition: Path, reviewer: str, *options: str, source: Path = SOURCE, installed: bool = False) -> Server:
-    """`cleanset review`, once it serves its page."""
-    return Server(edition, "review", "--reviewer", reviewer, *options, source=source, installed=installed)
+    """`cleanset review serve`, once it serves its page; `options` may name another command that does."""
+    command = () if options and not options[0].startswith("-") else ("serve",)
+    return Server(edition, "review", *command, *options, "--reviewer", reviewer, source=source, installed=installed)
 
 
 def reviews(

@@ -119,7 +119,7 @@ def test_a_killed_process_is_replaced(jpeg: bytes) -> None:
 def test_it_ends_with_the_server(edition: Path, how: signal.Signals) -> None:
     """After Ctrl+C, which reaches both, without a traceback; after kill -9 of the server alone."""
     process = subprocess.Popen(
-        [INSTALLED, "review", "--reviewer", "ada", "--no-browser"],
+        [INSTALLED, "review", "serve", "--reviewer", "ada", "--no-browser"],
         cwd=edition,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

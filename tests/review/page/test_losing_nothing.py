@@ -170,7 +170,7 @@ def test_two_servers_of_two_reviewers(edition: Path) -> None:
 def test_what_cannot_start_says_why(edition: Path, start: Serve) -> None:
     def answer(*options: str) -> str:
         done = subprocess.run(
-            ["cleanset", "review", "--no-browser", "--reviewer", *options], cwd=edition, timeout=60,
+            ["cleanset", "review", "serve", "--no-browser", "--reviewer", *options], cwd=edition, timeout=60,
             env=os.environ | forking(SOURCE), capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert (done.returncode, done.stdout) == (1, "")
