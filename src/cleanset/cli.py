@@ -207,6 +207,22 @@ def published(
 
 
 @app.command(rich_help_panel=TOOLS)
+def look(
+    place: Annotated[
+        str, typer.Argument(metavar="SET", help="The folder of a set or of an edition with one, or a tar.")
+    ],
+    out: Annotated[Path | None, typer.Option(help="A new or empty folder; without it SET-look.")] = None,
+) -> None:
+    """Write one page of a finished set: its images by class, tier, crop and review, with a search.
+
+    It opens without a server. Every image is checked against the manifest.
+    """
+    from cleanset.report import look as tool
+
+    typer.echo(tool.write(place, out))
+
+
+@app.command(rich_help_panel=TOOLS)
 def digests(
     images: Annotated[Path, typer.Option(help="ILSVRC2012_img_val.tar.")],
     out: Annotated[Path, typer.Option(help="A new file, such as digests.csv.")],
