@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from cleanset.edition.options import HERE, Device, Folder, Hub, Json, NewFolder, Precision, show
+from cleanset.edition.options import HERE, Device, Folder, Form, Hub, Json, NewFolder, Precision, show
 from cleanset.edition.paths import Edition, use_classes_of
 from cleanset.errors import CleansetError, install_command, reason, system_error
 from cleanset.review import commands as review_cli
@@ -311,6 +311,7 @@ def evaluate(
         Path | None, typer.Option(help="Write a static page of the results into this folder, as index.html.")
     ] = None,
     edition: Folder = HERE,
+    form: Form = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every class.")] = False,
 ) -> None:
     """Measure any models on a finished set: accuracy, calibration, paired tests.
@@ -337,7 +338,12 @@ def evaluate(
     # what a user's module prints must not stand within the results
     with redirect_stdout(sys.stderr):
         measured, rows = command.run(Edition(edition), wanted)
-    show(measures.as_json(measured, rows) if as_json else rendering.as_text(measured, rows))
+    if form is not None:
+        for note in rendering.all_notes(measured, rows):
+            typer.echo(note, err=True)
+        show(rendering.paper_table(measured, rows).in_form(form))
+    else:
+        show(measures.as_json(measured, rows) if as_json else rendering.as_text(measured, rows))
 
 
 @app.command(rich_help_panel=TOOLS)
@@ -356,6 +362,7 @@ def compare(
     ] = None,
     model: Annotated[str | None, typer.Option(help="The model of the scores, if the file names differ.")] = None,
     most: Annotated[int, typer.Option(min=0, help="Number of the most different images to list.")] = 10,
+    form: Form = None,
     as_json: Json = False,
 ) -> None:
     """Compare results of models, two score tables, or two exports.
@@ -372,8 +379,11 @@ def compare(
         if edition or model:
             raise CleansetError("compare: --edition and --model go with score tables; these are results of models")
         compared = results.run(paths)
-        show(results.as_json(compared) if as_json else results.as_text(compared))
+        text = results.as_json(compared) if as_json else results.as_text(compared)
+        show(results.paper_table(compared).in_form(form) if form else text)
         raise typer.Exit(1 if compared.left_out else 0)
+    if form is not None:
+        raise CleansetError("compare --format: goes with results of evaluate or robustness evaluate")
 
     from cleanset.measure.compare import report as tool
 
