@@ -270,8 +270,7 @@ def evaluate(
         str,
         typer.Argument(
             metavar="SET",
-            help="A role of the edition, the folder of an export, a folder per class, or a CSV list of images and "
-            "classes, read from the edition.",
+            help="A role of the edition, the folder or tar of an export, or a folder with a folder for each class.",
         ),
     ],
     model: Annotated[
@@ -294,7 +293,6 @@ def evaluate(
         str | None,
         typer.Option(help="timm architecture of the weights file, unless a training study has trained it."),
     ] = None,
-    role: Annotated[str | None, typer.Option(help="With a list: only the rows of this model.")] = None,
     restricted: Annotated[
         bool,
         typer.Option(
@@ -323,17 +321,7 @@ def evaluate(
     from cleanset.measure import command, measures, rendering
 
     wanted = command.Wanted(
-        images_of,
-        model or [],
-        architecture,
-        role,
-        precision,
-        device,
-        out,
-        predictions or [],
-        report,
-        hub,
-        restricted,
+        images_of, model or [], architecture, precision, device, out, predictions or [], report, hub, restricted
     )
     # what a user's module prints must not stand within the results
     with redirect_stdout(sys.stderr):
