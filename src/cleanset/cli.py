@@ -541,6 +541,11 @@ def models(
         typer.Option(help="With one --add: a local file of weights, to be pinned."),
     ] = None,
     remove: Annotated[list[str] | None, typer.Option(help="Remove the model of this role from the ensemble.")] = None,
+    robustbench: Annotated[
+        bool,
+        typer.Option("--robustbench", help="List the models of RobustBench that can be named, of THREAT or of all."),
+    ] = False,
+    threat: Annotated[str | None, typer.Argument(help="With --robustbench: such as Linf.", show_default=False)] = None,
     pin: Annotated[
         bool, typer.Option("--pin", help="Download missing weights, and write the SHA-256 of all into params.yaml.")
     ] = False,
@@ -552,6 +557,13 @@ def models(
     on disk, in params.yaml and in the stored scores; then the further models
     of the study of robustness, with the corruptions they were trained on.
     """
+    if robustbench:
+        from cleanset.scoring.models import served_models
+
+        typer.echo("\n".join(served_models(threat)))
+        return
+    if threat is not None:
+        raise CleansetError(f"models {threat}: goes with --robustbench; leave it out")
     from rich.console import Console
 
     from cleanset.scoring import ensemble
