@@ -678,11 +678,10 @@ app.add_typer(study_cli.app, name="study", rich_help_panel=TOOLS)
 EXTRAS = {
     "review": ("fastapi", "nicegui", "pdqhash", "starlette", "uvicorn"),
     "text": ("onnxruntime", "rapidocr"),
-    "robustness": ("cv2", "imagecorruptions", "numba", "skimage"),
-    "attacks": ("eagerpy", "foolbox", "lpips"),
-    "training": ("segmentation_models_pytorch",),
 }
 """The modules that an extra brings; all others come with build, or with evaluate for the command of that name."""
+EXTRAS_OF_STUDIES = {"robustness": "robustness", "attacks": "attacks", "training": "robustness,training"}
+"""The extras that the commands of a study need beside build or evaluate."""
 OF_EXTRAS = (
     "evaluate: any torch and timm; build: what the stages need; review: the review page; "
     "robustness, attacks and training: studies"
@@ -690,8 +689,11 @@ OF_EXTRAS = (
 
 
 def extra_of(module: str, command: str = "") -> str:
-    """The extra of this package that brings a library for a command; `module` is the name it is imported by."""
-    others = "evaluate" if command == "evaluate" else "build"
+    """The extras that bring all libraries of a command; `module` is the import name of a missing one."""
+    words = command.split()
+    others = "evaluate" if "evaluate" in words else "build"
+    if words and words[0] in EXTRAS_OF_STUDIES:
+        return f"{others},{EXTRAS_OF_STUDIES[words[0]]}"
     return next((extra for extra, modules in EXTRAS.items() if module.partition(".")[0] in modules), others)
 
 
@@ -722,7 +724,7 @@ def _message(error: Exception) -> str | None:
     if isinstance(error, ModuleNotFoundError):
         if error.name is None or error.name.partition(".")[0] == "cleanset":
             return None
-        extra = extra_of(error.name, sys.argv[1] if len(sys.argv) > 1 else "")
+        extra = extra_of(error.name, " ".join(sys.argv[1:3]))
         return f"{error.name}: not installed, and this command needs it: {install_command(extra)} ({OF_EXTRAS})"
     if isinstance(error, OSError):
         # without one, raised by a library under this name
