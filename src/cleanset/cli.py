@@ -96,7 +96,8 @@ def make_edition(
         list[str] | None,
         typer.Option(
             help="ROLE=timm:NAME, ROLE=torchvision:NAME.WEIGHTS or ROLE=robustbench:THREAT/NAME; repeat it for each. "
-            "Without it: the models of the ImageNet edition, or of the scores, or none and a random order."
+            "Without it: the models of the ImageNet edition, or of the scores, or none and a random order. "
+            "NAME=random:0 names a set without a model."
         ),
     ] = None,
     images: Annotated[
@@ -119,7 +120,8 @@ def make_edition(
     accept: Annotated[
         bool,
         typer.Option(
-            "--accept", help="Pin the images of an edition of your own as they are now, perhaps with new --scores."
+            "--accept",
+            help="Pin the images of an edition of your own as they are now, perhaps with new --scores or a --card.",
         ),
     ] = False,
 ) -> None:
@@ -132,12 +134,13 @@ def make_edition(
     if accept:
         from cleanset.review import accepted
 
-        if any((model, images, labels, names, card, reviews)):
-            raise CleansetError("edition --accept: goes with a folder and --scores alone; leave other options out")
-        typer.echo(accepted.accept(Edition(folder), scores))
+        if any((model, images, labels, names, reviews)):
+            raise CleansetError("edition --accept: goes with a folder, --scores and --card alone; leave others out")
+        typer.echo(accepted.accept(Edition(folder), scores, card))
         return
     from cleanset.edition.create import make_edition, make_own_edition
     from cleanset.edition.models import models_from_texts
+    from cleanset.edition.params import read_params
 
     models = models_from_texts(model) if model else None
     old, found = None, None
@@ -171,6 +174,9 @@ def make_edition(
         typer.echo(f"{folder}: put the archives into {folder / 'data' / 'raw'} (see params.yaml), then run there")
         typer.echo("cleanset models --pin")
     typer.echo("dvc repro")
+    if images is not None:
+        kept = f"A set has at most {read_params(folder).export.images_per_class} images of a class"
+        typer.echo(f"{kept} (export.images_per_class in params.yaml), and none before a review: cleanset review.")
     if old is not None:
         typer.echo(carried.carry_over(old, Edition(folder), found))
 
