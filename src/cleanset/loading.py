@@ -68,7 +68,9 @@ def load(
 
 def _role_and_place(model: str | Path, edition: str | Path) -> tuple[str, str | Path]:
     """The role of a model, empty if none was given, and the place of the set, which may stand alone."""
-    is_place = edition == "." and model and (isinstance(model, Path) or not ROLE.fullmatch(model))
+    # a set in the current folder may be named like a role
+    is_set = (Path(model) / MANIFEST).is_file() and not Path("params.yaml").is_file()
+    is_place = edition == "." and model and (isinstance(model, Path) or not ROLE.fullmatch(model) or is_set)
     return ("", model) if is_place else (str(model), edition)
 
 
