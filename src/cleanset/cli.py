@@ -347,7 +347,7 @@ def compare(
         typer.Argument(
             metavar="A B",
             help="Two or more results of evaluate or robustness evaluate (JSON, or the folder of --out). Or two score "
-            "tables, two folders of exports, or a score table and published Top-5 lists (.csv).",
+            "tables or two folders of exports.",
         ),
     ],
     edition: Annotated[
