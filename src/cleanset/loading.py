@@ -172,6 +172,10 @@ def _local(model: str, place: str | Path, rev: str | None, folder: str, afresh: 
 
 def _entries(text: str, where: str, model: str) -> list[Entry]:
     entries = read_manifest(text, where)
+    if not entries:
+        raise CleansetError(
+            f"{where}: no images; expected at least one: review some, and export or fetch the set again"
+        )
     if problems := check_set(dict(enumerate(entries, start=2))):
         raise CleansetError(f"{where}: {problems[0]}; export or fetch the set again")
     other = next((entry.model for entry in entries if entry.model != (model or entries[0].model)), None)

@@ -239,7 +239,7 @@ def test_a_set_that_verify_would_not_pass(copy: Path) -> None:
         (copy / "manifest.csv").write_text((copy / "manifest.csv").read_text().split("\n")[0] + "\n")
         assert message().startswith(f"{copy}/manifest.csv: SHA-256 {sha256(copy / 'manifest.csv')}, expected {old} as ")
         describe_anew(copy, old)
-        assert ": no images; expected at least one; " in message()
+        assert ": no images; expected at least one: " in message()
         (copy / "checksums.sha256").write_text("")
         assert (
             f"checksums.sha256: no SHA-256 for manifest.csv; expected {sha256(copy / 'manifest.csv')}, which it has; "

@@ -64,7 +64,8 @@ def cell(
         return Cell()
     # 261 of 480 is 54.38 %, although 100 * (261 / 480) is 54.37499999999999
     texts = [f"{round(factor * each, 9):.{digits}f}" for each in numbers]
-    return Cell(*(texts if len(texts) == 3 else [texts[0], "", ""]), unit)
+    first, low, high = texts if len(texts) == 3 else (texts[0], "", "")
+    return Cell(first, low, high, unit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,11 +68,10 @@ def json_lines(records: Iterable[Mapping[str, Any]]) -> str:
 
 def derived_names(with_images: bool, has_records: bool, *, is_empty: bool = False) -> list[str]:
     """The files that are made from every manifest, beside CLASSES_FILE; `has_records` as for derived_texts."""
-    if is_empty:
-        return [CROISSANT]
     if not has_records:
-        return [CROISSANT, *([METADATA] if with_images else [])]
-    return [CROISSANT, CROISSANT_LINES, METADATA_LINES if with_images else MANIFEST_LINES]
+        return [CROISSANT, *([METADATA] if with_images and not is_empty else [])]
+    lines = METADATA_LINES if with_images else MANIFEST_LINES
+    return [CROISSANT, CROISSANT_LINES, *([] if is_empty else [lines])]
 
 
 def derived_texts(
