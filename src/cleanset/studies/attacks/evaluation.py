@@ -146,7 +146,8 @@ def run(
         warnings=warnings,
     )
     names = [spec.text for spec in models.specs]
-    lines = measure_lines(names, results, params.of_image, params.resampling)
+    masked = [model for model, record in records.items() if record.warnings]
+    lines = measure_lines(names, results, params.of_image, params.resampling, masked)
     evaluated = AttackedModels(images, params, names, lines, records, problems)
     write_csv(out / "attack_measures.csv", AttackMeasure._fields, lines)
     write_text(out / RESULTS, json.dumps(content_of(evaluated), indent=2) + "\n")
@@ -225,8 +226,8 @@ def _model(evaluated: AttackedModels, model: str) -> dict[str, Any]:
 
 MEANING = (
     "robust: classified correctly, and broken by no attack. success: of the images that are classified correctly, "
-    "those that the attack breaks. Both with Wilson's 95 % interval. at most: signs below tell why attacks fail on the "
-    "model though it may not be robust."
+    "those that the attack breaks. Both with Wilson's 95 % interval. –: signs below tell why attacks fail on the model "
+    "though it may not be robust: its robust accuracy is not known."
 )
 
 
@@ -254,7 +255,9 @@ def as_text(evaluated: AttackedModels) -> Group:
 
 def paper_table(evaluated: AttackedModels) -> MeasureTable:
     """The table of the robust accuracies for a paper."""
-    return replace(_robust(evaluated), caption=f"{next(iter(evaluated.images.about()))}; percent. {MEANING}")
+    robust = "robust: correct, and broken by no attack; not known of a model with a sign of gradient masking"
+    caption = f"{next(iter(evaluated.images.about()))}; percent, 95 % intervals; {robust}"
+    return replace(_robust(evaluated), caption=caption)
 
 
 def _robust(evaluated: AttackedModels) -> MeasureTable:
@@ -265,10 +268,7 @@ def _robust(evaluated: AttackedModels) -> MeasureTable:
         images = "–" if robust is None else f"{robust.images:,}"
         if robust is not None and tried is not None and tried.value < 1:
             images = f"{images}, {round(tried.value * tried.images):,} by all attacks"
-        warned, found = evaluated.warnings.get(model), _share(robust)
-        if warned is not None and warned.warnings:
-            found = found._replace(value=f"at most {found.value}")
-        rows.append(((model,), [Cell(images), Cell(_share(clean).value), found]))
+        rows.append(((model,), [Cell(images), Cell(_share(clean).value), _share(robust)]))
     return MeasureTable(("model",), ("images", "clean", "robust"), rows)
 
 
