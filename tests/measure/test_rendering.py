@@ -25,6 +25,7 @@ def test_shares() -> None:
     assert percent(261 / 480) == "54.38 %"
     assert cell(261 / 480, (261 / 480, 0.98765)) == ("54.38", "54.38", "98.77", "")
     assert cell(math.nan, (0, 1)) == Cell()
+    assert cell(-0.00001, (-0.25, 0.25)) == ("0.00", "-25.00", "25.00", "")
 
 
 TABLE = MeasureTable(

@@ -87,7 +87,9 @@ def for_paper(table: MeasureTable, tested: Sequence[Pair], caption: str) -> Meas
     titles, rows = list(table.titles), []
     if tested:
         titles += ["difference", "p"]
-        caption += f"; difference from {best}, p of McNemar's exact test{HOLM if len(tested) > 1 else ''}"
+        caption += (
+            f"; difference from {best} in percentage points, p of McNemar's exact test{HOLM if len(tested) > 1 else ''}"
+        )
     for texts, cells in table.rows:
         name = texts[-1].partition("\n")[0]
         rows.append(((name,), [*cells, *(cells_of.get(name, (Cell(), Cell())) if tested else ())]))
