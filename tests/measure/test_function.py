@@ -55,7 +55,7 @@ def test_a_function(folder: Path, batch_size: int) -> None:
     assert found.predictions["confidence"].tolist() == pytest.approx([SURE, 0.001, SURE], rel=1e-6)
     assert (found.is_deterministic, found.accuracy, found.top5_accuracy) == (True, 2 / 3, 1.0)
     assert repr(found) == f"Results(by_colour: 0.6667 (0.2077 to 0.9385) on {folder})"
-    assert "1 by_colour" in str(found)
+    assert "1  by_colour" in str(found)
     assert found.as_dict()["models"][0]["classes"]["n01443537"]["accuracy"] == 0.5
 
 

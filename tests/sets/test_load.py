@@ -20,6 +20,10 @@ from torchvision.datasets import ImageFolder
 
 import cleanset
 from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.sets import publish
+from cleanset.sets.description import Release
+from cleanset.sets.folder import CARD, REJECTED_CSV, write_descriptions
 from cleanset.sets.image_set import ImageSet
 from tests.sets.conftest import FILES, trial
 from tests.sets.test_verify import describe_anew, rewrite, rows
@@ -54,6 +58,29 @@ def test_images_classes_and_records(edition: Edition, where: str) -> None:
         }
     # crop boxes in the pixels of the source; the whole of a whole image
     assert [record["crop"] for _, _, record in images][:2] == [(0, 0, 43, 31), (3, 4, 23, 40)]
+
+
+def test_a_set_in_the_current_folder_by_its_name(
+    edition: Edition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`scooter`, too, which without a folder of that name stands for the published set."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(CleansetError, match="the set 'scooter' is made from your own copy of ImageNet"):
+        cleanset.load("scooter")
+    shutil.copytree(edition.export("standard"), tmp_path / "scooter")
+    assert len(cleanset.load("scooter")) == 6
+    (tmp_path / "params.yaml").touch()
+    with pytest.raises(CleansetError, match="the set 'scooter' is made from your own copy of ImageNet"):
+        cleanset.load("scooter")
+
+
+def test_an_empty_set_is_refused(tmp_path: Path) -> None:
+    """Manifest and card: `datasets` cannot tell the columns of a table without rows."""
+    write_descriptions(tmp_path, [], Release(), dict.fromkeys((CARD, REJECTED_CSV), ""))
+    assert not (tmp_path / "metadata.csv").exists()
+    for use in (cleanset.load, lambda folder: publish.run(folder, folder.parent / "out", True, None)):
+        with pytest.raises(CleansetError, match="no images; expected at least one"):
+            use(tmp_path)
 
 
 def test_as_torchvision_names_it(edition: Edition) -> None:
@@ -212,7 +239,7 @@ def test_a_set_that_verify_would_not_pass(copy: Path) -> None:
         (copy / "manifest.csv").write_text((copy / "manifest.csv").read_text().split("\n")[0] + "\n")
         assert message().startswith(f"{copy}/manifest.csv: SHA-256 {sha256(copy / 'manifest.csv')}, expected {old} as ")
         describe_anew(copy, old)
-        assert ": no images; expected at least one; " in message()
+        assert ": no images; expected at least one: " in message()
         (copy / "checksums.sha256").write_text("")
         assert (
             f"checksums.sha256: no SHA-256 for manifest.csv; expected {sha256(copy / 'manifest.csv')}, which it has; "

@@ -7,17 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from PIL import Image
 from rich.console import Console
 
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
-from cleanset.errors import CleansetError, needing, reason
+from cleanset.errors import CleansetError, reason
 from cleanset.measure.consistency import batches_to_ask, dependence
 from cleanset.measure.measures import MeasuredModel, Pair, as_json, content, measured, pairs_of
 from cleanset.measure.predictions import (
@@ -107,7 +106,7 @@ class Results:
         mine, theirs = ([(item.file, item.sha256) for item in each.images.items] for each in (self, other))
         if mine != theirs:
             raise CleansetError(f"{self!r} and {other!r}: of different images; expected results on the same set")
-        (pair,) = pairs_of([self.model, other.model])
+        (pair,) = pairs_of([(each.model.name, each.model.misses) for each in (self, other)], len(mine))
         return pair
 
     def write_page(self, folder: str | Path, *others: "Results") -> None:
@@ -117,8 +116,7 @@ class Results:
             raise CleansetError(f"results of {', '.join(names)}; expected different names: give evaluate a name=")
         for other in others:
             self.compare(other)
-        with needing("jinja2", "write_page"):
-            write_page(Path(folder), self.images, [self.model, *(other.model for other in others)])
+        write_page(Path(folder), self.images, [self.model, *(other.model for other in others)])
 
 
 def evaluate(
@@ -265,7 +263,7 @@ def _inputs(
     from torch.utils.data import default_collate
 
     def transformed(file: str) -> Any:
-        image = cast(Image.Image, images.read(file))  # a set in a folder is decoded when it is read
+        image = images.read(file)
         try:
             return transform(image.convert("RGB"))
         except (Exception, SystemExit) as error:  # whatever its code raises
