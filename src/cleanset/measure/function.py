@@ -50,7 +50,7 @@ EXPECTED = (
 
 
 class Results:
-    """The measures of one model on a set; printed as the command `cleanset evaluate` prints them, in a notebook a table.
+    """The measures of one model on a set; printed as `cleanset evaluate` prints them, and in a notebook as a table.
 
     `predictions` has a row for each image, sorted by file, with the columns file, class_index (of the set), tier,
     prediction and correct, and, where they are known, confidence, top5_class and top5_probability.
