@@ -21,7 +21,7 @@ FOLDERS = {
 """The classes, and what the sample draws for each."""
 EACH = 40
 FLAWED = 5
-"""One image in so many has a flaw."""
+"""Every fifth image has a flaw."""
 DIFFICULTIES: list[Difficulty] = ["easy", "medium", "hard", "hard"]
 
 

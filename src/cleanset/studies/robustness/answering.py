@@ -1,4 +1,4 @@
-"""Answers of models to the changed images of a family: what they depend on, and the way to their file.
+"""Compute and cache models' predictions on changed images.
 
 All lacking models are shown the images in one pass: each image is made once, and its digest is taken. Making the images
 takes longer than most models do, so no model and no digest has them made a second time. The answers go into shards of
@@ -32,12 +32,12 @@ from cleanset.images.preprocessing import BASE_SIZE, ResizeAndCrop, Resized
 from cleanset.measure.user_model import NetworkError, load_member
 from cleanset.parsing import with_digest
 from cleanset.progress import print_notice, rate_bar
-from cleanset.scoring.decoding import Batch, SharedBatches, worker_processes
+from cleanset.scoring.decoding import PixelBatch, SharedBatches, worker_processes
 from cleanset.scoring.devices import Device
+from cleanset.scoring.distance import SAMPLE_SEED, compare_scores, sample_size
 from cleanset.scoring.engine import OnProgress, Settings, score_few, settings_for
-from cleanset.scoring.logits import Columns, ReadOff
+from cleanset.scoring.logits import ReadOff, ScoreColumns
 from cleanset.scoring.models import LoadedModel
-from cleanset.scoring.record import SEED, compare_scores, sample_size
 from cleanset.scoring.scorer import Notify, Scored, Scorer, arithmetic, grouped, to_table
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, below_float64, code_of, library_versions
@@ -89,7 +89,7 @@ class ModelInPass:
     model: LoadedModel
     shards: Shards
     read_off: ReadOff
-    finish: Callable[[Sequence[str], Columns], Columns] = lambda names, columns: columns
+    finish: Callable[[Sequence[str], ScoreColumns], ScoreColumns] = lambda names, columns: columns
 
 
 def answer_in_one_pass(
@@ -140,7 +140,7 @@ class _Block:
         """The digest of each image, as those of stage digests."""
         return self._pool.map(lambda each: sha256(_rows(each).tobytes()), self._by_size[BASE_SIZE])
 
-    def batches(self, wanted: Sequence[str], side: int, batch_size: int) -> Iterator[Batch]:
+    def batches(self, wanted: Sequence[str], side: int, batch_size: int) -> Iterator[PixelBatch]:
         """Some of the images in batches, filled up with zeros as `SharedBatches` has it."""
         if side not in self._by_size:
             resize, made = squares(side), self._by_size[BASE_SIZE]
@@ -149,7 +149,7 @@ class _Block:
         for group in grouped(wanted, batch_size):
             pixels = np.zeros((batch_size, 3, side, side), np.uint8)
             pixels[: len(group)] = self._by_size[side][[self._places[name] for name in group]]
-            yield Batch(group, pixels)
+            yield PixelBatch(group, pixels)
 
 
 def _rows(pixels: Pixels) -> Pixels:
@@ -373,7 +373,7 @@ class _FamilyAnswers:
     def in_pass(self) -> ModelInPass:
         """The model's part in a pass over changed images."""
 
-        def finish(names: Sequence[str], columns: Columns) -> Columns:
+        def finish(names: Sequence[str], columns: ScoreColumns) -> ScoreColumns:
             return with_class_logit(columns, [self._class_of[self._names[name].file] for name in names])
 
         return ModelInPass(self._of_squares(), self.shards, ReadAnswers(self.target.classes, keeps_logits=True), finish)
@@ -424,7 +424,7 @@ class _FamilyAnswers:
         """
         names = answers["image_id"].tolist()
         # a fixed seed, so that two precisions are compared with float64 on the same images
-        drawn = sorted(random.Random(SEED).sample(names, min(len(names), sample_size(len(names)))))
+        drawn = sorted(random.Random(SAMPLE_SEED).sample(names, min(len(names), sample_size(len(names)))))
         # in processes: the library draws from numpy's global generator, which threads would share
         exact_settings = replace(self.target.settings, precision="float64", in_processes=True)
         model, changed = self._of_squares(), self.changed_of_all

@@ -1,4 +1,4 @@
-"""The stored data of a changed image: a model's answer, with all that the measures need, and the digest of its pixels.
+"""Stored predictions on changed images and digests of their pixels: tables, checks, stage `digests`.
 
 The answers to clean images, with the model's own preprocessing, are checked against the stored scores of the edition.
 
@@ -28,7 +28,7 @@ from cleanset.images.preprocessing import BASE_SIZE, Resized
 from cleanset.parsing import read_json
 from cleanset.progress import available_cores, rate_bar, tracked
 from cleanset.scoring.decoding import SharedBatches
-from cleanset.scoring.logits import Columns, top5
+from cleanset.scoring.logits import ScoreColumns, top5
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions
 from cleanset.studies.robustness.families import CHANGING, FAMILIES, ChangePlan, StudyParams, change_plan, params_of
@@ -110,7 +110,7 @@ class ReadAnswers:
     classes: Sequence[int]
     keeps_logits: bool = False
 
-    def __call__(self, logits: NDArray[np.float64]) -> Columns:
+    def __call__(self, logits: NDArray[np.float64]) -> ScoreColumns:
         """The columns. Raises ValueError if a logit is not finite."""
         found = top5(logits)
         second, largest = np.sort(logits, axis=1)[:, -2:].T
@@ -127,7 +127,7 @@ class ReadAnswers:
         }
 
 
-def with_class_logit(columns: Columns, classes: Sequence[int]) -> Columns:
+def with_class_logit(columns: ScoreColumns, classes: Sequence[int]) -> ScoreColumns:
     """The columns of ANSWERS, from those that `keeps_logits` leaves and the class index of each image."""
     logits = columns[LOGITS]
     chosen = logits[np.arange(len(logits)), np.asarray(classes, np.int64)].astype(np.float32)
