@@ -11,7 +11,7 @@ from cleanset.edition.models import pin_models, write_together
 from cleanset.edition.params import Model, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, read_bytes, read_text, replacing, sha256, sha256_of, write_text
+from cleanset.files import is_there, read_bytes, read_text, sha256, sha256_of, write_bytes, write_text
 from cleanset.review.carried import OldReviews, carry_over, read_old_reviews
 from cleanset.scoring.brought import read_scores
 from cleanset.vocabulary import use_classes
@@ -46,8 +46,7 @@ def accept(edition: Edition, scores: Path | None) -> str:
     _depend_on_pinned(edition, params.dataset.images)
     # in this order the same command finishes what a kill has left: scores are new until params.yaml has their digest
     if table is not None:
-        with replacing(file) as partial:
-            partial.write_bytes(table)
+        write_bytes(file, table)
     write_text(edition.images_sha256, pinned_text(digests))
     if table is not None:
         pin_models(edition.folder, {role: {"sha256": sha256(table)} for role in brought})
