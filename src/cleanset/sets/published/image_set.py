@@ -116,19 +116,12 @@ A set with further reviews or with a notice has no date: the version does not sa
 
 @dataclass(frozen=True, slots=True)
 class WrittenSet:
-    """A written set: its numbers, its notices, and how the bytes of its images were checked.
-
-    `boxes`: images left out for lack of a crop box; `asked`: images without a verdict that could still come in.
-    """
+    """A written set: its images and the rejected ones, its notices, and how the bytes of its images were checked."""
 
     out: str
     model: str
-    whole: int
-    cropped: int
-    classes: int
-    unreviewed: int
-    boxes: int
-    asked: int
+    entries: Sequence[Entry]
+    rejected: pd.DataFrame
     notices: Sequence[str]
     source_check: SourceCheck
 
@@ -192,18 +185,7 @@ def write_set(folder: Path, chosen: SelectedImages, source: SourceImages, out: s
     )
     texts = {CARD: card(provenance, selection, rejected, votes), REJECTED_CSV: rejected_csv(rejected)}
     write_descriptions(folder, entries, release, texts)
-    return WrittenSet(
-        out=out,
-        model=model,
-        whole=sum(entry.crop is None for entry in entries),
-        cropped=sum(entry.crop is not None for entry in entries),
-        classes=len({entry.class_index for entry in entries}),
-        unreviewed=sum(entry.reviewers == 0 for entry in entries),
-        boxes=int((rejected["reason"] == BOX_UNKNOWN).sum()),
-        asked=int(rejected["open"].sum()),
-        notices=notices,
-        source_check=source.check,
-    )
+    return WrittenSet(out, model, entries, rejected, notices, source.check)
 
 
 def _row(row: Mapping[Any, Any], reviewers: Mapping[str, int], source_check: SourceCheck) -> dict[Any, Any]:
@@ -267,16 +249,19 @@ _CHECKS: dict[SourceCheck, str] = {
 
 def render(written: WrittenSet) -> str:
     """The lines that the command prints; the last says how the images were checked."""
-    crops = f", {written.cropped:,} cropped images" if written.cropped else ""
+    entries, rejected = written.entries, written.rejected
+    cropped = sum(entry.crop is not None for entry in entries)
+    crops = f", {cropped:,} cropped images" if cropped else ""
+    classes = len({entry.class_index for entry in entries})
     lines = [
-        f"{written.out}: {written.whole:,} whole images{crops} of {written.classes:,} classes, model {written.model}"
+        f"{written.out}: {len(entries) - cropped:,} whole images{crops} of {classes:,} classes, model {written.model}"
     ]
-    if written.boxes:
-        lines.append(f"left out, because nobody has drawn their crop boxes yet: {written.boxes:,} (rejected.csv)")
-    if written.asked:
-        lines.append(f"without a verdict, and could still come in: {written.asked:,} (rejected.csv: unreviewed)")
-    if written.unreviewed:
-        lines.append(f"images that nobody has reviewed: {written.unreviewed:,}")
+    if boxes := int((rejected["reason"] == BOX_UNKNOWN).sum()):
+        lines.append(f"left out, because nobody has drawn their crop boxes yet: {boxes:,} (rejected.csv)")
+    if asked := int(rejected["open"].sum()):
+        lines.append(f"without a verdict, and could still come in: {asked:,} (rejected.csv: unreviewed)")
+    if unreviewed := sum(entry.reviewers == 0 for entry in entries):
+        lines.append(f"images that nobody has reviewed: {unreviewed:,}")
     lines += [notice for notice in written.notices if NOT_VERIFIED not in notice.lower()]
     return "\n".join([*lines, _CHECKS[written.source_check]])
 
