@@ -12,7 +12,7 @@ cleanset, and the images, by the MD5 of the archive, or by path, size and time o
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
@@ -28,7 +28,7 @@ from cleanset.edition.readings import readings, review_policy
 from cleanset.errors import CleansetError
 from cleanset.files import locked, new_folder, remove_abandoned, replacing, sha256
 from cleanset.images.codec import ImageFacts
-from cleanset.progress import cache_folder, found_in_threads, keep_freed_memory
+from cleanset.progress import cache_folder, found_in_threads, keep_freed_memory, writing_cache
 from cleanset.review.decided import decide_all
 from cleanset.review.store import Votes, check_reviews, reviewer_counts, verdicts_by_reviewer, vote_table
 from cleanset.review.verdicts import votes_that
@@ -278,19 +278,14 @@ def kept_set(choice: PublishedChoice, images: Path, digests: Path | None = None,
     whole = home / choice.model
     if not force and _is_whole(whole):
         return whole
-    with ExitStack() as stack:
-        try:
-            home.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(locked(home, "lock"))
-        except OSError as error:
-            raise CleansetError(
-                f"{home}: {error.strerror}; expected a cache that can be written: set CLEANSET_CACHE to another folder"
-            ) from None
-        # looked at again under the lock: another process may have made it meanwhile
-        if force or not _is_whole(whole):
-            remove_abandoned(home)
-            with replacing(whole) as folder:
-                write_set(folder, chosen, source, str(whole))
+    with writing_cache():
+        home.mkdir(parents=True, exist_ok=True)
+        with locked(home, "lock"):
+            # looked at again under the lock: another process may have made it meanwhile
+            if force or not _is_whole(whole):
+                remove_abandoned(home)
+                with replacing(whole) as folder:
+                    write_set(folder, chosen, source, str(whole))
     return whole
 
 
