@@ -48,8 +48,9 @@ class _Commands(typer.core.TyperGroup):
         return super().resolve_command(ctx, ["stage", *args] if args and args[0] in STAGES else args)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The commands in the order of their panels."""
-        return [name for names in PANELS.values() for name in names]
+        """The commands in the order of their panels, any others last."""
+        order = [name for names in PANELS.values() for name in names]
+        return sorted(super().list_commands(ctx), key=lambda name: order.index(name) if name in order else len(order))
 
 
 app = typer.Typer(
@@ -694,7 +695,7 @@ app.add_typer(study_cli.app, name="study")
 listed: Any
 for listed in (*app.registered_commands, *app.registered_groups):
     name = listed.name or getattr(listed.callback, "__name__", "")
-    listed.rich_help_panel = next(panel for panel, names in PANELS.items() if name in names)
+    listed.rich_help_panel = next((panel for panel, names in PANELS.items() if name in names), None)
 
 
 EXTRAS = {
