@@ -14,6 +14,7 @@ import struct
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from PIL import Image, UnidentifiedImageError, features
 from PIL import __version__ as _pillow
@@ -91,7 +92,7 @@ def _orientation(tiff: bytes) -> int:
 Read = Callable[[str], bytes]
 """From an image id to the bytes of the image."""
 
-Source = Callable[[str], bytes | Image.Image]
+Source = Callable[[Any], bytes | Image.Image]
 """From a name to the bytes of a JPEG, or to a part of it that is decoded already."""
 
 MAX_AREA = 100_000_000

@@ -459,13 +459,13 @@ def test_the_images_are_made_once_for_all_stages(
     study.params_yaml.write_text(yaml.safe_dump(PARAMS | one_change | {"images": images}))
     image_sets.run(study)
     shown: list[list[str]] = []
-    answer = answering.answer_in_one_pass
+    answer = answering.OnePass.answer
 
-    def counted(models: dict[str, Any], *arguments: Any) -> dict[str, Exception]:
-        shown.append(list(models))
-        return answer(models, *arguments)
+    def counted(shared: answering.OnePass) -> dict[str, Exception]:
+        shown.append(list(shared.models))
+        return answer(shared)
 
-    monkeypatch.setattr(answering, "answer_in_one_pass", counted)
+    monkeypatch.setattr(answering.OnePass, "answer", counted)
     # one of the models cannot be loaded by now: its own stage tells
     weights = edition.folder / "sample" / "weights" / "corruption_robust.safetensors"
     moved = weights.rename(weights.with_suffix(".moved"))
@@ -618,7 +618,7 @@ def test_published_images_give_the_answers_of_made_ones(
         for change, severity in family.changes:
             path = folder / change / str(severity) / file
             path.parent.mkdir(parents=True, exist_ok=True)
-            changed(str(ChangeName(file, change, severity))).save(path, format="PNG")
+            changed(ChangeName(file, change, severity)).save(path, format="PNG")
     published = {"corruptions": PARAMS["corruptions"] | {"published": folder.name}, "jpeg": 85}  # type: ignore[operator]
     study.params_yaml.write_text(yaml.safe_dump(PARAMS | published))
     image_sets.run(study)

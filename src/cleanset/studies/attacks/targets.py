@@ -55,7 +55,7 @@ from cleanset.studies.attacks.base import (
 )
 from cleanset.studies.attacks.changes import GUESSED, most_confident_mistakes
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, WrappedModel, read_attack_params
-from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, check_of_stored
+from cleanset.studies.robustness.answers import PREDICTIONS, answer_columns, check_of_stored
 from cleanset.studies.robustness.families import StudyParams, change_plan, family_named, read_study_params
 from cleanset.studies.robustness.images import (
     STUDY_IMAGES,
@@ -471,7 +471,7 @@ def check_scores(study: AttackStudy, params: Params, target: AttackedModel, imag
     if not target.has_scores or params.score.precision != "float64":
         return
     logits = np.stack([target.before(file) for file in images["file"]])
-    clean = ReadAnswers(params.dataset.class_list())(logits)
+    clean = answer_columns(logits, params.dataset.class_list())
     frame = pd.DataFrame({column: list(values) for column, values in clean.items()})
     check_of_stored(study.edition, target.name)(images, frame)
 
@@ -497,7 +497,7 @@ def guess_of(study: Study, params: StudyParams, target: AttackedModel) -> Callab
             return target.pixels(file)
         # of all families the unchanged images are the same; severities begin with 1
         family = "corruptions" if severity or name == UNCHANGED_IMAGE else "scenarios"
-        return whole(changed(family)(str(ChangeName(file, name, severity))))
+        return whole(changed(family)(ChangeName(file, name, severity)))
 
     def guess(subject: Subject) -> Pixels:
         mistake = mistakes.get(subject.class_index)
