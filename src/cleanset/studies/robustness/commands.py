@@ -19,7 +19,6 @@ from cleanset.edition.options import (
     StudyFolder,
     show,
 )
-from cleanset.edition.paths import use_classes_of
 
 if TYPE_CHECKING:
     from cleanset.studies.robustness.images import Study
@@ -30,15 +29,9 @@ app.add_typer(stages, name="stage", hidden=True)
 
 
 def _study(folder: Path) -> "Study":
-    from cleanset.files import remove_abandoned
-    from cleanset.studies.robustness.families import FAMILIES
     from cleanset.studies.robustness.images import Study
 
-    for each in (folder, folder / "data", *(folder / "data" / family.name for family in FAMILIES)):
-        remove_abandoned(each)
-    study = Study(folder)
-    use_classes_of(study.edition.folder)
-    return study
+    return Study.open(folder)
 
 
 @stages.command(hidden=True)
@@ -194,9 +187,9 @@ def masks(
     """
     from cleanset.studies.robustness.image_sets import wnids_of
     from cleanset.studies.robustness.images import Study
-    from cleanset.studies.robustness.scenarios.masks import ComparedMasks, agreement
+    from cleanset.studies.robustness.scenarios.masks import MaskSource, agreement
 
-    found = agreement(ComparedMasks.parsed(one), ComparedMasks.parsed(other), wnids_of(Study(study)))
+    found = agreement(MaskSource.parsed(one), MaskSource.parsed(other), wnids_of(Study(study)))
     if out is not None:
         from cleanset.files import write_text
 

@@ -27,7 +27,7 @@ from PIL import Image
 from cleanset.errors import CleansetError, reason
 from cleanset.files import sha256
 from cleanset.images.boxes import Box, box_of
-from cleanset.images.codec import decode, pixels_sha256
+from cleanset.images.codec import decode_file, pixels_sha256
 from cleanset.images.preprocessing import BASE_SIZE, base_image
 from cleanset.sets.folder import read_regular_file
 from cleanset.statistics.seeds import change_seed
@@ -404,10 +404,7 @@ def _photographs(files: tuple[StoredFile, ...]) -> tuple[Pixels, ...]:
 
 def decode_photograph(file: StoredFile) -> Pixels:
     """The pixels of a photograph, uint8 of shape (height, width, 3). Raises CleansetError for no JPEG or PNG."""
-    try:
-        return np.asarray(decode(file.read()).convert("RGB"))
-    except ValueError as error:
-        raise CleansetError(f"{file.path}: cannot be read ({error}); expected a whole JPEG or PNG: remove it") from None
+    return np.asarray(decode_file(file.read(), file.path, "a whole JPEG or PNG: remove it").convert("RGB"))
 
 
 def photograph_files(
