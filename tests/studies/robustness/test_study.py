@@ -126,19 +126,10 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
         ("further_models: {more: {source: tim, name: a}}", "further_models.more.source"),
         ("images: both", "images"),
         ("pictures: union", "unknown key 'pictures'"),
-        ("corruptions: {reference: alexnet}", ": corruptions.reference: moved to measures.corruptions.reference"),
-        ("corruptions: {trained_on: {}}", ": corruptions.trained_on: moved to measures.corruptions.trained_on"),
-        (
-            "{perturbations: {reference: null}, scenarios: {answers: all, baselines: {}}}",
-            ": perturbations.reference: moved to measures.perturbations.reference; scenarios.answers: moved to "
-            "measures.scenarios.answers; scenarios.baselines: moved to measures.scenarios.baselines",
-        ),
+        ("corruptions: {reference: alexnet}", "corruptions: unknown key 'reference'; expected published, names, sev"),
         ("measures: {blurs: {}}", "measures: unknown key 'blurs'; expected corruptions, perturbations, scenarios"),
         ("measures: {scenarios: {answer: all}}", "measures.scenarios: unknown key 'answer'; expected answers"),
-        (
-            "attack: {images: 7}",
-            "attack: this section has become a file of its own; expected its keys in studies/attacks",
-        ),
+        ("attack: {images: 7}", "unknown key 'attack'; expected images, jpeg, seed"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
