@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 
 from cleanset.progress import available_cores, keep_freed_memory
-from cleanset.scoring.decoding import Batch
+from cleanset.scoring.decoding import PixelBatch
 from cleanset.scoring.devices import CPU_BATCH_SIZE, device_of
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.scorer import Scorer, arithmetic
@@ -97,7 +97,7 @@ def shown(names: tuple[str, ...]) -> float:
 def forward() -> float:
     """The processor seconds of the forward passes of the further models, of as many images that are ready."""
     pixels = np.random.default_rng(0).integers(0, 256, (CPU_BATCH_SIZE, 3, SIDE, SIDE), np.uint8)
-    batches = [Batch([ChangeName("", "", place) for place in range(CPU_BATCH_SIZE)], pixels)] * (
+    batches = [PixelBatch([ChangeName("", "", place) for place in range(CPU_BATCH_SIZE)], pixels)] * (
         PHOTOGRAPHS * len(CHANGES) // CPU_BATCH_SIZE
     )
     keep_freed_memory()

@@ -16,14 +16,15 @@ import timm
 import torch
 from safetensors.torch import load_file
 
+from cleanset.edition.params import Precision
 from cleanset.files import sha256
 from cleanset.images.preprocessing import BASE_SIZE, ResizeAndCrop
 from cleanset.progress import available_cores
-from cleanset.scoring.decoding import Batch, SharedBatches, worker_processes
+from cleanset.scoring.decoding import PixelBatch, SharedBatches, worker_processes
 from cleanset.scoring.devices import CPU_BATCH_SIZE, device_of
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.models import LoadedModel, Normalise
-from cleanset.scoring.scorer import Precision, Scorer, arithmetic, grouped
+from cleanset.scoring.scorer import Scorer, arithmetic, grouped
 from cleanset.scoring.shards import Shards
 from cleanset.studies.robustness.answering import ModelInPass, OnePass
 from cleanset.studies.robustness.answers import NAMED_ANSWERS, ReadAnswers
@@ -167,16 +168,16 @@ def waited(
 
 def made_alone(
     images: ChangedImages, batch_size: int, cores: int, groups: Sequence[Sequence[ChangeName]]
-) -> tuple[float, list[Batch]]:
+) -> tuple[float, list[PixelBatch]]:
     """Changed images per second without a model, once the processes have begun; and the first batches."""
     with SharedBatches(images, PREPROCESSING, batch_size, cores) as shared:
-        ready = [Batch(batch.image_ids, batch.pixels.copy()) for batch in shared.batches(groups[:cores])]
+        ready = [PixelBatch(batch.image_ids, batch.pixels.copy()) for batch in shared.batches(groups[:cores])]
         begin = perf_counter()
         count = sum(len(batch.image_ids) for batch in shared.batches(groups))
         return count / (perf_counter() - begin), ready
 
 
-def classified_alone(scorer: Scorer, ready: Sequence[Batch], cores: int) -> float:
+def classified_alone(scorer: Scorer, ready: Sequence[PixelBatch], cores: int) -> float:
     """Images per second of the model alone, from batches that are ready."""
     list(scorer(ready, cores))
     begin = perf_counter()

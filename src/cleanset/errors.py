@@ -1,7 +1,4 @@
-"""The exception for problems that a user can fix; any text as one line of bounded length.
-
-The pip command that adds an extra to this package, from the source that it was installed from.
-"""
+"""`CleansetError`, for problems that a user can fix; texts cut to one line; the command that installs an extra."""
 
 import errno
 import json

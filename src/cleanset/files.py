@@ -1,10 +1,8 @@
-"""Writing whole or not at all, and opening files that users name.
+"""Files and folders: written atomically, locked, opened safely, hashed; and metrics as JSON.
 
-After a kill a file is the new or the old one, a folder the new one or none.
-
-Saving entries of files that several people write, one at a time: reviews, and judges' answers.
-
-Metrics as `dvc metrics show` reads them: a small JSON file for each line, the models as its columns.
+After a kill a file is the old or the new one, and a folder is new or absent. Files that several people write (reviews,
+judges' answers) are saved one at a time. `dvc metrics show` reads a small JSON file for each line, with the models as
+its columns.
 """
 
 import errno

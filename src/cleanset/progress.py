@@ -1,7 +1,4 @@
-"""Notices on standard error, and progress bars, which are shown only at a terminal.
-
-The processor cores, cache folder and memory of this process.
-"""
+"""Notices and progress bars on standard error; the processor cores, cache folder and memory of this process."""
 
 import ctypes
 import gc

@@ -1,4 +1,4 @@
-"""The options that several commands share, and printing what a command found."""
+"""Options that several commands share, and printing of results."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

@@ -1,9 +1,7 @@
-"""The segments of a JPEG: what of it decides the pixels, its EXIF orientation, and the number of its scans.
+"""Decoding JPEGs and PNGs, cropping, encoding PNGs; JPEG segments, and the EXIF orientation in them.
 
-Pillow parses metadata on opening and fails on damaged ones, and takes an orientation from XMP; so it is
-given the file without them.
-
-Decoding JPEGs, cropping, and encoding PNGs.
+Pillow parses metadata on opening, fails on damaged metadata, and takes an orientation from XMP; so it is given the file
+without it.
 
 No EXIF orientation is applied anywhere: models see the pixels as they are stored, and boxes are
 given in stored pixels; only viewers turn them.
@@ -106,7 +104,7 @@ MAX_ASPECT_RATIO = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ImageFacts:
     """Properties of an image that are measured once; `mode` is Pillow's: RGB, L or CMYK."""
 
     width: int
@@ -115,11 +113,11 @@ class Facts:
     pixels_sha256: str
 
 
-FORMATS = ("JPEG", "PNG")
+IMAGE_FORMATS = ("JPEG", "PNG")
 """The formats of images that are read, by Pillow's names."""
 
 
-def decode(data: bytes, formats: tuple[str, ...] = FORMATS) -> Image.Image:
+def decode(data: bytes, formats: tuple[str, ...] = IMAGE_FORMATS) -> Image.Image:
     """The whole image as Pillow reads it, of a JPEG with its EXIF orientation and no other metadata.
 
     Raises ValueError, with the reason, if that fails.
@@ -163,7 +161,7 @@ def set_orientation(image: Image.Image, value: int) -> None:
         exif[ORIENTATION] = value
 
 
-def inspect(data: bytes, formats: tuple[str, ...] = ("JPEG",)) -> Facts:
+def inspect(data: bytes, formats: tuple[str, ...] = ("JPEG",)) -> ImageFacts:
     """Decode an image and measure it. Raises ValueError as `decode` does, and for extreme shapes.
 
     Where `formats` has PNG, also for images of other than 8 bits of red, green and blue, or grey, and for several in
@@ -176,7 +174,7 @@ def inspect(data: bytes, formats: tuple[str, ...] = ("JPEG",)) -> Facts:
         raise ValueError(
             f"{image.width} x {image.height} pixels, one side more than {MAX_ASPECT_RATIO} times the other"
         )
-    return Facts(image.width, image.height, image.mode, pixels_sha256(image))
+    return ImageFacts(image.width, image.height, image.mode, pixels_sha256(image))
 
 
 def _check_plain(image: Image.Image, data: bytes) -> None:

@@ -1,7 +1,7 @@
-"""Measures of a model's predictions: accuracy, top-5 accuracy, calibration, confusions.
+"""Measures of predictions: accuracy, top-5 accuracy, calibration, confusions; and models side by side.
 
-Models side by side on a set: their order, pairs (the paired test, the interval of the difference, the images only one
-gets), notes, comparability card, and their JSON.
+Models side by side have an order, pairs (paired test, interval of the difference, images that only one classifies
+correctly), notes, a comparability card, and JSON.
 """
 
 import json

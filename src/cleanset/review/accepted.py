@@ -1,4 +1,4 @@
-"""Accepting your own images as they are now: images.sha256 anew, and what no longer holds."""
+"""`cleanset edition --accept`: write images.sha256 anew, and report verdicts and tables that no longer apply."""
 
 from collections.abc import Mapping
 from dataclasses import replace

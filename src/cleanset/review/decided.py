@@ -1,4 +1,4 @@
-"""The candidates and the votes of an edition, and the decisions that follow from votes under its policy."""
+"""Candidates and votes of an edition, and the decisions that its policy derives from them."""
 
 from collections.abc import Mapping
 

@@ -1,8 +1,7 @@
-"""Flaws that are drawn into photographs, by the names of the review's reasons.
+"""`cleanset review gold`: draw flaws into photographs, and write the images with their known verdicts as gold items.
 
-As visible as what people leave in real photographs, not more: a stamp is half transparent, a frame narrow.
-
-`cleanset review gold`: makes gold items, their images in a folder and their verdicts in `reviews/gold.csv`.
+The flaws are named like the review's reasons, and as visible as those in real photographs, not more: a stamp is half
+transparent, a frame narrow. Verdicts go into `reviews/gold.csv`.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
-"""The folder `reviews/`: one folder per reviewer, in it one YAML file per class; and the guidelines, GUIDELINES.md.
+"""The folder `reviews/`: a YAML file per reviewer and class, the guidelines, and the table of the votes that count.
 
-The table of the votes that decided a model's set, so that an export depends on these and not on all reviews.
+An export depends on that table of votes, not on all reviews.
 """
 
 import re

@@ -1,11 +1,8 @@
-"""The classifiers of torchvision, each with one of its published weights: NAME.WEIGHTS, such as alexnet.IMAGENET1K_V1.
+"""Load a model: its weights, its preprocessing by name, and the normalisation inside.
 
-The weights decide preprocessing and normalisation: torchvision publishes its transforms beside them.
-
-Models: weights, a named preprocessing, and the normalisation inside.
-
-A model comes from timm, by name and tag, from torchvision, by name and weights, or from RobustBench's ImageNet zoo;
-its weights are downloaded once or read from a local file.
+A model comes from timm, by name and tag, from RobustBench's ImageNet zoo, or from torchvision, by name and weights,
+such as alexnet.IMAGENET1K_V1. torchvision publishes transforms with its weights, which decide preprocessing and
+normalisation. Weights are downloaded once or read from a local file.
 """
 
 import os

@@ -13,7 +13,7 @@ from cleanset.files import remove_abandoned
 from cleanset.tables import SCORES, Table, read_table, write_table
 
 # images in a shard, unless a batch is larger: few enough to lose little work, enough to cost nothing
-MIN_IMAGES = 512
+MIN_SHARD_IMAGES = 512
 
 
 def _shard_folders(folder: Path) -> list[Path]:
@@ -51,7 +51,7 @@ class Shards:
         fingerprint: str,
         image_ids: Sequence[Any],
         batch_size: int,
-        min_images: int = MIN_IMAGES,
+        min_images: int = MIN_SHARD_IMAGES,
         table: Table = SCORES,
         only: Container[Any] | None = None,
     ) -> None:

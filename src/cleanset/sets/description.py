@@ -1,7 +1,4 @@
-"""The facts that describe a set beside its manifest: release, provenance, licences, notices, rejected candidates.
-
-The command `cite`: what to cite, as BibTeX or as text.
-"""
+"""Facts about a set beyond its manifest: release, provenance, licences, notices, rejections; how to cite it."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A finished set as a sequence, without torch."""
+"""`ImageSet`, a finished set as a sequence, without torch."""
 
 import io
 import math
@@ -11,7 +11,7 @@ from PIL import Image
 
 from cleanset.errors import CleansetError, reason
 from cleanset.sets.folder import read_image
-from cleanset.sets.manifest import COLUMNS, Entry, columns
+from cleanset.sets.manifest import MANIFEST_COLUMNS, Entry, columns
 from cleanset.vocabulary import class_indices, class_keys, label_names
 
 
@@ -94,7 +94,7 @@ def _record(entry: Entry, names: Sequence[str], width: int, height: int) -> dict
     return entry.record(names) | {
         "confidence": _number(entry.confidence),
         "source_confidence": _number(entry.source_confidence),
-        names[COLUMNS.index("real_classes")]: " ".join(map(str, entry.real_classes)),
+        names[MANIFEST_COLUMNS.index("real_classes")]: " ".join(map(str, entry.real_classes)),
         # torch's default_collate refuses None
         "crop": entry.crop or (0, 0, width, height),
     }

@@ -1,4 +1,4 @@
-"""Stage count: the metrics. One file for each line of `dvc metrics show`, the models as its columns."""
+"""Stage count: the metrics, one file for each line of `dvc metrics show` with the models as columns."""
 
 from collections.abc import Collection, Iterable
 from pathlib import Path

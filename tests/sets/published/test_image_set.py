@@ -14,7 +14,7 @@ from PIL import Image
 
 from cleanset.dataset.labels import read_original_labels
 from cleanset.errors import CleansetError
-from cleanset.images.codec import Facts
+from cleanset.images.codec import ImageFacts
 from cleanset.loading import load
 from cleanset.sets import description, publish, verify
 from cleanset.sets.description import Release
@@ -22,7 +22,13 @@ from cleanset.sets.folder import read_entries
 from cleanset.sets.published import image_set, source_images
 from cleanset.sets.published import source_images as digests
 from cleanset.sets.published.image_set import select_images
-from cleanset.sets.published.lists import MODELS, PublishedChoice, ilsvrc_class, ilsvrc_classes, published_verdicts
+from cleanset.sets.published.lists import (
+    PUBLISHED_ROLES,
+    PublishedChoice,
+    ilsvrc_class,
+    ilsvrc_classes,
+    published_verdicts,
+)
 from cleanset.sets.published.source_images import SourceImages, archive_md5, check_sides
 from cleanset.vocabulary import class_keys
 from replay import differences, numbers, real_labels
@@ -133,7 +139,7 @@ def test_the_labels_are_those_of_the_devkit(real: Path) -> None:
 
 def test_every_candidate_has_one_reassessed_label_its_class() -> None:
     real = real_labels()
-    for model in MODELS:
+    for model in PUBLISHED_ROLES:
         table = select_images(PublishedChoice(model)).candidates
         for class_index, image_id in zip(table["class_index"], table["image_id"], strict=True):
             assert real[image_id] == [class_index]
@@ -240,9 +246,9 @@ def test_damaged_archives(few: Drawn, tmp_path: Path) -> None:
 
 def test_images_that_were_resized(tmp_path: Path) -> None:
     """Nine of ten with one side are still taken; all with one short or one long side are not."""
-    originals = [Facts(64, 90 + height, "RGB", "") for height in range(9)]
-    check_sides(tmp_path, [*originals, Facts(75, 95, "RGB", "")])
-    of_long_side = [Facts(120, 60 + height, "RGB", "") for height in range(9)]
+    originals = [ImageFacts(64, 90 + height, "RGB", "") for height in range(9)]
+    check_sides(tmp_path, [*originals, ImageFacts(75, 95, "RGB", "")])
+    of_long_side = [ImageFacts(120, 60 + height, "RGB", "") for height in range(9)]
     for which, side, images in (("short", 64, originals), ("long", 120, of_long_side)):
         with pytest.raises(CleansetError, match=f"9 of 9 images have a {which} side of {side} pixels: resized; exp"):
             check_sides(tmp_path, images)

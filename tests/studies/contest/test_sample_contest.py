@@ -18,7 +18,7 @@ from cleanset.errors import CleansetError
 from cleanset.studies.contest.defending import run_defence
 from cleanset.studies.contest.entering import check, enter
 from cleanset.studies.contest.judging import agreement_by_question, by_rule
-from cleanset.studies.contest.log import LOG, OBJECTS, SIGNATURE, Objects, read, read_content, read_state
+from cleanset.studies.contest.log import LOG, LOG_SIGNATURE, OBJECTS, Objects, read, read_content, read_state
 from cleanset.studies.contest.page import write_page
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.contest.standing import standing
@@ -114,7 +114,7 @@ def test_the_log_is_built_from_what_came_by_mail(built: Checkout, repository: Pa
     (copy / OBJECTS / next(iter(sorted(path.name for path in (copy / OBJECTS).iterdir())))).unlink()
     program = "import sys; sys.path.insert(0, 'sample'); import contest_log; contest_log.main([sys.argv[1]])"
     subprocess.run([sys.executable, "-c", program, str(copy)], cwd=repository, check=True, capture_output=True)
-    for name in (LOG, SIGNATURE):
+    for name in (LOG, LOG_SIGNATURE):
         assert (copy / name).read_bytes() == (repository / CONTEST / name).read_bytes()
     assert {path.name for path in (copy / OBJECTS).iterdir()} == {
         path.name for path in (repository / CONTEST / OBJECTS).iterdir()
@@ -149,6 +149,7 @@ def test_the_committed_standing_is_that_of_its_day(repository: Path) -> None:
     }
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_dvc_runs_standing_and_page_for_another_day(built: Checkout, tmp_path: Path) -> None:
     """In a clone without anything that is not in git but the data of the sample."""

@@ -1,4 +1,4 @@
-"""Differences between two exports: of all that their manifests say, or between two releases with reasons (`diff`)."""
+"""Differences between two exports by their manifests, and between two releases with reasons (`diff`)."""
 
 import json
 from collections import Counter

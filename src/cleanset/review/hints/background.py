@@ -1,6 +1,6 @@
-"""Lines of text kept on disk: reading them takes 0.15 to 0.65 s an image, and gives the same each time.
+"""Hints computed in the background for images on the screen and the next ones; a cache of their text.
 
-Hints of modification, measured in the background for the images that are shown or come next.
+Reading the text of an image takes 0.15 to 0.65 s and gives the same each time, so it is kept on disk.
 """
 
 import os

@@ -73,7 +73,7 @@ STALE_SECONDS = 7 * 24 * 3600
 _LIST, _CHECKED, _PART, _LOCK = "list.json", "checked.json", "part", "lock"
 THREADS = 16
 """Files that are downloaded at a time."""
-ZENODO = "https://zenodo.org/api/records/"
+ZENODO_API = "https://zenodo.org/api/records/"
 MAX_RELEASE_BYTES = 1 << 36
 """Limit of a tar; one with the images of 1,000 classes has 0.3 GB."""
 
@@ -497,8 +497,8 @@ def _downloaded(address: str, workspace: Path) -> Path:
     if number is None:
         download(address, tar, MAX_RELEASE_BYTES)
         return tar
-    download(ZENODO + number, record, MAX_TEXT_BYTES)
-    files = parse_json(record.read_text("utf-8", "replace"), ZENODO + number, "a record of Zenodo")
+    download(ZENODO_API + number, record, MAX_TEXT_BYTES)
+    files = parse_json(record.read_text("utf-8", "replace"), ZENODO_API + number, "a record of Zenodo")
     try:
         ((url, size, digest),) = (
             (each["links"]["self"], min(int(each["size"]), MAX_RELEASE_BYTES), each["checksum"])
@@ -507,8 +507,8 @@ def _downloaded(address: str, workspace: Path) -> Path:
         )
     except (LookupError, TypeError, ValueError, AttributeError):
         raise CleansetError(
-            f"{ZENODO}{number}: not what Zenodo says of an open record with one tar; expected one of cleanset publish: "
-            "give the address of the tar"
+            f"{ZENODO_API}{number}: not what Zenodo says of an open record with one tar; expected one of "
+            "cleanset publish: give the address of the tar"
         ) from None
     download(url, tar, max(size, 0))
     if (found := f"md5:{md5(blocks_of(tar))}") != digest:

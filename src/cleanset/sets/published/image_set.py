@@ -27,7 +27,7 @@ from cleanset.edition.params import Params, ReviewPolicy, checked_params
 from cleanset.edition.readings import readings, review_policy
 from cleanset.errors import CleansetError
 from cleanset.files import locked, new_folder, remove_abandoned, replacing, sha256
-from cleanset.images.codec import Facts
+from cleanset.images.codec import ImageFacts
 from cleanset.progress import cache_folder, found_in_threads, keep_freed_memory
 from cleanset.review.decided import decide_all
 from cleanset.review.store import Votes, check_reviews, reviewer_counts, verdicts_by_reviewer, vote_table
@@ -45,7 +45,7 @@ from cleanset.sets.description import (
     rejected_csv,
 )
 from cleanset.sets.folder import CARD, REJECTED_CSV, read_entries, write_descriptions
-from cleanset.sets.manifest import COLUMNS, MANIFEST, Entry
+from cleanset.sets.manifest import MANIFEST, MANIFEST_COLUMNS, Entry
 from cleanset.sets.published.lists import (
     PublishedChoice,
     digests_of_inputs,
@@ -107,7 +107,7 @@ def fill_classes(candidates: pd.DataFrame, model: str, review: ReviewPolicy, vot
     return fill(reviewed, IMAGES_PER_CLASS, review.crops_in_rank)
 
 
-VERSION, DATE = "1.0.0", "2026-11-23"
+PUBLISHED_VERSION, PUBLISHED_DATE = "1.0.0", "2026-11-23"
 """Version and date that card and Croissant give; raised when a changed list or verdict changes what is in a set.
 
 A set with further reviews or with a notice has no date: the version does not say what is in it.
@@ -169,7 +169,7 @@ def write_set(folder: Path, chosen: SelectedImages, source: SourceImages, out: s
         if source.is_archive:
             check_md5(source.images, md5_of_archive(), source.expected_md5)
     release = Release(
-        version=VERSION,
+        version=PUBLISHED_VERSION,
         archive=source.images.resolve().name,
         archive_md5=source.expected_md5 if source.is_archive or not source.is_official else "",
         review=review_policy(chosen.params.review),
@@ -177,7 +177,7 @@ def write_set(folder: Path, chosen: SelectedImages, source: SourceImages, out: s
     )
     notices = notices_of(entries, release)
     if not limits_of(entries, release) and not chosen.choice.reviews:
-        release = replace(release, date=DATE)
+        release = replace(release, date=PUBLISHED_DATE)
     provenance = Provenance(
         model=model,
         release=release,
@@ -225,7 +225,7 @@ def _row(row: Mapping[Any, Any], reviewers: Mapping[str, int], source_check: Sou
 def _write_images(folder: Path, model: str, rows: Sequence[Mapping[Any, Any]], source: SourceImages) -> list[Entry]:
     make_class_folders(folder, (row["class_index"] for row in rows))
 
-    def write(row: Mapping[Any, Any]) -> tuple[Entry, Facts] | CleansetError:
+    def write(row: Mapping[Any, Any]) -> tuple[Entry, ImageFacts] | CleansetError:
         try:
             data, facts = source.read(row["image_id"])
         except CleansetError as error:
@@ -314,7 +314,7 @@ def _key(chosen: SelectedImages, source: SourceImages) -> str:
         "inputs": [(each.path, each.sha256) for each in digests_of_inputs(chosen.votes)],
         "model": chosen.choice.model,
         "unreviewed": chosen.choice.unreviewed,
-        "cleanset": [version("cleanset"), VERSION, *COLUMNS],
+        "cleanset": [version("cleanset"), PUBLISHED_VERSION, *MANIFEST_COLUMNS],
         "digests": source.table_sha256,
         "images": source.expected_md5 if source.is_archive else _state_of_folder(source.images, chosen),
     }

@@ -1,4 +1,4 @@
-"""Files that attacks wrote, judged once more by the model loaded anew in a fresh process, in another order.
+"""Check the files of an attack once more with the model loaded anew in a fresh process, in another order.
 
 A model that remembers earlier queries starts with an empty memory there, so the verdicts of the fresh process count:
 everyone else will get the same answers to these files.

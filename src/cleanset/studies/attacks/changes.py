@@ -1,4 +1,4 @@
-"""Attacks that apply given changes, whatever the model's gradient: none, spatial, common corruptions, known mistakes.
+"""Attacks that apply given changes without a gradient: none, spatial, common corruptions, known mistakes.
 
 The unchanged image goes through the same loop as all attacks.
 

@@ -23,17 +23,9 @@ from cleanset.images.preprocessing import Pixels, Preprocessing, enlarged_differ
 from cleanset.parsing import read_frame
 from cleanset.report.pages import page_environment
 from cleanset.scoring.decoding import pixels_of
-from cleanset.scoring.logits import Columns, Groups, stored_columns
-from cleanset.statistics.coverage import (
-    CONFIDENCES,
-    CURVE_POINTS,
-    AtCoverage,
-    Flags,
-    Floats,
-    at_coverage,
-    confidences,
-    ranked,
-)
+from cleanset.scoring.logits import Groups, ScoreColumns, stored_columns
+from cleanset.statistics.basics import Flags, Floats
+from cleanset.statistics.coverage import CONFIDENCES, CURVE_POINTS, AtCoverage, at_coverage, confidences, ranked
 from cleanset.studies.attacks.base import LEVELS
 from cleanset.studies.attacks.results import ATTACKED, WORST_CASE, AttackMeasure, by_name, measure_lines, metrics_of
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, read_attack_params
@@ -276,7 +268,7 @@ READ_OFF = ("largest_logit", "second_logit", "log_sum_exp", "log_odds")
 
 
 def write_measures(study: AttackStudy, params: AttackParams | None = None) -> None:
-    """Read the results of all attacks, write data/attack_measures.csv and attack_metrics/."""
+    """Read the results of all attacks and the warnings, write data/attack_measures.csv and attack_metrics/."""
     roles = list(read_params(study.edition.folder).models)
     further = further_roles(study.robustness.params_yaml)
     params = read_attack_params(study.params_yaml, roles, further) if params is None else params
@@ -284,7 +276,9 @@ def write_measures(study: AttackStudy, params: AttackParams | None = None) -> No
         (name, model): read_table(study.results(name, model).table, ATTACKED)
         for name, model in params.runs(roles, further)
     }
-    lines = measure_lines(params.models(roles, further), results, params.of_image, params.resampling)
+    models = params.models(roles, further)
+    masked = [model for model in models if read_warnings(study.warnings(model)).warnings]
+    lines = measure_lines(models, results, params.of_image, params.resampling, masked)
     write_csv(study.measures, AttackMeasure._fields, lines)
     # metrics are of the edition's models; the CSV file has the wrapped ones, too
     write_metrics(study.metrics, metrics_of(line for line in lines if line.model in roles))
@@ -342,7 +336,7 @@ def names_of(groups: Groups | None) -> Sequence[str]:
     return [each.name for each in class_names()] if groups is None else groups.names
 
 
-def with_columns(results: pd.DataFrame, read: Callable[[NDArray[np.float64]], Columns]) -> pd.DataFrame:
+def with_columns(results: pd.DataFrame, read: Callable[[NDArray[np.float64]], ScoreColumns]) -> pd.DataFrame:
     """The rows of ATTACKED with what confidences are read from, of the logits before and after."""
     found = results[["file", "was_correct", "is_error"]].copy()
     for column, suffix in (("logits_before", ""), ("logits_after", "_after")):

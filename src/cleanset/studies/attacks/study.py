@@ -1,4 +1,4 @@
-"""The attacks on an edition's models, the DVC project `studies/attacks`: the paths of its files, and its params.yaml.
+"""The DVC project `studies/attacks`: the paths of its files, and its params.yaml.
 
 params.yaml says which attacks are run, with which parameters, and on which wrapped models: models of the edition with
 something around them.

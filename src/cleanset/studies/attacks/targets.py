@@ -1,4 +1,4 @@
-"""The models that are attacked, the verdicts on candidates, and the other models that images are made on.
+"""The models under attack, the verdict on each candidate, and the substitute models of transfer attacks.
 
 Attacked are those of the edition, further ones, and those that params.yaml wraps.
 
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
 
-from cleanset.edition.params import Params, read_params
+from cleanset.edition.params import Params, Precision, read_params
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images import codec
@@ -41,7 +41,7 @@ from cleanset.scoring.differentiable import PixelNetwork, wrap_network
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.logits import Groups
 from cleanset.scoring.models import LoadedModel
-from cleanset.scoring.scorer import Precision, arithmetic
+from cleanset.scoring.scorer import arithmetic
 from cleanset.studies.attacks.base import (
     LEVELS,
     Ball,

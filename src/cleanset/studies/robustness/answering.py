@@ -1,4 +1,4 @@
-"""Answers of models to the changed images of a family: what they depend on, and the way to their file.
+"""Compute and cache models' predictions on changed images.
 
 All lacking models are shown the images in one pass: each image is made once, and its digest is taken. Making the images
 takes longer than most models do, so no model and no digest has them made a second time. The answers go into shards of
@@ -32,12 +32,12 @@ from cleanset.images.preprocessing import BASE_SIZE, ResizeAndCrop, Resized
 from cleanset.measure.user_model import NetworkError, load_member
 from cleanset.parsing import with_digest
 from cleanset.progress import print_notice, rate_bar
-from cleanset.scoring.decoding import Batch, SharedBatches, worker_processes
+from cleanset.scoring.decoding import PixelBatch, SharedBatches, worker_processes
 from cleanset.scoring.devices import Device
+from cleanset.scoring.distance import SAMPLE_SEED, compare_scores, sample_size
 from cleanset.scoring.engine import OnProgress, Settings, score_few, settings_for
 from cleanset.scoring.logits import ReadOff
 from cleanset.scoring.models import LoadedModel
-from cleanset.scoring.record import SEED, compare_scores, sample_size
 from cleanset.scoring.scorer import Notify, Scored, Scorer, arithmetic, grouped, to_table
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, below_float64, code_of, library_versions
@@ -103,7 +103,7 @@ class _Block:
         """The digest of each image, as those of stage digests."""
         return self._pool.map(lambda each: sha256(_rows(each).tobytes()), self._by_size[BASE_SIZE])
 
-    def batches(self, wanted: Sequence[ChangeName], side: int, batch_size: int) -> Iterator[Batch]:
+    def batches(self, wanted: Sequence[ChangeName], side: int, batch_size: int) -> Iterator[PixelBatch]:
         """Some of the images in batches, filled up with zeros as `SharedBatches` has it."""
         if side not in self._by_size:
             resize, made = squares(side), self._by_size[BASE_SIZE]
@@ -112,7 +112,7 @@ class _Block:
         for group in grouped(wanted, batch_size):
             pixels = np.zeros((batch_size, 3, side, side), np.uint8)
             pixels[: len(group)] = self._by_size[side][[self._places[name] for name in group]]
-            yield Batch(group, pixels)
+            yield PixelBatch(group, pixels)
 
 
 def _rows(pixels: Pixels) -> Pixels:
@@ -401,7 +401,7 @@ class _FamilyAnswers:
         """
         names = sorted(self._names)
         # a fixed seed, so that two precisions are compared with float64 on the same images
-        drawn = sorted(random.Random(SEED).sample(names, min(len(names), sample_size(len(names)))))
+        drawn = sorted(random.Random(SAMPLE_SEED).sample(names, min(len(names), sample_size(len(names)))))
         # in processes: the library draws from numpy's global generator, which threads would share
         exact_settings = replace(self.target.settings, precision="float64", in_processes=True)
         try:

@@ -1,4 +1,4 @@
-"""The stored data of a changed image: a model's answer, with all that the measures need, and the digest of its pixels.
+"""Stored predictions on changed images and digests of their pixels: tables, checks, stage `digests`.
 
 The answers to clean images, with the model's own preprocessing, are checked against the stored scores of the edition.
 
@@ -30,7 +30,7 @@ from cleanset.images.preprocessing import BASE_SIZE, Resized
 from cleanset.parsing import read_json
 from cleanset.progress import available_cores, rate_bar, tracked
 from cleanset.scoring.decoding import SharedBatches
-from cleanset.scoring.logits import Columns, top5
+from cleanset.scoring.logits import ScoreColumns, top5
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions
 from cleanset.studies.robustness.families import CHANGING, FAMILIES, ChangePlan, StudyParams, change_plan, params_of
@@ -112,7 +112,7 @@ PREDICTIONS = {family.name: predictions_table(family) for family in FAMILIES}
 """The tables of answers by family."""
 
 
-def answer_columns(logits: NDArray[np.float64], classes: Iterable[int]) -> Columns:
+def answer_columns(logits: NDArray[np.float64], classes: Iterable[int]) -> ScoreColumns:
     """The columns of ANSWERS but class_logit, from logits of shape (n, 1000) and the edition's class indices.
 
     Raises ValueError if a logit is not finite.
@@ -140,7 +140,7 @@ class ReadAnswers:
     classes: Sequence[int]
     class_of: Mapping[str, int]
 
-    def __call__(self, logits: NDArray[np.float64], names: Sequence[ChangeName]) -> Columns:
+    def __call__(self, logits: NDArray[np.float64], names: Sequence[ChangeName]) -> ScoreColumns:
         """The columns. Raises ValueError if a logit is not finite."""
         chosen = logits[np.arange(len(logits)), [self.class_of[name.file] for name in names]]
         return answer_columns(logits, self.classes) | {"class_logit": chosen.astype(np.float32)}

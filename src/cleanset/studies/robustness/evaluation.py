@@ -34,7 +34,7 @@ from cleanset.measure.rendering import MODEL_COLUMN, numbers, plain_table
 from cleanset.measure.specs import Spec, ZooModel, file_stems
 from cleanset.parsing import with_digest
 from cleanset.scoring.validity import read_finished
-from cleanset.statistics.bootstrap import LEVEL
+from cleanset.statistics.basics import LEVEL
 from cleanset.studies.robustness.answers import CheckClean, DigestRun, ShownPixels, check_of_stored, installed_versions
 from cleanset.studies.robustness.corruptions.measures import ALEXNET_CLEAN_ERROR, ALEXNET_ERRORS
 from cleanset.studies.robustness.families import (

@@ -1,4 +1,4 @@
-"""The families of image changes, the changed images that each makes of a study's images, and the params of a study.
+"""The list of the families of image changes; the changed images of a study, and its params.
 
 No model, no torch.
 """

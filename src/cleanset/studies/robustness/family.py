@@ -1,4 +1,4 @@
-"""A family of image changes: everything that the study knows about one, in one plain object; and the params of a study.
+"""`Family`, everything that a study knows about one family of image changes; the params that all families share.
 
 The params here are the keys that all families share, such as `further_models`; each family adds its own sections. A
 further model is a model of a zoo, as in the edition's params.yaml, or `module:callable`, a custom model.

@@ -1,10 +1,7 @@
-"""The images that robustness is measured on: by stage images those of all finished sets, with their masks.
+"""The images that robustness is measured on: all finished sets of an edition, one of them, a list, or any folder.
 
-Outside a study: those of an edition, of one of its sets, of a list, or of any folder.
-
-The command `robustness generate` makes images with generated backgrounds: in-painting around the object by a diffusers
-pipeline from a local folder. It needs the extra `generate`. The images are made once and kept as files: a pipeline's
-result may differ between machines.
+The command `robustness generate` paints backgrounds around the object with a diffusers pipeline from a local folder. It
+needs the extra `generate`. The images are made once and kept as files: a pipeline's result may differ between machines.
 """
 
 import json

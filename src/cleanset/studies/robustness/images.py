@@ -1,4 +1,4 @@
-"""The images of a study: its files and folders, the sets' images with their masks, and changed images by name.
+"""The files and folders of a study, the sets' images with their masks, and changed images by name.
 
 A changed image is a function of image, change, severity or frame, and seed alone.
 """

@@ -1,4 +1,4 @@
-"""Stage measure: all measures of some models on one set of images, from their answers, as tables and metrics.
+"""Stage `measure`: all measures of some models on one set of images, from their answers, as tables and metrics.
 
 No model runs, no image is read. The tables are CSV files in the folder `data/measures`.
 """

@@ -1,4 +1,4 @@
-"""Stage pages: tables, heat maps, curves, the regression, and sheets of changed images; and tables for papers.
+"""Stage `pages`: tables, heat maps, curves, the regression and sheets of changed images; and tables for papers.
 
 The pages open without a server or a network. The part of each family is in its folder. The command `robustness table`
 prints measures with their intervals in LaTeX or CSV.

@@ -1,4 +1,4 @@
-"""Measures of every model on selections of the images, with intervals, from answers as arrays.
+"""Measures of models on selections of the images, with intervals, from answers as arrays.
 
 CE is the ratio of two mean errors, mCE a mean of CEs, FR the ratio of two FPs: each is computed in every resample as
 it is of all images. Models that are compared must be resampled together (one `Resamples` for all of them).
@@ -16,7 +16,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from cleanset.errors import CleansetError
-from cleanset.statistics.bootstrap import LEVEL, Bootstrap, Interval, Resamples, percentile_interval, reflected_interval
+from cleanset.statistics.basics import LEVEL
+from cleanset.statistics.bootstrap import Bootstrap, Interval, Resamples, percentile_interval, reflected_interval
 from cleanset.statistics.paired import holm, sign_test_p
 from cleanset.validation import shown
 

@@ -1,4 +1,4 @@
-"""Stage data: the training images and their masks by digest, and the folds. No image of the edition may be there."""
+"""Stage `data`: the training images and their masks by digest, and the folds. Images of the edition are refused."""
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor

@@ -1,4 +1,4 @@
-"""The training images: their table, their pixels as they are or in a scenario, and their division into folds.
+"""The training images: their table, their pixels with or without a scenario, and their division into folds.
 
 Folds are parts of equal classes, seeded; a fold of a run is given images to train on, to validate on and to test on.
 """

@@ -1,4 +1,4 @@
-"""The plan of a grid: how long each of its runs would take, from some measured steps, and whether that is affordable.
+"""`cleanset training plan`: estimate run times of a grid from a few steps, and compare them with a budget.
 
 Steps are those of the training loop itself, on the run's own images, after some that warm up; no file of a run is read
 or written. Validation after an epoch is measured too, and stands for each test scenario.

@@ -1,6 +1,6 @@
-"""The files and folders of a training study.
+"""The files and folders of a training study, and the entry of a trained network for `further_models`.
 
-The entry of a trained network in `further_models` of the robustness study, from the record of its training.
+The entry for the params of the robustness study is derived from the record of the training.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The family of corruptions: what the study knows about it."""
+"""The `Family` of corruptions: params, images, answers, measures and page."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

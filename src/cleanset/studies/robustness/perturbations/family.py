@@ -1,4 +1,4 @@
-"""The family of perturbations, sequences of frames: what the study knows about it."""
+"""The `Family` of perturbations, which are sequences of frames: params, images, answers, measures and page."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The family of scenarios, images with another background or object: what the study knows about it."""
+"""The `Family` of scenarios, images with another background or object: params, images, answers, measures and page."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
