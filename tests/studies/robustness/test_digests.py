@@ -72,7 +72,6 @@ def test_of_which_pixels(sources: Sources) -> None:
 
 def test_finished_shards_are_kept(sources: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = digest_run(sources, 1)
-    shards = run.shards(tmp_path / "shards")
     made: list[ChangeName] = []
 
     def counted(_: DigestRun, names: list[ChangeName]) -> Iterator[str]:
@@ -80,15 +79,14 @@ def test_finished_shards_are_kept(sources: Sources, tmp_path: Path, monkeypatch:
         yield from (sha256(str(name).encode()) for name in names)
 
     monkeypatch.setattr(DigestRun, "digests", counted)
-    run.fill(shards)
+    run.complete(tmp_path / "shards")
     assert made == run.plan.names()
-    again = run.shards(tmp_path / "shards")
-    run.fill(again)
+    again = run.complete(tmp_path / "shards")
     assert len(made) == len(run.plan.names())
     assert again.table().columns.tolist() == NAMED_DIGESTS.names
     other = digest_run(sources, 1, jpeg=84).shards(tmp_path / "shards")
     assert other.missing == [0]
-    run.fill(run.shards(tmp_path / "shards"))
+    run.complete(tmp_path / "shards")
     monkeypatch.setattr(answers, "code_of", lambda *_: "other code")
     assert run.shards(tmp_path / "shards").missing == [0]
 

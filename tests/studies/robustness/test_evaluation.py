@@ -4,7 +4,7 @@ import json
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from io import StringIO
@@ -488,13 +488,13 @@ def test_the_images_are_made_once_for_all_stages(
         expected = stored[stored["file"].isin(seen) & (stored["change"] != "pixelate")].reset_index(drop=True)
         pd.testing.assert_frame_equal(pd.read_parquet(study.predictions("corruptions", role)), expected)
     made: list[str] = []
-    fill = answers.DigestRun.fill
+    digests = answers.DigestRun.digests
 
-    def counted_fill(self: answers.DigestRun, shards: Shards, *arguments: Any) -> None:
-        made.extend(f"{self.plan.name} {name}" for number in shards.missing for name in shards.image_ids(number))
-        fill(self, shards, *arguments)
+    def counted_digests(self: answers.DigestRun, names: Sequence[ChangeName]) -> Iterator[str]:
+        made.extend(f"{self.plan.name} {name}" for name in names)
+        yield from digests(self, names)
 
-    monkeypatch.setattr(answers.DigestRun, "fill", counted_fill)
+    monkeypatch.setattr(answers.DigestRun, "digests", counted_digests)
     monkeypatch.setattr(answers, "available_cores", lambda: 1)
     answers.run(study)
     # with images: own the last model saw further ones

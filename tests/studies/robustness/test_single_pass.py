@@ -25,8 +25,9 @@ from tests.scoring.networks import CPU, Linear, linear
 pytestmark = pytest.mark.slow
 
 NAMES = [ChangeName(f"{number:02}.png", "fog", 1) for number in range(53)]
-COLUMNS = NAMED_DIGESTS.columns | SCORES.columns
-TABLE = Table(key=ChangeName._fields, **{name: COLUMNS[name] for name in COLUMNS if name not in ("image_id", "sha256")})
+COLUMNS = {name: NAMED_DIGESTS.columns[name] for name in ChangeName._fields} | SCORES.columns
+COLUMNS.pop("image_id")
+TABLE = Table(None, key=ChangeName._fields, **COLUMNS)
 """The scores by changed image."""
 ROW = np.arange(224)
 

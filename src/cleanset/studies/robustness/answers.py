@@ -28,7 +28,7 @@ from cleanset.files import read_bytes, replacing, sha256, write_text
 from cleanset.images.boxes import box_of
 from cleanset.images.preprocessing import BASE_SIZE, Resized
 from cleanset.parsing import read_json
-from cleanset.progress import available_cores, rate_bar, tracked
+from cleanset.progress import available_cores, tracked
 from cleanset.scoring.decoding import SharedBatches
 from cleanset.scoring.logits import ScoreColumns, top5
 from cleanset.scoring.shards import Shards
@@ -204,9 +204,6 @@ MAX_SHOWN = 20
 """Maximum number of differing images that are listed; the rest is counted."""
 SHOWN_DIGITS = 12
 
-OnProgress = Callable[[int, float], None]
-
-
 REMEDY = "run dvc checkout digests to restore it, or dvc repro digests"
 
 
@@ -276,24 +273,18 @@ class DigestRun:
         return Shards(folder, self.label(), self.plan.names(), BATCH_SIZE, table=NAMED_DIGESTS)
 
     def complete(self, folder: Path) -> Shards:
-        """All shards, those that nothing has taken made now."""
-        shards = self.shards(folder)
-        with rate_bar(shards.total_images(), f"digests {self.plan.name}") as done:
-            done(shards.finished_images(), 0.0)
-            self.fill(shards, done)
-        return shards
+        """All shards, those that nothing has taken made now.
 
-    def fill(self, shards: Shards, on_progress: OnProgress = lambda *_: None) -> None:
-        """Compute the missing shards. Raises CleansetError for an image whose bytes are not those of the manifest."""
+        Raises CleansetError for an image whose bytes are not those of the manifest.
+        """
+        shards = self.shards(folder)
         names = [name for number in shards.missing for name in shards.image_ids(number)]
         # closing ends the worker processes when an image fails
-        with closing(self.digests(names)) as found:
+        with closing(self.digests(names)) as digests:
+            made = iter(tracked(digests, len(names), f"digests {self.plan.name}"))
             for number in shards.missing:
-                rows = []
-                for name in shards.image_ids(number):
-                    rows.append((name, next(found)))
-                    on_progress(1, 0.0)
-                shards.keep(number, _digest_rows(rows))
+                shards.keep(number, _digest_rows((name, next(made)) for name in shards.image_ids(number)))
+        return shards
 
     def digests(self, names: Sequence[ChangeName]) -> Generator[str, None, None]:
         """The digest of each of the changed images, in their order."""

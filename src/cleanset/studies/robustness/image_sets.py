@@ -23,7 +23,7 @@ from cleanset.errors import CleansetError, install_command, reason
 from cleanset.files import read_text, replacing, sha256, write_text
 from cleanset.images.preprocessing import BASE_SIZE
 from cleanset.measure.sets import EvaluationSet, open_set
-from cleanset.progress import rate_bar
+from cleanset.progress import tracked
 from cleanset.sets.folder import read_entries, read_image
 from cleanset.sets.manifest import MANIFEST
 from cleanset.statistics.seeds import change_seed, image_seed
@@ -207,12 +207,8 @@ def generate_missing(
         )
         for file in files.values()
     }
-    made = 0
-    with rate_bar(len(paint), "generate") as done:
-        for _ in save_missing(study.generated, paint, generation_record(pipeline_folder, prompts, options)):
-            made += 1
-            done(1, 0.0)
-    return made
+    made = save_missing(study.generated, paint, generation_record(pipeline_folder, prompts, options))
+    return len(list(tracked(made, len(paint), "generate")))
 
 
 Pixels = NDArray[np.uint8]

@@ -382,9 +382,13 @@ class FamilyStudy(ABC):
         for key, images in chosen.items():
             yield from found[key] if key in found else _too_few(*key, int(images.sum()), names)
 
+    def _sampled(self, role: str, chosen: Chosen) -> Iterator[Sampled]:
+        # the resamples of the same images are the same for all models
+        return self.measured(role, chosen, self.images.bootstrap.resample(self.images.classes[chosen]))
+
     def _measured(self, selection: str, role: str, chosen: Chosen) -> Iterator[MeasureLine]:
         """Every measure of a model on a selection, whose images are `chosen`."""
-        for each in self.measured(role, chosen, self.images.bootstrap.resample(self.images.classes[chosen])):
+        for each in self._sampled(role, chosen):
             interval = each.interval() if np.isfinite(each.value) else Interval(np.nan, np.nan)
             numbers = int(chosen.sum()), each.value, interval.low, interval.high
             yield MeasureLine(selection, role, each.measure, each.change, *numbers, each.problem)
@@ -393,14 +397,10 @@ class FamilyStudy(ABC):
         """Yield the paired differences between every two models, of the measures `compared`, on images of both."""
 
         @cache
-        def resamples(flags: bytes) -> Resamples:
-            return self.images.bootstrap.resample(self.images.classes[np.frombuffer(flags, np.bool_)])
-
-        @cache
         def found(role: str, flags: bytes) -> dict[tuple[str, str], Sampled]:
             return {
                 (each.measure, each.change): each
-                for each in self.measured(role, np.frombuffer(flags, np.bool_), resamples(flags))
+                for each in self._sampled(role, np.frombuffer(flags, np.bool_))
                 if each.measure in self.compared and np.isfinite(each.value)
             }
 

@@ -201,7 +201,7 @@ FILES = pd.Series(["w", "x"])
 def test_answers_are_read() -> None:
     """Of two images the second is seen; the other counts as not misclassified."""
     changes = [(CLEAN, 0), (UNCHANGED, 0), ("fog", 1), ("fog", 2)]
-    values = CORRUPTION_FAMILY.read(rows(), StudyParams())
+    values = CORRUPTION_FAMILY.read(rows(), StudyParams.model_validate({}))
     found = answers_of(answers_by_change(FILES, rows(), changes, values, np.array([False, True])), 2)
     assert found.corrupted.tolist() == [[[False, False]], [[False, True]]]
     assert (found.nulls[CLEAN].tolist(), found.nulls[UNCHANGED].tolist()) == ([False] * 2, [False, True])

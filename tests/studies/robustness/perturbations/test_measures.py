@@ -157,7 +157,7 @@ def rows() -> pd.DataFrame:
 
 def read(files: str, seen: list[bool], frames: int) -> Ints:
     changes = [(CLEAN, 0), (UNCHANGED, 0), *(("snow", frame) for frame in range(frames))]
-    values = PERTURBATION_FAMILY.read(rows(), StudyParams())
+    values = PERTURBATION_FAMILY.read(rows(), StudyParams.model_validate({}))
     return answers_by_change(pd.Series(list(files)), rows(), changes, values, np.array(seen))
 
 
