@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cleanset.edition.options import (
+    ANY_MODEL,
     HERE,
     AnyImages,
     Architecture,
@@ -110,13 +111,7 @@ def verify(study: StudyFolder = HERE) -> None:
 
 @app.command()
 def evaluate(
-    model: Annotated[
-        list[str],
-        typer.Option(
-            help="timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights, MODULE:CALLABLE, "
-            "or a role of the edition; repeat it for each model."
-        ),
-    ],
+    model: Annotated[list[str], ANY_MODEL],
     images: AnyImages,
     out: Annotated[Path, typer.Option(help="Write answers and measures here, and continue what was interrupted.")],
     params: Annotated[
