@@ -244,8 +244,7 @@ def _digest_rows(digests: Iterable[tuple[ChangeName, str]]) -> pd.DataFrame:
 
 def digests_in(rows: pd.DataFrame) -> dict[ChangeName, str]:
     """The digests in rows of NAMED_DIGESTS by changed image, in their order."""
-    columns = (rows[name].tolist() for name in ChangeName._fields)
-    return dict(zip(map(ChangeName, *columns), rows["sha256"], strict=True))
+    return dict(zip(ChangeName.of_rows(rows), rows["sha256"], strict=True))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -39,6 +39,11 @@ class ChangeName(NamedTuple):
     def __str__(self) -> str:
         return f"{self.file} {self.change} {self.step:02d}"
 
+    @classmethod
+    def of_rows(cls, rows: pd.DataFrame) -> list[Self]:
+        """The changed image of each row, in their order."""
+        return list(map(cls, *(rows[name].tolist() for name in cls._fields)))
+
 
 class StudyFile(NamedTuple):
     """A file of a finished set, and the id of the image in it."""
