@@ -78,9 +78,9 @@ def score(study: AttackStudy, images: dict[str, bytes]) -> None:
     table = pd.DataFrame(rows, columns=STUDY_IMAGES.names)
     write_table(study.robustness.images, table, STUDY_IMAGES)
     read_off = ReadAnswers(range(1000), dict(zip(table["file"], labels, strict=True)))
-    data = dict(zip(table["file"], images.values(), strict=True))
-    names = [ChangeName(file, "clean", 0) for file in data]
-    answers = score_few(model, lambda name: data[name.file], settings_for(params.score), names, read_off=read_off)
+    files = dict(zip(table["file"], images.values(), strict=True))
+    names = [ChangeName(file, "clean", 0) for file in files]
+    answers = score_few(model, lambda name: files[name.file], settings_for(params.score), names, read_off=read_off)
     for family in ("corruptions", "scenarios"):
-        rows = with_family_step(answers, family_named(family))
-        write_table(study.robustness.predictions(family, ROLE), rows, PREDICTIONS[family])
+        of_family = with_family_step(answers, family_named(family))
+        write_table(study.robustness.predictions(family, ROLE), of_family, PREDICTIONS[family])

@@ -281,7 +281,10 @@ def test_networks_that_do_not_fit(study: TrainingStudy, keys: dict[str, Any], me
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"classes": ["toad", "newt"]}, "unknown class 'newt'; expected a class of classes.tsv, such as red fox"),
+        (
+            {"classes": ["toad", "newt"]},
+            "classes.1\n  Value error, expected a class of classes.tsv, such as red fox .*newt",
+        ),
         ({"classes": "ximagenet_12"}, "list 'ximagenet_12'; expected a list of your classes: only ImageNet's"),
         ({"network": {"source": "module", "name": "mynet"}}, "module 'mynet'; expected MODULE:CALLABLE"),
     ],

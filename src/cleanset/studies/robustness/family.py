@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import AfterValidator, Field, WrapValidator, model_validator
+from pydantic import Field, WrapValidator, model_validator
 
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
@@ -24,17 +24,12 @@ from cleanset.parsing import read_yaml
 from cleanset.studies.robustness.images import Change, Sources, StudyFile
 from cleanset.studies.robustness.results import FamilyStudy, StudiedImages
 from cleanset.tables import FILE, NAME, Table
-from cleanset.validation import EachOnce, Role, Section, shown
+from cleanset.validation import EachOnce, Role, Section, checked, shown
 from cleanset.vocabulary import class_indices, example_key, known_classes
 
-
-def _known_wnid(name: str) -> str:
-    if name not in class_indices():
-        raise ValueError(f"unknown class {shown(name)}; expected {known_classes()}, such as {example_key()}")
-    return name
-
-
-Wnid = Annotated[str, AfterValidator(_known_wnid)]
+Wnid = Annotated[
+    str, checked(lambda key: key in class_indices(), lambda: f"{known_classes()}, such as {example_key()}")
+]
 
 
 class TrainedModel(Model):

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Literal, get_args
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from cleanset.studies.robustness.family import FamilySection
 from cleanset.studies.robustness.results import CLEAN, UNCHANGED, check_names, expand_groups
-from cleanset.validation import Section, shown
+from cleanset.validation import Section, one_of, shown
 
 SCENARIO_GROUPS: dict[str, tuple[str, ...]] = {
     "blur": ("blur_background", "blur_object"),
@@ -100,13 +100,7 @@ ORIGINAL = "original"
 """The images as they are, in `trained` and in the training study."""
 
 
-def _known_scenario(name: str) -> str:
-    if name not in (ORIGINAL, *SCENARIOS):
-        raise ValueError(f"unknown scenario {shown(name)}; expected one of {', '.join((ORIGINAL, *SCENARIOS))}")
-    return name
-
-
-Scenario = Annotated[str, AfterValidator(_known_scenario)]
+Scenario = Annotated[str, one_of(ORIGINAL, *SCENARIOS)]
 
 
 class Baselines(Section):
