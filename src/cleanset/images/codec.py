@@ -145,10 +145,10 @@ def decode(data: bytes, formats: tuple[str, ...] = IMAGE_FORMATS) -> Image.Image
     return image
 
 
-def decode_file(data: bytes, where: object, expected: str = "a whole JPEG or PNG") -> Image.Image:
+def decode_file(data: bytes, where: object, expected: str = "a whole JPEG or PNG", *formats: str) -> Image.Image:
     """The image in the bytes of a file. Raises CleansetError, naming `where` and what is `expected`, if it has none."""
     try:
-        return decode(data)
+        return decode(data, formats or IMAGE_FORMATS)
     except ValueError as error:
         raise CleansetError(f"{where}: cannot be read ({error}); expected {expected}") from None
 

@@ -29,7 +29,7 @@ from cleanset.dataset.ilsvrc import VALIDATION_IMAGES
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.boxes import Box, box_of, check_box
-from cleanset.images.codec import MAX_AREA, decode
+from cleanset.images.codec import MAX_AREA, decode_file
 from cleanset.images.preprocessing import base_image
 from cleanset.parsing import parse_json
 from cleanset.sets.folder import read_regular_file
@@ -157,10 +157,7 @@ def png_mask(data: bytes, where: str) -> Mask:
 
 def read_png(data: bytes, where: str) -> Image.Image:
     """The decoded PNG. Raises CleansetError, naming `where`."""
-    try:
-        return decode(data, ("PNG",))
-    except ValueError as error:
-        raise CleansetError(f"{where}: cannot be read ({error}); expected a mask as PNG") from None
+    return decode_file(data, where, "a mask as PNG", "PNG")
 
 
 def rle_mask(text: str | bytes, where: str) -> Mask:
