@@ -248,7 +248,7 @@ def parse_ranges(text: str) -> frozenset[int]:
 YAML_DEPTH = 20
 MAX_YAML_BYTES = 2**20
 
-Lines = Mapping[tuple[str, ...], int]
+LineNumbers = Mapping[tuple[str, ...], int]
 """The line of each key, by the keys that lead to it from the top; keys of tables inside lists are left out."""
 
 _NULL = re.compile(r"~|null|Null|NULL|")
@@ -280,7 +280,7 @@ def parse_yaml(text: str, where: str) -> object:
     return parse_document(text, where)[0]
 
 
-Document = tuple[object, Lines, Sequence[yaml.Event]]
+Document = tuple[object, LineNumbers, Sequence[yaml.Event]]
 """The content of a YAML document, the lines of its keys, and the events that it was read from."""
 
 

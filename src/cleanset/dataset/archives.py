@@ -100,7 +100,7 @@ def are_official(images: str, digests: Mapping[str, str]) -> bool:
 
 
 KAGGLE_IMAGES = Path("ILSVRC/Data/CLS-LOC/val")
-MAX_IMAGE_BYTES = 64 * 2**20
+MAX_STORED_BYTES = 64 * 2**20
 """Largest accepted file; the largest of the 50,000 images has under 16 MiB."""
 
 
@@ -261,8 +261,8 @@ def _wnid(name: str) -> str | None:
 
 def check_size(where: str, size: int) -> None:
     """Raise CleansetError, naming `where`, for a file that is too large to belong here."""
-    if not 0 <= size <= MAX_IMAGE_BYTES:
-        raise CleansetError(f"{where}: {size:,} bytes; expected at most {MAX_IMAGE_BYTES:,}: take the official file")
+    if not 0 <= size <= MAX_STORED_BYTES:
+        raise CleansetError(f"{where}: {size:,} bytes; expected at most {MAX_STORED_BYTES:,}: take the official file")
 
 
 def to_table(locations: Mapping[str, Location], images: Path) -> "pd.DataFrame":

@@ -28,16 +28,16 @@ def _address(text: str) -> str:
     return text
 
 
-Line = Annotated[str, Field(max_length=MAX_ABOUT_CHARACTERS), AfterValidator(_printable)]
-Needed = Annotated[Line, Field(min_length=1)]
-Address = Annotated[Line, AfterValidator(_address)]
+AboutLine = Annotated[str, Field(max_length=MAX_ABOUT_CHARACTERS), AfterValidator(_printable)]
+Needed = Annotated[AboutLine, Field(min_length=1)]
+Address = Annotated[AboutLine, AfterValidator(_address)]
 
 
 class Author(Section):
     """A person, as "Curie, Marie", or an institution, without a comma."""
 
     name: Annotated[Needed, AfterValidator(normal_text)]
-    affiliation: Line = ""
+    affiliation: AboutLine = ""
     orcid: Annotated[str, Field(pattern=r"^([0-9]{4}-[0-9]{4}-[0-9]{4}-[0-9]{3}[0-9X])?$")] = ""
 
     @property
@@ -58,8 +58,8 @@ class ImageSource(Section):
     licence: Needed
     url: Address = ""
     people: Needed
-    group: Line = ""
-    access: Line = ""
+    group: AboutLine = ""
+    access: AboutLine = ""
     citation: Annotated[str, Field(max_length=MAX_ABOUT_CHARACTERS)] = ""
 
 

@@ -24,7 +24,7 @@ from cleanset.validation import join_names, matching, numeric, shown, validate
 
 LIST_COLUMNS = ("model", "class_index", "rank", "image_id", "confidence")
 BEYOND_COLUMNS = ("model", "class_index", "image_id")
-RESTORE = "correct it, or git checkout it"
+MEND = "correct it, or git checkout it"
 
 _ClassIndex = Annotated[int, numeric(int, 0, CLASSES - 1)]
 
@@ -76,7 +76,7 @@ def check_list(folder: Path, role: str, model: Model) -> None:
     if model.source != "lists":  # a table of scores is checked when it is read, for a random order there is no file
         return
     path = folder / str(model.file)
-    names = list(dict.fromkeys(cells["model"] for _, cells in read_rows(path, LIST_COLUMNS, dict[str, str], RESTORE)))
+    names = list(dict.fromkeys(cells["model"] for _, cells in read_rows(path, LIST_COLUMNS, dict[str, str], MEND)))
     if model.name not in names:
         raise CleansetError(
             f"{path}: no list of model {shown(model.name)} (models.{role}.name of params.yaml); expected one of "
@@ -107,12 +107,12 @@ def images_beyond(folder: Path, model: Model) -> Iterator[BeyondImage]:
         return
     path = folder / model.beyond
     before = ("", -1, "")
-    for where, row in read_rows(path, BEYOND_COLUMNS, BeyondImage, RESTORE):
+    for where, row in read_rows(path, BEYOND_COLUMNS, BeyondImage, MEND):
         key = row.model, row.class_index, row.image_id
         if key <= before:
             raise CleansetError(
                 f"{where}: {row.image_id} out of order or a second time; expected rows sorted by "
-                f"{', '.join(BEYOND_COLUMNS)}, each once: {RESTORE}"
+                f"{', '.join(BEYOND_COLUMNS)}, each once: {MEND}"
             )
         before = key
         if row.model == model.name:
