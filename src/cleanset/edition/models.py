@@ -80,7 +80,7 @@ def check_list(folder: Path, role: str, model: Model) -> None:
     if model.name not in names:
         raise CleansetError(
             f"{path}: no list of model {shown(model.name)} (models.{role}.name of params.yaml); expected one of "
-            f"{join_names(names) or 'none, for the file has no rows'}"
+            f"{join_names(names) or 'a file with rows'}"
         )
 
 
@@ -203,7 +203,7 @@ def change_models(edition: Path, new: Models, removed: Collection[str]) -> None:
     kept = {role: model for role, model in params.models.items() if role not in removed}
     for role in new:
         if role in kept:
-            raise CleansetError(f"params.yaml: there is a model {role} already; choose another role, or remove it")
+            raise CleansetError(f"params.yaml: the model {role} exists already; choose another role, or remove it")
     if not (kept or new):
         raise CleansetError("params.yaml: no model would be left; expected at least one: add another, too")
     set_models(edition, {**kept, **new})
@@ -218,8 +218,8 @@ def pin_models(edition: Path, digests: Mapping[str, Mapping[str, str]]) -> None:
 def set_models(edition: Path, models: Models) -> None:
     """Change params.yaml and dvc.yaml so that the ensemble is exactly `models`: both files, or neither.
 
-    Everything else in them is left unchanged. Raises CleansetError, with the change to make by hand, for a file in a
-    layout in which that cannot be done.
+    Everything else in them is left unchanged. Raises CleansetError, with the change to make by hand, for a file whose
+    layout does not allow it.
     """
     texts = {}
     for name, change in (("params.yaml", with_models), ("dvc.yaml", with_files_of)):
@@ -308,7 +308,8 @@ def _flow(model: Model) -> str:
 
 
 def write_together(texts: Mapping[Path, str]) -> None:
-    """Write text files: all of them or, where writing fails, none. After a kill they may disagree: see check_roles."""
+    """Write all text files, or leave all unchanged if writing fails. After a kill they may disagree: see
+    check_roles."""
     before = {path: path.read_bytes() for path in texts}
     try:
         # all are written before one is put in place: a full disk shows here

@@ -33,7 +33,7 @@ from cleanset.validation import check_known, shown
 from cleanset.vocabulary import class_indices
 
 PUBLISHED_SET = "scooter"
-"""The name by which `cleanset.load` knows the published set."""
+"""The name of the published set for `cleanset.load`."""
 PUBLISHED_MODEL = "norm_robust"
 """The model that the published set was made for."""
 PUBLISHED_ROLES = (PUBLISHED_MODEL, "standard", "corruption_robust")
@@ -87,7 +87,7 @@ def published_verdicts() -> Votes:
 
 
 def with_further_reviews(votes: Votes, folders: Iterable[Path]) -> Votes:
-    """The votes, and those of further reviewers in `folders`, each laid out like an edition's `reviews/`.
+    """The votes, with those by further reviewers in `folders`, each laid out like an edition's `reviews/`.
 
     Raises CleansetError as `read_reviews` does, and for a reviewer who is in two folders with different verdicts.
     """
@@ -107,8 +107,8 @@ def with_further_reviews(votes: Votes, folders: Iterable[Path]) -> Votes:
 def published_candidates(model: str) -> pd.DataFrame:
     """The candidates of a model, in the order of its published list: image_id, class_index, tier, rank, confidence.
 
-    The images from beyond its list follow those of their class, with confidence NaN. As published, the model's own
-    images make up tier top5 (`protocol: as_published`).
+    The images from beyond its list follow the listed ones of their class, with confidence NaN. As published, the
+    model's own images make up tier top5 (`protocol: as_published`).
     """
     # float, because pandas' own parser may be off by one digit
     top5 = pd.read_csv(TOP5, converters={"confidence": float}).astype({"confidence": "float32"})

@@ -200,7 +200,7 @@ def read_attacked(table: Path) -> pd.DataFrame:
 
 
 def past_standings(lines: Sequence[Line], on: datetime.date) -> list[Standing]:
-    """The standings up to a day that differ from the one before, each from what counted on its own day."""
+    """The standings up to a day that differ from the one before, each from the entries that counted on its own day."""
     limits = lines[0].entry.limits
     due = {"answers": limits.appeal_days, "stake": limits.unbroken_days}
     days = {each.day for each in lines} | {after(each.day, due[each.kind]) for each in lines if each.kind in due}
