@@ -27,6 +27,17 @@ STAGES = {
 }  # fmt: skip
 """The stages of an edition's dvc.yaml, in its order, and whether each is of one model."""
 
+PANELS = {
+    "Get a finished set": ("published", "fetch", "rebuild", "verify", "cite"),
+    "Measure models": ("evaluate", "compare"),
+    "Make an edition": ("edition", "models", "stage", "doctor"),
+    "Review images": ("review", "agreement", "audit"),
+    "Release a set": ("publish", "pack", "arrays", "diff", "digests"),
+    "Studies of finished sets": ("robustness", "attacks", "contest", "training", "study"),
+    "Development of cleanset itself": ("pipelines",),
+}
+"""The commands by what people do, in the order of `cleanset --help`."""
+
 
 class _Commands(typer.core.TyperGroup):
     """The commands; the name of a stage is one, too."""
@@ -35,6 +46,10 @@ class _Commands(typer.core.TyperGroup):
         """The command that the arguments name, and those left for it."""
         # pipelines, locks and people call a stage by its name alone
         return super().resolve_command(ctx, ["stage", *args] if args and args[0] in STAGES else args)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The commands in the order of their panels."""
+        return [name for names in PANELS.values() for name in names]
 
 
 app = typer.Typer(
@@ -45,9 +60,6 @@ app = typer.Typer(
     help="Build a clean, human-verified image set for each of several ImageNet models. "
     "The stages are run by `dvc repro`, in the folder of an edition.",
 )
-
-TOOLS = "Tools"
-DEVELOPMENT = "Development of cleanset itself"
 
 
 def print_version(wanted: bool) -> None:
@@ -68,7 +80,7 @@ def options(
     """Take the options that precede a command."""
 
 
-@app.command("stage", rich_help_panel=TOOLS)
+@app.command("stage")
 def run_stage(
     name: Annotated[str, typer.Argument(help=f"{', '.join(STAGES)}.")],
     model: Annotated[str | None, typer.Option(help="Role of the model in params.yaml, such as standard.")] = None,
@@ -87,7 +99,7 @@ def run_stage(
     stage.run(without_abandoned(Edition(edition)), *([model] if model is not None else []))
 
 
-@app.command("edition", rich_help_panel=TOOLS)
+@app.command("edition")
 def make_edition(
     folder: Annotated[
         Path, typer.Argument(help="A new or empty folder; with --accept that of an edition.", show_default=False)
@@ -175,7 +187,7 @@ def make_edition(
         typer.echo(carried.carry_over(old, Edition(folder), found))
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def published(
     images: Annotated[Path, typer.Option(help="Your ImageNet validation images: the tar, or a folder of any layout.")],
     out: NewFolder,
@@ -206,7 +218,7 @@ def published(
     typer.echo(tool.render(tool.run(choice, images, out, digests)))
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def digests(
     images: Annotated[Path, typer.Option(help="ILSVRC2012_img_val.tar.")],
     out: Annotated[Path, typer.Option(help="A new file, such as digests.csv.")],
@@ -220,7 +232,7 @@ def digests(
     typer.echo(tool.run(images, out))
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def cite(
     form: Annotated[str, typer.Option("--format", metavar="bibtex|text", help="BibTeX, or plain text.")] = "bibtex",
 ) -> None:
@@ -230,7 +242,7 @@ def cite(
     typer.echo(citations.render(form))
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def arrays(
     out: Annotated[Path, typer.Argument(help="A new or empty folder.")],
     preprocessing: Annotated[
@@ -248,7 +260,7 @@ def arrays(
     tool.run(Edition(edition), out, preprocessing, model)
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def evaluate(
     images_of: Annotated[
         str,
@@ -324,7 +336,7 @@ def evaluate(
     show(measures.as_json(measured, rows) if as_json else rendering.as_text(measured, rows))
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def compare(
     paths: Annotated[
         list[Path],
@@ -369,7 +381,7 @@ def compare(
     raise typer.Exit(0 if result.same else 1)
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def diff(
     a: Annotated[Path, typer.Argument(help="A release: the folder of a set, or its manifest.csv.")],
     b: Annotated[Path, typer.Argument(help="Another release, such as the next one.")],
@@ -387,7 +399,7 @@ def diff(
     raise typer.Exit(0 if found.same else 1)
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def publish(
     folder: Annotated[
         Path, typer.Argument(help="The folder of an export, such as data/export/standard, or of an edition.")
@@ -417,7 +429,7 @@ def publish(
     typer.echo(tool.render(publication))
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def verify(
     folder: Annotated[
         Path, typer.Argument(help="The folder of an export, such as data/export/standard, or a published one or tar.")
@@ -459,7 +471,7 @@ def verify(
     raise typer.Exit(1 if verification.problems else 0)
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def fetch(
     url: Annotated[
         str,
@@ -486,7 +498,7 @@ def fetch(
     typer.echo(tool.render(tool.run(url, model, rev, folder, out, update, force)))
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def rebuild(
     manifest: Annotated[Path, typer.Option(help="The manifest of the set (or the folder with it).")],
     images: Annotated[Path, typer.Option(help="Your ImageNet validation images: the tar, or a folder of any layout.")],
@@ -503,7 +515,7 @@ def rebuild(
     raise typer.Exit(1 if result.problems else 0)
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def pack(
     folder: Annotated[Path, typer.Argument(help="The folder of an export, such as data/export/standard.")],
     out: NewFolder,
@@ -515,7 +527,7 @@ def pack(
     typer.echo(archive.pack(folder, out, shard_size))
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def models(
     edition: Folder = HERE,
     add: Annotated[
@@ -561,7 +573,7 @@ def models(
         Console().print(trained_models.as_table(further))
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def doctor(
     edition: Folder = HERE,
     quick: Annotated[bool, typer.Option("--quick", help="Only restore broken files of DVC; hash nothing.")] = False,
@@ -583,7 +595,7 @@ def doctor(
     raise typer.Exit(0 if findings.is_healthy else 1)
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def agreement(
     edition: Folder = HERE,
     as_json: Json = False,
@@ -595,7 +607,7 @@ def agreement(
     show(reports.agreement_as_json(report) if as_json else reports.agreement_table(report))
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def audit(
     model: Annotated[str | None, typer.Option(help="Only the audit of this model's set.")] = None,
     edition: Folder = HERE,
@@ -608,7 +620,7 @@ def audit(
     show(reports.audit_as_json(found) if as_json else reports.as_text(found))
 
 
-@app.command(rich_help_panel=DEVELOPMENT)
+@app.command()
 def pipelines(
     repository: Annotated[
         Path,
@@ -640,13 +652,17 @@ def pipelines(
     raise typer.Exit(1 if check and changed else 0)
 
 
-app.add_typer(review_cli.app, name="review", rich_help_panel=TOOLS)
+app.add_typer(review_cli.app, name="review")
 robustness_cli.stages.add_typer(attacks_cli.app)
-app.add_typer(robustness_cli.app, name="robustness", rich_help_panel=TOOLS)
-app.add_typer(attacks_cli.tools, name="attacks", rich_help_panel=TOOLS)
-app.add_typer(contest_cli.app, name="contest", rich_help_panel=TOOLS)
-app.add_typer(training_cli.app, name="training", rich_help_panel=TOOLS)
-app.add_typer(study_cli.app, name="study", rich_help_panel=TOOLS)
+app.add_typer(robustness_cli.app, name="robustness")
+app.add_typer(attacks_cli.tools, name="attacks")
+app.add_typer(contest_cli.app, name="contest")
+app.add_typer(training_cli.app, name="training")
+app.add_typer(study_cli.app, name="study")
+listed: Any
+for listed in (*app.registered_commands, *app.registered_groups):
+    name = listed.name or getattr(listed.callback, "__name__", "")
+    listed.rich_help_panel = next(panel for panel, names in PANELS.items() if name in names)
 
 
 EXTRAS = {

@@ -47,19 +47,20 @@ NOT_RUN = {
     "cleanset fetch https://…/cleanset-standard-1.0.0.tar --out standard": "nothing is published yet: "
     "tests/sets/fetching/test_releases.py serves a release",
     "make review REVIEWER=ada": "serves a page until it is stopped: tests/review/page starts the server",
-    "cleanset review --reviewer ana --reviewer ben --reviewer cy --reviewer board --host 0.0.0.0": "serves a page: "
-    "tests/review/page/test_team.py starts it, and reviews",
-    "cleanset review --reviewer ada": "serves a page until it is stopped: tests/project/test_own_images.py starts it",
-    "cleanset review --reviewer ada --share 1/3": "serves a page: tests/review/page/test_sharing.py starts it",
-    "cleanset review --audit 281 --model norm_robust --reviewer cy": "serves a page until it is stopped: "
+    "cleanset review serve --reviewer ana --reviewer ben --reviewer cy --reviewer board --host 0.0.0.0": "serves "
+    "a page: tests/review/page/test_team.py starts it, and reviews",
+    "cleanset review serve --reviewer ada": "serves a page until it is stopped: tests/project/test_own_images.py "
+    "starts it",
+    "cleanset review serve --reviewer ada --share 1/3": "serves a page: tests/review/page/test_sharing.py starts it",
+    "cleanset review audit 281 --model norm_robust --reviewer cy": "serves a page until it is stopped: "
     "tests/review/page/test_gold_and_audit.py looks at the draws",
     "cleanset review gold data/gold --planted 50 --published 50 --settled 20 --clean 30": "needs an edition with such "
     "reviews: tests/review/page/test_gold_and_audit.py makes gold items of the sample",
     "cleanset edition --accept": "needs an edition whose images have changed: tests/review/test_accepted.py has some",
-    "cleanset review --labels": "needs scores that contradict labels: tests/review/test_labels.py has some",
+    "cleanset review labels": "needs scores that contradict labels: tests/review/test_labels.py has some",
     "make test LONG=1                # with the long tests, as CI does: 15 minutes on two cores": "takes hours in all; "
     "tests/project/test_house.py checks the recipes",
-    "cleanset review --calibration": "needs answers to gold items: tests/review/page gives some",
+    "cleanset review calibration": "needs answers to gold items: tests/review/page gives some",
     "cleanset contest enter contest.yaml": "needs mail and a key: tests/studies/contest/test_entering.py has both",
     "make judge JUDGE=3f9c2a71": "serves a page until it is stopped: test_judge_page.py starts it",
     "cleanset models --add mine=timm:resnet50 --weights data/weights/mine.safetensors": "needs weights: "
@@ -382,7 +383,8 @@ def test_defences_and_honest_models(name: str, repository: Path, checkout: Check
     (model,) = json.loads((checkout.folder / "build" / name / "attack_results.json").read_text())["models"]
     success = [f"{each['success']['value']:.2f}" for each in model["attacks"].values()]
     signs = ", ".join(f"`{each['sign']}`" for each in model["warnings"]["warnings"]) or "none"
-    row = f"| `{name}` | {' | '.join(success)} | {model['robust_accuracy']['value']:.2f} | {signs} |"
+    robust = model["robust_accuracy"]["value"]
+    row = f"| `{name}` | {' | '.join(success)} | {'–' if robust is None else f'{robust:.2f}'} | {signs} |"
     assert row in (repository / "docs" / "attacks.md").read_text().splitlines()
 
 
@@ -497,7 +499,7 @@ def test_every_path_of_the_tree_is_there(repository: Path) -> None:
 
 def test_the_progress_of_a_team(checkout: Checkout, repository: Path) -> None:
     """Of the sample's reviewers, as if they were a team: only what is not settled is to review."""
-    done = shell(checkout, block(repository, "cleanset review --status --reviewer ada --reviewer ben --reviewer board"))
+    done = shell(checkout, block(repository, "cleanset review status --reviewer ada --reviewer ben --reviewer board"))
     assert done.returncode == 0, done.stderr
     rows = [line.split() for line in done.stdout.splitlines()]
     assert [row[1:] for row in rows if row[:1] in (["ada"], ["ben"], ["board"]) and len(row) == 4] == [

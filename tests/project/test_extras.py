@@ -155,7 +155,7 @@ def test_a_library_that_is_not_there_is_named(tmp_path: Path) -> None:
     for module, command, extra in (
         ("pyarrow", ["count", "--edition", str(tmp_path)], "build"),
         ("torch", ["evaluate", str(a_set(tmp_path)), "--model", "timm:resnet50.a1_in1k"], "evaluate"),
-        ("uvicorn", ["review", "--edition", str(tmp_path), "--reviewer", "ada"], "review"),
+        ("uvicorn", ["review", "serve", "--edition", str(tmp_path), "--reviewer", "ada"], "review"),
     ):
         done = subprocess.run(
             [sys.executable, "-c", hidden.format(module, command)], capture_output=True, text=True, check=False

@@ -352,14 +352,14 @@ def test_a_pipe_is_no_file(copy: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [(name, f"{name}: not a regular file; expected a") for name in ("manifest.csv", ONE)],
+    [(name, f"{name}: a named pipe; expected a regular file") for name in ("manifest.csv", ONE)],
 )
 @pytest.mark.slow
 def test_a_pipe_in_the_place_of_what_is_read(copy: Path, name: str, message: str) -> None:
     (copy / name).unlink()
     os.mkfifo(copy / name)
     packed = cleanset("pack", "copy", "--out", "shards", cwd=copy.parent)
-    assert says(packed) == (1, "", f"error: copy/{message} file of a finished set\n")
+    assert says(packed) == (1, "", f"error: copy/{message}: name another, or copy the content into one\n")
     assert sorted(path.name for path in copy.parent.iterdir()) == ["copy"]
     if name == ONE:
         assert problems(copy)[1:] == [f"surplus      {ONE}: not a regular file; expected nothing"]

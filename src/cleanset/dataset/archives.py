@@ -105,12 +105,11 @@ MAX_STORED_BYTES = 64 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """`size` bytes at `offset` in the file `path`; the wnid that folder or name gives, if any."""
+    """`size` bytes at `offset` in the file `path`."""
 
     path: Path
     offset: int
     size: int
-    wnid: str | None
 
     def read(self) -> bytes:
         """The bytes. Raises CleansetError if the file has become shorter, or has become a pipe."""
@@ -122,8 +121,15 @@ class Location:
         return data
 
 
-def locate(images: Path) -> dict[str, Location]:
-    """The location of every image under `images`, by image id, sorted.
+@dataclass(frozen=True, slots=True)
+class NamedLocation(Location):
+    """The location of one of ImageNet's images, and the wnid that its folder or name gives, if any."""
+
+    wnid: str | None
+
+
+def locate(images: Path) -> dict[str, NamedLocation]:
+    """The location of every image of ImageNet under `images`, by image id, sorted.
 
     Raises CleansetError for a name that is not a validation image's, for an image id that occurs
     twice, and for anything in a tar that is not a plain file inside it.
@@ -135,7 +141,7 @@ def locate(images: Path) -> dict[str, Location]:
         found = _in_tar(images)
     else:
         raise CleansetError(f"{images}: missing; expected the validation images, a tar or a folder")
-    locations: dict[str, Location] = {}
+    locations: dict[str, NamedLocation] = {}
     for where, name, folder, location in found:
         parsed = parse_image_name(name)
         if parsed is None:
@@ -152,7 +158,7 @@ def locate(images: Path) -> dict[str, Location]:
             raise CleansetError(
                 f"{where}: {wnid} in the name, {folder} as the folder; expected the same: move or rename it"
             )
-        locations[image_id] = Location(location.path, location.offset, location.size, wnid or folder)
+        locations[image_id] = NamedLocation(location.path, location.offset, location.size, wnid or folder)
     if not locations:
         raise CleansetError(f"{images}: holds no image; expected ILSVRC2012_val_00000001.JPEG and so on")
     # sorted: neither the order of a tar nor that of a folder may decide anything
@@ -174,7 +180,7 @@ def _in_tar(archive: Path) -> Iterator[_Found]:
                 if member.isdir():
                     continue
                 path = PurePosixPath(member.name)
-                location = Location(archive, member.offset_data, member.size, None)
+                location = Location(archive, member.offset_data, member.size)
                 yield where, path.name, _wnid(path.parent.name), location
             _check_end(archive, tar.offset)
     except CleansetError:
@@ -235,7 +241,7 @@ def _in_folder(folder: Path) -> Iterator[_Found]:
         for file, wnid in files:
             size = check_regular(Path(file.path)).st_size
             check_size(file.path, size)
-            yield file.path, file.name, wnid, Location(Path(file.path), 0, size, None)
+            yield file.path, file.name, wnid, Location(Path(file.path), 0, size)
 
 
 LEFT_BY_SYSTEMS = re.compile(
@@ -292,7 +298,7 @@ class TableOfLocations(Mapping[str, Location]):
     def __getitem__(self, image_id: str) -> Location:
         row = self._rows[image_id]
         file, offset, size = (column[row] for column in self._columns)
-        return Location(self._images / file if file != "." else self._images, offset, size, None)
+        return Location(self._images / file if file != "." else self._images, offset, size)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)
@@ -309,7 +315,7 @@ def located(images: Path, ids: Iterable[str]) -> Mapping[str, Location]:
     if classes_in_use().is_imagenet:
         return locate(images)
     paths = {image_id: images / image_id for image_id in ids}
-    return {name: Location(path, 0, path.stat().st_size, None) for name, path in paths.items() if path.is_file()}
+    return {name: Location(path, 0, path.stat().st_size) for name, path in paths.items() if path.is_file()}
 
 
 class VerifiedImages:

@@ -133,7 +133,7 @@ def continued(plan: AuditPlan, drawn: int) -> AuditPlan:
     if drawn != plan.drawn and plan.kind == "fixed":
         raise CleansetError(
             f"audit of {plan.model}: found {drawn} draws, but {plan.drawn} were fixed beforehand, and the bound holds "
-            f"for these alone; expected --audit {plan.drawn} (an audit that may grow is begun with --open)"
+            f"for these alone; expected {plan.drawn} (an audit that may grow is begun with --open)"
         )
     if drawn < plan.drawn:
         raise CleansetError(

@@ -107,8 +107,7 @@ def _decision(agreeing: Sequence[Review], box: Box | None) -> Decision:
         return Decision("reject", "unsure")
     if verdict == "clean":
         return Decision("clean")
-    unknown = verdict == "crop" and box is None
-    return Decision(verdict, _most_frequent(vote.reason for vote in agreeing), box, unknown)
+    return Decision(verdict, _most_frequent(vote.reason for vote in agreeing), box)
 
 
 def asking_for_box(decision: Decision) -> Decision:

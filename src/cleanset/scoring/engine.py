@@ -17,9 +17,9 @@ from cleanset.images.preprocessing import Preprocessing
 from cleanset.progress import available_cores, print_notice, rate_bar
 from cleanset.scoring.decoding import PixelBatch, SharedBatches, in_threads, worker_processes
 from cleanset.scoring.devices import Device, choose_devices
+from cleanset.scoring.distance import Distance, distance, sample, sample_size
 from cleanset.scoring.logits import ReadOff, top5
 from cleanset.scoring.models import LoadedModel
-from cleanset.scoring.record import Distance, distance, sample, sample_size
 from cleanset.scoring.scorer import Notify, Scored, Scorer, arithmetic, grouped, ignore_notice, to_table
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom

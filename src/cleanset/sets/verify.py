@@ -233,7 +233,7 @@ def _of_file(folder: Path, placed: _Placed, decode: bool) -> Iterator[Problem]:
     if file != entry.file:
         yield Problem("misplaced", file, "here", entry.file, line)
     try:
-        data = read_regular_file(f"{folder}/{file}")
+        data = read_regular_file(folder / file)
     except OSError as error:
         yield Problem("unreadable", file, str(error.strerror), entry.file_sha256, line)
         return

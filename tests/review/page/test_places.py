@@ -19,7 +19,7 @@ PLACES = """
 """
 """By image id: the number, and where card, frame and image lie."""
 
-WHOLE = "async () => (await import('/static/looks.js')).whole()"
+WHOLE = "async () => (await import('./static/looks.js')).whole()"
 
 
 def places(at: Any, of: list[str]) -> dict[str, Any]:

@@ -56,6 +56,7 @@ def attacked(made: AttackStudy, tmp_path_factory: pytest.TempPathFactory) -> Att
     study = copied(made, tmp_path_factory.mktemp("attacked") / "edition")
     for name in SETTINGS.names:
         run_attack(study, ROLE, name, SETTINGS)
+    run_warnings(study, ROLE, SETTINGS)
     write_measures(study, SETTINGS)
     return study
 
@@ -177,7 +178,6 @@ def test_the_table_of_all(attacked: AttackStudy) -> None:
 def test_what_the_page_shows_of_it(attacked: AttackStudy, tmp_path: Path) -> None:
     """Warnings, sizes, what confidences are read from, and small copies: all but those of the attack none."""
     study = copied(attacked, tmp_path / "edition")
-    run_warnings(study, ROLE, SETTINGS)
     study.params_yaml.write_text(json.dumps(SETTINGS.model_dump(exclude_none=True)))
     found = attacks_data(study, tmp_path)
     assert (found.models, found.sizes) == ([ROLE], {ROLE: 160})

@@ -149,6 +149,7 @@ def test_the_committed_standing_is_that_of_its_day(repository: Path) -> None:
     }
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_dvc_runs_standing_and_page_for_another_day(built: Checkout, tmp_path: Path) -> None:
     """In a clone without anything that is not in git but the data of the sample."""

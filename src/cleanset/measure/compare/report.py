@@ -14,7 +14,8 @@ from cleanset.errors import CleansetError
 from cleanset.files import check_regular, is_there
 from cleanset.measure.compare.releases import ComparisonResult, exports, short
 from cleanset.review.decided import checked_votes, decide_all
-from cleanset.scoring.record import ListRecord, ScoreComparison, ScoreRecord, compare_scores, read_record
+from cleanset.scoring.distance import ScoreComparison, compare_scores
+from cleanset.scoring.record import ListRecord, ScoreRecord, read_record
 from cleanset.selection.candidates import candidates, of_tiers, shared
 from cleanset.selection.crop_check import predictions_of_crops
 from cleanset.selection.fill import Decision, fill, with_decisions

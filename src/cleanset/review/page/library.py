@@ -42,7 +42,7 @@ class IndexedImage:
     def url(self, size: str) -> str:
         """The address of a copy of this size: card, tile or full."""
         # it changes with the bytes, so that a browser may cache it
-        return f"/image/{size}/{quote(self.image_id)}?{self.sha256[:16]}"
+        return f"image/{size}/{quote(self.image_id)}?{self.sha256[:16]}"
 
 
 @dataclass(frozen=True, slots=True)

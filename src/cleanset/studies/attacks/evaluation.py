@@ -147,7 +147,8 @@ def run(
         warnings=warnings,
     )
     names = [spec.text for spec in models.specs]
-    lines = measure_lines(names, results, params.of_image, params.resampling)
+    masked = [model for model, record in records.items() if record.warnings]
+    lines = measure_lines(names, results, params.of_image, params.resampling, masked)
     evaluated = AttackedModels(images, params, names, lines, records, problems)
     write_csv(out / "attack_measures.csv", AttackMeasure._fields, lines)
     write_text(out / RESULTS, json.dumps(content_of(evaluated), indent=2) + "\n")
@@ -226,8 +227,8 @@ def _model(evaluated: AttackedModels, model: str) -> dict[str, Any]:
 
 MEANING = (
     "robust: classified correctly, and broken by no attack. success: of the images that are classified correctly, "
-    "those that the attack breaks. Both with Wilson's 95 % interval. at most: signs below tell why attacks fail on the "
-    "model though it may not be robust."
+    "those that the attack breaks. Both with Wilson's 95 % interval. –: signs below tell why attacks fail on the model "
+    "though it may not be robust: its robust accuracy is not known."
 )
 
 
@@ -253,9 +254,7 @@ def _robust(evaluated: AttackedModels) -> Table:
         images = "–" if robust is None else f"{robust.images:,}"
         if robust is not None and tried is not None and tried.value < 1:
             images = f"{images}, {round(tried.value * tried.images):,} by all attacks"
-        warned = evaluated.warnings.get(model)
-        bound = "at most " if warned is not None and warned.warnings else ""
-        rows.append((Text(model), images, _share(clean, has_interval=False), f"{bound}{_share(robust)}"))
+        rows.append((Text(model), images, _share(clean, has_interval=False), _share(robust)))
     return plain_table([MODEL_COLUMN, *numbers("images", "clean", "robust")], rows, gap=2)
 
 

@@ -267,7 +267,7 @@ READ_OFF = ("largest_logit", "second_logit", "log_sum_exp", "log_odds")
 
 
 def write_measures(study: AttackStudy, params: AttackParams | None = None) -> None:
-    """Read the results of all attacks, write data/attack_measures.csv and attack_metrics/."""
+    """Read the results of all attacks and the warnings, write data/attack_measures.csv and attack_metrics/."""
     roles = list(read_params(study.edition.folder).models)
     further = further_roles(study.robustness.params_yaml)
     params = read_attack_params(study.params_yaml, roles, further) if params is None else params
@@ -275,7 +275,9 @@ def write_measures(study: AttackStudy, params: AttackParams | None = None) -> No
         (name, model): read_table(study.results(name, model).table, ATTACKED)
         for name, model in params.runs(roles, further)
     }
-    lines = measure_lines(params.models(roles, further), results, params.of_image, params.resampling)
+    models = params.models(roles, further)
+    masked = [model for model in models if read_warnings(study.warnings(model)).warnings]
+    lines = measure_lines(models, results, params.of_image, params.resampling, masked)
     write_csv(study.measures, AttackMeasure._fields, lines)
     # metrics are of the edition's models; the CSV file has the wrapped ones, too
     write_metrics(study.metrics, metrics_of(line for line in lines if line.model in roles))

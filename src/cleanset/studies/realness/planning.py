@@ -219,13 +219,15 @@ def write_stimuli(
 
 
 STATIC = (
-    "index.html", "study.css", "study.js", "jspsych.min.js", "html-button-response.min.js", "jspsych.LICENSE",
+    "index.html", "study.css", "study.js", "seen.js", "jspsych.min.js", "html-button-response.min.js",
+    "jspsych.LICENSE",
 )  # fmt: skip
 
 
 def static_file(name: str) -> bytes:
     """A file of the page that is the same in every plan."""
-    return (files("cleanset.studies.realness") / "static" / name).read_bytes()
+    package = "web" if name == "seen.js" else "studies.realness"
+    return (files(f"cleanset.{package}") / "static" / name).read_bytes()
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,10 +34,10 @@ from cleanset.parsing import with_digest
 from cleanset.progress import print_notice, rate_bar
 from cleanset.scoring.decoding import PixelBatch, SharedBatches, worker_processes
 from cleanset.scoring.devices import Device
+from cleanset.scoring.distance import SAMPLE_SEED, compare_scores, sample_size
 from cleanset.scoring.engine import OnProgress, Settings, score_few, settings_for
 from cleanset.scoring.logits import ReadOff, ScoreColumns
 from cleanset.scoring.models import LoadedModel
-from cleanset.scoring.record import SAMPLE_SEED, compare_scores, sample_size
 from cleanset.scoring.scorer import Notify, Scored, Scorer, arithmetic, grouped, to_table
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, below_float64, code_of, library_versions

@@ -1,6 +1,6 @@
 // The page in the browser. What is shown and what is saved is for the server to decide: nothing here
 // changes a verdict on the page.
-import { loadAhead, view, whenDrawn } from "/web/view.js";
+import { loadAhead, view, whenDrawn } from "../web/view.js";
 import { guess, isBusy, press, tellLost, work } from "./keys.js";
 import { pan, restoreRatio, sendKeysTo, showViewer, takeBox } from "./viewer.js";
 
@@ -16,7 +16,7 @@ function noteClass() {
   if (visiting !== null && classKey !== visiting && isBusy()) return;
   visiting = null;
   if (classKey === (classInAddress() ?? "")) return;
-  const address = classKey ? `/?class=${encodeURIComponent(classKey)}` : "/";
+  const address = classKey ? `?class=${encodeURIComponent(classKey)}` : "./";
   if (noteClass.begun) history.pushState(null, "", address);
   else history.replaceState(null, "", address);
 }
@@ -25,7 +25,7 @@ addEventListener("popstate", () => {
   const classKey = classInAddress();
   if (!view() || !classKey || classKey === view().dataset.classKey) return;
   if (document.querySelector("#overlay, .q-dialog")) {
-    history.pushState(null, "", `/?class=${encodeURIComponent(view().dataset.classKey)}`);
+    history.pushState(null, "", `?class=${encodeURIComponent(view().dataset.classKey)}`);
     press("Escape");
   } else {
     visiting = classKey;

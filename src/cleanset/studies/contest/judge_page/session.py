@@ -345,7 +345,8 @@ class JudgeTab:
             self._skip(task)
         elif self.session.tokens[task.sha256] not in seen:
             # keys pressed before the image was drawn would judge an image that nobody has seen
-            self.notice, self.is_error = "The image was not shown yet: look at it, and press the key again.", True
+            text = "The image was not shown yet, or for less than half a second: look at it, and press the key again."
+            self.notice, self.is_error = text, True
         else:
             self._answer(task, self.session.draft_of(task), key, point, corner)
 
