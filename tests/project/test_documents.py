@@ -36,6 +36,7 @@ COMPARE_RESULTS = "cleanset evaluate standard --model standard --out build/one"
 EVALUATE = "cleanset evaluate standard --model standard --model norm_robust --model corruption_robust"
 HUB = "cleanset evaluate standard --model corruption_robust --hub build/model_card.md"
 INSTALL = 'pip install "cleanset @ git+https://…/cleanset.git"'
+LOOK = "cleanset look data/export/standard --out build/look"
 PUBLISH = 'ssh-keygen -q -t ed25519 -N "" -f build/key'
 RELEASE = "cleanset publish . build/release"
 RECOMPUTE = "python src/cleanset/sets/from_verdicts.py build/release/cleanset-1.0.0"
@@ -296,7 +297,7 @@ def test_the_way_to_imagenet(repository: Path, checkout: Checkout, tmp_path: Pat
     """Without the archives it ends with one line that says so."""
     done = shell(checkout, block(repository, "mkdir -p imagenet/data/raw"), ARCHIVES=str(tmp_path))
     assert done.returncode != 0
-    assert f"error: data/raw/ILSVRC2012_img_val.tar: a link to {tmp_path}" in done.stderr
+    assert f"error: data/raw/ILSVRC2012_img_val.tar: broken symlink to {tmp_path}" in done.stderr
 
 
 def test_an_edition_of_ones_own(repository: Path, checkout: Checkout) -> None:
@@ -332,6 +333,8 @@ def test_using_a_set(repository: Path, checkout: Checkout) -> None:
         "build/shards: 34 images in shards: 1\n",
         "",
     )
+    done = shell(checkout, block(repository, LOOK), COLUMNS="80")
+    assert (done.returncode, done.stdout) == (0, "build/look/index.html: 34 images; open it in a browser\n"), done.stderr
     done = shell(checkout, block(repository, PUBLISH), COLUMNS="80")
     lines = done.stdout.splitlines()
     assert (done.returncode, done.stderr) == (0, "")
