@@ -374,7 +374,7 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-Lines = Mapping[str, Mapping[str, float | int | None]]
+Lines = Mapping[str, Mapping[str, float | int | str | None]]
 """The number of each model by the name of the line, which may contain folders; None where it is not defined."""
 
 
