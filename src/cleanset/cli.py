@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from cleanset.edition.options import HERE, Device, Folder, Form, Hub, Json, NewFolder, Precision, show
+from cleanset.edition.options import ANY_MODEL, HERE, Device, Folder, Form, Hub, Json, NewFolder, Precision, show
 from cleanset.edition.paths import Edition, use_classes_of
 from cleanset.errors import CleansetError, install_command, reason, system_error
 from cleanset.review import commands as review_cli
@@ -292,13 +292,7 @@ def evaluate(
             help="A role of the edition, the folder or tar of an export, or a folder with a folder for each class.",
         ),
     ],
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights, MODULE:CALLABLE, "
-            "or a role of the edition; repeat it for each model."
-        ),
-    ] = None,
+    model: Annotated[list[str] | None, ANY_MODEL] = None,
     predictions: Annotated[
         list[str] | None,
         typer.Option(

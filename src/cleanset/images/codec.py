@@ -12,6 +12,7 @@ import struct
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from PIL import Image, UnidentifiedImageError, features
 from PIL import __version__ as _pillow
@@ -89,7 +90,7 @@ def _orientation(tiff: bytes) -> int:
 Read = Callable[[str], bytes]
 """From an image id to the bytes of the image."""
 
-Source = Callable[[str], bytes | Image.Image]
+Source = Callable[[Any], bytes | Image.Image]
 """From a name to the bytes of a JPEG, or to a part of it that is decoded already."""
 
 MAX_AREA = 100_000_000
@@ -144,10 +145,10 @@ def decode(data: bytes, formats: tuple[str, ...] = IMAGE_FORMATS) -> Image.Image
     return image
 
 
-def decode_file(data: bytes, where: object, expected: str = "a whole JPEG or PNG") -> Image.Image:
+def decode_file(data: bytes, where: object, expected: str = "a whole JPEG or PNG", *formats: str) -> Image.Image:
     """The image in the bytes of a file. Raises CleansetError, naming `where` and what is `expected`, if it has none."""
     try:
-        return decode(data)
+        return decode(data, formats or IMAGE_FORMATS)
     except ValueError as error:
         raise CleansetError(f"{where}: cannot be read ({error}); expected {expected}") from None
 

@@ -8,6 +8,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -85,13 +86,13 @@ class DevicePipeline(ExitStack):
         """Move a model to the device, in place of the one before."""
         self._scorer = Scorer(model, self.device, precision, notify, read_off)
 
-    def score(self, groups: Iterable[Sequence[str]]) -> Generator[Scored, None, None]:
+    def score(self, groups: Iterable[Sequence[Any]]) -> Generator[Scored, None, None]:
         """The scores of each group of at most a batch of images, in order."""
         # closing ends the decoding threads when the network fails
         with closing(self._decoded(groups)) as batches:
             yield from self._scorer(batches, self._settings.workers)
 
-    def table(self, names: Sequence[str], on_progress: OnProgress) -> pd.DataFrame:
+    def table(self, names: Sequence[Any], on_progress: OnProgress) -> pd.DataFrame:
         """The scores of images, in their order."""
         parts: list[Scored] = []
         with closing(self.score(grouped(names, self._settings.batch_size))) as scores:
@@ -100,7 +101,7 @@ class DevicePipeline(ExitStack):
                 on_progress(len(scored.image_ids), self.waiting_share())
         return to_table(parts)
 
-    def _decoded(self, groups: Iterable[Sequence[str]]) -> Generator[PixelBatch, None, None]:
+    def _decoded(self, groups: Iterable[Sequence[Any]]) -> Generator[PixelBatch, None, None]:
         if self._shared is None:
             return in_threads(groups, *self._decoding)
         batches = self._shared.batches(groups)
@@ -127,7 +128,7 @@ def score_few(
     model: LoadedModel,
     read: Source,
     settings: Settings,
-    names: Sequence[str],
+    names: Sequence[Any],
     on_progress: OnProgress = ignore_progress,
     read_off: ReadOff = top5,
 ) -> pd.DataFrame:

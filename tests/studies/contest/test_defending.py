@@ -582,7 +582,7 @@ def test_a_model_of_the_sample(tmp_path: Path, repository: Path, made: OnDisk) -
     found = score_few(
         load_model(params.model("standard"), tmp_path),
         lambda _: decode(made.image().read_bytes(), ("PNG",)),
-        settings_for(params.score), ["x"], read_off=lambda logits: {f"logit {n}": logits[:, n] for n in range(1000)},
+        settings_for(params.score), ["x"], read_off=lambda logits, _: {f"logit {n}": logits[:, n] for n in range(1000)},
     )  # fmt: skip
     groups = made.state().rules.groups()
     first, second = (float(found[f"logit {members[0]}"].iloc[0]) for members in groups.classes)

@@ -374,7 +374,7 @@ def read_image(paths: Mapping[str, Path], name: str) -> Image.Image:
 
 
 def group_columns(
-    groups: Groups, logits: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]"
+    groups: Groups, logits: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]", _ids: Sequence[str] = ()
 ) -> dict[str, "np.ndarray"]:
     """The columns that confidences need, and the predicted group, from logits of shape (n, 1000).
 

@@ -114,11 +114,10 @@ class ChangePlan:
         return ChangedImages(files, self.changing.change, self.family.jpeg(params), params.seed, self.is_published)
 
     def names(self) -> list[ChangeName]:
-        """All changed images and the unchanged ones, sorted by their texts."""
+        """All changed images and the unchanged ones, sorted."""
         # every family has it, so that its measures need no other family's answers
         changes = [(UNCHANGED, 0), *self.changes]
-        # by text, as shards and tables are sorted
-        return sorted((ChangeName(file, *change) for file in self.images["file"] for change in changes), key=str)
+        return sorted(ChangeName(file, *change) for file in self.images["file"] for change in changes)
 
     def as_record(self) -> dict[str, Any]:
         """Everything that the changed images depend on except seed, JPEG quality and libraries."""
@@ -179,8 +178,7 @@ def read_study_params(
     `roles` are the models of the edition, `others` models that `measures.corruptions.trained_on` may name beside those
     that are measured. Without `further` those of `further_models` are not measured.
     """
-    content = read_yaml(path, "expected the params of a study: git checkout it")
-    params = validate(StudyParams, content, path)
+    params = validate(StudyParams, read_yaml(path, "expected the params of a study: git checkout it"), path)
     _check_further(path, params, roles, is_measured=further)
     # measures can be divided only by those of a model that is measured here
     measured = params.models(roles) if further else list(roles)
