@@ -6,6 +6,7 @@ torch is imported when a callable is run: predictions do without it.
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ EXPECTED = (
 
 
 class Results:
-    """The measures of one model on a set; printed as the command `cleanset evaluate` prints them.
+    """The measures of one model on a set; printed as `cleanset evaluate` prints them, and in a notebook as a table.
 
     `predictions` has a row for each image, sorted by file, with the columns file, class_index (of the set), tier,
     prediction and correct, and, where they are known, confidence, top5_class and top5_probability.
@@ -66,6 +67,16 @@ class Results:
         with console.capture() as printed:
             console.print(as_text(self.images, [self.model]), highlight=False)
         return printed.get()
+
+    def _repr_html_(self) -> str:
+        """The numbers of the first printed table, for a notebook."""
+        low, high = self.interval
+        top5 = "–" if self.top5_accuracy is None else f"{self.top5_accuracy:.2%}"
+        ece = "–" if self.calibration_error is None else f"{self.calibration_error:.4f}"
+        head = "<tr><th>model</th><th>images</th><th>accuracy</th><th>95 % interval</th><th>top-5</th><th>ECE</th></tr>"
+        shares = f"<td>{self.accuracy:.2%}</td><td>{low:.2%} to {high:.2%}</td><td>{top5}</td><td>{ece}</td>"
+        row = f"<tr><td>{escape(self.model.name)}</td><td>{len(self.predictions):,}</td>{shares}</tr>"
+        return f"<p>{escape(self.images.name)}</p><table>{head}{row}</table>"
 
     @property
     def accuracy(self) -> float:

@@ -158,10 +158,10 @@ def test_every_candidate_has_one_reassessed_label_its_class() -> None:
 def test_the_other_models(
     model: str, unreviewed: str, kept: int, classes: int, boxes: int, asked: int, repository: Path
 ) -> None:
-    """As docs/published_set.md has them."""
+    """As docs/published_lists.md has them."""
     how = "`pending` or `clean`" if model == "norm_robust" else f"`{unreviewed}`"
     row = f"| `{model}` | {how} | {kept:,} | {classes} | {boxes} | {asked:,} |\n"
-    assert row in (repository / "docs" / "published_set.md").read_text()
+    assert row in (repository / "docs" / "published_lists.md").read_text()
     filled = select_images(PublishedChoice(model, unreviewed)).filled
     whole = filled.selection[~filled.selection["box_unknown"]]
     found = (
