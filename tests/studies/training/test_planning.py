@@ -50,7 +50,7 @@ def test_a_finished_run_costs_nothing() -> None:
     names, *cells = plan_table([planned(None), planned()], 294 / 3600).columns
     assert list(map(str, names.cells)) == ["one", "one", "all: 0.08 hours"]
     assert [list(each.cells)[:2] for each in cells[1:]] == [
-        ["3", "3"], ["", "50"], ["", "16.0"], ["", "500.0"], ["finished", "2 min 27 s"],
+        ["3", "3"], [" ", "50"], [" ", "16.0"], [" ", "500.0"], ["finished", "2 min 27 s"],
     ]  # fmt: skip
 
 
