@@ -18,7 +18,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from typer.main import get_command
 
 from cleanset import tables
-from cleanset.cli import app
+from cleanset.cli import PANELS, app
 from cleanset.edition.params import PROTOCOLS, Params
 from cleanset.studies.attacks.results import ATTACKED, MEASURES_COLUMNS
 from cleanset.studies.attacks.study import AttackParams
@@ -147,7 +147,7 @@ def seen_from_docs(text: str) -> str:
 def commands() -> str:
     """Every command with its help, as typer writes it, but with whole sentences in the lists of commands.
 
-    Without hidden commands, which only say what replaces them.
+    The first list is grouped as `cleanset --help` is. Without hidden commands.
     """
     program = [sys.executable, "-m", "typer", "cleanset.cli", "utils", "docs", "--name", "cleanset"]
     text = subprocess.run(program, capture_output=True, text=True, check=True).stdout.partition("\n")[2]
@@ -159,8 +159,10 @@ def commands() -> str:
         name = name if name in summaries else entry[1]
         if name in hidden:
             return ""
-        return f"* [`{name}`](#cleanset-{name.replace(' ', '-')}): {' '.join(summaries[name].split())}\n"
+        panel = "" if group else first_of_panel.get(name, "")
+        return f"{panel}* [`{name}`](#cleanset-{name.replace(' ', '-')}): {' '.join(summaries[name].split())}\n"
 
+    first_of_panel = {names[0]: f"\n**{panel}**\n\n" for panel, names in PANELS.items()}
     hidden = set(hidden_commands(get_command(app), ()))
     groups = [(found.start(), found[1]) for found in re.finditer(r"(?m)^##+ `cleanset (.+)`$", text)]
     text = re.sub(r"(?m)^\* `([a-z][\w-]*)`: .*\n", whole, text)
@@ -169,7 +171,7 @@ def commands() -> str:
 
 
 def hidden_commands(command: Any, path: tuple[str, ...]) -> Iterator[str]:
-    """The names of the hidden commands below a command, such as `review export`."""
+    """The names of the hidden commands below a command, such as `robustness stage`."""
     if command.hidden:
         yield " ".join(path)
     for name, each in getattr(command, "commands", {}).items():

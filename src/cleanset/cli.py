@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from cleanset.edition.options import HERE, Device, Folder, Form, Hub, Json, NewFolder, Precision, show
+from cleanset.edition.options import ANY_MODEL, HERE, Device, Folder, Form, Hub, Json, NewFolder, Precision, show
 from cleanset.edition.paths import Edition, use_classes_of
 from cleanset.errors import CleansetError, install_command, reason, system_error
 from cleanset.review import commands as review_cli
@@ -48,8 +48,9 @@ class _Commands(typer.core.TyperGroup):
         return super().resolve_command(ctx, ["stage", *args] if args and args[0] in STAGES else args)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The commands in the order of their panels."""
-        return [name for names in PANELS.values() for name in names]
+        """The commands in the order of their panels, any others last."""
+        order = [name for names in PANELS.values() for name in names]
+        return sorted(super().list_commands(ctx), key=lambda name: order.index(name) if name in order else len(order))
 
 
 app = typer.Typer(
@@ -291,13 +292,7 @@ def evaluate(
             help="A role of the edition, the folder or tar of an export, or a folder with a folder for each class.",
         ),
     ],
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights, MODULE:CALLABLE, "
-            "or a role of the edition; repeat it for each model."
-        ),
-    ] = None,
+    model: Annotated[list[str] | None, ANY_MODEL] = None,
     predictions: Annotated[
         list[str] | None,
         typer.Option(
@@ -694,7 +689,7 @@ app.add_typer(study_cli.app, name="study")
 listed: Any
 for listed in (*app.registered_commands, *app.registered_groups):
     name = listed.name or getattr(listed.callback, "__name__", "")
-    listed.rich_help_panel = next(panel for panel, names in PANELS.items() if name in names)
+    listed.rich_help_panel = next((panel for panel, names in PANELS.items() if name in names), None)
 
 
 EXTRAS = {

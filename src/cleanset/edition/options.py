@@ -42,8 +42,10 @@ Hub = Annotated[
     Path | None,
     typer.Option(help="Write a model card with a model-index for the Hugging Face Hub: a new .md file, or a folder."),
 ]
-
-
+ANY_MODEL = typer.Option(
+    help="timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights, MODULE:CALLABLE, or a role "
+    "of the edition; repeat it for each model."
+)
 PaperForm = StrEnum("PaperForm", ["latex", "markdown", "csv"])
 Form = Annotated[
     PaperForm | None,

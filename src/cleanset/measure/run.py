@@ -240,7 +240,7 @@ def is_deterministic(model: LoadedModel, read: Source, files: Sequence[str], set
     return dependence(np.split(logits, len(logits) // len(files))) is None
 
 
-def _all_logits(logits: NDArray[np.float64]) -> ScoreColumns:
+def _all_logits(logits: NDArray[np.float64], _ids: Sequence[str]) -> ScoreColumns:
     # raises ValueError for a logit that is not finite
     return {**top5(logits), "logits": logits}
 

@@ -14,7 +14,7 @@ from cleanset.edition.params import Model, read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.yaml_edit import edited_text
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, read_bytes, read_text, replacing, sha256, sha256_of, write_text
+from cleanset.files import is_there, read_bytes, read_text, sha256, sha256_of, write_bytes, write_text
 from cleanset.parsing import parse_yaml
 from cleanset.review.carried import OldReviews, carry_over, read_old_reviews
 from cleanset.scoring.brought import read_scores
@@ -52,8 +52,7 @@ def accept(edition: Edition, scores: Path | None, card: Path | None = None) -> s
     _depend_on_pinned(edition, params.dataset.images)
     # in this order the same command finishes what a kill has left: scores are new until params.yaml has their digest
     if table is not None:
-        with replacing(file) as partial:
-            partial.write_bytes(table)
+        write_bytes(file, table)
     write_text(edition.images_sha256, pinned_text(digests))
     if table is not None:
         pin_models(edition.folder, {role: {"sha256": sha256(table)} for role in brought})

@@ -39,13 +39,13 @@ PORTIONS = 4
 
 
 class PixelBatch(NamedTuple):
-    """Pixels, uint8, of a full batch; where there are fewer `image_ids`, zeros follow as padding."""
+    """Pixels, uint8, of a full batch, padded with zeros if it has fewer `image_ids`."""
 
-    image_ids: Sequence[str]
+    image_ids: Sequence[Any]
     pixels: NDArray[np.uint8]
 
 
-def pixels_of(image_id: str, read: Source, preprocessing: Preprocessing) -> NDArray[np.uint8]:
+def pixels_of(image_id: Any, read: Source, preprocessing: Preprocessing) -> NDArray[np.uint8]:
     """The preprocessed pixels of one image. Raises CleansetError, naming the image, if that fails."""
     try:
         data = read(image_id)
@@ -59,7 +59,7 @@ def pixels_of(image_id: str, read: Source, preprocessing: Preprocessing) -> NDAr
 
 
 def in_threads(
-    groups: Iterable[Sequence[str]], read: Source, preprocessing: Preprocessing, batch_size: int, workers: int
+    groups: Iterable[Sequence[Any]], read: Source, preprocessing: Preprocessing, batch_size: int, workers: int
 ) -> Generator[PixelBatch, None, None]:
     """A batch for each group of at most `batch_size` image ids, in order, decoded ahead in threads.
 
@@ -67,10 +67,10 @@ def in_threads(
     """
     shape = (batch_size, 3, preprocessing.size, preprocessing.size)
 
-    def fill(pixels: NDArray[np.uint8], place: int, image_id: str) -> None:
+    def fill(pixels: NDArray[np.uint8], place: int, image_id: Any) -> None:
         pixels[place] = pixels_of(image_id, read, preprocessing)
 
-    def start(group: Sequence[str]) -> tuple[PixelBatch, list[Future[None]]]:
+    def start(group: Sequence[Any]) -> tuple[PixelBatch, list[Future[None]]]:
         pixels = np.zeros(shape, np.uint8)
         return PixelBatch(group, pixels), [pool.submit(fill, pixels, *item) for item in enumerate(group)]
 
@@ -101,9 +101,10 @@ def _finished(started: tuple[PixelBatch, list[Future[None]]]) -> PixelBatch:
 
 
 def worker_processes(modules: Iterable[str] = ()) -> ForkServerContext:
-    """Start the server that forks worker processes, if none runs: it imports PRELOADED and `modules` in the background.
+    """Start the server that forks worker processes, unless it runs: it imports PRELOADED and `modules` in the
+    background.
 
-    So call this before what takes long, such as reading weights. Forked from this process, which has threads and may
+    So call this before long operations, such as reading weights. Forked from this process, which has threads and may
     have CUDA, they might hang.
     """
     context = get_context("forkserver")
@@ -116,7 +117,7 @@ class SharedBatches:
     """Shared memory for a few batches, filled by worker processes; a context manager that ends them.
 
     A batch's memory is overwritten as soon as the next batch is asked for. `memory` is all of it, so
-    that it can be pinned. `modules`: what the workers import beside PRELOADED.
+    that it can be pinned. `modules`: modules that the workers import beside PRELOADED.
     """
 
     LOCK_SECONDS = 30.0
@@ -156,7 +157,7 @@ class SharedBatches:
         for process, _ in self._workers:
             process.join()
 
-    def batches(self, groups: Iterable[Sequence[str]]) -> Generator[PixelBatch, None, None]:
+    def batches(self, groups: Iterable[Sequence[Any]]) -> Generator[PixelBatch, None, None]:
         """A batch for each group of image ids, in order. Raises CleansetError as `pixels_of` does."""
         pending: deque[PixelBatch] = deque()
         for number, group in zip(count(), groups):

@@ -44,7 +44,7 @@ def ignore_notice(_: str) -> None:
 class Scored(NamedTuple):
     """The results read from the logits of n images."""
 
-    image_ids: Sequence[str]
+    image_ids: Sequence[Any]
     columns: ScoreColumns
 
 
@@ -73,7 +73,7 @@ def arithmetic(precision: Precision) -> Iterator[None]:
 
 
 class WaitingTime:
-    """Measures the share of the time in which nothing was computed because no batch was ready."""
+    """Measures the share of the time spent waiting for a batch."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -111,7 +111,7 @@ class WaitingTime:
 
 
 class Scorer:
-    """A copy of a model on one device, in one precision; `read_off` takes from the logits what is kept of them.
+    """A copy of a model on one device, in one precision; `read_off` maps logits to the stored columns.
 
     When the device's memory runs out, batches go through the network in halves from then on, and
     `notify` is called at each halving.
@@ -154,7 +154,7 @@ class Scorer:
     def _ahead(self, batches: Iterable[PixelBatch]) -> Generator[Scored, None, None]:
         """While the device computes one batch, the next is decoded and copied, and the one before is ranked."""
 
-        def collect(image_ids: Sequence[str], logits: Tensor, finished: Event) -> Scored:
+        def collect(image_ids: Sequence[Any], logits: Tensor, finished: Event) -> Scored:
             finished.synchronize()
             self.waiting.end()
             return self._scored(image_ids, logits)
@@ -185,7 +185,7 @@ class Scorer:
             if most == 1:
                 raise CleansetError(
                     f"{self.device}: no memory for even one image at a time; expected a larger device: "
-                    "end what else runs on it, or set score.device cpu"
+                    "end other programs on it, or set score.device cpu"
                 )
             most = (most + 1) // 2
             self._max_images = min(most, self._max_images or most)
@@ -204,10 +204,10 @@ class Scorer:
             logits: Tensor = self._network(pixels.to(DTYPES[self._precision]) / 255)
         return logits
 
-    def _scored(self, image_ids: Sequence[str], logits: Tensor) -> Scored:
+    def _scored(self, image_ids: Sequence[Any], logits: Tensor) -> Scored:
         values = logits.numpy()
         try:
-            return Scored(image_ids, self._read_off(values))
+            return Scored(image_ids, self._read_off(values, image_ids))
         except ValueError as error:
             first = int(np.argmin(np.isfinite(values).all(axis=1)))
             raise CleansetError(
@@ -233,15 +233,15 @@ def _mapped_ahead(
 
 
 def to_table(scored: Iterable[Scored]) -> pd.DataFrame:
-    """Scores as a table: the image ids, and a column for each that was read off the logits."""
-    columns: dict[str, list[Any]] = {"image_id": []}
+    """Scores as a table: the image ids, those of named tuples a column for each part, and what was read off logits."""
+    image_ids, columns = list[Any](), dict[str, list[Any]]()
     for each in scored:
-        columns["image_id"].extend(each.image_ids)
+        image_ids.extend(each.image_ids)
         for name, values in each.columns.items():
             columns.setdefault(name, []).extend(values)
-    return pd.DataFrame(columns)
+    return pd.DataFrame({**pd.DataFrame(image_ids).rename(columns={0: "image_id"}), **columns})
 
 
-def grouped(image_ids: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+def grouped(image_ids: Sequence[In], size: int) -> Iterator[Sequence[In]]:
     """Groups of `size` image ids; the last one may be smaller."""
     return (image_ids[start : start + size] for start in range(0, len(image_ids), size))

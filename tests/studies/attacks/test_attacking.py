@@ -24,7 +24,7 @@ from cleanset.scoring.devices import choose_devices
 from cleanset.scoring.models import load_model
 from cleanset.studies.attacks.attacking import run_attack, run_warnings
 from cleanset.studies.attacks.base import Pixels, Result, Subject
-from cleanset.studies.attacks.changes import NAME, RandomSpatialAttack
+from cleanset.studies.attacks.changes import RandomSpatialAttack
 from cleanset.studies.attacks.page import attacks_data, write_measures
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.study import AttackParams, AttackStudy
@@ -153,7 +153,7 @@ def test_a_guess_has_the_severity_of_its_mistake(study: AttackStudy) -> None:
     clean = read_table(path, PREDICTIONS["corruptions"])
     mistaken = clean.assign(change="contrast", severity=4, log_odds=np.float32(50))
     mistaken["top5_class"] = [(classes + 1) % 1000 for classes in clean["top5_class"]]
-    both = pd.concat([clean, mistaken]).sort_values(NAME, ignore_index=True)
+    both = pd.concat([clean, mistaken]).sort_values(["file", "change", "severity"], ignore_index=True)
     write_table(path, both, PREDICTIONS["corruptions"])
     masks = clean[["file"]].assign(mask=None, mask_sha256=None, mask_format=None, origin=None, left_out="no_mask")
     write_table(study.robustness.masks_table, masks, MASKS)

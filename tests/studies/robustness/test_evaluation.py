@@ -4,7 +4,7 @@ import json
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from io import StringIO
@@ -473,13 +473,13 @@ def test_the_images_are_made_once_for_all_stages(
     study.params_yaml.write_text(yaml.safe_dump(PARAMS | one_change | {"images": images}))
     image_sets.run(study)
     shown: list[list[str]] = []
-    answer = answering.answer_in_one_pass
+    answer = answering.OnePass.answer
 
-    def counted(models: dict[str, Any], *arguments: Any) -> dict[str, Exception]:
-        shown.append(list(models))
-        return answer(models, *arguments)
+    def counted(shared: answering.OnePass) -> dict[str, Exception]:
+        shown.append(list(shared.models))
+        return answer(shared)
 
-    monkeypatch.setattr(answering, "answer_in_one_pass", counted)
+    monkeypatch.setattr(answering.OnePass, "answer", counted)
     # one of the models cannot be loaded by now: its own stage tells
     weights = edition.folder / "sample" / "weights" / "corruption_robust.safetensors"
     moved = weights.rename(weights.with_suffix(".moved"))
@@ -502,13 +502,13 @@ def test_the_images_are_made_once_for_all_stages(
         expected = stored[stored["file"].isin(seen) & (stored["change"] != "pixelate")].reset_index(drop=True)
         pd.testing.assert_frame_equal(pd.read_parquet(study.predictions("corruptions", role)), expected)
     made: list[str] = []
-    fill = answers.DigestRun.fill
+    digests = answers.DigestRun.digests
 
-    def counted_fill(self: answers.DigestRun, shards: Shards, *arguments: Any) -> None:
-        made.extend(f"{self.plan.name} {name}" for number in shards.missing for name in shards.image_ids(number))
-        fill(self, shards, *arguments)
+    def counted_digests(self: answers.DigestRun, names: Sequence[ChangeName]) -> Iterator[str]:
+        made.extend(f"{self.plan.name} {name}" for name in names)
+        yield from digests(self, names)
 
-    monkeypatch.setattr(answers.DigestRun, "fill", counted_fill)
+    monkeypatch.setattr(answers.DigestRun, "digests", counted_digests)
     monkeypatch.setattr(answers, "available_cores", lambda: 1)
     answers.run(study)
     # with images: own the last model saw further ones
@@ -632,7 +632,7 @@ def test_published_images_give_the_answers_of_made_ones(
         for change, severity in family.changes:
             path = folder / change / str(severity) / file
             path.parent.mkdir(parents=True, exist_ok=True)
-            changed(str(ChangeName(file, change, severity))).save(path, format="PNG")
+            changed(ChangeName(file, change, severity)).save(path, format="PNG")
     published = {"corruptions": PARAMS["corruptions"] | {"published": folder.name}, "jpeg": 85}  # type: ignore[operator]
     study.params_yaml.write_text(yaml.safe_dump(PARAMS | published))
     image_sets.run(study)

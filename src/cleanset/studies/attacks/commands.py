@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cleanset.edition.options import HERE, AnyImages, Architecture, Device, EditionOfRoles, Form, StudyFolder, show
-from cleanset.edition.paths import use_classes_of
 from cleanset.errors import CleansetError
 
 if TYPE_CHECKING:
@@ -23,14 +22,9 @@ Role = Annotated[str, typer.Option("--model", help="Role of the model in the edi
 
 
 def _study(folder: Path) -> "AttackStudy":
-    from cleanset.files import remove_abandoned
     from cleanset.studies.attacks.study import AttackStudy
 
-    study = AttackStudy(folder)
-    use_classes_of(study.edition.folder)
-    for each in study.written_folders():
-        remove_abandoned(each)
-    return study
+    return AttackStudy.open(folder)
 
 
 @app.command(hidden=True)

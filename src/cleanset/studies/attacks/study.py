@@ -67,13 +67,6 @@ class AttackStudy(StudyBesideRobustness):
     warnings = PathOfName("data/attack_warnings/{}.json")
     """The signs that a model only looks strong, as JSON."""
 
-    def written_folders(self) -> list[Path]:
-        """The folders in which the stages write, as far as there are any."""
-        data = self.folder / "data"
-        return [
-            self.folder, data, data / "attack_warnings", data / "attacks", *sorted((data / "attacks").glob("*/")),
-        ]  # fmt: skip
-
 
 class WrappedModel(Section):
     """A model of the edition with two groups of classes in place of all, in a wrapper, or both.

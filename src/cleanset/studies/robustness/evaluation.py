@@ -317,7 +317,7 @@ def family_card(
     plan: ChangePlan,
     images: OpenedImages,
     params: StudyParams,
-    digests: Mapping[str, str],
+    digests: Mapping[ChangeName, str],
     models: Mapping[str, CardModel],
 ) -> ComparabilityCard:
     """The card of a family's measures; `digests`: of the pixels of each changed image, by name."""
@@ -361,10 +361,9 @@ def _settings(plan: ChangePlan, params: StudyParams) -> dict[str, JsonValue]:
     return found
 
 
-def _pixels_digest(digests: Mapping[str, str], classes: Mapping[str, int]) -> str:
+def _pixels_digest(digests: Mapping[ChangeName, str], classes: Mapping[str, int]) -> str:
     """A digest of all changed images by class, change and step; the names of the files do not matter."""
-    names = {text: ChangeName.parsed(text) for text in digests}
-    lines = sorted(f"{classes[name.file]} {name.change} {name.step} {digests[text]}" for text, name in names.items())
+    lines = sorted(f"{classes[name.file]} {name.change} {name.step} {digest}" for name, digest in digests.items())
     return sha256("\n".join(lines).encode())
 
 

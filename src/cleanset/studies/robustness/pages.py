@@ -75,7 +75,7 @@ def _sheet_changes(family: Family, data: PagesData) -> list[str]:
 
 def _measures(data: PagesData, family: Family) -> dict[str, Any]:
     """The part of a page that every family has: its lines, the selections and the differences."""
-    lines, differences = data.tables[family.name], data.tables[f"{family.singular}_differences"]
+    lines, differences = data.tables[family.name], data.tables[family.differences]
     selections = list(dict.fromkeys(lines["selection"]))
     return {
         "selections": {name: _selected(lines, name) for name in selections},
@@ -158,7 +158,7 @@ def save_sheets(
         for file, image_id, class_index in zip(rows["file"], rows["image_id"], rows["class_index"], strict=True):
             files = {change: f"{images}/{image_id}_{change[0]}_{change[1]}.jpg" for change in changes}
             for change, name in files.items():
-                small = changed(str(ChangeName(file, *change))).resize(SHOWN_SIZE, Image.Resampling.BICUBIC)
+                small = changed(ChangeName(file, *change)).resize(SHOWN_SIZE, Image.Resampling.BICUBIC)
                 (folder / name).write_bytes(jpeg(np.asarray(small), QUALITY))
             found[plan.name].append(SheetImage(image_id, class_names()[class_index].name, files))
     return found

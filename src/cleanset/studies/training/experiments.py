@@ -20,7 +20,7 @@ import pandas as pd
 from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Interval
 from cleanset.statistics.paired import fold_interval, unpaired_difference, wilson
-from cleanset.studies.robustness.results import DEFINITIONS, Definition
+from cleanset.studies.robustness.results import DEFINITIONS, Definition, records
 from cleanset.studies.robustness.scenarios.measures import score_of_squares, spread, squared_deviations
 from cleanset.studies.robustness.scenarios.params import ORIGINAL, SCENARIOS
 from cleanset.studies.training.finished import FinishedRun, final_values, history_rows
@@ -314,9 +314,7 @@ class Summary(NamedTuple):
 
     def records(self, name: str) -> list[dict[str, Any]]:
         """The rows of a table, NaN as None; none without the table."""
-        table = self.tables.get(name)
-        rows = [] if table is None else table.astype(object).where(table.notna(), None).to_dict("records")
-        return [{str(key): value for key, value in row.items()} for row in rows]
+        return records(self.tables[name]) if name in self.tables else []
 
 
 def summarise(runs: Sequence[FinishedRun], measures: SegmentationMeasures) -> Summary:
