@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from cleanset.edition.options import ANY_MODEL, HERE, Device, Folder, Hub, Json, NewFolder, Precision, show
+from cleanset.edition.options import ANY_MODEL, HERE, Device, Folder, Form, Hub, Json, NewFolder, Precision, show
 from cleanset.edition.paths import Edition, use_classes_of
 from cleanset.errors import CleansetError, install_command, reason, system_error
 from cleanset.review import commands as review_cli
@@ -28,7 +28,7 @@ STAGES = {
 """The stages of an edition's dvc.yaml, in its order, and whether each is of one model."""
 
 PANELS = {
-    "Get a finished set": ("published", "fetch", "rebuild", "verify", "cite"),
+    "Get a finished set": ("published", "fetch", "look", "rebuild", "verify", "cite"),
     "Measure models": ("evaluate", "compare"),
     "Make an edition": ("edition", "models", "stage", "doctor"),
     "Review images": ("review", "agreement", "audit"),
@@ -48,8 +48,9 @@ class _Commands(typer.core.TyperGroup):
         return super().resolve_command(ctx, ["stage", *args] if args and args[0] in STAGES else args)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The commands in the order of their panels."""
-        return [name for names in PANELS.values() for name in names]
+        """The commands in the order of their panels, any others last."""
+        order = [name for names in PANELS.values() for name in names]
+        return sorted(super().list_commands(ctx), key=lambda name: order.index(name) if name in order else len(order))
 
 
 app = typer.Typer(
@@ -108,7 +109,8 @@ def make_edition(
         list[str] | None,
         typer.Option(
             help="ROLE=timm:NAME, ROLE=torchvision:NAME.WEIGHTS or ROLE=robustbench:THREAT/NAME; repeat it for each. "
-            "Without it: the models of the ImageNet edition, or of the scores, or none and a random order."
+            "Without it: the models of the ImageNet edition, or of the scores, or none and a random order. "
+            "NAME=random:0 names a set without a model."
         ),
     ] = None,
     images: Annotated[
@@ -131,7 +133,8 @@ def make_edition(
     accept: Annotated[
         bool,
         typer.Option(
-            "--accept", help="Pin the images of an edition of your own as they are now, perhaps with new --scores."
+            "--accept",
+            help="Pin the images of an edition of your own as they are now, perhaps with new --scores or a --card.",
         ),
     ] = False,
 ) -> None:
@@ -144,12 +147,13 @@ def make_edition(
     if accept:
         from cleanset.review import accepted
 
-        if any((model, images, labels, names, card, reviews)):
-            raise CleansetError("edition --accept: goes with a folder and --scores alone; leave other options out")
-        typer.echo(accepted.accept(Edition(folder), scores))
+        if any((model, images, labels, names, reviews)):
+            raise CleansetError("edition --accept: goes with a folder, --scores and --card alone; leave others out")
+        typer.echo(accepted.accept(Edition(folder), scores, card))
         return
     from cleanset.edition.create import make_edition, make_own_edition
     from cleanset.edition.models import models_from_texts
+    from cleanset.edition.params import read_params
 
     models = models_from_texts(model) if model else None
     old, found = None, None
@@ -183,6 +187,9 @@ def make_edition(
         typer.echo(f"{folder}: put the archives into {folder / 'data' / 'raw'} (see params.yaml), then run there")
         typer.echo("cleanset models --pin")
     typer.echo("dvc repro")
+    if images is not None:
+        kept = f"A set has at most {read_params(folder).export.images_per_class} images of a class"
+        typer.echo(f"{kept} (export.images_per_class in params.yaml), and none before a review: cleanset review.")
     if old is not None:
         typer.echo(carried.carry_over(old, Edition(folder), found))
 
@@ -216,6 +223,22 @@ def published(
 
     choice = PublishedChoice(model, unreviewed, tuple(reviews or ()))
     typer.echo(tool.render(tool.run(choice, images, out, digests)))
+
+
+@app.command()
+def look(
+    place: Annotated[
+        str, typer.Argument(metavar="SET", help="The folder of a set or of an edition with one, or a tar.")
+    ],
+    out: Annotated[Path | None, typer.Option(help="A new or empty folder; without it SET-look.")] = None,
+) -> None:
+    """Write one page of a finished set: its images by class, tier, crop and review, with a search.
+
+    It opens without a server. Every image is checked against the manifest.
+    """
+    from cleanset.report import look as tool
+
+    typer.echo(tool.write(place, out))
 
 
 @app.command()
@@ -266,8 +289,7 @@ def evaluate(
         str,
         typer.Argument(
             metavar="SET",
-            help="A role of the edition, the folder of an export, a folder per class, or a CSV list of images and "
-            "classes, read from the edition.",
+            help="A role of the edition, the folder or tar of an export, or a folder with a folder for each class.",
         ),
     ],
     model: Annotated[list[str] | None, ANY_MODEL] = None,
@@ -284,7 +306,6 @@ def evaluate(
         str | None,
         typer.Option(help="timm architecture of the weights file, unless a training study has trained it."),
     ] = None,
-    role: Annotated[str | None, typer.Option(help="With a list: only the rows of this model.")] = None,
     restricted: Annotated[
         bool,
         typer.Option(
@@ -301,6 +322,7 @@ def evaluate(
         Path | None, typer.Option(help="Write a static page of the results into this folder, as index.html.")
     ] = None,
     edition: Folder = HERE,
+    form: Form = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every class.")] = False,
 ) -> None:
     """Measure any models on a finished set: accuracy, calibration, paired tests.
@@ -312,22 +334,17 @@ def evaluate(
     from cleanset.measure import command, measures, rendering
 
     wanted = command.Wanted(
-        images_of,
-        model or [],
-        architecture,
-        role,
-        precision,
-        device,
-        out,
-        predictions or [],
-        report,
-        hub,
-        restricted,
+        images_of, model or [], architecture, precision, device, out, predictions or [], report, hub, restricted
     )
     # what a user's module prints must not stand within the results
     with redirect_stdout(sys.stderr):
         measured, rows = command.run(Edition(edition), wanted)
-    show(measures.as_json(measured, rows) if as_json else rendering.as_text(measured, rows))
+    if form is not None:
+        for note in rendering.all_notes(measured, rows):
+            typer.echo(note, err=True)
+        show(rendering.paper_table(measured, rows).in_form(form))
+    else:
+        show(measures.as_json(measured, rows) if as_json else rendering.as_text(measured, rows))
 
 
 @app.command()
@@ -337,7 +354,7 @@ def compare(
         typer.Argument(
             metavar="A B",
             help="Two or more results of evaluate or robustness evaluate (JSON, or the folder of --out). Or two score "
-            "tables, two folders of exports, or a score table and published Top-5 lists (.csv).",
+            "tables or two folders of exports.",
         ),
     ],
     edition: Annotated[
@@ -346,6 +363,7 @@ def compare(
     ] = None,
     model: Annotated[str | None, typer.Option(help="The model of the scores, if the file names differ.")] = None,
     most: Annotated[int, typer.Option(min=0, help="Number of the most different images to list.")] = 10,
+    form: Form = None,
     as_json: Json = False,
 ) -> None:
     """Compare results of models, two score tables, or two exports.
@@ -362,8 +380,11 @@ def compare(
         if edition or model:
             raise CleansetError("compare: --edition and --model go with score tables; these are results of models")
         compared = results.run(paths)
-        show(results.as_json(compared) if as_json else results.as_text(compared))
+        text = results.as_json(compared) if as_json else results.as_text(compared)
+        show(results.paper_table(compared).in_form(form) if form else text)
         raise typer.Exit(1 if compared.left_out else 0)
+    if form is not None:
+        raise CleansetError("compare --format: goes with results of evaluate or robustness evaluate")
 
     from cleanset.measure.compare import report as tool
 
@@ -533,6 +554,11 @@ def models(
         typer.Option(help="With one --add: a local file of weights, to be pinned."),
     ] = None,
     remove: Annotated[list[str] | None, typer.Option(help="Remove the model of this role from the ensemble.")] = None,
+    robustbench: Annotated[
+        bool,
+        typer.Option("--robustbench", help="List the models of RobustBench that can be named, of THREAT or of all."),
+    ] = False,
+    threat: Annotated[str | None, typer.Argument(help="With --robustbench: such as Linf.", show_default=False)] = None,
     pin: Annotated[
         bool, typer.Option("--pin", help="Download missing weights, and write the SHA-256 of all into params.yaml.")
     ] = False,
@@ -544,6 +570,13 @@ def models(
     on disk, in params.yaml and in the stored scores; then the further models
     of the study of robustness, with the corruptions they were trained on.
     """
+    if robustbench:
+        from cleanset.scoring.models import served_models
+
+        typer.echo("\n".join(served_models(threat)))
+        return
+    if threat is not None:
+        raise CleansetError(f"models {threat}: goes with --robustbench; leave it out")
     from rich.console import Console
 
     from cleanset.scoring import ensemble
@@ -656,17 +689,16 @@ app.add_typer(study_cli.app, name="study")
 listed: Any
 for listed in (*app.registered_commands, *app.registered_groups):
     name = listed.name or getattr(listed.callback, "__name__", "")
-    listed.rich_help_panel = next(panel for panel, names in PANELS.items() if name in names)
+    listed.rich_help_panel = next((panel for panel, names in PANELS.items() if name in names), None)
 
 
 EXTRAS = {
     "review": ("fastapi", "nicegui", "pdqhash", "starlette", "uvicorn"),
     "text": ("onnxruntime", "rapidocr"),
-    "robustness": ("cv2", "imagecorruptions", "numba", "skimage"),
-    "attacks": ("eagerpy", "foolbox", "lpips"),
-    "training": ("segmentation_models_pytorch",),
 }
 """The modules that an extra brings; all others come with build, or with evaluate for the command of that name."""
+EXTRAS_OF_STUDIES = {"robustness": "robustness", "attacks": "attacks", "training": "robustness,training"}
+"""The extras that the commands of a study need beside build or evaluate."""
 OF_EXTRAS = (
     "evaluate: any torch and timm; build: what the stages need; review: the review page; "
     "robustness, attacks and training: studies"
@@ -674,8 +706,11 @@ OF_EXTRAS = (
 
 
 def extra_of(module: str, command: str = "") -> str:
-    """The extra of this package that brings a library for a command; `module` is the name it is imported by."""
-    others = "evaluate" if command == "evaluate" else "build"
+    """The extras that bring all libraries of a command; `module` is the import name of a missing one."""
+    words = command.split()
+    others = "evaluate" if "evaluate" in words else "build"
+    if words and words[0] in EXTRAS_OF_STUDIES:
+        return f"{others},{EXTRAS_OF_STUDIES[words[0]]}"
     return next((extra for extra, modules in EXTRAS.items() if module.partition(".")[0] in modules), others)
 
 
@@ -706,7 +741,7 @@ def _message(error: Exception) -> str | None:
     if isinstance(error, ModuleNotFoundError):
         if error.name is None or error.name.partition(".")[0] == "cleanset":
             return None
-        extra = extra_of(error.name, sys.argv[1] if len(sys.argv) > 1 else "")
+        extra = extra_of(error.name, " ".join(sys.argv[1:3]))
         return f"{error.name}: not installed, and this command needs it: {install_command(extra)} ({OF_EXTRAS})"
     if isinstance(error, OSError):
         # without one, raised by a library under this name

@@ -247,10 +247,15 @@ def read_text(path: Path, remedy: str, most: int = MAX_BYTES) -> str:
         raise CleansetError(f"{path}: not UTF-8 at byte {error.start}; {remedy}") from None
 
 
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file, whole or not at all."""
+    with replacing(path) as partial:
+        partial.write_bytes(data)
+
+
 def write_text(path: Path, text: str) -> None:
     """Write UTF-8 text with `\\n` line ends, whole or not at all."""
-    with replacing(path) as partial:
-        partial.write_bytes(text.encode())
+    write_bytes(path, text.encode())
 
 
 def sha256(data: bytes) -> str:
@@ -369,7 +374,7 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-Lines = Mapping[str, Mapping[str, float | int | None]]
+Lines = Mapping[str, Mapping[str, float | int | str | None]]
 """The number of each model by the name of the line, which may contain folders; None where it is not defined."""
 
 

@@ -68,7 +68,9 @@ def load(
 
 def _role_and_place(model: str | Path, edition: str | Path) -> tuple[str, str | Path]:
     """The role of a model, empty if none was given, and the place of the set, which may stand alone."""
-    is_place = edition == "." and model and (isinstance(model, Path) or not ROLE.fullmatch(model))
+    # a set in the current folder may be named like a role
+    is_set = (Path(model) / MANIFEST).is_file() and not Path("params.yaml").is_file()
+    is_place = edition == "." and model and (isinstance(model, Path) or not ROLE.fullmatch(model) or is_set)
     return ("", model) if is_place else (str(model), edition)
 
 
@@ -177,6 +179,8 @@ def _local(model: str, place: str | Path, rev: str | None, folder: str, afresh: 
 
 def _entries(text: str, where: str, model: str) -> list[Entry]:
     entries = read_manifest(text, where)
+    if not entries:
+        raise CleansetError(f"{where}: no images; expected at least one: review some, then export or fetch it again")
     if problems := check_set(dict(enumerate(entries, start=2))):
         raise CleansetError(f"{where}: {problems[0]}; export or fetch the set again")
     other = next((entry.model for entry in entries if entry.model != (model or entries[0].model)), None)

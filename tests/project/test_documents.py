@@ -43,7 +43,6 @@ STUDY = "cleanset study analyse imagenet/published/ratings/advpp.csv"
 FETCH = "cleanset fetch https://…/cleanset.git standard --out standard"
 ARCHIVE = "ILSVRC2012_img_val.tar"
 NOT_RUN = {
-    INSTALL: "docs/use.md: another address, revision and folder than README's, whose lines run",
     "cleanset fetch https://…/cleanset-standard-1.0.0.tar --out standard": "nothing is published yet: "
     "tests/sets/fetching/test_releases.py serves a release",
     "make review REVIEWER=ada": "serves a page until it is stopped: tests/review/page starts the server",
@@ -67,8 +66,6 @@ NOT_RUN = {
     "tests/edition/test_adding_a_model.py adds a small model",
     'python -c \'import torch; from safetensors.torch import save_file; save_file(torch.load("mine.pt", "cpu", '
     'weights_only=False)["state_dict"], "mine.safetensors")\'': "tests/scoring/test_checkpoints.py runs it",
-    "cleanset evaluate build/published/selection.csv --edition imagenet --role standard "
-    "--model timm:resnet50.a1_in1k": "needs ImageNet's images: tests/measure reads such a list",
     "cleanset evaluate imagenet-r --restricted --model timm:resnet50.a1_in1k "
     "--model torchvision:resnet50.IMAGENET1K_V2": "needs ImageNet-R: tests/measure/test_restricted.py has a folder",
     'pip install "cleanset[evaluate] @ git+https://…/cleanset.git"': "another address; test_extras.py checks the extra",
@@ -82,7 +79,9 @@ NOT_RUN = {
     "tests/study gives some, in a browser too",
     "cleanset study serve --plan build/study": "serves a page until it is stopped: tests/study starts it",
     "cd imagenet-published": "needs ImageNet's images: tests/stages/test_list_models.py runs these stages on ten",
-    "make published": "docs/published_set.md: tests/sets/published runs bench/replay.py, which is all that it does",
+    "cleanset verify scooter": "docs/published_set.md: README's same line runs on a drawn archive, and "
+    "tests/measure evaluates models",
+    "make published": "docs/published_lists.md: tests/sets/published runs bench/replay.py, which is all that it does",
     "cleanset published --images ILSVRC2012_img_val.tar --out scooter": "docs/published_set.md: README's same line "
     "runs on a drawn archive",
 }
@@ -133,6 +132,9 @@ def test_every_other_block_is_checked(repository: Path) -> None:
         ("README.md", "python"): 1,
         ("README.md", "bibtex"): 1,
         ("docs/published_set.md", "text"): 1,
+        ("docs/tutorial.md", "bash"): 6,
+        ("docs/tutorial.md", "python"): 7,
+        ("docs/own_model.md", "python"): 1,
         ("docs/use.md", "python"): 3,
         ("docs/evaluate.md", "python"): 1,
         ("docs/curate.md", "yaml"): 2,
@@ -207,22 +209,27 @@ def test_the_first_blocks_of_the_readme(repository: Path, pristine: Checkout, tm
     assert pip == INSTALL
     (load,) = blocks(repository, "python", "README.md")
     shown = "print(repr(images), image.mode, class_index, record['image_id'], cleanset.__file__)\n"
-    lines = f"{install(repository)}{command} --digests digests.csv\npython - <<'END'\n{load}{shown}END\ncleanset cite\n"
+    look = block(repository, "cleanset verify scooter")
+    lines = f"{install(repository)}{command} --digests digests.csv\n{look}"
+    lines += f"python - <<'END'\n{load}{shown}END\ncleanset cite\n"
     lines = lines.replace("git+https://example.org/cleanset.git", f"{source.folder.as_uri()}")
     done = shell(pristine, lines, tmp_path, **installed_at(tmp_path))
     assert done.returncode == 0, done.stderr
-    written, left_out, _, verified, loaded, *cited = done.stdout.splitlines()
+    printed, _, cited = done.stdout.partition("@misc{cleanset,")
+    written, left_out, _, verified, *looked, loaded = printed.splitlines()
     page = (repository / "docs" / "published_set.md").read_text()
     assert f"{written}\n{left_out}\n{verified}\n" in page
+    assert "scooter: 2,857 of 2,857 images are good" in looked
+    assert looked[-3] == ",".join(MANIFEST_COLUMNS)
     assert loaded.startswith("ImageSet(norm_robust: 2,857 images of 989 classes, 'scooter') Made from an archive with ")
     assert loaded.endswith(f" RGB 0 ILSVRC2012_val_00024327 {tmp_path}/packages/cleanset/__init__.py")
     (bibtex,) = blocks(repository, "bibtex", "README.md")
-    assert bibtex in "\n".join([*cited, ""])
+    assert bibtex in cited
 
 
 @pytest.mark.long
 def test_using_a_published_set(repository: Path, published: Checkout, tmp_path: Path) -> None:
-    """The README's lines, verbatim but for the address, and for what pip need not bring here."""
+    """The lines of docs/use.md, verbatim but for the address, and for what pip need not bring here."""
     lines = block(repository, FETCH).replace("https://…/", "https://example.org/")
     lines = install(repository) + lines
     (load,) = blocks(repository, "python", "README.md")
@@ -386,6 +393,17 @@ def test_defences_and_honest_models(name: str, repository: Path, checkout: Check
     robust = model["robust_accuracy"]["value"]
     row = f"| `{name}` | {' | '.join(success)} | {'–' if robust is None else f'{robust:.2f}'} | {signs} |"
     assert row in (repository / "docs" / "attacks.md").read_text().splitlines()
+
+
+def test_a_model_of_ones_own(repository: Path, checkout: Checkout) -> None:
+    """The module and the command of docs/own_model.md; the network is that of the role."""
+    (module,) = blocks(repository, "python", "docs/own_model.md")
+    (checkout.folder / "my_model.py").write_text(module)
+    done = shell(checkout, block(repository, "cleanset evaluate standard --model my_model:make_model"), COLUMNS="80")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert [line for line in lines if line.startswith("1 my_model:make_model 100.00 % 89.85 – 100.00 ")]
+    (checkout.folder / "my_model.py").unlink()
 
 
 def test_comparing_results(repository: Path, checkout: Checkout) -> None:

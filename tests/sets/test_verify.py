@@ -22,6 +22,7 @@ from cleanset.sets import verify
 from cleanset.sets.description import Release
 from cleanset.sets.folder import read_entries, write_descriptions
 from cleanset.sets.manifest import duplicates
+from cleanset.vocabulary import ClassTable, class_table, imagenet, use_classes
 from tests.measure.compare.command import cleanset, says
 from tests.sets.conftest import FILES, edit, trial
 
@@ -416,8 +417,11 @@ def test_a_folder_whose_name_is_no_text(copy: Path, encoding: str) -> None:
     assert ": 6 of 6 images are good\n" in done.stdout
 
 
-def test_an_empty_set(tmp_path: Path) -> None:
+@pytest.mark.parametrize("classes", [imagenet(), class_table([("cat", "cat"), ("dog", "dog")], "here")])
+def test_an_empty_set(classes: ClassTable, tmp_path: Path) -> None:
+    use_classes(classes)
     write_descriptions(tmp_path, [], Release())
+    use_classes(imagenet())
     last = f"{tmp_path}: 0 of 0 images are good; no data card (README.md)"
     assert verify.render(verify.run(tmp_path, False), False) == last
 

@@ -52,6 +52,7 @@ PLUMBING = {
             "scenarios.changes",
         )
     },
+    "cleanset.measure.table": "prints tables for people",
     "cleanset.validation": "the base class of params",
     "cleanset.errors": "messages",
     "cleanset.progress": "messages",

@@ -18,7 +18,7 @@ from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import with_roles
 from cleanset.edition.yaml_edit import InBraces, LayoutError, edited_text
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, read_text, replacing, sha256_of
+from cleanset.files import is_there, read_text, replacing, sha256_of, write_bytes
 from cleanset.parsing import parse_yaml, read_rows
 from cleanset.validation import join_names, matching, numeric, shown, validate
 
@@ -317,6 +317,5 @@ def write_together(texts: Mapping[Path, str]) -> None:
                 stack.enter_context(replacing(path)).write_bytes(text.encode())
     except OSError:
         for path in (each for each, data in before.items() if each.read_bytes() != data):
-            with replacing(path) as partial:
-                partial.write_bytes(before[path])
+            write_bytes(path, before[path])
         raise

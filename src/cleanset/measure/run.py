@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cleanset import tables
 from cleanset.errors import CleansetError, reason
 from cleanset.files import remove_abandoned, sha256, write_text
-from cleanset.images.codec import Source, decode, pixels_sha256
+from cleanset.images.codec import Source, pixels_sha256
 from cleanset.images.preprocessing import RES256CROP224, Preprocessing
 from cleanset.measure.comparability import images_digest
 from cleanset.measure.consistency import MAX_CHECKED, batches_to_ask, dependence
@@ -178,8 +178,7 @@ def pixels_digest(images: EvaluationSet) -> str:
     """The digest of what the images of a set are decoded to here, before any preprocessing."""
 
     def digest(item: Item) -> tuple[int, str]:
-        image = images.read(item.file)
-        return item.class_index, pixels_sha256(decode(image) if isinstance(image, bytes) else image)
+        return item.class_index, pixels_sha256(images.read(item.file))
 
     return images_digest(found_in_threads(digest, images.items, "digests of the images"))
 

@@ -151,13 +151,6 @@ def check_votes(votes: Votes, images: Mapping[Any, Any], min_crop_pixels: int, o
             _check_vote(vote, class_index, images[image_id], min_crop_pixels, official_images)
 
 
-def checked_reviews(folder: Path, index: pd.DataFrame, min_crop_pixels: int, official_images: bool) -> Votes:
-    """All votes under `reviews/`, checked against the images as `check_reviews` does."""
-    votes = read_reviews(folder)
-    check_reviews(votes, index, min_crop_pixels, official_images)
-    return votes
-
-
 def accepted_votes(votes: Votes, bases: Collection[str]) -> Votes:
     """The votes with one of these bases, on the images that have such votes."""
     return votes_that(votes, lambda _key, _name, vote: is_accepted(vote.review, bases))

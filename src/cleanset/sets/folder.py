@@ -64,11 +64,12 @@ def json_lines(records: Iterable[Mapping[str, Any]]) -> str:
     return "".join(json.dumps(record) + "\n" for record in records)
 
 
-def derived_names(with_images: bool, has_records: bool) -> list[str]:
+def derived_names(with_images: bool, has_records: bool, *, is_empty: bool = False) -> list[str]:
     """The files that are made from every manifest, beside CLASSES_FILE; `has_records` as for derived_texts."""
     if not has_records:
-        return [CROISSANT, *([METADATA] if with_images else [])]
-    return [CROISSANT, CROISSANT_LINES, METADATA_LINES if with_images else MANIFEST_LINES]
+        return [CROISSANT, *([METADATA] if with_images and not is_empty else [])]
+    lines = METADATA_LINES if with_images else MANIFEST_LINES
+    return [CROISSANT, CROISSANT_LINES, *([] if is_empty else [lines])]
 
 
 def derived_texts(
@@ -81,7 +82,8 @@ def derived_texts(
     is_imagenet, digest = classes_in_use().is_imagenet, sha256(manifest.encode())
     if is_imagenet or not has_records:
         texts = {CROISSANT: croissant_json(entries, digest, release)}
-        texts |= {METADATA: metadata_csv(manifest)} if with_images else {}
+        # without images `datasets` cannot tell the columns of a table
+        texts |= {METADATA: metadata_csv(manifest)} if with_images and entries else {}
     else:
         records = list(records_of(manifest))
         named = {"class_index": "label", "file": "file_name"} if with_images else {}
@@ -90,7 +92,7 @@ def derived_texts(
         texts = {
             CROISSANT: croissant_json(entries, digest, release, sha256(nested.encode())),
             CROISSANT_LINES: nested,
-            METADATA_LINES if with_images else MANIFEST_LINES: flat,
+            **({METADATA_LINES if with_images else MANIFEST_LINES: flat} if entries else {}),
         }
     return texts | ({} if is_imagenet else {CLASSES_FILE: classes_in_use().text})
 

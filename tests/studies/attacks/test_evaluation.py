@@ -4,6 +4,7 @@ import json
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from cleanset.errors import CleansetError
 from cleanset.measure.command import Wanted
 from cleanset.studies.attacks import gradient_attacks
 from cleanset.studies.attacks.base import Ball
-from cleanset.studies.attacks.evaluation import AttackedModels, as_text, attack_params, run
+from cleanset.studies.attacks.evaluation import AttackedModels, as_text, attack_params, paper_table, run
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
 
 pytestmark = pytest.mark.slow
@@ -163,6 +164,23 @@ def test_what_is_printed(both: AttackedModels) -> None:
     assert any(line.split() == ["mine:rounded", "12", "100.0", "–"] for line in lines)
     assert "mine:honest: no sign that it only looks strong (12 images)" in lines
     assert all(len(line.rstrip()) <= 80 for line in lines)
+
+
+def test_a_model_that_classifies_nothing_correctly_is_not_called_strong(both: AttackedModels) -> None:
+    wrong = [each._replace(value=0.0) if each.measure == "clean_accuracy" else each for each in both.lines]
+    text = StringIO()
+    Console(file=text, width=200, color_system=None).print(as_text(replace(both, lines=wrong)), highlight=False)
+    assert (
+        "mine:honest: classifies none of 12 images correctly, which says nothing about its strength: check the order "
+        "of its classes and its preprocessing\n"
+    ) in text.getvalue()
+    assert "no sign" not in text.getvalue()
+
+
+def test_a_table_for_a_paper(both: AttackedModels) -> None:
+    text = paper_table(both).in_form("csv")
+    assert text.splitlines()[0] == 'model,images,clean,robust,"robust, low","robust, high"'
+    assert text.splitlines()[2] == "mine:rounded,12,100.0,,,"
 
 
 def test_what_is_written(folder: Path, both: AttackedModels) -> None:

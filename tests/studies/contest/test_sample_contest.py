@@ -69,31 +69,23 @@ def test_its_images(contest: Path) -> None:
 
 
 def test_the_commands_of_its_documentation(built: Checkout, contest: Path, tmp_path: Path, repository: Path) -> None:
-    """docs/contest.md, verbatim."""
-    copy_with_data(built, contest, tmp_path)
+    """docs/contest.md, verbatim; they need neither a model nor the edition's data but the finished sets."""
+    copy = copy_with_data(built, contest, tmp_path)
+    shutil.rmtree(copy / "results" / "page_images")
+    (copy / "results" / "page.html").unlink()
     lines = block(repository, "cleanset contest check --contest studies/contest")
     done = subprocess.run(["bash", "-ec", lines], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "4 defences, 3 submissions with 4 images" in done.stdout
     assert "Standing on 2026-11-14" in done.stdout
+    assert re.search(r"tide/standard *broken *staked 2026-11-02 *grove", done.stdout)
+    assert done.stdout.endswith("studies/contest/results/page.html\n")
+    assert "orchard 1/2" in (copy / "results" / "page.html").read_text()
     judges = re.findall(r"(?m)^\| (\w{8}) \| (\d) \| (\d) \| (\S+) \|$", (contest / "README.md").read_text())
     assert len(judges) == 3
     for judge, controls, correct, overlap in judges:
         accuracy = f"{int(correct) / int(controls):.2f}"
         assert re.search(rf"{judge} *│ *4 *│ *{controls} *│ *{correct} *│ *{accuracy} *│ *{overlap} ", done.stdout)
-
-
-def test_the_commands_of_the_readme(built: Checkout, contest: Path, tmp_path: Path, repository: Path) -> None:
-    """Verbatim; they need neither a model nor the edition's data but the finished sets."""
-    copy = copy_with_data(built, contest, tmp_path)
-    shutil.rmtree(copy / "results" / "page_images")
-    (copy / "results" / "page.html").unlink()
-    lines = block(repository, "cleanset contest standing --contest studies/contest --on 2026-11-14")
-    done = subprocess.run(["bash", "-ec", lines], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert re.search(r"tide/standard *broken *staked 2026-11-02 *grove", done.stdout)
-    assert done.stdout.endswith("studies/contest/results/page.html\n")
-    assert "orchard 1/2" in (copy / "results" / "page.html").read_text()
 
 
 @pytest.mark.parametrize(

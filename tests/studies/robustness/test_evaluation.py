@@ -150,6 +150,20 @@ def test_it_is_what_the_study_finds(edition: Edition, evaluated: tuple[Evaluated
     assert metrics["norm_robust"] == pytest.approx(values(lines, "union", "norm_robust")["mean_error", ""], abs=1e-6)
 
 
+def test_the_difference_of_two_models_is_printed(evaluated: tuple[Evaluated, Path]) -> None:
+    found, out = evaluated
+    table = pd.read_csv(out / "measures" / "corruption_differences.csv")
+    row = table[(table["measure"] == "mean_error") & (table["selection"] == "union") & table["change"].isna()].iloc[0]
+    text = StringIO()
+    Console(file=text, width=80).print(as_text(found), highlight=False)
+    lines = [line.split() for line in text.getvalue().splitlines()]
+    (line,) = [line for line in lines if line[:2] == ["standard", "norm_robust"]]
+    assert line[2] == f"{100 * row['value']:.1f}"
+    assert line[-1] == f"{row['p_holm']:.4f}"
+    assert f"{100 * row['low']:.1f}" in line[3]
+    assert any(" ".join(line).startswith("p: exact sign test") for line in lines)
+
+
 def test_the_results_carry_a_card(edition: Edition, evaluated: tuple[Evaluated, Path], tmp_path: Path) -> None:
     """The numbers of the metrics; the digests of the images that models were shown; and a model card for the Hub."""
     found, out = evaluated

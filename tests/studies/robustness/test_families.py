@@ -133,8 +133,8 @@ def test_a_new_family_runs_through_images_answers_and_measures(tmp_path: Path, m
 
     studied = Studied(images, sources.masks, params, {"standard": "standard"}, ["standard"], ["union"], stored)
     notices = {"fades": notice(FADES, params, images)}
-    lines = measure(studied, notices, tmp_path / "measures", tmp_path / "metrics")
-    assert [(line.measure, line.value) for line in lines["fades"]] == [("accuracy", 0.75)]
+    lines, _ = measure(studied, notices, tmp_path / "measures", tmp_path / "metrics")["fades"]
+    assert [(line.measure, line.value) for line in lines] == [("accuracy", 0.75)]
     assert (tmp_path / "measures" / "notices.csv").read_text() == "family,notice\nfades,Faded here.\n"
     assert pd.read_csv(tmp_path / "measures" / "fades.csv")["official"].tolist() == ["no"]
     assert json.loads((tmp_path / "metrics" / "fades" / "accuracy.json").read_text()) == {"standard": 0.75}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from cleanset.errors import CleansetError
-from cleanset.files import read_bytes, remove_abandoned, replacing, sha256
+from cleanset.files import read_bytes, remove_abandoned, sha256, write_bytes
 from cleanset.images.codec import Read
 from cleanset.progress import cache_folder
 from cleanset.review.hints.text import TextLine, can_read_text, lines_of_jpeg
@@ -59,8 +59,7 @@ class TextCache:
                 # what a server that was killed while writing has left
                 remove_abandoned(self._folder)
                 self._is_tidy = True
-            with replacing(self._path(digest)) as partial:
-                partial.write_bytes(_LINES.dump_json(tuple(lines)))
+            write_bytes(self._path(digest), _LINES.dump_json(tuple(lines)))
 
     def _path(self, digest: str) -> Path:
         return self._folder / f"{digest}.json"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cleanset.edition.options import HERE, AnyImages, Architecture, Device, EditionOfRoles, StudyFolder, show
+from cleanset.edition.options import HERE, AnyImages, Architecture, Device, EditionOfRoles, Form, StudyFolder, show
 from cleanset.errors import CleansetError
 
 if TYPE_CHECKING:
@@ -111,6 +111,7 @@ def evaluate(
     ] = None,
     device: Device = None,
     edition: EditionOfRoles = HERE,
+    form: Form = None,
 ) -> None:
     """Attack any models on any images, outside DVC, as a study does.
 
@@ -132,6 +133,6 @@ def evaluate(
         straight_through=straight_through or (),
         warnings=warnings,
     )
-    show(evaluation.as_text(evaluated))
+    show(evaluation.paper_table(evaluated).in_form(form) if form else evaluation.as_text(evaluated))
     for (name, of), text in evaluated.problems.items():
         raise CleansetError(f"{name} {of}: {text} (all other results are in {out})")

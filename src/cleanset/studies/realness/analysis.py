@@ -33,7 +33,7 @@ from scipy.stats import t
 
 from cleanset.errors import CleansetError, install_command
 from cleanset.files import new_folder, write_text
-from cleanset.measure.rendering import numbers, plain_table
+from cleanset.measure.table import Cell, MeasureTable, cell
 from cleanset.parsing import csv_text, parse_rows
 from cleanset.review.agreement import Agreement, Counts, overall
 from cleanset.review.opinions import look_again_columns
@@ -528,9 +528,9 @@ def _summaries(analysis: Analysis) -> Table:
     for kind in KINDS:
         found, agreed = analysis.summaries[kind], analysis.agreements[kind]
         values = (found.mean, found.deviation, agreed.rating.agreement, agreed.rating.kappa, agreed.negative.kappa)
-        rows.append((kind, f"{found.ratings:,}", *("-" if each is None else f"{each:.3f}" for each in values)))
-    headers = numbers("n", "mean", "sd", "agreement", "kappa", "kappa of sign")
-    return plain_table([("images", {}), *headers], rows)
+        rows.append(((kind,), [Cell(f"{found.ratings:,}"), *(cell(each, factor=1, digits=3) for each in values)]))
+    titles = ("n", "mean", "sd", "agreement", "kappa", "kappa of sign")
+    return MeasureTable(("images",), titles, rows).in_terminal()
 
 
 def _shown(effect: Effect) -> str:

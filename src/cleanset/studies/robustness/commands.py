@@ -15,7 +15,9 @@ from cleanset.edition.options import (
     Architecture,
     Device,
     EditionOfRoles,
+    Form,
     Hub,
+    PaperForm,
     Precision,
     StudyFolder,
     show,
@@ -157,16 +159,15 @@ def table(
     selection: Annotated[
         str | None, typer.Option(help="union, own, common or all.", show_default="the first one")
     ] = None,
-    form: Annotated[str, typer.Option("--format", help="latex or csv.")] = "latex",
+    form: Form = PaperForm.latex,
 ) -> None:
     """Print measures with their intervals as a table for a paper.
 
     Without --measure a row for each model, with its measures over all changes.
-    The LaTeX needs the package booktabs.
     """
-    from cleanset.studies.robustness.pages import formatted, paper_table
+    from cleanset.studies.robustness.pages import paper_table
 
-    typer.echo(formatted(paper_table(folder, family, measure, selection), form), nl=False)
+    show(paper_table(folder, family, measure, selection).in_form(form or PaperForm.latex))
 
 
 @app.command()

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
-import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field, WrapValidator, model_validator
@@ -20,6 +19,7 @@ from pydantic import Field, WrapValidator, model_validator
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.measure.specs import ModuleModel, Spec, ZooModel, parse_specs
+from cleanset.measure.table import Cell, cell
 from cleanset.parsing import read_yaml
 from cleanset.studies.robustness.images import Change, Sources, StudyFile
 from cleanset.studies.robustness.results import FamilyStudy, StudiedImages
@@ -318,11 +318,10 @@ class Family:
         """The factor that a measure is shown with, 100 for shares, and its digits after the point."""
         return (1, 3) if measure.startswith(self.not_shares) else (100, 1)
 
-    def texts(self, measure: str, value: float, low: float, high: float) -> tuple[str, str, str]:
-        """A measure and the ends of its interval as they are shown; empty for NaN."""
+    def cell(self, measure: str, value: float, low: float, high: float) -> Cell:
+        """A measure with its interval as it is shown in tables."""
         factor, digits = self.scale(measure)
-        first, *ends = (f"{factor * each:.{digits}f}" if np.isfinite(each) else "" for each in (value, low, high))
-        return first, ends[0], ends[1]
+        return cell(value, (low, high), factor, digits)
 
     def jpeg(self, params: CommonParams) -> int | None:
         """The quality at which its changed images are stored and read again; None: not at all."""

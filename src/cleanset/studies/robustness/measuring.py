@@ -182,15 +182,15 @@ class Studied:
 
 def measure(
     studied: Studied, notices: Mapping[str, str], measures: Path, metrics: Path, official: Collection[str] = ()
-) -> dict[str, list[MeasureLine]]:
+) -> dict[str, tuple[list[MeasureLine], list[MeasureDifference]]]:
     """Measure some families; write CSV files into the folder `measures`, and JSON files into `metrics`.
 
     `notices`: by family, the notice beside its numbers. `official`: the families of which all published images were
-    read. Returns the lines of each family. Raises CleansetError if answers are missing, or of other images, weights or
-    seed than the study has, and for a family with fewer than two images.
+    read. Returns the lines and differences of each family. Raises CleansetError if answers are missing, or of other
+    images, weights or seed than the study has, and for a family with fewer than two images.
     """
-    found: dict[str, list[MeasureLine]] = {}
-    written: dict[str, Mapping[str, float | int | None]] = {}
+    found: dict[str, tuple[list[MeasureLine], list[MeasureDifference]]] = {}
+    written: dict[str, Mapping[str, float | int | str | None]] = {}
     families = [family_named(name) for name in notices]
     # before the folder of measures is replaced
     studied.check(families)
@@ -202,21 +202,21 @@ def measure(
         for family in families:
             name = family.name
             study = study_of(family, studied)
-            found[name] = list(study.lines())
-            if not found[name]:
+            lines, differences = found[name] = list(study.lines()), list(study.differences())
+            if not lines:
                 raise CleansetError(
                     f"{name}: images to measure on: {len(study.images.classes)}; expected two or more, which intervals "
                     "need: take more images, or fewer families in the params"
                 )
             tables = {
-                name: pd.DataFrame(found[name], columns=MeasureLine._fields),
-                family.differences: pd.DataFrame(list(study.differences()), columns=MeasureDifference._fields),
+                name: pd.DataFrame(lines, columns=MeasureLine._fields),
+                family.differences: pd.DataFrame(differences, columns=MeasureDifference._fields),
                 **study.tables(),
             }
             labels = {OFFICIAL: "yes" if name in official else "no", **family.labels(studied.params)}
             for stem, table in tables.items():
                 write_text(folder / f"{stem}.csv", table.assign(**labels).to_csv(index=False, lineterminator="\n"))
-            written |= metrics_of(family, found[name], studied.selections[0])
+            written |= metrics_of(family, lines, studied.selections[0])
     write_metrics(metrics, written)
     return found
 
