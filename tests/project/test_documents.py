@@ -296,7 +296,7 @@ def test_the_way_to_imagenet(repository: Path, checkout: Checkout, tmp_path: Pat
     """Without the archives it ends with one line that says so."""
     done = shell(checkout, block(repository, "mkdir -p imagenet/data/raw"), ARCHIVES=str(tmp_path))
     assert done.returncode != 0
-    assert f"error: data/raw/ILSVRC2012_img_val.tar: a link to {tmp_path}" in done.stderr
+    assert f"error: data/raw/ILSVRC2012_img_val.tar: broken symlink to {tmp_path}" in done.stderr
 
 
 def test_an_edition_of_ones_own(repository: Path, checkout: Checkout) -> None:
