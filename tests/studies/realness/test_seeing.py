@@ -51,7 +51,7 @@ def test_an_image_that_fails_is_fetched_again_and_not_rated_before(page: Page, s
     page.wait_for_selector(ANSWERABLE)
     assert not page.get_by_text("An image has not arrived.").is_visible()
     page.keyboard.press("1")
-    page.get_by_text("2 of 12").wait_for()
+    page.locator(".progress", has_text="2 of 12").wait_for()
     assert len(answered(plan)) == 1
 
 
@@ -73,7 +73,7 @@ def test_a_pair_whose_right_image_is_still_on_its_way(page: Page, server: Server
     page.wait_for_selector(ANSWERABLE)
     assert page.locator(BUTTONS).first.bounding_box() == before
     page.keyboard.press("1")
-    page.get_by_text("2 of 12").wait_for()
+    page.locator(".progress", has_text="2 of 12").wait_for()
 
 
 @pytest.mark.parametrize("gap", [0, 60, 120, 200])
@@ -87,7 +87,7 @@ def test_a_double_click_answers_once(page: Page, server: Server, plan: Path, gap
     page.wait_for_timeout(gap)
     page.mouse.click(*place)
     page.keyboard.press("1")
-    page.get_by_text("2 of 12").wait_for()
+    page.locator(".progress", has_text="2 of 12").wait_for()
     page.wait_for_selector(ANSWERABLE)
     (row,) = answered(plan)
     assert (row["answer"], int(row["milliseconds"]) >= 300) == ("right", True)

@@ -66,18 +66,22 @@ def plan(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all orders and file names; keep it secret.")] = 0,
+    texts: Annotated[
+        Path | None,
+        typer.Option(help="The page's texts: a translation of a texts.yaml.", show_default="English"),
+    ] = None,
 ) -> None:
     """Plan who rates which images, and make the page on which they rate them.
 
     Writes page/ (for people: open index.html?list=1), trials.csv (the same
-    lists for a survey tool), and key.csv and plan.json, which are for you
-    alone.
+    lists for a survey tool), texts.yaml (the page's texts, to be translated),
+    and key.csv and plan.json, which are for you alone.
     """
     from cleanset.studies.realness import planning
     from cleanset.studies.realness.plan import PlanRequest
 
     wish = settings_of(PlanRequest, settings, "--settings", people=people, side=side, seed=seed)
-    typer.echo(planning.plan_summary(planning.run(set_folder, attacked, out, wish, pilot), out))
+    typer.echo(planning.plan_summary(planning.run(set_folder, attacked, out, wish, pilot, texts), out))
 
 
 @app.command()
@@ -90,8 +94,8 @@ def serve(
     settings: Annotated[
         str,
         typer.Option(
-            help="id_parameter of the recruiter's links, people wanted, minutes until a list is given on, the HTML "
-            "files consent and instructions, completion address.",
+            help="id_parameter of the recruiter's links, ids (a file) of those invited, people wanted, minutes until a "
+            "list is given on, the HTML files consent and instructions, the file texts, completion address.",
             show_default="minutes=60",
         ),
     ] = "",

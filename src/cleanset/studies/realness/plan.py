@@ -216,11 +216,13 @@ class Trial:
     choose: str = ""
 
     def data(self) -> dict[str, str]:
-        """The trial, for the page."""
+        """The trial, for the page, where an attention check has the answer's place in the scale."""
         content = {"kind": self.kind, "stimulus": self.stimulus}
         if self.kind == "pair":
             return content | {"left": self.file, "right": self.file_right}
-        return content | ({"choose": self.choose} if self.kind == "attention" else {"file": self.file})
+        if self.kind == "attention":
+            return content | {"choose": str(LABELS.index(self.choose))}
+        return content | {"file": self.file}
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,12 +337,7 @@ def trials_csv(plan: StudyPlan) -> str:
     )
 
 
-def page_data(plan: StudyPlan) -> dict[str, Any]:
-    """The data of the page: the scale, the time before an answer, and the trials of each list."""
+def page_data(plan: StudyPlan, texts: Mapping[str, Any]) -> dict[str, Any]:
+    """The data of the page: its texts, the ratings, the time before an answer, and the trials of each list."""
     lists = [[each.data() for each in trials] for trials in plan.lists]
-    return {"scale": scale(), "shown_milliseconds": SHOWN_MILLISECONDS, "lists": lists}
-
-
-def scale() -> list[dict[str, Any]]:
-    """The ratings and their labels, for the page."""
-    return [{"rating": rating, "label": label} for rating, label in zip(SCALE, LABELS, strict=True)]
+    return {"texts": texts, "scale": SCALE, "shown_milliseconds": SHOWN_MILLISECONDS, "lists": lists}

@@ -1,20 +1,23 @@
 """The files of a plan's folder, which plan.json pins: a changed key would give other results without a word."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, sha256, sha256_of
-from cleanset.parsing import check_digest, parse_json
+from cleanset.parsing import check_digest, parse_json, parse_yaml
 from cleanset.progress import print_notice
-from cleanset.validation import validate
+from cleanset.validation import join_names, shown, validate
 
-PAGE, KEY, TRIALS, PLAN = "page", "key.csv", "trials.csv", "plan.json"
-"""Content of a plan's folder: the page for people; key, table of lists, and plan for the organiser."""
+PAGE, KEY, TRIALS, PLAN, TEXTS = "page", "key.csv", "trials.csv", "plan.json", "texts.yaml"
+"""Content of a plan's folder: the page for people; key, table of lists, plan and the page's texts for the organiser."""
+STATIC = files("cleanset.studies.realness") / "static"
 IMAGES = f"{PAGE}/images"
 SHOWN_MILLISECONDS = 300
 """Time for which all images of a trial have been visible before it can be answered."""
@@ -37,6 +40,31 @@ class PlanFiles:
     key: str
     trials: str
     shown_milliseconds: int | None
+
+
+def read_texts(path: Path | None) -> str:
+    """A file of the page's texts; None: the usual ones, in English."""
+    return (STATIC / TEXTS).read_text("utf-8") if path is None else read_text(path, f"expected a plan's {TEXTS}")
+
+
+def parse_texts(text: str, where: object) -> dict[str, Any]:
+    """The texts of the page. Raises CleansetError unless they have the form of the usual ones."""
+    usual: Any = parse_yaml(read_texts(None), TEXTS)
+    found = parse_yaml(text, str(where))
+    if not isinstance(found, dict) or found.keys() != usual.keys():
+        wrong = sorted(map(str, usual.keys() ^ (found if isinstance(found, dict) else {}).keys()))
+        raise CleansetError(f"{where}: missing or unknown: {join_names(wrong)}; expected the keys of a plan's {TEXTS}")
+    for key, each in usual.items():
+        if _form(found[key]) != _form(each) or (key == "direction" and found[key] not in ("ltr", "rtl")):
+            raise CleansetError(f"{where}: {key}: {shown(found[key])}; expected a translation of {shown(each)}")
+    return found
+
+
+def _form(text: object) -> object:
+    """What is the same in all languages: kind, number of texts, and the names in braces."""
+    if isinstance(text, list):
+        return [_form(each) for each in text]
+    return sorted(re.findall(r"\{\w+\}", text)) if isinstance(text, str) and text.strip() else type(text)
 
 
 def digests(plan: Path, names: Iterable[str] = (KEY, TRIALS, IMAGES)) -> dict[str, str]:

@@ -46,7 +46,18 @@ from cleanset.studies.realness.plan import (
     seeded_order,
     trials_csv,
 )
-from cleanset.studies.realness.plan_files import IMAGES, KEY, PAGE, PLAN, SHOWN_MILLISECONDS, TRIALS, digests
+from cleanset.studies.realness.plan_files import (
+    IMAGES,
+    KEY,
+    PAGE,
+    PLAN,
+    SHOWN_MILLISECONDS,
+    TEXTS,
+    TRIALS,
+    digests,
+    parse_texts,
+    read_texts,
+)
 from cleanset.studies.realness.ratings import ImageKind, read_ratings, texts_of
 from cleanset.vocabulary import classes_in_use
 
@@ -241,8 +252,20 @@ class PlanOutcome:
     needed: int | None
 
 
-def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: Path | None = None) -> PlanOutcome:
-    """Write the plan into `out`, a new or empty folder. Raises CleansetError for images that cannot be read."""
+def run(
+    set_folder: Path,
+    attacked: Path,
+    out: Path,
+    wish: PlanRequest,
+    pilot: Path | None = None,
+    texts: Path | None = None,
+) -> PlanOutcome:
+    """Write the plan into `out`, a new or empty folder. Raises CleansetError for images that cannot be read.
+
+    `texts`: the file of the page's texts; None for the usual ones.
+    """
+    words = read_texts(texts)
+    data = parse_texts(words, texts or TEXTS)
     entries = {entry.file: entry for entry in sorted(read_entries(set_folder), key=lambda entry: entry.file)}
     made = attacked_images(attacked)
     images = [StudyImage("real", name, entry.image_id) for name, entry in entries.items()]
@@ -273,8 +296,9 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
         write_text(folder / PLAN, json.dumps(pinned, indent=2) + "\n")
         for name in STATIC:
             (folder / PAGE / name).write_bytes(static_file(name))
-        data = json.dumps(page_data(plan), separators=(",", ":"))
-        write_text(folder / PAGE / "lists.js", f"const STUDY = {data};\n")
+        write_text(folder / TEXTS, words)
+        content = json.dumps(page_data(plan, data), separators=(",", ":"))
+        write_text(folder / PAGE / "lists.js", f"const STUDY = {content};\n")
     return outcome
 
 
