@@ -68,20 +68,19 @@ def run_page(
     browser: bool,
     command: str = "cleanset review",
     public_url: str | None = None,
-    public_token: bool = True,
     people: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Serve an application, created once the port is bound, until Ctrl+C; `port`: None for `usual`, 0 for any free one.
 
     `announcement`: the line printed, with the address in place of `{}`; `command`: the command named in refusals.
-    `public_url`: the address by which a reverse proxy or a forwarded port makes the page known; `public_token`: whether
-    it needs a token there, too. `people`: the token of each by name; without one it is drawn if one is needed. Each has
-    an address; of several, each has a line, and no browser is opened.
+    `public_url`: the address by which a reverse proxy or a forwarded port makes the page known. `people`: the token of
+    each by name; without one it is drawn if one is needed. Each has an address; of several, each has a line, and no
+    browser is opened. Without people the page is everybody's.
     """
     public = None if public_url is None else public_origin(public_url)
     bound = bind_usual(host, usual) if port is None else bind(host, port)
     port = bound.getsockname()[1]
-    is_open = is_loopback(host) if public is None else not public_token or is_loopback(urlsplit(public).hostname or "")
+    is_open = is_loopback(host if public is None else urlsplit(public).hostname or "")
     people = {name: token or ("" if is_open else secrets.token_urlsafe(24)) for name, token in people.items()}
     # on all addresses a server cannot know by which name it is reached; there the token protects it
     hosts = None if host in ANY_HOST and public is None else own_hosts(host, port)

@@ -194,7 +194,7 @@ def test_loopback_is_not_reached_from_other_addresses(server: Server) -> None:
 
 @pytest.mark.server
 def test_half_open_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those without a request, with half a header (also of a second one), with half a body; not those being answered."""
+    """Without a request, with half a header (also of a second one), with half a body; not those being answered."""
     monkeypatch.setattr(pages, "HALF_OPEN_TICKS", 3)
     answering = threading.Event()
 

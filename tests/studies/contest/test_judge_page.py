@@ -423,6 +423,52 @@ def test_an_outline_by_keyboard_and_a_corner_dragged(contest: Path, start: Start
     assert others == [(x, y + 50), (x + 51, y + 50)]
 
 
+def test_a_triangle_by_keys_in_under_15_presses(contest: Path, start: Start, visit: Visit) -> None:
+    """By ninths of the image: three digits and Space for a corner, each within 2 % of the sides."""
+    at = visit(start())
+    at.press("Enter", *FRUIT)
+    width, height = map(int, (at.page.get_attribute("#outline", "viewBox") or "").split()[2:])
+    triangle = [(round(x * width), round(y * height)) for x, y in ((0.21, 0.12), (0.86, 0.3), (0.4, 0.93))]
+    presses = 0
+    for x, y in triangle:
+        left, top, wide, high = 0.0, 0.0, float(width), float(height)
+        for _ in range(3):
+            column, row = int(3 * (x - left) / wide), int(3 * (y - top) / high)
+            at.page.keyboard.press(str(3 * row + column + 1))
+            left, top, wide, high = left + column * wide / 3, top + row * high / 3, wide / 3, high / 3
+        at.press(" ")
+        presses += 4
+    at.press("Enter")
+    assert (at.step, presses + 1) == ("statement", 13)
+    at.press("y", "y", "y")
+    (answer,) = answers(contest).values()
+    found = [tuple(map(int, corner.split(","))) for corner in answer["outline"].split()]
+    assert all(abs(x - a) <= 0.02 * width + 1 and abs(y - b) <= 0.02 * height + 1
+               for (x, y), (a, b) in zip(triangle, found, strict=True))  # fmt: skip
+
+
+def test_focus_stays_with_the_task_and_answers_are_announced(contest: Path, start: Start, visit: Visit) -> None:
+    at = visit(start())
+    focus = "document.activeElement.dataset.key ?? document.activeElement.innerText"
+    told = at.page.locator("[role=status]").last
+    at.press("Enter")
+    at.page.locator("button[data-key='4']").focus()
+    at.press("Enter")
+    assert at.page.evaluate(focus) == "4"
+    at.press("1")
+    assert "Draw the outline of the largest single object: fruit" in at.page.evaluate(focus)
+    assert "Draw the outline" in told.inner_text()
+    at.page.locator("button[data-key='Enter']").focus()
+    at.press("Enter")
+    assert (at.page.evaluate(focus), "An outline with 0 points" in told.inner_text()) == ("Enter", True)
+    at.press("z", "z")
+    assert "Is there anywhere in the image" in at.page.evaluate(focus)
+    at.page.locator("button[data-key='4']").focus()
+    at.press("4", "4")
+    assert at.page.evaluate(focus) == "4"
+    assert re.match(r"Saved\.\s+Image 2 of 4 · judge 3f9c2a71 Is there", told.inner_text())
+
+
 def test_a_corner_is_dragged_on_the_magnified_image(contest: Path, start: Start, visit: Visit) -> None:
     at = visit(start())
     at.press("Enter", *FRUIT)

@@ -164,11 +164,25 @@ def test_only_those_invited_may_begin(plan: Path, tmp_path: Path) -> None:
     server.close()
     for text, message in (
         ("ada\na/b\n", "'a/b'; expected an id a line"),
-        ("\n", "empty; expected the id of each"),
+        ("\n", "''; expected an id a line"),
     ):
         (tmp_path / "ids.txt").write_text(text)
         with pytest.raises(CleansetError, match=message):
             StudyServer(plan, ServeSettings(ids=tmp_path / "ids.txt"))
+
+
+def test_in_a_local_network_the_printed_address_is_needed(plan: Path) -> None:
+    served = Server(plan, "study", "serve", "--plan", ".", "--port", "0", "--host", "0.0.0.0")
+    connection = HTTPConnection("127.0.0.1", served.port, timeout=60)
+    assert "/study/?token=" in served.address
+    found = []
+    for path in ("/", "/visit", "/study/", f"/study/?token={served.address.partition('=')[2]}"):
+        connection.request("GET", path)
+        reply = connection.getresponse()
+        reply.read()
+        found.append(reply.status)
+    served.kill()
+    assert found == [403, 403, 403, 303]
 
 
 def test_a_clock_that_goes_back_keeps_no_place(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:

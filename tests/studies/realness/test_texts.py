@@ -1,5 +1,6 @@
 """A study in another language is a file of texts, and reads in its direction; who does not agree leaves nothing."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,8 @@ UNTRANSLATED = """
 def test_a_whole_list_in_another_language(plan: Path, translation: Path, browser: Browser, width: int) -> None:
     """From consent to thanks, with the left image of a pair on the left, and no word of the usual texts."""
     (plan.parent / "consent.html").write_text(CONSENT)
-    settings = f"texts={translation},consent={plan.parent / 'consent.html'},completion=https://example.org/done"
+    shutil.copy(translation, plan / "texts.yaml")
+    settings = f"consent={plan.parent / 'consent.html'},completion=https://example.org/done"
     server = Server(plan, "study", "serve", "--plan", ".", "--port", "0", "--settings", settings)
     page = browser.new_page(viewport={"width": width, "height": 844})
     page.set_default_timeout(PATIENCE)
@@ -116,7 +118,9 @@ def test_who_does_not_agree_leaves_nothing(plan: Path, browser: Browser) -> None
 
 def test_a_plan_keeps_its_texts(export_folder: Path, attacked: Path, translation: Path, tmp_path: Path) -> None:
     out = tmp_path / "plan"
-    command("plan", "--set", export_folder, "--attacked", attacked, "--out", out, "--texts", translation, *SIZES)
+    people, number, option, sizes, *seed = SIZES
+    named = (people, number, option, f"{sizes},texts={translation}", *seed)
+    command("plan", "--set", export_folder, "--attacked", attacked, "--out", out, *named)
     assert (out / "texts.yaml").read_text() == translation.read_text()
     assert '"language":"ar"' in (out / "page" / "lists.js").read_text()
 

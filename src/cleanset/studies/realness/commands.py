@@ -46,7 +46,7 @@ def plan(
     settings: Annotated[
         str,
         typer.Option(
-            help="Of a list: real, modified, attention, pairs; of the test: bound, alpha, power, effect.",
+            help="Of a list: real, modified, attention, pairs; of the test: bound, alpha, power, effect; a file texts.",
             show_default="real=50,modified=50,attention=3,pairs=4,bound=0.2,alpha=0.05,power=0.8,effect=0",
         ),
     ] = "",
@@ -66,10 +66,6 @@ def plan(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all orders and file names; keep it secret.")] = 0,
-    texts: Annotated[
-        Path | None,
-        typer.Option(help="The page's texts: a translation of a texts.yaml.", show_default="English"),
-    ] = None,
 ) -> None:
     """Plan who rates which images, and make the page on which they rate them.
 
@@ -81,7 +77,7 @@ def plan(
     from cleanset.studies.realness.plan import PlanRequest
 
     wish = settings_of(PlanRequest, settings, "--settings", people=people, side=side, seed=seed)
-    typer.echo(planning.plan_summary(planning.run(set_folder, attacked, out, wish, pilot, texts), out))
+    typer.echo(planning.plan_summary(planning.run(set_folder, attacked, out, wish, pilot), out))
 
 
 @app.command()
@@ -95,7 +91,7 @@ def serve(
         str,
         typer.Option(
             help="id_parameter of the recruiter's links, ids (a file) of those invited, people wanted, minutes until a "
-            "list is given on, the HTML files consent and instructions, the file texts, completion address.",
+            "list is given on, the HTML files consent and instructions, completion address.",
             show_default="minutes=60",
         ),
     ] = "",

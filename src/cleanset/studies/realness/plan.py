@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -39,7 +40,7 @@ class PlanRequest:
     """The organiser's settings: the sizes of a list, and the test whose power is wanted.
 
     `people` None: as many as the bound needs. `effect`: the difference, modified minus real, that is assumed to be
-    true.
+    true. `texts`: the file of the page's texts; None for the usual ones.
     """
 
     people: int | None = None
@@ -53,6 +54,7 @@ class PlanRequest:
     effect: Annotated[float, Field(allow_inf_nan=False)] = 0.0
     side: int | None = None
     seed: int = 0
+    texts: Path | None = None
 
 
 def seeded_order(names: Sequence[str], seed: int, purpose: str, step: int = 0) -> list[str]:

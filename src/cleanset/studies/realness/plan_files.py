@@ -61,7 +61,7 @@ def parse_texts(text: str, where: object) -> dict[str, Any]:
 
 
 def _form(text: object) -> object:
-    """What is the same in all languages: kind, number of texts, and the names in braces."""
+    """The parts that are the same in all languages: kind, number of texts, and the names in braces."""
     if isinstance(text, list):
         return [_form(each) for each in text]
     return sorted(re.findall(r"\{\w+\}", text)) if isinstance(text, str) and text.strip() else type(text)

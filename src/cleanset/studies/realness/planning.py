@@ -252,20 +252,10 @@ class PlanOutcome:
     needed: int | None
 
 
-def run(
-    set_folder: Path,
-    attacked: Path,
-    out: Path,
-    wish: PlanRequest,
-    pilot: Path | None = None,
-    texts: Path | None = None,
-) -> PlanOutcome:
-    """Write the plan into `out`, a new or empty folder. Raises CleansetError for images that cannot be read.
-
-    `texts`: the file of the page's texts; None for the usual ones.
-    """
-    words = read_texts(texts)
-    data = parse_texts(words, texts or TEXTS)
+def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: Path | None = None) -> PlanOutcome:
+    """Write the plan into `out`, a new or empty folder. Raises CleansetError for images that cannot be read."""
+    words = read_texts(wish.texts)
+    texts = parse_texts(words, wish.texts or TEXTS)
     entries = {entry.file: entry for entry in sorted(read_entries(set_folder), key=lambda entry: entry.file)}
     made = attacked_images(attacked)
     images = [StudyImage("real", name, entry.image_id) for name, entry in entries.items()]
@@ -297,7 +287,7 @@ def run(
         for name in STATIC:
             (folder / PAGE / name).write_bytes(static_file(name))
         write_text(folder / TEXTS, words)
-        content = json.dumps(page_data(plan, data), separators=(",", ":"))
+        content = json.dumps(page_data(plan, texts), separators=(",", ":"))
         write_text(folder / PAGE / "lists.js", f"const STUDY = {content};\n")
     return outcome
 

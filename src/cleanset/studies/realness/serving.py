@@ -42,6 +42,7 @@ from cleanset.studies.realness.plan_files import (
 from cleanset.studies.realness.planning import STATIC, static_file
 from cleanset.studies.realness.ratings import ANSWER_COLUMNS, SCALE, SIDES, TRIAL_COLUMNS
 from cleanset.validation import first_problem, shown
+from cleanset.web.guard import is_loopback
 from cleanset.web.pages import FRESH, new_application, run_page, usual_port
 
 ANSWERS, PEOPLE = "answers", "people.csv"
@@ -62,8 +63,7 @@ class ServeSettings:
     `id_parameter`: the parameter of the address with the recruiter's id; None: `person`, which may be missing. `ids`: a
     file with the ids of those invited, one a line; None: everybody is. `people`: how many complete lists are wanted;
     None: one of each list. `minutes`: without an answer for so long, a list is given to somebody else. `consent`,
-    `instructions`: files with a piece of HTML. `texts`: a file of the page's texts; None: those of the plan.
-    `completion`: the address to return to.
+    `instructions`: files with a piece of HTML. `completion`: the address to return to.
     """
 
     id_parameter: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")] | None = None
@@ -72,7 +72,6 @@ class ServeSettings:
     minutes: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
     consent: Path | None = None
     instructions: Path | None = None
-    texts: Path | None = None
     completion: Annotated[str, Field(pattern=r"^https?://[!-~]+$")] | None = None
 
 
@@ -140,8 +139,8 @@ class StudyServer:
         self.wanted = self.settings.people or len(self.trials)
         pieces = {name: getattr(self.settings, name) for name in ("consent", "instructions")}
         self.pieces = {name: path and read_text(path, "expected a piece of HTML") for name, path in pieces.items()}
-        path = self.settings.texts or (plan / TEXTS if (plan / TEXTS).exists() else None)
-        self.texts = parse_texts(read_texts(path), path or TEXTS)
+        texts = plan / TEXTS
+        self.texts = parse_texts(read_texts(texts if texts.exists() else None), texts)
         self._invited = None if self.settings.ids is None else _read_ids(self.settings.ids)
         self._lock = Lock()
         (plan / ANSWERS).mkdir(exist_ok=True)
@@ -292,10 +291,9 @@ def _message(text: str) -> dict[str, Any]:
 
 def _read_ids(path: Path) -> frozenset[str]:
     ids = read_text(path, "expected an id a line").split()
-    if invalid := [each for each in ids if not _ID.fullmatch(each)]:
+    invalid = [each for each in ids or [""] if not _ID.fullmatch(each)]
+    if invalid:
         raise CleansetError(f"{path}: {shown(invalid[0])}; expected an id a line, of A-Z a-z 0-9 . _ -, at most 64")
-    if not ids:
-        raise CleansetError(f"{path}: empty; expected the id of each person invited, one a line")
     return frozenset(ids)
 
 
@@ -313,7 +311,10 @@ def run(
     announcement = f"Study, {found}: {{}}  (Ctrl+C ends it; answers are saved in {plan / ANSWERS})"
     usual = usual_port(plan, "study")
     # people whom a recruiting service sends have no token
-    run_page(lambda: application(server), announcement, host, port, usual, browser, "cleanset study", public_url, False)
+    people = {} if public_url is not None or is_loopback(host) else {"study": ""}
+    run_page(
+        lambda: application(server), announcement, host, port, usual, browser, "cleanset study", public_url, people
+    )
 
 
 Sent = TypeVar("Sent", bound=BaseModel)

@@ -180,7 +180,7 @@ def run(
     usual = usual_port(contest, judge)
     command = "cleanset contest judge"
     people = {judge: ""}
-    run_page(lambda: application(session), announcement, host, port, usual, browser, command, public_url, people=people)
+    run_page(lambda: application(session), announcement, host, port, usual, browser, command, public_url, people)
 
 
 def application(session: JudgeSession) -> FastAPI:
