@@ -169,7 +169,7 @@ def test_behind_a_proxy_with_tls(start: Serve, browser: Browser, repository: Pat
         page = context.new_page()
         refused = page.goto(proxy.url)
         assert refused is not None
-        assert (refused.status, "with its token" in refused.text()) == (403, True)
+        assert (refused.status, "token is missing" in refused.text()) == (403, True)
         at = Reviewing(page, server.address)
         at.press("n", "n", "x")
         assert at.mode == "crop"

@@ -98,6 +98,23 @@ def test_a_whole_image_by_keyboard_and_mouse(contest: Path, start: Start, visit:
     assert at.step == "instructions"
 
 
+def test_a_whole_image_in_firefox(contest: Path, start: Start, firefox: Browser) -> None:
+    page = firefox.new_page(viewport={"width": 1280, "height": 800})
+    failures: list[str] = []
+    page.on("pageerror", lambda error: failures.append(str(error)))
+    at = Judging(page, start().address)
+    at.press("Enter", *FRUIT)
+    at.draw(SQUARE)
+    at.press("Enter", "y", "n", "y")
+    (answer,) = answers(contest).values()
+    assert (answer["outline"], at.of_view("done"), failures) == (SQUARE_AS_SAVED, "1", [])
+    page.reload()
+    at.ready()
+    at.press("4", "4")
+    assert len(answers(contest)) == 2
+    page.close()
+
+
 def test_what_is_asked_depends_on_the_answers(contest: Path, start: Start, visit: Visit) -> None:
     """No outline where both are there, where neither is, and where one is not definitely absent."""
     at = visit(start())
@@ -331,12 +348,12 @@ def test_a_press_within_half_a_second_of_the_image_is_no_answer(contest: Path, s
     for _ in range(8):
         at.page.keyboard.press("4")
     at.page.wait_for_selector("[data-pressed='10']", timeout=PATIENCE)
-    assert (len(answers(contest)), at.notice[:28]) == (1, "The image was not shown yet,")
+    assert (len(answers(contest)), at.notice[:28]) == (1, "Not shown for half a second ")
     at.page.clock.run_for(700)
     for pressed in range(11, 15):
         at.page.click("button[data-key='4']")
         at.page.wait_for_selector(f"[data-pressed='{pressed}']", timeout=PATIENCE)
-    assert (len(answers(contest)), at.notice[:28]) == (2, "The image was not shown yet,")
+    assert (len(answers(contest)), at.notice[:28]) == (2, "Not shown for half a second ")
 
 
 def test_by_mouse_alone(contest: Path, start: Start, visit: Visit) -> None:

@@ -94,10 +94,10 @@ def test_lists_are_balanced_and_the_number_wanted_is_a_bound(plan: Path) -> None
     for number in range(9):
         assert opened(server, f"late{number}")["state"] == "open"
     assert sorted(Counter(lists(plan).values()).values()) == [2, 2, 2, 2, 2, 3, 3, 3]
-    assert opened(server, "one too many")["text"] == "taken"
+    assert opened(server, "one too many")["state"] == "taken"
     for number in range(9):
         complete(server, f"late{number}")
-    assert opened(server, "one too many")["text"] == "complete"
+    assert opened(server, "one too many")["state"] == "complete"
     assert len(list((plan / "answers").iterdir())) == 19
 
 
@@ -106,18 +106,18 @@ def test_an_abandoned_list_goes_to_somebody_else(plan: Path) -> None:
     page = opened(server, "ada")
     give(server, page, 1)
     complete(server, "ben")
-    assert opened(server, "cy")["state"] == "message"
+    assert opened(server, "cy")["state"] == "taken"
     time.sleep(0.4)
     assert opened(server, "ada")["answered"] == 1  # nobody else needed it
     time.sleep(0.4)
     assert opened(server, "cy")["answered"] == 0
     assert lists(plan)["cy"] == lists(plan)["ada"]
-    assert opened(server, "ada")["text"] == "expired"
+    assert opened(server, "ada")["state"] == "expired"
     with pytest.raises(ValueError, match="went to somebody else"):
         give(server, page, 2)
     assert sorted(len(rows(file)) for file in (plan / "answers").iterdir()) == [1, 12]
     complete(server, "cy")
-    assert opened(server, "dan")["text"] == "complete"
+    assert opened(server, "dan")["state"] == "complete"
 
 
 def test_a_list_that_was_abandoned_before_a_restart(plan: Path) -> None:
@@ -137,7 +137,7 @@ def test_an_id_is_not_enough_to_go_on_with_a_list(plan: Path) -> None:
     page = opened(server, "ada")
     for key in ("", key_of("ben"), "0" * 32):
         for begins in (False, True):
-            assert server.visit(Visit(id="ada", key=key, begins=begins)) == {"state": "message", "text": "elsewhere"}
+            assert server.visit(Visit(id="ada", key=key, begins=begins)) == {"state": "elsewhere"}
     assert opened(server, "ada") == page
     assert lists(plan) == {"ada": "1"}
 
@@ -157,8 +157,8 @@ def test_only_those_invited_may_begin(plan: Path, tmp_path: Path) -> None:
     (tmp_path / "ids.txt").write_text("ada\nben\n\n")
     server = StudyServer(plan, ServeSettings(ids=tmp_path / "ids.txt"))
     for number in range(20):
-        assert opened(server, f"made-up-{number}")["text"] == "no_id"
-    assert server.visit(Visit(begins=True))["text"] == "no_id"
+        assert opened(server, f"made-up-{number}")["state"] == "no_id"
+    assert server.visit(Visit(begins=True))["state"] == "no_id"
     assert [opened(server, name)["state"] for name in ("ada", "ben")] == ["open", "open"]
     assert list(lists(plan)) == ["ada", "ben"]
     server.close()
@@ -193,12 +193,12 @@ def test_a_clock_that_goes_back_keeps_no_place(plan: Path, monkeypatch: pytest.M
     server = StudyServer(plan, ServeSettings(people=1))
     opened(server, "ada")
     now.wall -= 86_400
-    assert opened(server, "ben")["text"] == "taken"
+    assert opened(server, "ben")["state"] == "taken"
     now.passed = 3_601
     assert opened(server, "ben")["state"] == "open"
     server = restarted(server)
     now.wall -= 86_400
-    assert opened(server, "cy")["text"] == "taken"
+    assert opened(server, "cy")["state"] == "taken"
     now.passed += 3_601
     assert opened(server, "cy")["state"] == "open"
     assert list(lists(plan)) == ["ada", "ben", "cy"]
@@ -256,8 +256,8 @@ def test_a_line_torn_by_a_power_cut(plan: Path) -> None:
 def test_a_recruiters_id_is_needed_where_the_parameter_is_named(plan: Path) -> None:
     server = StudyServer(plan, ServeSettings(id_parameter="PROLIFIC_PID"))
     for each in ("", "{{%PROLIFIC_PID%}}", "x" * 65):
-        assert opened(server, each)["text"] == "no_id"
-    assert server.visit(Visit(key="unknown", begins=True))["text"] == "no_id"
+        assert opened(server, each)["state"] == "no_id"
+    assert server.visit(Visit(key="unknown", begins=True))["state"] == "no_id"
     assert opened(server, "5f3c")["state"] == "open"
 
 

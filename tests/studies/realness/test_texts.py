@@ -10,12 +10,12 @@ import yaml
 from playwright.sync_api import Browser
 
 from cleanset.errors import CleansetError
-from cleanset.studies.realness.plan_files import parse_texts, read_texts
+from cleanset.studies.realness.plan_files import USUAL_TEXTS, read_texts
 from tests.browser_tab import PATIENCE, Server
 from tests.report.pages import violations
 from tests.studies.realness.conftest import ANSWERABLE, SIZES, command, rows
 
-USUAL: dict[str, Any] = yaml.safe_load(read_texts(None))
+USUAL: dict[str, Any] = yaml.safe_load(USUAL_TEXTS.read_text())
 CONSENT = "<p>\N{ARABIC LETTER SEEN} I take part.</p>"
 
 
@@ -137,10 +137,15 @@ def test_a_plan_keeps_its_texts(export_folder: Path, attacked: Path, translation
         (lambda texts: texts.update(direction="down"), "direction: 'down'; expected"),
     ],
 )
-def test_texts_that_are_no_translation(change: Callable[[dict[str, Any]], object], message: str) -> None:
-    texts = yaml.safe_load(read_texts(None))
+def test_texts_that_are_no_translation(
+    change: Callable[[dict[str, Any]], object], message: str, tmp_path: Path
+) -> None:
+    texts = yaml.safe_load(USUAL_TEXTS.read_text())
     change(texts)
+    path = tmp_path / "german.yaml"
+    path.write_text(yaml.safe_dump(texts))
     with pytest.raises(CleansetError, match=message):
-        parse_texts(yaml.safe_dump(texts), "german.yaml")
+        read_texts(path)
+    path.write_text("[]")
     with pytest.raises(CleansetError, match=r"german\.yaml: missing or unknown: agree"):
-        parse_texts("[]", "german.yaml")
+        read_texts(path)

@@ -222,9 +222,8 @@ class Trial:
         content = {"kind": self.kind, "stimulus": self.stimulus}
         if self.kind == "pair":
             return content | {"left": self.file, "right": self.file_right}
-        if self.kind == "attention":
-            return content | {"choose": str(LABELS.index(self.choose))}
-        return content | {"file": self.file}
+        chosen = {"choose": str(LABELS.index(self.choose))} if self.kind == "attention" else {"file": self.file}
+        return content | chosen
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,13 +10,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, sha256, sha256_of
-from cleanset.parsing import check_digest, parse_json, parse_yaml
+from cleanset.parsing import check_digest, parse_json, read_yaml
 from cleanset.progress import print_notice
 from cleanset.validation import join_names, shown, validate
 
 PAGE, KEY, TRIALS, PLAN, TEXTS = "page", "key.csv", "trials.csv", "plan.json", "texts.yaml"
 """Content of a plan's folder: the page for people; key, table of lists, plan and the page's texts for the organiser."""
-STATIC = files("cleanset.studies.realness") / "static"
+USUAL_TEXTS = Path(__file__).parent / "static" / TEXTS
+"""Those in English."""
 IMAGES = f"{PAGE}/images"
 SHOWN_MILLISECONDS = 300
 """Time for which all images of a trial have been visible before it can be answered."""
@@ -42,22 +42,17 @@ class PlanFiles:
     shown_milliseconds: int | None
 
 
-def read_texts(path: Path | None) -> str:
-    """A file of the page's texts; None: the usual ones, in English."""
-    return (STATIC / TEXTS).read_text("utf-8") if path is None else read_text(path, f"expected a plan's {TEXTS}")
-
-
-def parse_texts(text: str, where: object) -> dict[str, Any]:
-    """The texts of the page. Raises CleansetError unless they have the form of the usual ones."""
-    usual: Any = parse_yaml(read_texts(None), TEXTS)
-    found = parse_yaml(text, str(where))
-    if not isinstance(found, dict) or found.keys() != usual.keys():
-        wrong = sorted(map(str, usual.keys() ^ (found if isinstance(found, dict) else {}).keys()))
-        raise CleansetError(f"{where}: missing or unknown: {join_names(wrong)}; expected the keys of a plan's {TEXTS}")
+def read_texts(path: Path) -> dict[str, Any]:
+    """The texts of the page in a file. Raises CleansetError unless they have the form of USUAL_TEXTS."""
+    usual: Any = read_yaml(USUAL_TEXTS, "")
+    found = read_yaml(path, f"expected a translation of a plan's {TEXTS}")
+    texts = found if isinstance(found, dict) else {}
+    if wrong := sorted(map(str, usual.keys() ^ texts.keys())):
+        raise CleansetError(f"{path}: missing or unknown: {join_names(wrong)}; expected the keys of a plan's {TEXTS}")
     for key, each in usual.items():
-        if _form(found[key]) != _form(each) or (key == "direction" and found[key] not in ("ltr", "rtl")):
-            raise CleansetError(f"{where}: {key}: {shown(found[key])}; expected a translation of {shown(each)}")
-    return found
+        if _form(texts[key]) != _form(each) or (key == "direction" and texts[key] not in ("ltr", "rtl")):
+            raise CleansetError(f"{path}: {key}: {shown(texts[key])}; expected a translation of {shown(each)}")
+    return texts
 
 
 def _form(text: object) -> object:

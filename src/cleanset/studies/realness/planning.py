@@ -18,6 +18,7 @@ import io
 import json
 import math
 import re
+import shutil
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -54,8 +55,8 @@ from cleanset.studies.realness.plan_files import (
     SHOWN_MILLISECONDS,
     TEXTS,
     TRIALS,
+    USUAL_TEXTS,
     digests,
-    parse_texts,
     read_texts,
 )
 from cleanset.studies.realness.ratings import ImageKind, read_ratings, texts_of
@@ -254,8 +255,8 @@ class PlanOutcome:
 
 def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: Path | None = None) -> PlanOutcome:
     """Write the plan into `out`, a new or empty folder. Raises CleansetError for images that cannot be read."""
-    words = read_texts(wish.texts)
-    texts = parse_texts(words, wish.texts or TEXTS)
+    texts = wish.texts or USUAL_TEXTS
+    data = read_texts(texts)
     entries = {entry.file: entry for entry in sorted(read_entries(set_folder), key=lambda entry: entry.file)}
     made = attacked_images(attacked)
     images = [StudyImage("real", name, entry.image_id) for name, entry in entries.items()]
@@ -286,8 +287,8 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
         write_text(folder / PLAN, json.dumps(pinned, indent=2) + "\n")
         for name in STATIC:
             (folder / PAGE / name).write_bytes(static_file(name))
-        write_text(folder / TEXTS, words)
-        content = json.dumps(page_data(plan, texts), separators=(",", ":"))
+        shutil.copyfile(texts, folder / TEXTS)
+        content = json.dumps(page_data(plan, data), separators=(",", ":"))
         write_text(folder / PAGE / "lists.js", f"const STUDY = {content};\n")
     return outcome
 

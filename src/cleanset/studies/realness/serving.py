@@ -35,7 +35,7 @@ from cleanset.studies.realness.plan_files import (
     SHOWN_MILLISECONDS,
     TEXTS,
     TRIALS,
-    parse_texts,
+    USUAL_TEXTS,
     read_plan,
     read_texts,
 )
@@ -140,7 +140,7 @@ class StudyServer:
         pieces = {name: getattr(self.settings, name) for name in ("consent", "instructions")}
         self.pieces = {name: path and read_text(path, "expected a piece of HTML") for name, path in pieces.items()}
         texts = plan / TEXTS
-        self.texts = parse_texts(read_texts(texts if texts.exists() else None), texts)
+        self.texts = read_texts(texts if texts.exists() else USUAL_TEXTS)
         self._invited = None if self.settings.ids is None else _read_ids(self.settings.ids)
         self._lock = Lock()
         (plan / ANSWERS).mkdir(exist_ok=True)
@@ -189,16 +189,16 @@ class StudyServer:
         return sum(self._is_complete(each) for each in self._by_key.values())
 
     def visit(self, visit: Visit) -> dict[str, Any]:
-        """The page for a browser: consent, the open list, the end, or a message."""
+        """The page for a browser: consent, the open list, the end, or one of the texts, by its key."""
         with self._lock:
             known, identity = self._by_key.get(visit.key), visit.id if _ID.fullmatch(visit.id) else ""
             # the link's id counts more than a key, which may be another person's
             if known is None or identity not in ("", known.id):
                 # whoever knows an id does not get its key
-                return _message("elsewhere") if identity in self._by_id else self._newcomer(visit, identity)
+                return {"state": "elsewhere"} if identity in self._by_id else self._newcomer(visit, identity)
             if self._is_complete(known):
                 return {"state": "done", "completion": self.settings.completion}
-            return self._opened(known) if self._resume(known) else _message("expired")
+            return self._opened(known) if self._resume(known) else {"state": "expired"}
 
     def save(self, given: GivenAnswer) -> None:
         """Save an answer; on the disk when this returns.
@@ -255,12 +255,12 @@ class StudyServer:
 
     def _newcomer(self, visit: Visit, identity: str) -> dict[str, Any]:
         if (self.settings.id_parameter and not identity) or (self._invited and identity not in self._invited):
-            return _message("no_id")
+            return {"state": "no_id"}
         if self.complete >= self.wanted:
-            return _message("complete")
+            return {"state": "complete"}
         free = self._free_lists()
         if not free:
-            return _message("taken")
+            return {"state": "taken"}
         if not visit.begins:
             return {"state": "consent", "consent": self.pieces["consent"]}
         # the browser's own, so that it may ask again if the reply is lost; another one if that is somebody's
@@ -284,15 +284,9 @@ class StudyServer:
         }
 
 
-def _message(text: str) -> dict[str, Any]:
-    """A page that is one of the texts, by its key."""
-    return {"state": "message", "text": text}
-
-
 def _read_ids(path: Path) -> frozenset[str]:
     ids = read_text(path, "expected an id a line").split()
-    invalid = [each for each in ids or [""] if not _ID.fullmatch(each)]
-    if invalid:
+    if invalid := [each for each in ids or [""] if not _ID.fullmatch(each)]:
         raise CleansetError(f"{path}: {shown(invalid[0])}; expected an id a line, of A-Z a-z 0-9 . _ -, at most 64")
     return frozenset(ids)
 
@@ -341,9 +335,8 @@ async def _reply(request: Request, kind: type[Sent], answer: Callable[[Sent], An
 def application(server: StudyServer) -> FastAPI:
     """The page, its images, and the two requests that it makes: nothing else in the plan's folder is served."""
     app = new_application()
-    parameter = server.settings.id_parameter or "person"
-    shown_milliseconds = server.shown_milliseconds
-    data = {"texts": server.texts, "scale": SCALE, "parameter": parameter, "shown_milliseconds": shown_milliseconds}
+    known = {"parameter": server.settings.id_parameter or "person", "shown_milliseconds": server.shown_milliseconds}
+    data = {"texts": server.texts, "scale": SCALE, **known}
 
     @app.post("/visit")
     async def visit(request: Request) -> Response:

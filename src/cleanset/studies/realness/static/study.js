@@ -233,9 +233,8 @@
   async function visit(begins) {
     if (begins && !keptKey()) keepKey(random(16));
     const found = await ask("visit", { id, key: keptKey(), begins });
-    if (found.state === "message") return say(...TEXTS[found.text]);
-    if (found.state === "done") {
-      say(...TEXTS.done);
+    if (found.state in TEXTS) {
+      say(...TEXTS[found.state]);
       if (found.completion) {
         main.querySelector("p").textContent = TEXTS.completion[0];
         main.insertAdjacentHTML("beforeend", `<p><a class="button">${text(TEXTS.completion[1])}</a></p>`);
