@@ -165,7 +165,7 @@ class Guard:
                 return _question(person, holding)
             return self._let_in(headers, person)
         if person not in holding:
-            return self._refusal("It is nobody's here, or its token is missing or no longer valid.")
+            return self._refusal("There is no page of this name here, or the link's token is missing or no longer valid.")
         scope[PERSON], scope["root_path"] = person, f"/{person}"
         return None
 
