@@ -45,10 +45,10 @@ def main() -> None:
         source = in_child(build, whole, start)
         locations = locate(whole / TAR)
         ways: dict[str, Callable[[], float]] = {
-            "copy": lambda: copy_all(locations, folder / "copy"),
+            "copy": lambda: copy_all({**locations}, folder / "copy"),
             "export": lambda: export_all(whole),
             "start": lambda: export_all(start),
-            "hash": lambda: hash_all(locations),
+            "hash": lambda: hash_all({**locations}),
         }
         found: dict[str, list[Times]] = {name: [] for name in ways}
         for number in range(ROUNDS):

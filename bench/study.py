@@ -17,7 +17,7 @@ from playwright.async_api import Browser, Page, Route, async_playwright
 from cleanset.files import read_text, write_text
 from cleanset.parsing import with_digest
 from cleanset.studies.realness.plan import PlanRequest, StudyImage, key_csv, make_plan, trials_csv
-from cleanset.studies.realness.plan_files import IMAGES, KEY, PLAN, SHOWN_MILLISECONDS, TRIALS, digests
+from cleanset.studies.realness.plan_files import KEY, PAGE_IMAGES, PLAN, SHOWN_MILLISECONDS, TRIALS, digests
 from cleanset.studies.realness.planning import plain_png
 from cleanset.studies.realness.ratings import KINDS
 from measuring import print_machine, print_table, scratch
@@ -90,10 +90,10 @@ def write_plan(folder: Path) -> None:
     images = [StudyImage(kind, f"{kind}{number}.png", f"{kind}{number}") for kind in KINDS for number in range(EACH)]
     plan = make_plan(images, PlanRequest(people=PEOPLE, real=EACH, modified=EACH, attention=1, pairs=1, seed=1))
     files = [f"{plan.stimulus(each)}.png" for each in images]
-    (folder / IMAGES).mkdir(parents=True)
+    (folder / PAGE_IMAGES).mkdir(parents=True)
     for number, file in enumerate([*files, *(side for pair in plan.pairs for side in (pair.left, pair.right))]):
         image = Image.frombytes("RGB", (SIDE, SIDE), Random(number).randbytes(3 * SIDE * SIDE))
-        (folder / IMAGES / file).write_bytes(plain_png(image))
+        (folder / PAGE_IMAGES / file).write_bytes(plain_png(image))
     write_text(folder / KEY, key_csv(plan, {}, {(each.kind, each.name): "0" * 64 for each in images}))
     write_text(folder / TRIALS, trials_csv(plan))
     record = {"shown_milliseconds": SHOWN_MILLISECONDS, "sha256": digests(folder)}

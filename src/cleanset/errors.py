@@ -1,13 +1,8 @@
-"""The exception for problems that a user can fix; any text as one line of bounded length.
-
-The pip command that adds an extra to this package, from the source that it was installed from.
-"""
+"""`CleansetError`, for problems that a user can fix; texts cut to one line; the command that installs an extra."""
 
 import errno
 import json
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -22,7 +17,7 @@ _UNWRITABLE = "expected a place that can be written: name another folder"
 _REMEDIES = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), _ROOM),
     **dict.fromkeys((errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP), _NO_LOCKS),
-    errno.EIO: "expected a disk without faults: copy what can be read to another one",
+    errno.EIO: "expected a disk without faults: copy the readable files to another one",
     errno.EROFS: _UNWRITABLE,
     errno.EACCES: "expected a file or folder that you may use: change its permissions, or name another",
 }
@@ -31,7 +26,7 @@ _REMEDIES = {
 class CleansetError(Exception):
     """A problem that a user can fix.
 
-    The message is one line: the object, what was found, what was expected, what to do. Characters
+    The message is one line: the object, the value found, the expected value, the remedy. Characters
     that would break the line or hide a part of it are shown escaped, wherever they came from.
     """
 
@@ -62,7 +57,7 @@ def reason(error: BaseException, length: int = 120) -> str:
 
 
 def system_error(error: OSError) -> str:
-    """The message of an error of the system on one line, with what to do about a disk or permissions."""
+    """The message of an error of the system on one line, with the remedy for a disk or permissions."""
     remedy = _REMEDIES.get(error.errno or 0)
     # of a copy, the first name is that of its source
     named = (error.filename2 if remedy is _ROOM else None) or error.filename
@@ -78,19 +73,8 @@ def install_command(extra: str) -> str:
     return f"pip install {_requirement(f'{PACKAGE}[{extra}]', installed_from())}"
 
 
-@contextmanager
-def needing(package: str, what: str) -> Iterator[None]:
-    """Turn a failed import of a small package that `what` alone needs into a CleansetError that names the package."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != package:
-            raise
-        raise CleansetError(f"{what}: needs {package}, which is not installed: pip install {package}") from None
-
-
 def installed_from() -> dict[str, Any]:
-    """The source that pip has recorded (PEP 610, direct_url.json); empty where it has recorded none."""
+    """The source that pip has recorded (PEP 610, direct_url.json); empty without a record."""
     try:
         text = distribution(PACKAGE).read_text("direct_url.json")
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Loading a finished set, from a folder, a release or a git repository."""
+"""`cleanset.load` and `cleanset.table`: a finished set from a folder, a release or a git repository."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from cleanset.files import is_there
 from cleanset.sets.catalogues import records_of
 from cleanset.sets.description import notices_of
 from cleanset.sets.fetching.repository import ROLE, is_address, is_release, published_set
-from cleanset.sets.folder import checked_manifest, one_set, read_release
+from cleanset.sets.folder import check_listed, manifest_text, one_set, read_release
 from cleanset.sets.image_set import ImageSet
 from cleanset.sets.manifest import MANIFEST, Entry, check_set, read_manifest
 from cleanset.sets.published.lists import PUBLISHED_MODEL, PUBLISHED_SET, PublishedChoice
@@ -40,11 +40,11 @@ def load(
     HTTPS address of the tar, or a DOI or record of Zenodo), or the address of a git repository that publishes an
     edition: there, `rev` is a commit, tag or branch, and `folder` the edition inside the repository, such as
     "imagenet". Where one set lies, its place alone is enough: `cleanset.load("release.tar")`, or
-    `cleanset.load("./scooter")`. What is fetched is checked and kept in ~/.cache/cleanset (or CLEANSET_CACHE), as is a
-    tar unpacked; what is missing or damaged there is fetched again, all else never, and a revision that was asked for
-    before needs no network. `update` asks again which commit `rev` is; `force` computes the MD5 of all files again;
-    of a release, either begins anew. `transform` is called with the PIL image (RGB, pixels as stored). Raises
-    CleansetError that says what to do.
+    `cleanset.load("./scooter")`. Fetched files and unpacked tars are checked and kept in ~/.cache/cleanset (or
+    CLEANSET_CACHE); only missing and damaged files are fetched again, and a revision that was asked for before needs no
+    network. `update` asks again which commit `rev` is; `force` computes the MD5 of all files again; of a release,
+    either begins anew. `transform` is called with the PIL image (RGB, pixels as stored). Raises CleansetError with the
+    remedy.
 
     `cleanset.load("scooter", images=...)` gives the published set of the model `role`, made from your own copy of
     ImageNet's validation images: the tar, or a folder of any layout. It is made once, as `cleanset published` makes it,
@@ -68,13 +68,22 @@ def load(
 
 def _role_and_place(model: str | Path, edition: str | Path) -> tuple[str, str | Path]:
     """The role of a model, empty if none was given, and the place of the set, which may stand alone."""
-    is_place = edition == "." and model and (isinstance(model, Path) or not ROLE.fullmatch(model))
+    # a set in the current folder may be named like a role
+    is_set = (Path(model) / MANIFEST).is_file() and not Path("params.yaml").is_file()
+    is_place = edition == "." and model and (isinstance(model, Path) or not ROLE.fullmatch(model) or is_set)
     return ("", model) if is_place else (str(model), edition)
 
 
 def _loaded(folder: Path, model: str, transform: Callable[[Any], Any] | None) -> ImageSet:
-    entries = _entries(*checked_manifest(folder), model)
+    entries = _entries(*_checked_manifest(folder), model)
     return _image_set()(folder, entries, transform, notices_of(entries, read_release(folder)))
+
+
+def _checked_manifest(folder: Path) -> tuple[str, str]:
+    """The text of a set's manifest, which is the one that the set's checksums list, and its name for messages."""
+    found = manifest_text(folder)
+    check_listed(folder, is_set=True)
+    return found
 
 
 def _published(name: str, images: Path, choice: PublishedChoice, digests: str | Path | None, force: bool) -> Path:
@@ -101,7 +110,7 @@ def table(
 
     Fetches no images from a repository; a release is one file.
 
-    Its `attrs["notices"]` say in sentences what limits the set, as those of `load` do.
+    Its `attrs["notices"]` describe the limits of the set in sentences, like the `notices` of `load`.
     """
     import pandas as pd
 
@@ -112,7 +121,7 @@ def table(
         text, where, release = descriptions(published_set(str(edition), rev, folder, role), update)
     else:
         at = _local(role, edition, rev, folder, update)
-        (text, where), release = checked_manifest(at), read_release(at)
+        (text, where), release = _checked_manifest(at), read_release(at)
     entries = _entries(text, where, role)
     # pandas' own Int64, because int64 has no missing values and a whole image has no box
     kinds = dict.fromkeys(("left", "top", "right", "bottom"), "Int64")
@@ -170,9 +179,11 @@ def _local(model: str, place: str | Path, rev: str | None, folder: str, afresh: 
 
 def _entries(text: str, where: str, model: str) -> list[Entry]:
     entries = read_manifest(text, where)
+    if not entries:
+        raise CleansetError(f"{where}: no images; expected at least one: review some, then export or fetch it again")
     if problems := check_set(dict(enumerate(entries, start=2))):
         raise CleansetError(f"{where}: {problems[0]}; export or fetch the set again")
     other = next((entry.model for entry in entries if entry.model != (model or entries[0].model)), None)
     if other is not None:
-        raise CleansetError(f"{where}: the set of model {other}; expected that of {model}")
+        raise CleansetError(f"{where}: the set of model {other}; expected model {model}")
     return entries

@@ -1,7 +1,4 @@
-"""Notices on standard error, and progress bars, which are shown only at a terminal.
-
-The processor cores, cache folder and memory of this process.
-"""
+"""Notices and progress bars on standard error; the processor cores, cache folder and memory of this process."""
 
 import ctypes
 import gc
@@ -17,6 +14,8 @@ from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+
+from cleanset.errors import CleansetError
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -102,6 +101,23 @@ def cache_folder() -> Path:
 
 
 @contextmanager
+def writing_cache() -> Iterator[None]:
+    """Name the cache, and what to do, where a system error in the block comes from it: no room, no permission."""
+    try:
+        yield
+    except OSError as error:
+        cache = cache_folder()
+        # a write names no file
+        at = Path(error.filename).absolute() if isinstance(error.filename, str) else cache
+        if error.strerror is None or not (at.is_relative_to(cache) or cache.is_relative_to(at)):
+            raise
+        raise CleansetError(
+            f"{cache}: {error.strerror}; expected a folder for sets, with room, that can be written: free "
+            "some, or set CLEANSET_CACHE to another folder"
+        ) from None
+
+
+@contextmanager
 def without_garbage_collection() -> Iterator[None]:
     """Pause garbage collection, which takes a quarter of the time while millions of lasting objects are made."""
     was_enabled = gc.isenabled()
@@ -119,7 +135,7 @@ def keep_freed_memory() -> None:
 
     A network on the CPU takes and frees tens of megabytes at each layer, and decoding an image takes and frees a few.
     glibc gives much of it back to the system at once, which then has to clear every page again: up to half of the time
-    of a small float64 network, and a quarter of that of decoding. Call it before the threads are started that compute.
+    of a small float64 network, and a quarter of decoding time. Call it before the threads are started that compute.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
     if mallopt is not None:

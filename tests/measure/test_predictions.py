@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from PIL import Image
 
 import cleanset
 from cleanset.edition.paths import Edition
@@ -60,9 +61,13 @@ def test_files_of_top1_classes(text: str, folder: Path) -> None:
     assert found["correct"].tolist() == [True, False, True]
 
 
+def unread(_: str) -> Image.Image:
+    return Image.new("RGB", (1, 1))
+
+
 def test_probabilities_are_float32() -> None:
     """0.1 has no exact float32; the same number is read whether it was written from float32 or float64."""
-    images = EvaluationSet("x", "folder", [Item("n01440764/a.png", 0, None, "")], lambda _: b"", None, order=["a.png"])
+    images = EvaluationSet("x", "folder", [Item("n01440764/a.png", 0, None, "")], unread, None, order=["a.png"])
     for text in ("0.1", str(np.float32(0.1)), repr(float(np.float32(0.1)))):
         columns = {"image": ["a"], "class_index": ["0"], "probability": [text]}
         found = checked_table(columns, "x", str, images)
@@ -100,10 +105,10 @@ KNOWN = "image,class_index,probability\nred,0,0.5\nblue,0,0.25\ngreen,1,1\n"
         (TOP, "0\nblue", "\nblue", "line 2, column class_index: ''; expected a class index"),
         (TOP, "0\nblue", "n00000001\nblue", "line 2, column class_index: 'n00000001'; expected a class index"),
         (TOP, "0\nblue", "0,1\nblue", "line 2: 3 cells; expected image,class_index: give image with"),
-        (TOP, "image", "file", "line 1: 'file,class_index'; expected the column image, and none twice: give"),
+        (TOP, "image", "file", "line 1: 'file,class_index'; expected the column image, each once: give"),
         (TOP, "class_index", "label", "p.csv: columns 'image, label'; expected image with class_index or wnid"),
-        (TOP, "class_index", "image", "line 1: 'image,image'; expected the column image, and none twice"),
-        (TOP, TOP, "", "line 1: ''; expected the column image, and none twice: give image"),
+        (TOP, "class_index", "image", "line 1: 'image,image'; expected the column image, each once"),
+        (TOP, TOP, "", "line 1: ''; expected the column image, each once: give image"),
         (TOP, TOP, "image,class_index\n", "no prediction for 3 of the 3 images .*; expected one for each"),
         (TOP, "red", '"red', "not CSV"),
         (KNOWN, "0.25", "nan", "line 3, column probability: 'nan'; expected a probability from 0 to 1"),
@@ -266,6 +271,6 @@ def test_arrays_that_do_not_fit(array: NDArray[Any], message: str, folder: Path)
 def test_rows_may_be_in_any_order(classes: list[int], order: list[int]) -> None:
     """A table names its images; an array follows the order of the set."""
     items = [Item(f"n01440764/{name}.png", 0, None, "") for name in "abc"]
-    images = EvaluationSet("x", "folder", items, lambda _: b"", None, order=[items[place].file for place in order])
+    images = EvaluationSet("x", "folder", items, unread, None, order=[items[place].file for place in order])
     found = checked_array(np.array([classes[place] for place in order]), "x", images)
     assert found["prediction"].tolist() == classes

@@ -146,8 +146,8 @@ NOT_RUN = {
     "hints": "needs the built sample",
 }
 LONG = {
-    "attacks", "effort", "export", "full_size", "page", "presses", "pull", "report", "robustness", "single_pass",
-    "tables",
+    "attacks", "effort", "export", "full_size", "page", "presses", "pull", "report", "robustness", "score",
+    "single_pass", "tables", "waiting",
 }  # fmt: skip
 
 

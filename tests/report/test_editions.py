@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.report.fates import Candidate, Fate, HardClass
+from cleanset.report.fates import Fate, HardClass, ReportedCandidate
 from cleanset.report.figures import FunnelStep, Rejects, distinct_images, overlaps, rejects
 from cleanset.report.pages import PageImage, pages
 from cleanset.review.verdicts import Review
@@ -133,7 +133,7 @@ def test_names_are_text_and_never_html(tmp_path: Path) -> None:
     )
     review = Review.model_construct(verdict=HOSTILE, reason=HOSTILE, basis=None, note=HOSTILE)
     fates = Fate(HOSTILE, HOSTILE, 1, 0.5, 1, 0.5), Fate(HOSTILE, HOSTILE, 1, 0.5, reason=HOSTILE)
-    candidate = Candidate(0, HOSTILE, None, fates, {HOSTILE: review})
+    candidate = ReportedCandidate(0, HOSTILE, None, fates, {HOSTILE: review})
     tainted = replace(
         plain,
         roles=(HOSTILE,),

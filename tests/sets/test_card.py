@@ -68,7 +68,7 @@ def provenance(**changes: Any) -> Provenance:
 def test_what_is_counted(export_folder: Path) -> None:
     text = (export_folder / "README.md").read_text()
     assert "\n# cleanset-standard\n\n**Made from 10 images, not from the 50,000 of ImageNet's validation set: a" in text
-    assert "**\n\n6 images of 4 classes, up to 3 of each, out of 10 images: those that" in text
+    assert "**\n\n6 images of 3 classes, up to 3 of each, out of 10 images: those that" in text
     assert section(text, "Images").startswith(
         "| what | number |\n"
         "|---|--:|\n"
@@ -430,9 +430,9 @@ def test_scores_of_an_older_version_or_none(tmp_path: Path) -> None:
     for content, message in (
         (
             path.read_text(),
-            r"standard.json: versions: Field required; expected what stage score of this version writes: run dvc repro",
+            r"standard.json: versions: Field required; expected the output of stage score of this version: run dvc",
         ),
-        ("{", r"standard.json, line 1: not JSON .*; expected what stage score of this version writes: run dvc repro"),
+        ("{", r"standard.json, line 1: not JSON .*; expected the output of stage score of this version: run dvc repro"),
         (None, r"standard.json: missing; run dvc repro, or dvc pull to fetch it"),
     ):
         path.unlink() if content is None else path.write_text(content)

@@ -1,13 +1,12 @@
-"""The preprocessings of timm's, torchvision's and RobustBench's models, pixel for pixel as their transforms.
+"""The preprocessings of models, pixel for pixel as their authors' transforms; the base image of changed images.
 
-The preprocessing of "How to reproduce ImageNet validation results", with OpenCV's INTER_CUBIC in plain numpy.
+Transforms of timm, torchvision and RobustBench, and of "How to reproduce ImageNet validation results", with
+OpenCV's INTER_CUBIC in plain NumPy. OpenCV's cubic kernel differs from Pillow's: its parameter is -0.75, and it always
+takes 4 x 4 pixels, also where an image is reduced. The article computes in floating point; here too, in float64, and
+only the result is rounded, half to even, and clipped to 0..255. On 150 photographs, OpenCV 5.0.0 gives another value,
+by 1, 6 times in a million, whether it is given float32 (and rounded in this way) or uint8.
 
-OpenCV's cubic kernel differs from Pillow's: its parameter is -0.75, and it always takes 4 x 4 pixels, also where a
-image is made smaller. The article computes in floating point; here too, in float64, and only the result is rounded,
-half to even, and cut to 0..255. On 150 photographs, OpenCV 5.0.0 gives another value, by 1, 6 times in a million,
-whether it is handed float32 (and rounded in this way) or uint8.
-
-The base image, from which changed images are made; storing a changed one, showing it to a model and to people.
+Changed images are made from a base image, stored, and shown to models and people.
 """
 
 import io
@@ -29,7 +28,7 @@ _FILTERS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.B
 
 
 class Preprocessing(Protocol):
-    """A named preprocessing: from a decoded image to what a network sees, before normalisation."""
+    """A named preprocessing: from a decoded image to a network's input, before normalisation."""
 
     @property
     def name(self) -> str: ...
@@ -45,7 +44,8 @@ class Preprocessing(Protocol):
 class ResizeAndCrop:
     """Short side to `resize`, then the central `size` x `size` pixels, as torchvision does it on Pillow images.
 
-    `resize` may also be a width and height, or None for an image that is only cropped; what it lacks is black then.
+    `resize` may also be a width and height, or None for an image that is only cropped, and padded with black if it is
+    smaller.
     """
 
     name: str
@@ -118,7 +118,7 @@ ROBUSTBENCH = {
 def timm_preprocessing(size: int, crop_pct: float, interpolation: str, crop_mode: str) -> ResizeAndCrop:
     """The preprocessing of timm's evaluation for a model's data configuration.
 
-    Raises ValueError for a crop mode or interpolation other than those of the models used here.
+    Raises ValueError for a crop mode or interpolation that no model here uses.
     """
     if crop_mode != "center" or interpolation not in _FILTERS:
         raise ValueError(f"crop mode {crop_mode!r} with {interpolation!r}; expected center with bilinear or bicubic")
@@ -213,7 +213,7 @@ BASE_SIZE = RES256CROP224.size
 SHORT_SIDE = 256
 """Pixels of the short side before the base image is cropped."""
 
-MIN_QUALITY, MAX_QUALITY = 1, 100
+MIN_JPEG_QUALITY, MAX_JPEG_QUALITY = 1, 100
 
 GRAY = 127.5
 
@@ -232,7 +232,8 @@ def base_image(image: Image.Image) -> NDArray[np.uint8]:
 def wide_image(image: Image.Image) -> NDArray[np.uint8]:
     """The image before `base_image` crops it, uint8 of shape (height, width, 3), the shorter being 256.
 
-    Perturbations that move an image bring in what lies beside its central part. Raises ValueError as `base_image` does.
+    Perturbations that move an image bring in pixels from beside its central part. Raises ValueError as `base_image`
+    does.
     """
     short = min(image.size)
     width, height = (SHORT_SIDE * side // short for side in image.size)
@@ -250,7 +251,7 @@ def central(image: NDArray[np.uint8], size: int = BASE_SIZE) -> NDArray[np.uint8
 class Resized:
     """Both sides resized to `size` (bilinear), nothing cropped: RobustBench's Res224 for any size.
 
-    An image of `size` x `size` stays as it is. `is_nearest`: each pixel is that of the image nearest to its centre.
+    An image of `size` x `size` stays as it is. `is_nearest`: nearest-neighbour interpolation.
     """
 
     size: int
@@ -274,8 +275,8 @@ def jpeg(pixels: NDArray[np.uint8], quality: int) -> bytes:
     Its Huffman tables are the standard ones: optimised ones change the bytes, never the pixels. Raises ValueError for
     a quality other than 1 to 100.
     """
-    if not MIN_QUALITY <= quality <= MAX_QUALITY:
-        raise ValueError(f"JPEG quality {quality}; expected {MIN_QUALITY} to {MAX_QUALITY}")
+    if not MIN_JPEG_QUALITY <= quality <= MAX_JPEG_QUALITY:
+        raise ValueError(f"JPEG quality {quality}; expected {MIN_JPEG_QUALITY} to {MAX_JPEG_QUALITY}")
     out = io.BytesIO()
     image = Image.fromarray(pixels, "RGB")
     image.save(out, format="JPEG", quality=quality, subsampling="4:2:0", optimize=False, progressive=False)
@@ -290,7 +291,7 @@ def through_jpeg(pixels: NDArray[np.uint8], quality: int | None) -> NDArray[np.u
 
 
 def enlarged_difference(before: Pixels, after: Pixels, size: tuple[int, int]) -> tuple[Image.Image, float]:
-    """The difference of two images of one size, medium gray where there is none, at another size; and its factor.
+    """The difference of two images of one size, medium gray where they are equal, at another size; and its factor.
 
     The factor is the largest power of 2 with which the largest difference fits. Single pixels are taken where the
     image is made smaller: a mean would weaken noise.

@@ -1,8 +1,8 @@
 """Scoring as a Ray Data job on several machines, which needs `cleanset[ray]` on each.
 
 Every node must see the edition's folder, with the images and weights, under the same path, and must have the same
-versions of the code and libraries; a node that differs ends the run. The cluster is that of RAY_ADDRESS; without it one
-is started on this machine. A node that joins during the run gets work; the work of a node that dies is done by others.
+versions of the code and libraries; a node that differs ends the run. RAY_ADDRESS names the cluster; without it one is
+started on this machine. A node that joins during the run gets work; the work of a node that dies is done by others.
 """
 
 import os
@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError, cut, install_command
 from cleanset.scoring.devices import device_of
-from cleanset.scoring.engine import DevicePipeline, OnProgress, Run, Settings
+from cleanset.scoring.engine import DevicePipeline, OnProgress, ScoringRun, Settings
 from cleanset.scoring.scorer import arithmetic, grouped, to_table
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom
 
-Rows = dict[str, NDArray[Any]]
+RayRows = dict[str, NDArray[Any]]
 
 # shards in one task of a GPU; without a GPU a task is one shard
 SHARDS_PER_GPU_TASK = 8
@@ -40,7 +40,7 @@ _REMEDY = "expected the edition, code and libraries of the head node: update thi
 class ClusterRun:
     """A run that every node prepares from its own view of the edition, and the facts expected of each."""
 
-    prepare: Callable[[], tuple[Run, MadeFrom]]
+    prepare: Callable[[], tuple[ScoringRun, MadeFrom]]
     made_from: MadeFrom
     settings: Settings
 
@@ -70,7 +70,7 @@ class RayScorer:
         pipeline.load(run.model, settings.precision)
         return pipeline
 
-    def __call__(self, rows: Rows) -> Rows:
+    def __call__(self, rows: RayRows) -> RayRows:
         """The pickled scores of each shard, or the error that ends the run, which would arrive wrapped if raised."""
         import ray
 
@@ -86,7 +86,7 @@ class RayScorer:
 
 
 def score_shards_on_ray(run: ClusterRun, shards: Shards, on_progress: OnProgress) -> None:
-    """Compute the missing shards with a worker for each GPU of the cluster, or for each core if it has none.
+    """Compute the missing shards with a worker for each GPU of the cluster, or for each core of one without GPUs.
 
     Raises CleansetError as the local engine does, for a node that would compute other scores, if the cluster is lost,
     and if Ray is not installed. The shards that are finished then stay.

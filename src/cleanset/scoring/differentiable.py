@@ -12,12 +12,13 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from cleanset.edition.params import Precision
 from cleanset.errors import CleansetError
 from cleanset.scoring.devices import CPU_BATCH_SIZE, device_of
-from cleanset.scoring.scorer import DTYPES, Precision, arithmetic
+from cleanset.scoring.scorer import DTYPES, arithmetic
 
 # standard deviation, in 0..1, of the noise of the uninteresting defense: source 004, appendix E
-NOISE = 0.05
+DEFENCE_NOISE = 0.05
 
 
 class PixelNetwork(nn.Module):
@@ -97,7 +98,7 @@ class Uninteresting(nn.Module):
     """The defense of source 004's appendix E: noise is added to the pixels, and the answer is one-hot.
 
     Attacks that estimate gradients or follow a decision boundary fail on it, although it protects nothing. Its answers
-    differ from call to call; the noise follows from `seed`, or from that of the last `reseed`, and the calls since.
+    differ from call to call; the noise follows from `seed`, or the seed of the last `reseed`, and the calls since.
     """
 
     def __init__(self, network: nn.Module, seed: int = 0) -> None:
@@ -112,7 +113,7 @@ class Uninteresting(nn.Module):
         generator = cast(torch.Generator, self._generator)
         # on the generator's device: seeded on the CPU, the noise is the same on every machine
         drawn = torch.randn(pixels.shape, generator=generator, device=generator.device, dtype=pixels.dtype)
-        logits = self.network((pixels + NOISE * drawn.to(pixels.device)).clamp(0, 1))
+        logits = self.network((pixels + DEFENCE_NOISE * drawn.to(pixels.device)).clamp(0, 1))
         return nn.functional.one_hot(logits.argmax(dim=1), logits.shape[1]).to(logits.dtype)
 
     def reseed(self, seed: int, device: torch.device) -> None:

@@ -1,4 +1,4 @@
-"""Downloads of weights: the whole file under its name or no file, and nothing written anywhere else.
+"""Downloads of weights: complete or absent, and nothing written anywhere else.
 
 huggingface_hub, and gdown, which RobustBench uses, download in a process of their own: both keep caches
 and cookies in the home folder, so that process gets another home, inside a folder that is removed at the end.
@@ -82,7 +82,7 @@ def fetch(origin: Origin, path: Path) -> None:
 
 
 def digest_file(path: Path) -> Path:
-    """The file beside downloaded weights that sha256sum -c reads; those that were put there by hand have none."""
+    """The file beside downloaded weights that sha256sum -c reads; weights put there by hand lack it."""
     return path.with_name(f"{path.name}.sha256")
 
 

@@ -1,4 +1,4 @@
-"""The scores of many images: from the archive through decoding and this machine's devices into shards."""
+"""Score many images: from the archive through decoding and this machine's devices into shards."""
 
 import threading
 from collections import deque
@@ -8,28 +8,20 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from cleanset.edition.params import Score
+from cleanset.edition.params import Precision, Score
 from cleanset.images.codec import Source
 from cleanset.images.preprocessing import Preprocessing
 from cleanset.progress import available_cores, print_notice, rate_bar
-from cleanset.scoring.decoding import Batch, SharedBatches, in_threads, worker_processes
+from cleanset.scoring.decoding import PixelBatch, SharedBatches, in_threads, worker_processes
 from cleanset.scoring.devices import Device, choose_devices
+from cleanset.scoring.distance import Distance, distance, sample, sample_size
 from cleanset.scoring.logits import ReadOff, top5
 from cleanset.scoring.models import LoadedModel
-from cleanset.scoring.record import Distance, distance, sample, sample_size
-from cleanset.scoring.scorer import (
-    Notify,
-    Precision,
-    Scored,
-    Scorer,
-    arithmetic,
-    grouped,
-    ignore_notice,
-    to_table,
-)
+from cleanset.scoring.scorer import Notify, Scored, Scorer, arithmetic, grouped, ignore_notice, to_table
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom
 from cleanset.tables import SCORES, Table
@@ -44,7 +36,7 @@ def ignore_progress(_images: int, _waiting: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of scoring; in float64 none of them changes the result.
+    """The settings of scoring, which in float64 never change the result.
 
     `workers` is the number of decoding workers in all; with `in_processes`, they are always processes.
     """
@@ -56,7 +48,8 @@ class Settings:
     in_processes: bool = False
 
     def start_workers(self) -> None:
-        """Start what forks worker processes, if a run has any; it imports in the background while a model is read."""
+        """Start the server that forks worker processes, if a run has any; it imports in the background while a model is
+        read."""
         if self.in_processes or any(device.is_separate for device in self.devices):
             worker_processes()
 
@@ -94,13 +87,13 @@ class DevicePipeline(ExitStack):
         """Move a model to the device, in place of the one before."""
         self._scorer = Scorer(model, self.device, precision, notify, read_off)
 
-    def score(self, groups: Iterable[Sequence[str]]) -> Generator[Scored, None, None]:
+    def score(self, groups: Iterable[Sequence[Any]]) -> Generator[Scored, None, None]:
         """The scores of each group of at most a batch of images, in order."""
         # closing ends the decoding threads when the network fails
         with closing(self._decoded(groups)) as batches:
             yield from self._scorer(batches, self._settings.workers)
 
-    def table(self, names: Sequence[str], on_progress: OnProgress) -> pd.DataFrame:
+    def table(self, names: Sequence[Any], on_progress: OnProgress) -> pd.DataFrame:
         """The scores of images, in their order."""
         parts: list[Scored] = []
         with closing(self.score(grouped(names, self._settings.batch_size))) as scores:
@@ -109,15 +102,15 @@ class DevicePipeline(ExitStack):
                 on_progress(len(scored.image_ids), self.waiting_share())
         return to_table(parts)
 
-    def _decoded(self, groups: Iterable[Sequence[str]]) -> Generator[Batch, None, None]:
+    def _decoded(self, groups: Iterable[Sequence[Any]]) -> Generator[PixelBatch, None, None]:
         if self._shared is None:
             return in_threads(groups, *self._decoding)
         batches = self._shared.batches(groups)
         # several batches are computed at a time on a CPU: each has to outlive the next
-        return batches if self.device.is_separate else (Batch(ids, pixels.copy()) for ids, pixels in batches)
+        return batches if self.device.is_separate else (PixelBatch(ids, pixels.copy()) for ids, pixels in batches)
 
     def waiting_share(self) -> float:
-        """The share of the time since `load` in which nothing was computed because no batch was ready."""
+        """The share of the time since `load` spent waiting for a batch."""
         return self._scorer.waiting.share()
 
 
@@ -136,7 +129,7 @@ def score_few(
     model: LoadedModel,
     read: Source,
     settings: Settings,
-    names: Sequence[str],
+    names: Sequence[Any],
     on_progress: OnProgress = ignore_progress,
     read_off: ReadOff = top5,
 ) -> pd.DataFrame:
@@ -197,11 +190,11 @@ def score_shards(
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class ScoringRun:
     """A run of a model over the images of `index`, in their order: from shards to a table and its exactness.
 
     A context manager: the worker processes serve all of the run, and end with it. `index` has the columns image_id,
-    ilsvrc_class, real_classes and single (see INDEX). `title` is that of the progress bar, if not the name.
+    ilsvrc_class, real_classes and single (see INDEX). `title`: the title of the progress bar, if not the name.
     """
 
     name: str
@@ -212,7 +205,7 @@ class Run:
     title: str = ""
     _stack: ExitStack = field(default_factory=ExitStack, init=False)
 
-    def __enter__(self) -> "Run":
+    def __enter__(self) -> "ScoringRun":
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -223,14 +216,15 @@ class Run:
         return self._stack.enter_context(open_pipelines(self.read, self.model.preprocessing, self.settings))
 
     def shards(self, folder: Path, made_from: MadeFrom, table: Table = SCORES) -> Shards:
-        """The shards in a folder; those of an interrupted run that was made from the same are finished."""
+        """The shards in a folder, including finished ones of an interrupted run with the same inputs."""
         names = self.index["image_id"].tolist()
         return Shards(folder, made_from.fingerprint, names, self.settings.batch_size, table=table)
 
     def scores(
         self, shards: Shards | None, compute: Callable[[Shards, OnProgress], None] | None = None
     ) -> pd.DataFrame:
-        """The scores through shards, or without any; `compute`: what computes missing shards if not this machine."""
+        """The scores through shards, or without any; `compute`: a function that computes missing shards instead of this
+        machine."""
         names = self.index["image_id"].tolist()
         with rate_bar(len(names), self.title or self.name) as done:
             if shards is None:

@@ -1,7 +1,4 @@
-"""The results read from a model's logits: the top-5 classes, their probabilities, the log-odds of the first.
-
-Two groups of classes: any model of 1,000 classes as a model of two.
-"""
+"""Values derived from logits: top-5 classes, probabilities, log-odds; models of two groups of classes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,14 +13,14 @@ from cleanset.vocabulary import class_indices
 
 TOP = 5
 
-Columns = dict[str, NDArray[Any]]
+ScoreColumns = dict[str, NDArray[Any]]
 """By the name of a table's column, a value or row for each of n images."""
-ReadOff = Callable[[NDArray[np.float64]], Columns]
-"""From logits of shape (n, classes) to columns; raises ValueError if a logit is not finite."""
+ReadOff = Callable[[NDArray[np.float64], Sequence[Any]], ScoreColumns]
+"""From logits of shape (n, classes) and the ids of the images to columns; ValueError if a logit is not finite."""
 
 
-def top5(logits: NDArray[np.float64]) -> Columns:
-    """The columns of SCORES from logits of shape (n, classes): those of `ranked`, and the log-odds of the top-1 class.
+def top5(logits: NDArray[np.float64], _ids: Sequence[Any] = ()) -> ScoreColumns:
+    """The columns of SCORES from logits of shape (n, classes): `ranked`, and the log-odds of the top-1 class.
 
     The log-odds, log(p / (1 - p)), are its logit minus the logsumexp of the others: the same order as p, also where p
     rounds to 1. Raises ValueError if a logit is not finite.
@@ -36,7 +33,7 @@ def top5(logits: NDArray[np.float64]) -> Columns:
     return found | {"log_odds": _log_odds(logits, found["top5_class"][:, :1].astype(np.int64)).astype(np.float32)}
 
 
-def ranked(probabilities: NDArray[np.float64]) -> Columns:
+def ranked(probabilities: NDArray[np.float64]) -> ScoreColumns:
     """The five most probable classes of each image and their probabilities, highest first, each of shape (n, 5).
 
     Of equal probabilities the lower class comes first; of fewer than five classes, -1 with probability 0 stands for
@@ -63,7 +60,7 @@ def _log_odds(logits: NDArray[np.float64], classes: NDArray[np.int64]) -> NDArra
 def log_odds_of(probabilities: NDArray[np.float32]) -> NDArray[np.float32]:
     """log(p / (1 - p)) of probabilities stored as float32, where no logits are known.
 
-    What rounds to 1 gets the smallest log-odds that do, 17.33; what rounds to 0 the largest, -103.97.
+    Values that round to 1 get the smallest log-odds that do, 17.33; values that round to 0 the largest, -103.97.
     """
     exact = probabilities.astype(np.float64).clip(2.0**-150, 1 - 2.0**-25)
     found: NDArray[np.float32] = (np.log(exact) - np.log1p(-exact)).astype(np.float32)
@@ -85,8 +82,7 @@ class Groups:
     def of(cls, groups: Mapping[str, Sequence[str]], where: str = "classes") -> Self:
         """The groups from their wnids by name, in the order given.
 
-        Raises CleansetError, which names `where`, unless there are two groups of known, distinct classes, and no
-        class in both.
+        Raises CleansetError, which names `where`, unless these are two disjoint groups of known, distinct classes.
         """
         if len(groups) != GROUPS:
             raise CleansetError(f"{where}: {len(groups)} groups; expected {GROUPS}, each with a name and its wnids")
@@ -116,7 +112,8 @@ class Groups:
         return self.classes[self.names.index(name)][0]
 
     def logits(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The logits of the groups, shape (n, 2): the log-sum-exp of those of their classes, from shape (n, 1000).
+        """The logits of the groups, shape (n, 2): the log-sum-exp over the logits of their classes, from shape (n,
+        1000).
 
         The softmax of the two is the probability of each group, given that it is one of them. Raises ValueError for a
         logit that is not finite.

@@ -1,4 +1,4 @@
-"""The delivered form of an image: its file, made here only, its entry, and the model's confidence on its pixels."""
+"""The delivered form of an image: its file, its manifest entry, and the model's confidence on its pixels."""
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from cleanset.vocabulary import BOX_UNKNOWN, class_keys, label_names
 
 @dataclass(frozen=True, slots=True)
 class ImageFile:
-    """The bytes of the file; of a cropped image, its pixels and what encoded them."""
+    """The bytes of the file; of a cropped image, its pixels and their encoder."""
 
     data: bytes
     part: Image | None

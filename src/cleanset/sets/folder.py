@@ -1,16 +1,14 @@
-"""The folder of a finished set: what lies in it beside the folders of the classes."""
+"""The files in the folder of a finished set, beside its folders of classes: written, and read with checks."""
 
 import json
-import os
 import re
-import stat
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from cleanset.errors import CleansetError
-from cleanset.files import open_descriptor, reading, sha256, write_text
+from cleanset.files import read_bytes, sha256, write_text
 from cleanset.review.store import GUIDELINES
 from cleanset.sets.catalogues import citation_cff, croissant_json, records_of
 from cleanset.sets.description import Release, licence_text, manifest_sha256_of, release_of
@@ -33,7 +31,7 @@ LICENCE = "LICENSE"
 CITATION = "CITATION.cff"
 ZENODO = ".zenodo.json"
 CHECKSUMS = "checksums.sha256"
-"""The digests of the others, as `sha256sum` writes and checks them; those of the images are in the manifest."""
+"""The digests of the others, as `sha256sum` writes and checks them; the manifest has the images' digests."""
 SIGNATURE = f"{CHECKSUMS}.sig"
 DESCRIPTIONS = (
     ZENODO, CITATION, GUIDELINES, LICENCE, CARD, CLASSES_FILE, CROISSANT, CROISSANT_LINES, MANIFEST, MANIFEST_LINES,
@@ -42,16 +40,16 @@ DESCRIPTIONS = (
 """The files that describe a set, sorted by name."""
 OPTIONAL = (ZENODO, CITATION, GUIDELINES, LICENCE, CARD, CLASSES_FILE, REJECTED_CSV)
 """Descriptions that a set may lack: a rebuilt one lacks REJECTED_CSV, only a published one has LICENCE, ZENODO and
-perhaps CITATION, only that of an edition with guidelines of its own has GUIDELINES, and only one of other images than
-ImageNet's has CLASSES_FILE. `derived_names` are the others, beside MANIFEST."""
+perhaps CITATION, only the set of an edition with guidelines of its own has GUIDELINES, and only one of other images
+than ImageNet's has CLASSES_FILE. `derived_names` are the others, beside MANIFEST."""
 _CHECKSUM = re.compile(r"^([0-9a-f]{64})  (.+)$", re.MULTILINE)
 
 MAX_FILE_BYTES = 1 << 29
-"""Size limit of a file of a set, above that of any image: 100 million pixels are 300 MB."""
+"""Size limit of a file of a set, larger than any image: 100 million pixels are 300 MB."""
 
 
 def metadata_csv(manifest: str) -> str:
-    """The text of METADATA, from that of the manifest."""
+    """The text of METADATA, from the text of the manifest."""
     # once each: the header is the first line
     return manifest.replace(",class_index,", ",label,", 1).replace(",file,", ",file_name,", 1)
 
@@ -66,11 +64,12 @@ def json_lines(records: Iterable[Mapping[str, Any]]) -> str:
     return "".join(json.dumps(record) + "\n" for record in records)
 
 
-def derived_names(with_images: bool, has_records: bool) -> list[str]:
+def derived_names(with_images: bool, has_records: bool, *, is_empty: bool = False) -> list[str]:
     """The files that are made from every manifest, beside CLASSES_FILE; `has_records` as for derived_texts."""
     if not has_records:
-        return [CROISSANT, *([METADATA] if with_images else [])]
-    return [CROISSANT, CROISSANT_LINES, METADATA_LINES if with_images else MANIFEST_LINES]
+        return [CROISSANT, *([METADATA] if with_images and not is_empty else [])]
+    lines = METADATA_LINES if with_images else MANIFEST_LINES
+    return [CROISSANT, CROISSANT_LINES, *([] if is_empty else [lines])]
 
 
 def derived_texts(
@@ -83,7 +82,8 @@ def derived_texts(
     is_imagenet, digest = classes_in_use().is_imagenet, sha256(manifest.encode())
     if is_imagenet or not has_records:
         texts = {CROISSANT: croissant_json(entries, digest, release)}
-        texts |= {METADATA: metadata_csv(manifest)} if with_images else {}
+        # without images `datasets` cannot tell the columns of a table
+        texts |= {METADATA: metadata_csv(manifest)} if with_images and entries else {}
     else:
         records = list(records_of(manifest))
         named = {"class_index": "label", "file": "file_name"} if with_images else {}
@@ -92,7 +92,7 @@ def derived_texts(
         texts = {
             CROISSANT: croissant_json(entries, digest, release, sha256(nested.encode())),
             CROISSANT_LINES: nested,
-            METADATA_LINES if with_images else MANIFEST_LINES: flat,
+            **({METADATA_LINES if with_images else MANIFEST_LINES: flat} if entries else {}),
         }
     return texts | ({} if is_imagenet else {CLASSES_FILE: classes_in_use().text})
 
@@ -107,7 +107,7 @@ def released_texts(zenodo: str, release: Release) -> dict[str, str]:
 def write_descriptions(
     folder: Path, entries: Sequence[Entry], release: Release, optional: Mapping[str, str] | None = None
 ) -> None:
-    """Write the manifest, what is made from it, the texts of OPTIONAL files by name, and the digests of them all."""
+    """Write the manifest, the files made from it, the texts of OPTIONAL files by name, and the digests of them all."""
     manifest = manifest_csv(entries)
     texts = {MANIFEST: manifest, **derived_texts(manifest, entries, release), **(optional or {})}
     texts[CHECKSUMS] = checksums({name: sha256(text.encode()) for name, text in texts.items()})
@@ -115,25 +115,13 @@ def write_descriptions(
         write_text(folder / name, text)
 
 
-def read_regular_file(path: Path | str) -> bytes:
-    """The bytes of a file, or of the one that a link leads to.
-
-    Raises CleansetError for a pipe or a device, which could be read for ever, and OSError as `open` does.
-    """
-    descriptor = open_descriptor(path)
-    with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123  # much faster than a Path
-        # of the open file, not of its path, which may have been replaced meanwhile
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise CleansetError(f"{path}: not a regular file; expected a file of a finished set")
-        if status.st_size > MAX_FILE_BYTES:
-            raise CleansetError(f"{path}: {status.st_size:,} bytes; expected at most {MAX_FILE_BYTES:,}")
-        with reading(path):
-            return file.read()
+def read_regular_file(path: Path) -> bytes:
+    """The bytes of a file of a set. Raises as `read_bytes` does."""
+    return read_bytes(path, MAX_FILE_BYTES)
 
 
 def manifest_text(path: Path, expected: str = "the folder of an export, or its manifest.csv") -> tuple[str, str]:
-    """The text of a manifest, and its name for messages; `path` is that of the manifest or of its folder.
+    """The text of a manifest, and its name for messages; `path`: the manifest or its folder.
 
     The class table beside it is brought into use; without one, ImageNet's.
     """
@@ -158,12 +146,14 @@ def _read_class_table(path: Path) -> ClassTable:
 
 
 def class_table_of(data: bytes, where: str) -> ClassTable:
-    """The class table in the bytes of a set's CLASSES_FILE; ImageNet's for none, because such a set has no table."""
+    """The class table in the bytes of a set's CLASSES_FILE; ImageNet's without bytes, because such a set has no
+    table."""
     return parse_class_table(data.decode("utf-8", "replace"), where) if data else imagenet()
 
 
 def sets_in(folder: Path) -> dict[Path, str]:
-    """The role of each set in a folder, by path: the folder itself, else those of an edition, a release, or others."""
+    """The role of each set in a folder, by path: the folder itself, otherwise the sets of an edition, a release, or
+    others."""
     for above in ("", "data/export/*/", "sets/*/", "*/"):
         if found := sorted(path for path in folder.glob(above + MANIFEST) if path.is_file()):
             # the first column of the first line
@@ -173,7 +163,7 @@ def sets_in(folder: Path) -> dict[Path, str]:
 
 
 def one_set(folder: Path, model: str = "") -> Path:
-    """The set of a model in a folder, or the only one there; the folder itself if it holds none."""
+    """The set of a model in a folder, or the only one there; the folder itself if it holds no set."""
     found = sets_in(folder)
     chosen = [path for path, role in found.items() if model in ("", role)]
     if found and len(chosen) != 1:
@@ -197,23 +187,36 @@ def read_entries(path: Path) -> list[Entry]:
     return entries
 
 
-def check_listed(folder: Path) -> None:
-    """Raise CleansetError for a description that is read by commands, and is not the one that CHECKSUMS lists."""
+def check_listed(folder: Path, is_set: bool = False) -> None:
+    """Raise CleansetError for a description that is read by commands, and is not the one that CHECKSUMS lists.
+
+    Without CHECKSUMS a folder holds a manifest alone, unless it must be a set (`is_set`). Once the manifest is checked,
+    which has the digests of the images, so is every image that is read.
+    """
     try:
         listed = read_checksums(folder)[1]
-    except (FileNotFoundError, NotADirectoryError):  # a manifest alone
-        return
+    except (FileNotFoundError, NotADirectoryError):
+        if not is_set:
+            return
+        raise CleansetError(
+            f"{folder / CHECKSUMS}: missing; expected the digest of {MANIFEST} in it: export or fetch the set again"
+        ) from None
     for name in (MANIFEST, CLASSES_FILE, CROISSANT, REJECTED_CSV):
-        if (folder / name).is_file() and (found := sha256(read_regular_file(folder / name))) != listed.get(name):
+        if not (folder / name).is_file() or (found := sha256(read_regular_file(folder / name))) == listed.get(name):
+            continue
+        if name == MANIFEST and (name not in listed or _described_sha256(folder) == found):
             raise CleansetError(
-                f"{folder / name}: SHA-256 {found}, expected {listed.get(name, 'no such file')} as in {CHECKSUMS}; see "
-                f"cleanset verify {folder}"
+                f"{folder / CHECKSUMS}: {listed.get(name, 'no SHA-256')} for {name}; expected {found}, which "
+                f"{f'{CROISSANT} has too' if name in listed else 'it has'}; see cleanset verify {folder}"
             )
+        raise CleansetError(
+            f"{folder / name}: SHA-256 {found}, expected {listed.get(name, 'no such file')} as in {CHECKSUMS}; see "
+            f"cleanset verify {folder}"
+        )
 
 
 def read_release(folder: Path) -> Release:
-    """The release in the Croissant description of a set; Release() where none can be read. Raises as `check_listed`."""
-    check_listed(folder)
+    """The release in the Croissant description of a set; Release() if it is missing."""
     try:
         return release_of(read_regular_file(folder / CROISSANT))
     except (OSError, CleansetError):
@@ -226,26 +229,6 @@ def read_checksums(folder: Path) -> tuple[str, dict[str, str]]:
     return text, {name: digest for digest, name in _CHECKSUM.findall(text)}
 
 
-def checked_manifest(folder: Path) -> tuple[str, str]:
-    """The text of the manifest in a folder, compared with its line in CHECKSUMS, and its name for messages."""
-    text, where = manifest_text(folder)
-    try:
-        # the manifest has the digests of the images: once it is checked, so is every image that is read
-        listed = read_checksums(folder)[1].get(MANIFEST)
-    except FileNotFoundError:
-        raise CleansetError(
-            f"{folder / CHECKSUMS}: missing; expected the digest of {MANIFEST} in it: export or fetch the set again"
-        ) from None
-    if (found := sha256(text.encode())) == listed:
-        return text, where
-    if listed is None or _described_sha256(folder) == found:
-        raise CleansetError(
-            f"{folder / CHECKSUMS}: {listed or 'no SHA-256'} for {MANIFEST}; expected {found}, which "
-            f"{'it has' if listed is None else f'{CROISSANT} has too'}; see cleanset verify {folder}"
-        )
-    raise CleansetError(f"{where}: SHA-256 {found}, expected {listed} as in {CHECKSUMS}; see cleanset verify {folder}")
-
-
 def _described_sha256(folder: Path) -> str | None:
     """The SHA-256 of the manifest in the Croissant description, if there is one that can be read."""
     with suppress(OSError, CleansetError):
@@ -254,7 +237,7 @@ def _described_sha256(folder: Path) -> str | None:
 
 
 def read_image(folder: Path, entry: Entry) -> bytes:
-    """The bytes of an exported image. Raises CleansetError if they are missing or not those of the manifest."""
+    """The bytes of an exported image. Raises CleansetError if they are missing or differ from the manifest."""
     path = folder / entry.file
     try:
         data = read_regular_file(path)

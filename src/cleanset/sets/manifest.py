@@ -1,6 +1,7 @@
-"""The manifest of a finished set: one line per image, everything that is needed to check or rebuild it.
+"""The manifest of a finished set, one line per image: its entries, and checks of a manifest from anyone.
 
-Read a manifest, whoever wrote it: check each line by the model of an entry, then the lines together.
+The manifest has everything that is needed to check or rebuild the set. Each line is checked by the model of an entry,
+then the lines together.
 """
 
 import csv
@@ -22,19 +23,19 @@ from cleanset.validation import checked
 from cleanset.vocabulary import SourceCheck, Tier, class_indices, class_keys, classes_in_use, column_name, label_names
 
 MANIFEST = "manifest.csv"
-COLUMNS = (
+MANIFEST_COLUMNS = (
     "model", "wnid", "class_index", "class_name", "rank", "image_id", "tier", "confidence", "source_confidence",
     "ilsvrc_class", "real_classes", "reviewers", "left", "top", "right", "bottom",
     "file", "source_sha256", "source_check", "file_sha256", "pixels_sha256", "encoder",
 )  # fmt: skip
-"""The columns of a set of ImageNet's images, as published; `columns` names those of the set in use."""
+"""The columns of a set of ImageNet's images, as published; `columns` has the ones of the set in use."""
 
 
 def columns() -> tuple[str, ...]:
     """The columns of a manifest of images of the classes in use, in their order; other images than ImageNet's have one
     more, the group.
     """
-    return COLUMNS if classes_in_use().is_imagenet else (*map(column_name, COLUMNS), GROUP)
+    return MANIFEST_COLUMNS if classes_in_use().is_imagenet else (*map(column_name, MANIFEST_COLUMNS), GROUP)
 
 
 MAX_RANK = 50_000
@@ -66,16 +67,16 @@ _Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="64 hexade
 class Entry(BaseModel):
     """One exported image; the same check wherever a manifest is read or written.
 
-    `class_name` is that of label_names. `rank` counts from 1 within the class. `confidence` is the model's softmax
+    `class_name` comes from label_names. `rank` counts from 1 within the class. `confidence` is the model's softmax
     probability of the class on the delivered pixels, `source_confidence` that on the whole image (both float32, and
     equal for a whole image). Either is None where it is not known: of a crop that nobody has scored or whose five most
-    probable classes lack the class, and of an image that was taken from beyond a published list.
-    `ilsvrc_class` and `real_classes` are the class indices of the original and of all reassessed labels; `reviewers`
-    is how many judged the image in this class, the board not counted. `crop` is None for a whole image; `file` is
-    relative to the folder of the manifest; `source_check` is how the bytes of the whole image were checked;
-    `pixels_sha256` is of the decoded RGB bytes of that file, row by row;
-    `encoder` wrote the PNG of a cropped one: other versions may write the same pixels in other bytes. `group` is what
-    the image must not be split from, such as its patient, in a set of your own images that has groups.
+    probable classes lack the class, and of an image that was taken from beyond a published list. `ilsvrc_class` and
+    `real_classes` are the class indices of the original and of all reassessed labels; `reviewers` is how many judged
+    the image in this class, the board not counted. `crop` is None for a whole image; `file` is relative to the folder
+    of the manifest; `source_check` is how the bytes of the whole image were checked; `pixels_sha256` is of the decoded
+    RGB bytes of that file, row by row; `encoder` wrote the PNG of a cropped one: other versions may write the same
+    pixels in other bytes. `group` names images that must not be split, such as one patient's, in a set of your own
+    images that has groups.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -98,11 +99,11 @@ class Entry(BaseModel):
     reviewers: Annotated[int, Field(ge=0, le=1_000_000, description="at least 0")]
     crop: Annotated[
         tuple[_Edge, _Edge, _Edge, _Edge] | None,
-        Field(description=f"four edges from 0 to {MAX_EDGE:,}, or none for a whole image"),
+        Field(description=f"four edges from 0 to {MAX_EDGE:,}, or empty for a whole image"),
     ]
     file: str
     source_sha256: _Sha256
-    source_check: Annotated[SourceCheck, Field(description="archive_md5, image_sha256 or none")]
+    source_check: Annotated[SourceCheck, Field(description="archive_md5, image_sha256 or empty")]
     file_sha256: _Sha256
     pixels_sha256: _Sha256
     encoder: Annotated[
@@ -153,7 +154,9 @@ class Entry(BaseModel):
             raise ValueError("no encoder of a cropped image; expected Pillow <version> with zlib <version>")
         if self.source_confidence is None and self.confidence is not None:
             found = _digits(self.confidence)
-            raise ValueError(f"confidence {found} without source_confidence; expected both, source_confidence or none")
+            raise ValueError(
+                f"confidence {found} without source_confidence; expected both, source_confidence or neither"
+            )
 
     def row(self) -> tuple[str, ...]:
         """The values of the columns in use; a confidence has the digits that tell one float32 from the next."""
@@ -168,7 +171,7 @@ class Entry(BaseModel):
 
     def record(self, names: Sequence[str]) -> dict[str, Any]:
         """The values by the `names` of the columns, with the box as `crop`."""
-        name_of = dict(zip((*COLUMNS, GROUP), names, strict=False)) | {"crop": "crop"}
+        name_of = dict(zip((*MANIFEST_COLUMNS, GROUP), names, strict=False)) | {"crop": "crop"}
         return {name_of[name]: value for name, value in self.model_dump().items() if name in name_of}
 
 
@@ -274,7 +277,7 @@ def check_manifest(text: str, where: str) -> CheckedManifest:
             entries[number] = found
         else:
             problems += [_of_line(number, *each) for each in found]
-            invalid_files.append(row[COLUMNS.index("file")] if len(row) == len(columns()) else "")
+            invalid_files.append(row[MANIFEST_COLUMNS.index("file")] if len(row) == len(columns()) else "")
     if not problems:
         # only if every line is valid: a missing one would make its neighbors look wrong, too
         problems += _between(entries)
@@ -299,7 +302,7 @@ def check_set(entries: Mapping[int, Entry]) -> list[Problem]:
 def duplicates(entries: Mapping[int, Entry]) -> list[Problem]:
     """A problem for each image with another id but the source bytes or pixels of an earlier one, by line.
 
-    None for ImageNet's images, some of which ImageNet has twice: `twins_notice` names them.
+    None for ImageNet's images; ImageNet has some twice: `twins_notice` names them.
     """
     if classes_in_use().is_imagenet:
         return []
@@ -348,7 +351,7 @@ def _entry(row: Sequence[str]) -> Entry | list[tuple[str, str]]:
     """The entry of a line, or what is found and expected of its values."""
     if len(row) != len(columns()):
         return [(f"values: {len(row)}", str(len(columns())))]
-    names = (*COLUMNS, GROUP)[: len(row)]
+    names = (*MANIFEST_COLUMNS, GROUP)[: len(row)]
     values: dict[str, Any] = dict(zip(names, row, strict=True))
     box = tuple(values.pop(edge) for edge in _BOX)
     values["crop"] = box if any(box) else None

@@ -1,6 +1,6 @@
 """The command `rebuild`: a finished set from its manifest and a user's copy of the images.
 
-Its data card is shorter than that of stage export; the labels are the same.
+Its data card is shorter than stage export's; the labels are the same.
 """
 
 import re
@@ -14,13 +14,13 @@ from cleanset.images.codec import decode, decoder, pixels_sha256
 from cleanset.progress import found_in_threads
 from cleanset.sets.card import rebuilt_card
 from cleanset.sets.delivered import image_file
-from cleanset.sets.folder import CARD, manifest_text, read_release, write_descriptions
+from cleanset.sets.folder import CARD, check_listed, manifest_text, read_release, write_descriptions
 from cleanset.sets.manifest import Entry, Problem, check_manifest, check_set
 
 
 @dataclass(frozen=True, slots=True)
 class RebuildResult:
-    """The images that could not be made as the manifest has them; if there is any, nothing was written."""
+    """The images that could not be made as the manifest has them; if any, nothing was written."""
 
     out: str
     images: int
@@ -34,7 +34,7 @@ class _IncompleteError(Exception):
 def run(manifest: Path, images: Path, out: Path) -> RebuildResult:
     """Write the set of `manifest` into `out`, its images made from those under `images`.
 
-    Source, file and pixels of each must be those of the manifest. The card is a shorter one (rebuilt_card), whatever
+    Source, file and pixels of each must match the manifest. The card is a shorter one (rebuilt_card), whatever
     lies beside the manifest: the same manifest and release always give the same bytes. Raises CleansetError for a
     manifest that cannot be read, and for images that cannot be found.
     """
@@ -50,7 +50,9 @@ def run(manifest: Path, images: Path, out: Path) -> RebuildResult:
                     # out of the block, so that new_folder removes what was written
                     raise _IncompleteError
                 entries = list(checked.entries.values())
-                release = read_release(manifest if manifest.is_dir() else manifest.parent)
+                beside = manifest if manifest.is_dir() else manifest.parent
+                check_listed(beside)
+                release = read_release(beside)
                 write_descriptions(folder, entries, release, {CARD: rebuilt_card(entries, release)})
         except _IncompleteError:
             pass

@@ -1,4 +1,4 @@
-"""Stage score: one model's top-5 classes and probabilities of every image. No decision is made here."""
+"""Stage score: top-5 classes and probabilities of one model on every image. No decision is made here."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Literal, cast
@@ -15,7 +15,7 @@ from cleanset.sets.published.lists import ListScores, list_scores
 from cleanset.tables import INDEX, SCORES, read_table, write_table
 
 if TYPE_CHECKING:
-    from cleanset.scoring.engine import Run, Settings
+    from cleanset.scoring.engine import ScoringRun, Settings
     from cleanset.scoring.models import LoadedModel
     from cleanset.scoring.validity import MadeFrom
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def run(edition: Edition, role: str) -> None:
     """Read the index, the images and the model's weights, write data/scores/<role>.parquet and .json.
 
-    The JSON records what the scores were computed with; through it DVC locks the weights.
+    The JSON is the provenance record of the scores; through it DVC locks the weights.
     Finished shards are kept beside them until the end, so that an interrupted run is continued.
     Of a model that is a published list or a table of scores only index and list are read.
     """
@@ -86,10 +86,10 @@ def run_network(edition: Edition, params: Params, role: str) -> None:
     shards.remove()
 
 
-def prepare(edition: Edition, role: str, settings: "Settings") -> tuple["Run", "MadeFrom"]:
-    """The run of a network, and what its scores are made from; each node of a cluster calls it."""
+def prepare(edition: Edition, role: str, settings: "Settings") -> tuple["ScoringRun", "MadeFrom"]:
+    """The run of a network, and the inputs of its scores; each node of a cluster calls it."""
     from cleanset.measure.user_model import load_member
-    from cleanset.scoring.engine import Run
+    from cleanset.scoring.engine import ScoringRun
     from cleanset.scoring.validity import MadeFrom, below_float64
 
     params = read_params(use_classes_of(edition.folder))
@@ -103,7 +103,7 @@ def prepare(edition: Edition, role: str, settings: "Settings") -> tuple["Run", "
         }
     )
     read = verified_images(edition, params.dataset.images, index).read
-    return Run(f"score {role}", model, read, settings, index), made_from
+    return ScoringRun(f"score {role}", model, read, settings, index), made_from
 
 
 def check_pinned(params: Params) -> None:
@@ -122,7 +122,7 @@ def check_pinned(params: Params) -> None:
 
 
 def record_of(params: Params, role: str, model: "LoadedModel", images: int) -> ScoreRecord:
-    """The record of a run, in which the exactness of a lower precision is still missing."""
+    """The record of a run, still without the exactness of a lower precision."""
     from cleanset.scoring.validity import code_of, library_versions
 
     entry = params.model(role)

@@ -1,4 +1,4 @@
-"""Who may talk to the server, and as whom: an ASGI middleware that every request and websocket handshake passes.
+"""Access control of local pages: an ASGI middleware that every request and websocket handshake passes.
 
 Against DNS rebinding the Host must be one that the server was started for. Against foreign pages
 the Origin, where a browser sends one, must be that same host, and a browser's Sec-Fetch-Site must
@@ -165,7 +165,7 @@ class Guard:
                 return _question(person, holding)
             return self._let_in(headers, person)
         if person not in holding:
-            return self._refusal("There is no page of this name here, or the link's token is missing or no longer valid.")
+            return self._refusal("There is no page of this name, or the link's token is missing or no longer valid.")
         scope[PERSON], scope["root_path"] = person, f"/{person}"
         return None
 

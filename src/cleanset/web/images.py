@@ -1,4 +1,4 @@
-"""The images of a page: the stored pixels, which the models see.
+"""Images as the pages show them: the stored pixels that the models see, without metadata.
 
 A browser rotates an image with an EXIF orientation, applies its colour profile, and shows CMYK in its own way. So the
 decoded RGB pixels are encoded again, without metadata. The bytes read always have the SHA-256 of the index.
@@ -24,7 +24,7 @@ MAX_PNG_PIXELS = 1_500_000
 _CACHE_BYTES = 48 * 2**20
 
 MAX_DECODED = 3
-"""Images decoded at a time: a browser asks for dozens at once, each of which takes up to 100 MB of memory."""
+"""Images decoded at a time: a browser asks for dozens at once, and each takes up to 100 MB of memory."""
 
 
 class Photos:

@@ -1,4 +1,4 @@
-"""Serving a local page: address, guard, announcement and NiceGUI's set-up; a tab and the keys from there."""
+"""Serving a local page: address, guard, announcement, NiceGUI's set-up; tabs and their keys."""
 
 import asyncio
 import hmac
@@ -19,13 +19,14 @@ import uvicorn
 from fastapi import FastAPI
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from nicegui import events, ui
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_text, replacing
 from cleanset.web.guard import Guard, is_loopback, own_hosts, public_origin
+from cleanset.web.keys import SentKey
 
 STATIC = Path(__file__).parent / "static"
 
@@ -107,9 +108,9 @@ def kept_tokens(secret: Path, people: Iterable[str]) -> dict[str, str]:
         with replacing(secret) as partial:
             partial.touch(mode=0o600)
             partial.write_text(secrets.token_urlsafe(32), encoding="utf-8")
-    key = read_text(secret, "remove it: then there are new links").encode()
+    key = read_text(secret, "remove it for new links").encode()
     if len(key) < MIN_SECRET_BYTES:
-        raise CleansetError(f"{secret}: {len(key)} bytes; expected a secret: remove it, then there are new links")
+        raise CleansetError(f"{secret}: {len(key)} bytes; expected a secret: remove it for new links")
     return {name: hmac.new(key, name.encode(), "sha256").hexdigest() for name in people}
 
 
@@ -130,16 +131,6 @@ def html_templates(package: str) -> Environment:
     )
     templates.filters["words"] = lambda name: name.replace("_", " ")
     return templates
-
-
-class SentKey(BaseModel):
-    """A key as the browser sends it. `number`: counts those of a tab; `seen`: the images on the screen when pressed."""
-
-    model_config = ConfigDict(frozen=True, strict=True)
-
-    key: str
-    number: int
-    seen: list[str]
 
 
 class KeyedTab(ABC):

@@ -25,7 +25,7 @@ from .reviewing import Reviewing, reviews, serve
 CLASSES = int(os.environ.get("CLEANSET_TEAM_CLASSES", "3"))
 TEAM = ("ana", "ben", "cy")
 NAMES = [argument for name in (*TEAM, "board") for argument in ("--reviewer", name)]
-DOCUMENTED = ["cleanset", "review", *NAMES, "--host", "0.0.0.0"]
+DOCUMENTED = ["cleanset", "review", "serve", *NAMES, "--host", "0.0.0.0"]
 OVERLAP = 0.34
 COMMON = {f"c{index:02}" for index in common_classes(range(CLASSES), OVERLAP)}
 
@@ -81,7 +81,7 @@ def answer(link: str, token: str) -> tuple[int, str]:
 
 def status(edition: Path) -> dict[str, dict[str, object]]:
     found: dict[str, dict[str, object]] = json.loads(
-        run(edition, "cleanset", "review", "--status", "--json", *NAMES)
+        run(edition, "cleanset", "review", "status", "--json", *NAMES)
     )["reviewers"]  # fmt: skip
     return found
 
@@ -137,7 +137,7 @@ def test_a_team_from_links_to_a_set(edition: Path, links: dict[str, str], browse
     pages["ana"].go(contested)
     assert "nothing is written there" not in pages["ana"].page.inner_text("#view")
     run(edition, "dvc", "repro", "--quiet")
-    auditor = serve(edition, "dan", "--audit", "5", "--model", "images", "--port", "0")
+    auditor = serve(edition, "dan", "audit", "5", "--model", "images", "--port", "0")
     at = opened(browser, auditor.address)
     while at.mode != "end":
         at.press("a")

@@ -60,7 +60,7 @@ def web(publisher: Publisher, certificate: Path, monkeypatch: pytest.MonkeyPatch
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     with serving(publisher.remote, context) as found:
-        monkeypatch.setattr(fetching, "ZENODO", f"{found.url}/api/records/")
+        monkeypatch.setattr(fetching, "ZENODO_API", f"{found.url}/api/records/")
         yield found
 
 
@@ -129,7 +129,7 @@ def test_what_is_not_the_file_of_the_record(web: Web, tar: Path, publisher: Publ
     record(publisher, web, tar, key="images.zip")
     assert "record with one tar; expected one of cleanset publish: give the address" in refused("10.5281/zenodo.12")
     record(publisher, web, tar, links={})
-    assert "not what Zenodo says of an open record" in refused("10.5281/zenodo.12")
+    assert "not Zenodo's answer for an open record" in refused("10.5281/zenodo.12")
     assert list((tmp_path / "cache" / "releases").glob("*")) == []
 
 

@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from cleanset.errors import CleansetError
 from cleanset.studies.realness import serving
-from cleanset.studies.realness.serving import GivenAnswer, ServeSettings, StudyServer, Visit, application
+from cleanset.studies.realness.serving import GivenAnswer, PageVisit, ServeSettings, StudyServer, application
 from tests.browser_tab import Server
 from tests.studies.realness.conftest import command, rows
 
@@ -28,7 +28,7 @@ def key_of(person: str) -> str:
 
 def opened(server: StudyServer, person: str = "") -> dict[str, Any]:
     """What somebody who begins, or comes back, is given."""
-    return server.visit(Visit(id=person, key=key_of(person), begins=True))
+    return server.visit(PageVisit(id=person, key=key_of(person), begins=True))
 
 
 def answer_of(trials: list[dict[str, str]], position: int, choice: int = 1) -> str | int:
@@ -67,9 +67,9 @@ def test_each_answer_is_on_the_disk_and_the_same_person_comes_back_to_the_next(p
     server = restarted(server)
     again = opened(server, "ada")
     assert (again["answered"], again["key"], again["trials"]) == (3, page["key"], page["trials"])
-    assert server.visit(Visit(key=page["key"]))["answered"] == 3  # without an id: the key in the address
+    assert server.visit(PageVisit(key=page["key"]))["answered"] == 3  # without an id: the key in the address
     complete(server, "ada")
-    assert server.visit(Visit(id="ada", key=key_of("ada"))) == {"state": "done", "completion": None}
+    assert server.visit(PageVisit(id="ada", key=key_of("ada"))) == {"state": "done", "completion": None}
     assert (len(rows(file)), server.complete) == (12, 1)
 
 
@@ -83,7 +83,7 @@ def test_the_recruiters_id_is_apart_from_the_answers(plan: Path) -> None:
     assert "ada" not in file.read_text()
     assert page["key"] not in file.read_text()
     assert ((plan / "people.csv").stat().st_mode & 0o777) == 0o600
-    assert server.visit(Visit(key=row["person"]))["state"] == "consent"  # the pseudonym opens nothing
+    assert server.visit(PageVisit(key=row["person"]))["state"] == "consent"  # the pseudonym opens nothing
 
 
 def test_lists_are_balanced_and_the_number_wanted_is_a_bound(plan: Path) -> None:
@@ -137,7 +137,7 @@ def test_an_id_is_not_enough_to_go_on_with_a_list(plan: Path) -> None:
     page = opened(server, "ada")
     for key in ("", key_of("ben"), "0" * 32):
         for begins in (False, True):
-            assert server.visit(Visit(id="ada", key=key, begins=begins)) == {"state": "elsewhere"}
+            assert server.visit(PageVisit(id="ada", key=key, begins=begins)) == {"state": "elsewhere"}
     assert opened(server, "ada") == page
     assert lists(plan) == {"ada": "1"}
 
@@ -146,7 +146,7 @@ def test_the_links_id_counts_more_than_another_persons_key(plan: Path) -> None:
     server = StudyServer(plan)
     page = opened(server, "ada")
     give(server, page, 1)
-    other = server.visit(Visit(id="ben", key=page["key"], begins=True))
+    other = server.visit(PageVisit(id="ben", key=page["key"], begins=True))
     assert (other["answered"], other["key"] != page["key"]) == (0, True)
     give(server, other, 1)
     assert lists(plan) == {"ada": "1", "ben": "2"}
@@ -158,7 +158,7 @@ def test_only_those_invited_may_begin(plan: Path, tmp_path: Path) -> None:
     server = StudyServer(plan, ServeSettings(ids=tmp_path / "ids.txt"))
     for number in range(20):
         assert opened(server, f"made-up-{number}")["state"] == "no_id"
-    assert server.visit(Visit(begins=True))["state"] == "no_id"
+    assert server.visit(PageVisit(begins=True))["state"] == "no_id"
     assert [opened(server, name)["state"] for name in ("ada", "ben")] == ["open", "open"]
     assert list(lists(plan)) == ["ada", "ben"]
     server.close()
@@ -257,7 +257,7 @@ def test_a_recruiters_id_is_needed_where_the_parameter_is_named(plan: Path) -> N
     server = StudyServer(plan, ServeSettings(id_parameter="PROLIFIC_PID"))
     for each in ("", "{{%PROLIFIC_PID%}}", "x" * 65):
         assert opened(server, each)["state"] == "no_id"
-    assert server.visit(Visit(key="unknown", begins=True))["state"] == "no_id"
+    assert server.visit(PageVisit(key="unknown", begins=True))["state"] == "no_id"
     assert opened(server, "5f3c")["state"] == "open"
 
 

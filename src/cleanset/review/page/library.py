@@ -1,6 +1,6 @@
-"""The part of an edition that stays the same during a review: classes, candidates, images, preprocessings.
+"""The fixed data of a review (classes, candidates, images, preprocessings), and the share of each reviewer.
 
-How the work is split: the classes that each reviewer is asked for, and those that all of them are asked for.
+A share lists the classes that one reviewer is asked for; common classes are asked of all.
 """
 
 import re

@@ -8,12 +8,10 @@ import gc
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Annotated
 
 from fastapi import FastAPI, Request
 from nicegui import ui
 from PIL.Image import Image
-from pydantic import BeforeValidator
 from starlette.responses import PlainTextResponse, Response
 
 from cleanset.edition.paths import Edition, images_are_official
@@ -25,7 +23,7 @@ from cleanset.review.gold import read_gold_key
 from cleanset.review.hints.background import BackgroundHints
 from cleanset.review.opinions import Opinions, read_look_again, read_opinions
 from cleanset.review.page.gold_and_audit import audit_library, mix_in_golds
-from cleanset.review.page.keys import Screen
+from cleanset.review.page.keys import ReviewKey
 from cleanset.review.page.library import (
     IndexedImage,
     Library,
@@ -47,7 +45,6 @@ from cleanset.web.pages import (
     FRESH,
     KEPT,
     KeyedTab,
-    SentKey,
     image_response,
     kept_tokens,
     new_application,
@@ -369,22 +366,6 @@ _HEAD = """
 """
 
 
-def _box(box: object) -> Box | None:
-    """A crop box as the browser sends it; None for anything else."""
-    try:
-        return parse_box(box)
-    except ValueError:
-        return None
-
-
-class ReviewKey(SentKey, Screen):
-    """A key of a reviewer, with the box that is drawn, the card that it is about, and the text typed in a dialog."""
-
-    box: Annotated[Box | None, BeforeValidator(_box)] = None
-    card: str | None = None
-    text: str = ""
-
-
 class TabElements(KeyedTab):
     """The elements in a browser that show one tab, and the keys that come from there."""
 
@@ -420,7 +401,7 @@ class TabElements(KeyedTab):
             if sent.key == "Escape" or chosen is not None:
                 self._tab.leave_search(chosen)
         else:
-            self._tab.press(sent.key, sent.seen, sent.box, sent.card, sent)
+            self._tab.press(sent)
 
     async def _leave_search(self, class_index: int | None) -> None:
         await self.do(lambda: self._tab.leave_search(class_index))

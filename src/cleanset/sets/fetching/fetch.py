@@ -43,7 +43,7 @@ from cleanset.files import (
     write_text,
 )
 from cleanset.parsing import parse_json
-from cleanset.progress import cache_folder, tracked
+from cleanset.progress import cache_folder, tracked, writing_cache
 from cleanset.sets import verify
 from cleanset.sets.archive import unpack
 from cleanset.sets.description import Release, notices_of, release_of
@@ -73,7 +73,7 @@ STALE_SECONDS = 7 * 24 * 3600
 _LIST, _CHECKED, _PART, _LOCK = "list.json", "checked.json", "part", "lock"
 THREADS = 16
 """Files that are downloaded at a time."""
-ZENODO = "https://zenodo.org/api/records/"
+ZENODO_API = "https://zenodo.org/api/records/"
 MAX_RELEASE_BYTES = 1 << 36
 """Limit of a tar; one with the images of 1,000 classes has 0.3 GB."""
 
@@ -85,23 +85,6 @@ class SetLocation:
     commit: str
     directory: str
     remote: Remote
-
-
-@contextmanager
-def writing() -> Iterator[None]:
-    """Name the cache, and what to do, where a system error in the block comes from it: no room, no permission."""
-    try:
-        yield
-    except OSError as error:
-        cache = cache_folder()
-        # a write names no file
-        at = Path(error.filename).absolute() if isinstance(error.filename, str) else cache
-        if error.strerror is None or not (at.is_relative_to(cache) or cache.is_relative_to(at)):
-            raise
-        raise CleansetError(
-            f"{cache}: {error.strerror}; expected a folder for what is fetched, with room, that can be written: free "
-            "some, or set CLEANSET_CACHE to another folder"
-        ) from None
 
 
 class KeptSet:
@@ -133,7 +116,7 @@ class KeptSet:
         return None
 
     def write(self, folder: Path, file: str, data: bytes) -> None:
-        """Store a file of the set, whole or not at all; what is in its way is removed. Only while the set is locked."""
+        """Store a file of the set atomically; anything in its way is removed. Only while the set is locked."""
         path = folder / file
         # a damaged cache may have a file where the set has a folder
         for above in reversed(path.relative_to(folder).parents[:-1]):
@@ -170,7 +153,7 @@ class KeptSet:
         return self.whole.is_dir() and not self.faulty(self.whole, files) and not _surplus(self.whole, files)
 
     def remove_surplus(self, folder: Path, files: Mapping[str, str]) -> None:
-        """Remove everything that the set does not list, such as what a killed process left."""
+        """Remove everything that the set does not list, such as leftovers of a killed process."""
         for path in _surplus(folder, files):
             path.unlink()
         # backwards, so that what a folder holds is removed before the folder
@@ -221,7 +204,7 @@ class KeptSet:
         return files
 
     def fetch_alone(self, file: str, expected: str) -> bytes:
-        """Fetch a file without the others, and keep it. Raises CleansetError that says what is wrong with it there."""
+        """Fetch a file without the others, and keep it. Raises CleansetError with the fault of the file there."""
         try:
             data = self._checked(file, expected)
         except UnreachableError as error:
@@ -316,7 +299,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class FetchedSet:
-    """A set that is on this machine, whole and checked; `notices`: what limits it, in sentences.
+    """A set that is on this machine, whole and checked; `notices`: its limits, in sentences.
 
     `commit` is empty for a set of a release.
     """
@@ -333,9 +316,10 @@ def run(
 ) -> FetchedSet:
     """Fetch a set into the cache, and copy it into the new or empty folder `out`, if one is given.
 
-    `update` asks the repository again what its branch or tag is; `force` computes the MD5 of every file again; either
-    downloads a release again, where `model` may be empty and `rev` and `folder` mean nothing. Raises CleansetError if
-    anything cannot be reached, or is missing or damaged there; what has been fetched of a repository is kept.
+    `update` asks the repository again for the commit of its branch or tag; `force` computes the MD5 of every file
+    again; either downloads a release again, where `model` may be empty and `rev` and `folder` mean nothing. Raises
+    CleansetError if anything cannot be reached, or is missing or damaged there; files fetched from a repository are
+    kept.
     """
     if out is not None:
         check_new(out)  # not only after everything has been fetched
@@ -369,9 +353,9 @@ def render(fetched: FetchedSet) -> str:
     return "\n".join([f"{fetched.folder}: {images} {at}, checked", *fetched.notices])
 
 
-@writing()
+@writing_cache()
 def fetch(published: PublishedSet, update: bool = False, force: bool = False) -> FetchedSet:
-    """The set, from this machine if it is here, whole; else what is missing or damaged is fetched. See `run`."""
+    """The set, from this machine if it is complete here; otherwise missing and damaged files are fetched. See `run`."""
     kept = KeptSet(published, _located(published, update))
     # without the lock, because a whole set is only read
     if not force and (files := kept.listing()) and kept.is_whole(files):
@@ -396,7 +380,7 @@ def fetch(published: PublishedSet, update: bool = False, force: bool = False) ->
     return _set_at(kept.whole, kept.located.commit)
 
 
-@writing()
+@writing_cache()
 def descriptions(published: PublishedSet, update: bool = False) -> tuple[str, str, Release]:
     """The text of the set's manifest, its name for messages, and the release; fetches no image.
 
@@ -413,7 +397,7 @@ def descriptions(published: PublishedSet, update: bool = False) -> tuple[str, st
             found = ((name, files[name]) for name in names if name in files)
             texts = {name: kept.read(name, md5) or kept.fetch_alone(name, md5) for name, md5 in found}
     if MANIFEST not in files:
-        raise CleansetError(f"{where}/{MANIFEST}: not in the set; expected what stage export writes")
+        raise CleansetError(f"{where}/{MANIFEST}: not in the set; expected the output of stage export")
     manifest, croissant, classes = (texts.get(name) or b"" for name in names)
     use_classes(class_table_of(classes, f"{where}/{CLASSES_FILE}"))
     try:
@@ -470,7 +454,7 @@ def _set_at(folder: Path, commit: str) -> FetchedSet:
     return FetchedSet(folder, entries[0].model, commit, len(entries), notices_of(entries, read_release(folder)))
 
 
-@writing()
+@writing_cache()
 def opened(place: str | Path, afresh: bool = False) -> Path:
     """The folder of a release, in the cache; any other path as it is. `afresh`: not as it is in the cache already.
 
@@ -497,8 +481,8 @@ def _downloaded(address: str, workspace: Path) -> Path:
     if number is None:
         download(address, tar, MAX_RELEASE_BYTES)
         return tar
-    download(ZENODO + number, record, MAX_TEXT_BYTES)
-    files = parse_json(record.read_text("utf-8", "replace"), ZENODO + number, "a record of Zenodo")
+    download(ZENODO_API + number, record, MAX_TEXT_BYTES)
+    files = parse_json(record.read_text("utf-8", "replace"), ZENODO_API + number, "a record of Zenodo")
     try:
         ((url, size, digest),) = (
             (each["links"]["self"], min(int(each["size"]), MAX_RELEASE_BYTES), each["checksum"])
@@ -507,8 +491,8 @@ def _downloaded(address: str, workspace: Path) -> Path:
         )
     except (LookupError, TypeError, ValueError, AttributeError):
         raise CleansetError(
-            f"{ZENODO}{number}: not what Zenodo says of an open record with one tar; expected one of cleanset publish: "
-            "give the address of the tar"
+            f"{ZENODO_API}{number}: not Zenodo's answer for an open record with one tar; expected one of "
+            "cleanset publish: give the address of the tar"
         ) from None
     download(url, tar, max(size, 0))
     if (found := f"md5:{md5(blocks_of(tar))}") != digest:

@@ -43,12 +43,11 @@ from cleanset.measure.predictions import printed_answers
 from cleanset.scoring.logits import Groups, predicted_groups, stored_columns
 from cleanset.sets.folder import read_entries
 from cleanset.sets.manifest import MANIFEST, Entry
+from cleanset.statistics.basics import Flags, Floats
 from cleanset.statistics.coverage import (
     CONFIDENCES,
     RANKINGS,
     Confidence,
-    Flags,
-    Floats,
     Ranking,
     at_coverage,
     check_coverage,
@@ -92,7 +91,7 @@ def can_confine() -> bool:
 
 
 def confined(command: Sequence[str], folder: Path, images: Path) -> list[str]:
-    """A command that sees nothing but its folder, that of its images, and the system's programs and libraries.
+    """A command that sees nothing but its folder, its images' folder, and the system's programs and libraries.
 
     HOME and TMPDIR have to be /home and /tmp.
     """
@@ -133,12 +132,12 @@ def _interpreters(program: str, folder: Path) -> set[str]:
 
 MAX_OUTPUT_BYTES = 100_000_000
 POLL_SECONDS = 0.05
-KEPT = ("PATH", "LANG", "LC_ALL")
+KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL")
 """Environment variables that a command is given; its home is an empty folder."""
 
 
-SIDE = 299
-"""Width and height of the images that a command is given: those of the paper's data."""
+DEFENCE_SIDE = 299
+"""Width and height of the images that a command is given, as in the paper's data."""
 
 
 class CommandDefence:
@@ -203,7 +202,7 @@ def nameless_copy(path: Path, folder: Path) -> str:
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    image = decode(path.read_bytes()).convert("RGB").resize((SIDE, SIDE), Image.Resampling.BICUBIC)
+    image = decode(path.read_bytes()).convert("RGB").resize((DEFENCE_SIDE, DEFENCE_SIDE), Image.Resampling.BICUBIC)
     # Pillow would write the color profile of the original
     image.info.clear()
     name = f"{secrets.token_hex(16)}.png"
@@ -229,7 +228,7 @@ def answers_of(
     """
     with tempfile.TemporaryDirectory() as scratch:
         # no other variables: they may hold credentials, and somebody else wrote the command
-        environment = {key: os.environ[key] for key in KEPT if key in os.environ}
+        environment = {key: os.environ[key] for key in KEPT_VARIABLES if key in os.environ}
         if can_confine():
             whole = confined(command, folder, images)
             environment |= {"HOME": "/home", "TMPDIR": "/tmp"}
@@ -307,7 +306,7 @@ def parse_answers(text: str, files: Collection[str], groups: Collection[str], na
 
 
 PROBED = 8
-"""Number of images in which a model is searched for signs that it only looks strong."""
+"""Number of images on which a model is probed for signs of gradient masking."""
 
 
 class ModelDefence:
@@ -375,7 +374,7 @@ def read_image(paths: Mapping[str, Path], name: str) -> Image.Image:
 
 
 def group_columns(
-    groups: Groups, logits: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]"
+    groups: Groups, logits: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]", _ids: Sequence[str] = ()
 ) -> dict[str, "np.ndarray"]:
     """The columns that confidences need, and the predicted group, from logits of shape (n, 1000).
 
@@ -385,7 +384,7 @@ def group_columns(
     return {**stored_columns(found), "group": predicted_groups(found)}
 
 
-UNPUBLISHED = "unpublished"
+UNPUBLISHED_LIST = "unpublished"
 """The folder, beside contest.yaml, of the list that is not published; git ignores it."""
 
 
@@ -436,7 +435,7 @@ def unpublished_list(folder: Path, groups: Groups) -> dict[str, EligibilityImage
 
 
 def list_digest(images: Mapping[str, EligibilityImage]) -> str:
-    """The digest by which contest.yaml names a list: of a line `<group> <SHA-256>` for each image, sorted."""
+    """The digest of a list in contest.yaml: of a line `<group> <SHA-256>` for each image, sorted."""
     return sha256("".join(sorted(f"{each.group} {digest}\n" for digest, each in images.items())).encode())
 
 
@@ -445,7 +444,7 @@ def checked_list(contest: Path, rules: ContestRules, unpublished: Path | None) -
 
     Raises CleansetError for another list than the one that it names, and as `unpublished_list` does.
     """
-    folder = contest / UNPUBLISHED if unpublished is None else unpublished
+    folder = contest / UNPUBLISHED_LIST if unpublished is None else unpublished
     if rules.unpublished is None and unpublished is None:
         return {}
     if not folder.is_dir():
@@ -456,7 +455,7 @@ def checked_list(contest: Path, rules: ContestRules, unpublished: Path | None) -
     found = unpublished_list(folder, rules.groups())
     if rules.unpublished is None:
         raise CleansetError(
-            f"{folder}: an unpublished list, but contest.yaml names none; expected its line there before the contest "
+            f"{folder}: an unpublished list, missing from contest.yaml; expected its line there before the contest "
             "begins: cleanset contest check prints it"
         )
     if list_digest(found) != rules.unpublished:
@@ -490,7 +489,9 @@ def run_defence(
     known, submitted = eligibility_list(edition, groups), {sha: objects.path(sha) for sha in sorted(images)}
     hidden = checked_list(contest, files.rules, unpublished)
     for sha in sorted(hidden.keys() & (known.keys() | submitted.keys())):
-        raise CleansetError(f"{hidden[sha].path}: a published image; expected none in the unpublished list: remove it")
+        raise CleansetError(
+            f"{hidden[sha].path}: a published image; expected only unpublished ones in the unpublished list: remove it"
+        )
     paths = {sha: each.path for sha, each in (hidden | known).items()} | submitted
     for sha, path in paths.items():
         # before the defence runs, which may take long

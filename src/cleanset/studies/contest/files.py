@@ -1,4 +1,4 @@
-"""Entries of teams, judges and the board, each checked by itself; runs of defences; all of a contest on a day."""
+"""Entries of teams, judges and the board, each checked by itself; runs of defences; the state of a contest on a day."""
 
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from cleanset.images.codec import MAX_AREA
-from cleanset.statistics.coverage import Confidence, Count, Eligibility, Flags, Floats
+from cleanset.statistics.basics import Flags, Floats
+from cleanset.statistics.coverage import Confidence, Eligibility, ImageCount
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer
 from cleanset.studies.contest.rules import MIN_JUDGES, ContestRules, Day, Instant, Name, PublicKey
 from cleanset.validation import Role, Section, Sha256
@@ -19,14 +20,14 @@ from cleanset.validation import Role, Section, Sha256
 DefenceName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*/[a-z0-9][a-z0-9_-]*$", max_length=129)]
 JudgeId = Annotated[str, Field(pattern=r"^[0-9a-f]{8,32}$")]
 """Drawn at random instead of a name, so that all answers can be published unchanged."""
-ImageFile = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*\.(png|jpg|jpeg|PNG|JPG|JPEG)$", max_length=100)]
+ImageName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*\.(png|jpg|jpeg|PNG|JPG|JPEG)$", max_length=100)]
 FilePath = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*$", max_length=200)
 ]
 """Relative to the folder of the file that names it, and inside that folder."""
 Text = Annotated[str, Field(pattern=r"[\p{L}\p{N}]", max_length=10_000)]
 """At least one letter or digit, so that no reason is empty."""
-Side = Annotated[int, Field(ge=1, le=65_535)]
+SidePixels = Annotated[int, Field(ge=1, le=65_535)]
 
 
 class NamedFile(Section):
@@ -83,7 +84,7 @@ class Defence(Section):
         if len({each.path for each in self.files}) < len(self.files):
             raise ValueError("files: a path twice; expected each once")
         if self.command is not None and not self.files:
-            raise ValueError("files: none; expected every file that the command needs, with its SHA-256")
+            raise ValueError("files: empty; expected every file that the command needs, with its SHA-256")
         missing = {"inference", "training", "weights"} - {each.role for each in self.files}
         if self.open and self.command is not None and missing:
             raise ValueError(f"open: no file has the role {min(missing)}; expected inference, training and weights")
@@ -95,11 +96,11 @@ class Defence(Section):
 class SubmittedImage(Section):
     """An image of a submission; `pixels_sha256` is of its RGB bytes, row by row."""
 
-    file: ImageFile
+    file: ImageName
     sha256: Sha256
     pixels_sha256: Sha256
-    width: Side
-    height: Side
+    width: SidePixels
+    height: SidePixels
 
     @model_validator(mode="after")
     def _no_bomb(self) -> Self:
@@ -137,7 +138,7 @@ class JudgeExample(JudgeAnswer):
 
 
 class ExamplesFile(Section):
-    """All of an examples.yaml: by SHA-256, in the order in which they are shown."""
+    """All of an examples.yaml: by SHA-256, in display order."""
 
     examples: dict[Sha256, JudgeExample]
 
@@ -200,7 +201,7 @@ class Acceptance(Section):
 
 
 class Board(Section):
-    """The stakes, and what the board and those who appeal to it have entered."""
+    """The stakes, and the entries of the board and of those who appeal to it."""
 
     decisions: list[BoardDecision] = Field(default_factory=list)
     appeals: list[Appeal] = Field(default_factory=list)
@@ -221,7 +222,7 @@ class WarningSign(Section):
     text: Text
 
 
-CoverageStep = Annotated[list[Count], Field(min_length=2, max_length=2)]
+CoverageStep = Annotated[list[ImageCount], Field(min_length=2, max_length=2)]
 
 
 class DefenceRun(Section):
@@ -318,7 +319,7 @@ class Repeat:
 
 
 def in_order(submissions: Iterable[Submission]) -> list[Submission]:
-    """Submissions in the order in which they were entered."""
+    """Submissions in order of entry."""
     return sorted(submissions, key=lambda each: each.number)
 
 

@@ -1,6 +1,4 @@
-"""The REML criterion of crossed random effects of person and image; the model is described in `mixed`.
-
-A linear mixed model of ratings with crossed random effects of person and image, fitted by REML.
+"""A linear mixed model of ratings with crossed random effects of person and image, fitted by REML.
 
 The model is rating = intercept + effect * modified + person + image + residual, where every image is either real or
 modified. In R, with `image` distinct for the two types:
@@ -33,9 +31,7 @@ from scipy.optimize import Bounds, minimize
 from scipy.sparse import csr_array
 
 from cleanset.errors import CleansetError
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from cleanset.statistics.basics import Flags, Floats, Ints
 
 STARTS: tuple[float, ...] = (0.5, 0.02, 0.1, 2.0)
 """Ratios to the residual's standard deviation from which searches start; the lowest criterion found counts."""
@@ -44,7 +40,7 @@ AT_ZERO, BESIDE_ZERO, MAX_RATIO = 1e-3, 0.2, 1e4
 EFFECTS = np.array([[1.0, 0.0], [-1.0, 1.0]])
 """Matrix that turns the means of real and modified images into the intercept and the effect, modified minus real."""
 STEP = 3e-4
-"""Step of the numerical derivatives: their error grows with its square, that of rounding with the inverse square."""
+"""Step of the numerical derivatives: their error grows with its square, rounding error with the inverse square."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +113,7 @@ class RemlProblem:
     and of modified images, then the ratios of real and of modified images. With `intercepts`: people's, and images'.
     """
 
-    def __init__(
-        self, y: Floats, people: Sequence[str], images: Sequence[str], modified: npt.NDArray[np.bool_], slopes: bool
-    ) -> None:
+    def __init__(self, y: Floats, people: Sequence[str], images: Sequence[str], modified: Flags, slopes: bool) -> None:
         _check(y, people, images, modified, slopes)
         self.slopes, self.ratings = slopes, len(y)
         person = np.unique(np.asarray(people, object).astype(str), return_inverse=True)[1].astype(np.int64)
@@ -222,7 +216,7 @@ class RemlProblem:
         return np.asarray(np.diag(EFFECTS @ self.solve(parameters[:-1]).inverse @ EFFECTS.T) * parameters[-1] ** 2)
 
     def minimize(self) -> Floats:
-        """The ratios that minimize the criterion. Raises CleansetError if none are found."""
+        """The ratios that minimize the criterion. Raises CleansetError if the search fails."""
         try:
             shape = np.array([1.0, 0.0, 1.0, 1.0, 1.0]) if self.slopes else np.ones(2)
             best, least = min((self._minimum(start * shape) for start in STARTS), key=lambda found: found[1])
@@ -261,9 +255,7 @@ _UNIDENTIFIED = (
 )
 
 
-def _check(
-    y: Floats, people: Sequence[str], images: Sequence[str], modified: npt.NDArray[np.bool_], slopes: bool
-) -> None:
+def _check(y: Floats, people: Sequence[str], images: Sequence[str], modified: Flags, slopes: bool) -> None:
     if not len(y) == len(people) == len(images) == len(modified):
         raise ValueError("expected as many people, images and types as ratings")
     if not modified.any() or modified.all():
@@ -323,7 +315,7 @@ class Effect:
 class Variances:
     """The variance components, in squared steps of the scale.
 
-    `person`: of people's intercepts. `slope`: of what people add to the effect; `covariance`: of the two. `real` and
+    `person`: of people's intercepts. `slope`: of people's additions to the effect; `covariance`: of the two. `real` and
     `modified`: of the images of a type. With `intercepts`, slope and covariance are 0, and real equals modified.
     """
 

@@ -1,8 +1,7 @@
-"""The images that people are shown, all in one size and format, so that nothing else reveals which are real.
+"""`cleanset study plan`: the number of people, and the lists, stimuli, key and page of a study.
 
-`cleanset study plan`: reads a finished set and attacked images, writes lists, stimuli, key and page.
-
-How many people the two one-sided tests of `analysis` need.
+All stimuli have one size and format, so that nothing else reveals which are real. The number of people is the one that
+the two one-sided tests of `analysis` need.
 
 In a balanced study the effect is a difference of two means, and its variance is (Snijders and Bosker, "Multilevel
 Analysis", 2nd ed. 2012, chapter 11, with images as a second, crossed factor)
@@ -10,7 +9,7 @@ Analysis", 2nd ed. 2012, chapter 11, with images as a second, crossed factor)
     slope / people + residual * (1 / all real ratings + 1 / all modified ratings)
                    + real / real images + modified / modified images
 
-An image counts at most as often as it is used: many people cannot make up for few images. The power is that of two
+An image counts at most as often as it is used: many people cannot make up for few images. The power applies to two
 one-sided tests with people - 1 degrees of freedom, from the t distribution around the true effect.
 """
 
@@ -29,6 +28,7 @@ import numpy as np
 from PIL import Image, ImageOps
 from scipy.stats import t
 
+from cleanset.dataset.folder import IMAGE_SUFFIXES
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, sha256, write_text
 from cleanset.images.codec import decode_file
@@ -48,9 +48,9 @@ from cleanset.studies.realness.plan import (
     trials_csv,
 )
 from cleanset.studies.realness.plan_files import (
-    IMAGES,
     KEY,
     PAGE,
+    PAGE_IMAGES,
     PLAN,
     SHOWN_MILLISECONDS,
     TEXTS,
@@ -62,24 +62,23 @@ from cleanset.studies.realness.plan_files import (
 from cleanset.studies.realness.ratings import ImageKind, read_ratings, texts_of
 from cleanset.vocabulary import classes_in_use
 
-ENDINGS = (".jpeg", ".jpg", ".png")
 MAX_SIDE = 2048
 TILES = 4
 """Tiles along each side of an obviously modified image."""
 
-PUBLISHED = Variances(person=0.198, slope=0.376, covariance=-0.191, real=0.501, modified=0.143, residual=0.928)
+PUBLISHED_FIT = Variances(person=0.198, slope=0.376, covariance=-0.191, real=0.501, modified=0.143, residual=0.928)
 """The medians over the six published studies of different people (without cadv_4_6), each by `mixed.fit`."""
 MAX_PEOPLE = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class StudyDesign:
-    """A planned study: the numbers of real and of modified images, and what is wanted of lists and test."""
+    """A planned study: the numbers of real and of modified images, and the requirements on lists and test."""
 
     real_images: int
     modified_images: int
     wish: PlanRequest
-    variances: Variances = PUBLISHED
+    variances: Variances = PUBLISHED_FIT
 
     def standard_error(self, people: int) -> float:
         """The standard error of the effect with a number of people."""
@@ -100,7 +99,7 @@ class StudyDesign:
     def people_needed(self) -> int:
         """The smallest number of people with at least the power that is wanted.
 
-        Raises CleansetError if no number of people is enough, because there are too few images or the effect is not
+        Raises CleansetError if no number of people is enough, because the images are too few or the effect is not
         smaller than the bound.
         """
         if self.power(MAX_PEOPLE) < self.wish.power:
@@ -159,7 +158,7 @@ def attacked_images(folder: Path) -> list[str]:
     """The JPEGs and PNGs in a folder, at any depth, by their path in it, sorted; hidden ones are left out."""
     if not folder.is_dir():
         raise CleansetError(f"{folder}: not a folder; expected one with attacked images")
-    found = (path.relative_to(folder) for path in folder.rglob("*") if path.suffix.lower() in ENDINGS)
+    found = (path.relative_to(folder) for path in folder.rglob("*") if path.suffix.lower() in IMAGE_SUFFIXES)
     names = sorted(path.as_posix() for path in found if not any(part.startswith(".") for part in path.parts))
     if not names:
         raise CleansetError(f"{folder}: no images; expected attacked images as JPEGs or PNGs")
@@ -181,7 +180,7 @@ def source_of(name: str, entries: Iterable[Entry] = ()) -> str:
 
 
 def _without_suffixes(name: str) -> str:
-    while (path := PurePosixPath(name)).suffix.lower() in (*ENDINGS, ".crop"):
+    while (path := PurePosixPath(name)).suffix.lower() in (*IMAGE_SUFFIXES, ".crop"):
         name = path.with_suffix("").as_posix()
     return name
 
@@ -261,7 +260,7 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
     made = attacked_images(attacked)
     images = [StudyImage("real", name, entry.image_id) for name, entry in entries.items()]
     images += [StudyImage("modified", name, source_of(name, entries.values())) for name in made]
-    design = StudyDesign(len(entries), len(made), wish, PUBLISHED if pilot is None else variances_of(pilot))
+    design = StudyDesign(len(entries), len(made), wish, PUBLISHED_FIT if pilot is None else variances_of(pilot))
     try:
         needed = design.people_needed()
     except CleansetError:
@@ -279,7 +278,7 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
     size = (wish.side, wish.side) if wish.side else common_size({name: attacked / name for name in made})
     outcome = PlanOutcome(plan, size, design, needed)
     with new_folder(out) as folder:
-        sources = write_stimuli(folder / IMAGES, plan, size, set_folder, entries, attacked)
+        sources = write_stimuli(folder / PAGE_IMAGES, plan, size, set_folder, entries, attacked)
         wnids: dict[tuple[ImageKind, str], str] = {("real", name): entry.wnid for name, entry in entries.items()}
         write_text(folder / KEY, key_csv(plan, wnids, sources))
         write_text(folder / TRIALS, trials_csv(plan))

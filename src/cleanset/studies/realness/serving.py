@@ -1,7 +1,7 @@
-"""`cleanset study serve`: a plan's page as a server, which gives out lists and saves each answer when it is given.
+"""`cleanset study serve`: a server that gives out the lists of a plan and saves each answer at once.
 
 `people.csv` in the plan's folder has a row for each person who began: the id that a recruiting service gave them, the
-key by which their browser comes back, their pseudonym and their list. The files in `answers/` have the pseudonym alone.
+key of their browser for coming back, their pseudonym and their list. The files in `answers/` have the pseudonym alone.
 Nothing of it is ever rewritten: rows are appended, and on the disk before the browser hears of it.
 """
 
@@ -31,7 +31,7 @@ from cleanset.files import append_line, cut_torn_line, read_text, sha256, take_l
 from cleanset.parsing import csv_text, parse_rows, read_rows
 from cleanset.studies.realness.plan import Trial
 from cleanset.studies.realness.plan_files import (
-    IMAGES,
+    PAGE_IMAGES,
     SHOWN_MILLISECONDS,
     TEXTS,
     TRIALS,
@@ -45,11 +45,11 @@ from cleanset.validation import first_problem, shown
 from cleanset.web.guard import is_loopback
 from cleanset.web.pages import FRESH, new_application, run_page, usual_port
 
-ANSWERS, PEOPLE = "answers", "people.csv"
+ANSWERS_FOLDER, PEOPLE = "answers", "people.csv"
 PEOPLE_COLUMNS = ("began", "id", "key", "person", "list")
 # ten times what the longest answer takes
 MAX_BODY_BYTES = 4_000
-REMEDY = "restore the file that cleanset wrote"
+RESTORE_FILE = "restore the file that cleanset wrote"
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _KEY = re.compile(r"[0-9a-f]{32}")
 # it becomes part of the name of a file: from a changed people.csv, ../ must not
@@ -75,7 +75,7 @@ class ServeSettings:
     completion: Annotated[str, Field(pattern=r"^https?://[!-~]+$")] | None = None
 
 
-class Visit(BaseModel):
+class PageVisit(BaseModel):
     """A browser that opens the page: the recruiter's id in its address, and whether the person consents.
 
     `key`: a secret that the browser has drawn when the person began, and by which it alone comes back.
@@ -134,7 +134,7 @@ class StudyServer:
         found = read_plan(plan, images=True)
         self.shown_milliseconds = found.shown_milliseconds or SHOWN_MILLISECONDS
         self.trials: dict[int, list[Trial]] = {}
-        for _, (number, trial) in parse_rows(found.trials, TRIAL_COLUMNS, _listed, str(plan / TRIALS), REMEDY):
+        for _, (number, trial) in parse_rows(found.trials, TRIAL_COLUMNS, _listed, str(plan / TRIALS), RESTORE_FILE):
             self.trials.setdefault(number, []).append(trial)
         self.wanted = self.settings.people or len(self.trials)
         pieces = {name: getattr(self.settings, name) for name in ("consent", "instructions")}
@@ -143,7 +143,7 @@ class StudyServer:
         self.texts = read_texts(texts if texts.exists() else USUAL_TEXTS)
         self._invited = None if self.settings.ids is None else _read_ids(self.settings.ids)
         self._lock = Lock()
-        (plan / ANSWERS).mkdir(exist_ok=True)
+        (plan / ANSWERS_FOLDER).mkdir(exist_ok=True)
         self._file = os.open(plan / PEOPLE, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             # until this process ends: a second server would give out the same lists
@@ -168,16 +168,16 @@ class StudyServer:
         path = self.plan / PEOPLE
         cut_torn_line(path)
         lists = {str(each): each for each in self.trials}
-        for where, row in read_rows(path, PEOPLE_COLUMNS, dict[str, str], REMEDY) if path.stat().st_size else ():
+        for where, row in read_rows(path, PEOPLE_COLUMNS, dict[str, str], RESTORE_FILE) if path.stat().st_size else ():
             if row["list"] not in lists or not _PERSON.fullmatch(row["person"]) or not row["began"].isdecimal():
-                raise CleansetError(f"{where}: not a person of this plan: {REMEDY}")
+                raise CleansetError(f"{where}: not a person of this plan: {RESTORE_FILE}")
             one, seen = Participant(row["id"], row["key"], row["person"], lists[row["list"]], 0.0), float(row["began"])
-            answered = self.plan / ANSWERS / one.file
+            answered = self.plan / ANSWERS_FOLDER / one.file
             if answered.exists():
                 cut_torn_line(answered)
-                for at, given in read_rows(answered, ANSWER_COLUMNS, dict[str, str], REMEDY):
+                for at, given in read_rows(answered, ANSWER_COLUMNS, dict[str, str], RESTORE_FILE):
                     if (given["person"], given["list"]) != (one.person, row["list"]):
-                        raise CleansetError(f"{at}: of another person or list; {REMEDY}")
+                        raise CleansetError(f"{at}: of another person or list; {RESTORE_FILE}")
                     one.answers.append((given["stimulus"], given["answer"]))
                 seen = max(seen, answered.stat().st_mtime)
             one.active = time.monotonic() - max(0.0, time.time() - seen)
@@ -188,7 +188,7 @@ class StudyServer:
         """Number of people who answered their whole list."""
         return sum(self._is_complete(each) for each in self._by_key.values())
 
-    def visit(self, visit: Visit) -> dict[str, Any]:
+    def visit(self, visit: PageVisit) -> dict[str, Any]:
         """The page for a browser: consent, the open list, the end, or one of the texts, by its key."""
         with self._lock:
             known, identity = self._by_key.get(visit.key), visit.id if _ID.fullmatch(visit.id) else ""
@@ -230,7 +230,7 @@ class StudyServer:
             least = self.shown_milliseconds
             raise ValueError(f"an answer after {given.milliseconds} ms; expected one after {least} ms: answer again")
         row = (known.person, known.number, given.position, given.stimulus, answer, given.milliseconds)
-        append_line(self.plan / ANSWERS / known.file, *_lines(ANSWER_COLUMNS, row))
+        append_line(self.plan / ANSWERS_FOLDER / known.file, *_lines(ANSWER_COLUMNS, row))
         known.answers.append((given.stimulus, answer))
 
     def _is_complete(self, one: Participant) -> bool:
@@ -253,7 +253,7 @@ class StudyServer:
         one.active = time.monotonic()
         return True
 
-    def _newcomer(self, visit: Visit, identity: str) -> dict[str, Any]:
+    def _newcomer(self, visit: PageVisit, identity: str) -> dict[str, Any]:
         if (self.settings.id_parameter and not identity) or (self._invited and identity not in self._invited):
             return {"state": "no_id"}
         if self.complete >= self.wanted:
@@ -302,7 +302,7 @@ def run(
     """Serve a plan's page until Ctrl+C; `port` None is the usual one, 0 any free one."""
     server = StudyServer(plan, settings)
     found = f"{server.complete} of {server.wanted} people complete"
-    announcement = f"Study, {found}: {{}}  (Ctrl+C ends it; answers are saved in {plan / ANSWERS})"
+    announcement = f"Study, {found}: {{}}  (Ctrl+C ends it; answers are saved in {plan / ANSWERS_FOLDER})"
     usual = usual_port(plan, "study")
     # people whom a recruiting service sends have no token
     people = {} if public_url is not None or is_loopback(host) else {"study": ""}
@@ -340,7 +340,7 @@ def application(server: StudyServer) -> FastAPI:
 
     @app.post("/visit")
     async def visit(request: Request) -> Response:
-        return await _reply(request, Visit, server.visit)
+        return await _reply(request, PageVisit, server.visit)
 
     @app.post("/answer")
     async def answer(request: Request) -> Response:
@@ -354,7 +354,7 @@ def application(server: StudyServer) -> FastAPI:
     def index() -> Response:
         return Response(static_file("index.html"), media_type="text/html", headers=FRESH)
 
-    app.mount("/images", StaticFiles(directory=server.plan / IMAGES))
+    app.mount("/images", StaticFiles(directory=server.plan / PAGE_IMAGES))
 
     @app.get("/{name}")
     def static(name: str) -> Response:

@@ -191,7 +191,7 @@ def test_the_robustness_study_reads_the_masks(tmp_path: Path) -> None:
         "1 image without one, in which it finds no object",
         "1 image without one, in which it finds no background",
     ]
-    found = find_masks(tmp_path, [MaskSource("predicted", "png", ORIGIN)])
+    found = find_masks([MaskSource(tmp_path / "predicted", "png", ORIGIN)])
     assert list(found) == [image_id(1), image_id(5)]
     masked = [
         MaskedImage("1.jpg", image_id(1), WNIDS[0], (64, 48), None),
@@ -214,7 +214,7 @@ def test_masks_of_a_crop_lie_in_the_original() -> None:
 def test_a_folder_that_has_masks_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "predicted").mkdir()
     (tmp_path / "predicted" / "mask.png").write_bytes(b"")
-    with pytest.raises(CleansetError, match="there is something already; expected a new or empty folder"):
+    with pytest.raises(CleansetError, match="exists already; expected a new or empty folder"):
         write_model_masks(tmp_path / "predicted", images(), red, CLASSES, {})
 
 

@@ -18,11 +18,11 @@ from cleanset.errors import CleansetError
 from cleanset.studies.contest.judge_page.session import JudgeSession, JudgeTab
 from cleanset.studies.contest.judging import CONTAINS, MAX_COORDINATE, Point
 from cleanset.web import MIN_SHOWN_SECONDS
+from cleanset.web.keys import SentKey
 from cleanset.web.pages import (
     FRESH,
     KEPT,
     KeyedTab,
-    SentKey,
     html_templates,
     image_response,
     new_application,
@@ -31,7 +31,7 @@ from cleanset.web.pages import (
     usual_port,
 )
 
-WORDS = {
+ANSWER_WORDS = {
     "definitely_yes": ("Definitely yes", "and no other judge will say no"),
     "rather_yes": ("Rather yes", "I am not sure"),
     "rather_no": ("Rather no", "I am not sure"),
@@ -51,8 +51,8 @@ def render(tab: JudgeTab) -> str:
         "tab": tab,
         "session": tab.session,
         "groups": tab.session.groups,
-        "words": WORDS,
-        "answers": [(str(number), *WORDS[name]) for number, name in enumerate(CONTAINS, start=1)],
+        "words": ANSWER_WORDS,
+        "answers": [(str(number), *ANSWER_WORDS[name]) for number, name in enumerate(CONTAINS, start=1)],
         "url_of": lambda sha256: url_of(tab.session, sha256),
         "path": _path,
         "done": sum(task.sha256 in tab.session.answers for task in tab.session.tasks),

@@ -18,12 +18,12 @@ from pydantic import ConfigDict, Field
 
 from cleanset.errors import CleansetError
 from cleanset.files import ChangedMeanwhileError, locked, replace_file, write_text
-from cleanset.images.codec import FORMATS
+from cleanset.images.codec import IMAGE_FORMATS
 from cleanset.studies.contest.files import AnswerFile
 from cleanset.studies.contest.judges import JudgeTask, tasks
 from cleanset.studies.contest.judging import (
     CONTAINS,
-    MAX_POINTS,
+    MAX_CORNERS,
     STATEMENTS,
     Contains,
     JudgeAnswer,
@@ -41,14 +41,14 @@ JudgeStep = Literal["contains", "outline", "statement", "done"]
 
 
 class JudgeDraft(Section):
-    """The answers to an image, in the order in which they are asked; `closed`: the outline is finished."""
+    """The answers to an image, in the order of the questions; `closed`: the outline is finished."""
 
     # JSON has lists, no tuples
     model_config = ConfigDict(frozen=False, strict=False)
 
     image: Sha256
     contains: list[Contains] = Field(default_factory=list)
-    corners: Annotated[list[Point], Field(max_length=MAX_POINTS)] = Field(default_factory=list)
+    corners: Annotated[list[Point], Field(max_length=MAX_CORNERS)] = Field(default_factory=list)
     closed: bool = False
     statements: list[bool] = Field(default_factory=list)
 
@@ -101,7 +101,7 @@ class JudgeDraft(Section):
         return True
 
     def answer(self, groups: tuple[str, ...], date: datetime.date) -> JudgeAnswer:
-        """The answers so far, in the form in which they are saved."""
+        """The answers so far, in the form of the file."""
         return JudgeAnswer.model_validate(
             {
                 "date": date,
@@ -113,7 +113,7 @@ class JudgeDraft(Section):
 
 
 def read_answers(path: Path) -> dict[str, JudgeAnswer]:
-    """The answers in a file, by image; none without it. Raises CleansetError for a file that is not valid."""
+    """The answers in a file, by image; empty without the file. Raises CleansetError for a file that is not valid."""
     if not path.exists():
         return {}
     return dict(validate(AnswerFile, read_content(path), path).answers)
@@ -122,7 +122,7 @@ def read_answers(path: Path) -> dict[str, JudgeAnswer]:
 def save_answer(path: Path, sha256: str, answer: JudgeAnswer | None, expected: JudgeAnswer | None) -> None:
     """Make `answer` a judge's answers to an image in a file; None takes them away, and the file with its last entry.
 
-    `expected`: what the caller last read (None: no answer). Entries stay in the order in which they were given.
+    `expected`: the answers that the caller last read (None: no answer). Entries keep their order.
     Processes may save at once; after a kill the file is the old or the new one.
 
     Raises ChangedMeanwhileError if the file has other answers than `expected` (unless they are the new ones),
@@ -137,7 +137,7 @@ def save_answer(path: Path, sha256: str, answer: JudgeAnswer | None, expected: J
             return
         if current != expected:
             raise ChangedMeanwhileError(
-                f"{path}: {sha256[:12]}…: changed meanwhile; expected what was read before: look and answer again"
+                f"{path}: {sha256[:12]}…: changed meanwhile; expected the version read before: look and answer again"
             )
         if answer is None:
             del answers[sha256]
@@ -273,14 +273,14 @@ class JudgeSession:
         """Width and height of an image, in pixels. Raises CleansetError if it cannot be read."""
         if sha256 not in self._sizes:
             try:
-                with Image.open(io.BytesIO(self.photos.read(sha256)), formats=FORMATS) as image:
+                with Image.open(io.BytesIO(self.photos.read(sha256)), formats=IMAGE_FORMATS) as image:
                     self._sizes[sha256] = image.size
             except (OSError, ValueError) as error:
                 raise CleansetError(f"{sha256[:12]}…: {error}") from None
         return self._sizes[sha256]
 
 
-ANSWERS: dict[str, Contains] = dict(zip("1234", CONTAINS, strict=True))  # type: ignore[arg-type]
+ANSWER_OF_KEY: dict[str, Contains] = dict(zip("1234", CONTAINS, strict=True))  # type: ignore[arg-type]
 STATED = {"y": True, "n": False}
 UNDO = ("z", "Backspace")
 
@@ -352,8 +352,8 @@ class JudgeTab:
     def _answer(self, task: JudgeTask, draft: JudgeDraft, key: str, point: Point | None, corner: int | None) -> None:
         groups = self.session.groups
         step, before = draft.step(groups), draft.model_copy(deep=True)
-        if step == "contains" and key in ANSWERS:
-            draft.contains.append(ANSWERS[key])
+        if step == "contains" and key in ANSWER_OF_KEY:
+            draft.contains.append(ANSWER_OF_KEY[key])
         elif step == "outline" and key == "corner" and point is not None:
             self._add_corner(draft, point, self.session.size(task.sha256))
         elif step == "outline" and key == "move" and point is not None and corner is not None:
@@ -384,8 +384,8 @@ class JudgeTab:
 
     def _add_corner(self, draft: JudgeDraft, point: Point, size: tuple[int, int]) -> None:
         x, y = _inside(point, size)
-        if len(draft.corners) == MAX_POINTS:
-            self.notice = f"An outline has at most {MAX_POINTS} corners."
+        if len(draft.corners) == MAX_CORNERS:
+            self.notice = f"An outline has at most {MAX_CORNERS} corners."
         elif (x, y) not in draft.corners:
             draft.corners.append((x, y))
 
@@ -407,7 +407,7 @@ class JudgeTab:
         if task is not None and self.session.draft_of(task).take_back():
             self.session.keep_draft()
         elif not self.session.reopen_last():
-            self.notice = "Nothing to take back: there is no answer from today."
+            self.notice = "Nothing to take back: no answer from today."
 
 
 def _inside(point: Point, size: tuple[int, int]) -> Point:
