@@ -74,9 +74,9 @@ def run_page(
     """Serve an application, created once the port is bound, until Ctrl+C; `port`: None for `usual`, 0 for any free one.
 
     `announcement`: the line printed, with the address in place of `{}`; `command`: the command named in refusals.
-    `public_url`: the page's address at a reverse proxy or a forwarded port. `people`: the token of each by name; without
-    one it is drawn if one is needed. Each has an address; of several, each has a line, and no browser is opened. Without
-    people the page is everybody's.
+    `public_url`: the page's address at a reverse proxy or a forwarded port. `people`: the token of each by name;
+    without one it is drawn if one is needed. Each has an address; of several, each has a line, and no browser is
+    opened. Without people the page is everybody's.
     """
     public = None if public_url is None else public_origin(public_url)
     bound = bind_usual(host, usual) if port is None else bind(host, port)
