@@ -181,21 +181,20 @@ class ClassOrder:
         return [index for index in dict.fromkeys(near) if index is not None and index != after]
 
 
-MIN_PIXELS = 160
-"""Width on the screen, in CSS pixels, from which an image can be taken as clean with others."""
-
+MIN_WIDTH, MIN_HEIGHT = 160, 120
+"""CSS pixels, whose product is the area on the screen from which an image can be taken as clean with others."""
 
 LEFT = {
     "judged": "to be decided on by itself.",
     "early": "a key for it came too early: decide on it, or press a again.",
-    "unseen": f"not whole on the screen or under {MIN_PIXELS} pixels wide: scroll there or enlarge the window, and "
-    "press a again.",
+    "unseen": f"not whole on the screen, or smaller there than {MIN_WIDTH} × {MIN_HEIGHT} pixels: look, and press a "
+    "again, or Enter for a closer look and c.",
     "late": "shown only after the key was pressed: look, and press a again.",
 }
 """Why one key for all the rest of a class leaves an image, and what to do about it.
 
 `judged`: somebody's verdict on it is not clean, or it is to be cropped. `early`: a key meant to reject it came too
-early to count. `unseen`: it was not on the screen, whole and wide enough, for as long as it must be. `late`: it was not
+early to count. `unseen`: it was not on the screen, whole and large enough, for as long as it must be. `late`: it was not
 among the cards when the key was pressed.
 """
 

@@ -11,7 +11,7 @@ from jinja2 import Environment
 
 from cleanset.images.boxes import Crop
 from cleanset.review.opinions import Opinion
-from cleanset.review.page.cursor import MIN_PIXELS, Cursor
+from cleanset.review.page.cursor import MIN_HEIGHT, MIN_WIDTH, Cursor
 from cleanset.review.page.keys import FILTERS, REASON_KEYS
 from cleanset.review.page.library import IndexedImage, Library
 from cleanset.review.page.session import Session, in_words, lacking_in_words
@@ -32,8 +32,6 @@ MAX_SHORT_NAMED = 20
 _OVERLAYS = ("crop", "zoom", "help", "back", "guidelines")
 # places left free for replacements, so that they come onto the screen without moving an image
 _SPARE_PLACES = 2
-# as many are side by side in two rows, without scrolling, in a window of 1,280 x 800 pixels
-_MAX_IMAGES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +152,7 @@ def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
         "options": options,
         "option_columns": columns_for(len(options), image) if options and image else 1,
         "cards": shown,
-        "layout": layout_of(len(shown) if tab.cursor.every else tab.cursor.first_count),
+        "places": _places(tab, len(shown)),
         "focus": next((card for card in shown if card.in_focus), None),
         "beside": _beside(shown),
         "examples": _examples(tab.cursor),
@@ -165,13 +163,12 @@ def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
     }
 
 
-def layout_of(count: int) -> str:
-    """The style classes of a grid that was opened with `count` images: columns with places to spare, and captions."""
-    if count == 1:
-        return "columns-2 one-row"
-    if count > _MAX_IMAGES:
-        return "columns-3 dense many"
-    return f"columns-{(count + _SPARE_PLACES + 1) // 2} dense"
+def _places(tab: Tab, count: int) -> tuple[int, int]:
+    """The number of images that the grid is for, and of the replacements that it leaves a place for; `count`: shown."""
+    if tab.cursor.every:
+        return count, 0
+    candidates = len(tab.session.library.candidates(tab.cursor.class_index))
+    return tab.cursor.first_count, min(_SPARE_PLACES, candidates - tab.cursor.first_count)
 
 
 def _beside(shown: Sequence[Card]) -> Card | None:
@@ -248,7 +245,7 @@ def _templates() -> Environment:
     templates.filters["class_name"] = lambda key: label_names()[class_indices()[key]]
     templates.filters["thousands"] = lambda number: f"{number:,}"
     templates.globals |= {
-        "reasons": REASON_KEYS, "filters": FILTERS, "min_pixels": MIN_PIXELS, "min_shown_seconds": MIN_SHOWN_SECONDS,
+        "reasons": REASON_KEYS, "filters": FILTERS, "min_pixels": MIN_WIDTH * MIN_HEIGHT, "min_shown_seconds": MIN_SHOWN_SECONDS,
         "max_short": MAX_SHORT_NAMED, "class_column": class_column,
     }  # fmt: skip
     return templates

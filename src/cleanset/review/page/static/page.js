@@ -1,6 +1,7 @@
 // The page in the browser. What is shown and what is saved is for the server to decide: nothing here
 // changes a verdict on the page.
 import { loadAhead, view, whenDrawn } from "/web/view.js";
+import { layOut } from "./grid.js";
 import { guess, isBusy, press, tellLost, work } from "./keys.js";
 import { pan, restoreRatio, sendKeysTo, showViewer, takeBox } from "./viewer.js";
 
@@ -82,7 +83,10 @@ addEventListener(
   },
   true,
 );
-addEventListener("resize", countBelow);
+addEventListener("resize", () => {
+  layOut();
+  countBelow();
+});
 
 function restoreScroll() {
   const cards = document.querySelector("#cards");
@@ -120,6 +124,7 @@ addEventListener("dblclick", (event) => {
 let focusBefore = null;
 let scrolledBefore = null;
 whenDrawn(() => {
+  layOut();
   showViewer(document.querySelector("#overlay img[data-look]"));
   restoreRatio();
   noteClass();
