@@ -138,7 +138,7 @@ class Reviewing(Tab):
     def resize(self, width: int, height: int) -> None:
         """Make the window another one, and lay the cards out anew, as the event that follows does."""
         self.page.set_viewport_size({"width": width, "height": height})
-        self.page.evaluate("async () => (await import('/static/grid.js')).layOut()")
+        self.page.evaluate("async () => (await import('./static/grid.js')).layOut()")
 
     def stop_clock(self) -> None:
         """Let time pass on the page by `look` alone, however slow the machine."""

@@ -19,7 +19,7 @@ PLACES = """
 """
 """By image id: the number, and where card, frame and image lie."""
 
-WHOLE = "async () => (await import('/static/looks.js')).whole()"
+WHOLE = "async () => (await import('./static/looks.js')).whole()"
 
 
 def places(at: Any, of: list[str]) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def test_replacements_share_a_place(edition: Path, start: Serve, visit: Open) ->
 
 
 SHOWN = """
-async () => { const { placeOf } = await import("/static/looks.js");
+async () => { const { placeOf } = await import("./static/looks.js");
   const areas = [...document.querySelectorAll("[data-card] img")].map((image) => {
     const { width, height } = placeOf(image); return width * height; });
   return areas.reduce((sum, each) => sum + each, 0) / areas.length }

@@ -13,7 +13,7 @@ from typing import Annotated
 from fastapi import FastAPI, Request
 from nicegui import ui
 from PIL.Image import Image
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 from starlette.responses import PlainTextResponse, Response
 
 from cleanset.edition.paths import Edition, images_are_official
@@ -326,6 +326,8 @@ class Search(Dialog):
     def _list(self) -> None:
         self._hits.clear()
         with self._hits:
+            if not self._found():
+                ui.item_label("No class is found.").props("role=status")
             for row, name in enumerate(self._found()):
                 # bound by a default: the loop has moved on when somebody clicks
                 with ui.item(on_click=lambda index=name.class_index: self._leave(index)) as item:
@@ -348,9 +350,14 @@ def fill_note(title: str, text: str) -> None:
         ui.label(title).classes("title")
         field = ui.textarea(value=text).props('autofocus outlined autogrow aria-label="Note"').classes("w-full")
         field.props(f"maxlength={MAX_NOTE}")
-        hint = f"Enter saves, Shift+Enter begins a line, Esc leaves it. At most {MAX_NOTE:,} characters."
-        ui.label(hint).classes("hint")
+        ui.label(f"Shift+Enter begins a line. At most {MAX_NOTE:,} characters.").classes("hint")
+        ui.html(_NOTE_BUTTONS, sanitize=False)
 
+
+_NOTE_BUTTONS = """
+<button data-key="Enter" class="save"><kbd>↵</kbd>save</button>
+<button data-key="Escape"><kbd>Esc</kbd>cancel</button>
+"""
 
 _NARROW = """
 <p id="narrow" role="alert">This window is too narrow to judge images.
@@ -377,11 +384,15 @@ def _box(box: object) -> Box | None:
 
 
 class ReviewKey(SentKey, Screen):
-    """A key of a reviewer, with the box that is drawn, the card that it is about, and the text typed in a dialog."""
+    """A key of a reviewer, with the box that is drawn, the card that it is about, and the text typed in a dialog.
+
+    `tab`: the browser's name of the tab, which stays when it is loaded anew.
+    """
 
     box: Annotated[Box | None, BeforeValidator(_box)] = None
     card: str | None = None
     text: str = ""
+    tab: Annotated[str, Field(max_length=64)] = ""
 
 
 class TabElements(KeyedTab):
@@ -396,7 +407,7 @@ class TabElements(KeyedTab):
         super().__init__(tab, lock)
         ui.html(_NARROW, sanitize=False)
         self._search = Search(list(session.library.names.values()), self._leave_search, session.state_in_words)
-        self._note = Dialog("Note", self._leave_note)
+        self._note = Dialog("Note", self._leave_note, "persistent ")
         self._show_dialogs()
         ui.timer(REFRESH_SECONDS, self._refresh)
 
@@ -411,7 +422,10 @@ class TabElements(KeyedTab):
 
     def press(self, sent: ReviewKey) -> None:
         """Carry out a key. A dialog takes the text typed on Enter, and discards it on Escape."""
-        if self._tab.mode == "note" and sent.key in ("Enter", "Escape"):
+        self._tab.resume(sent.tab)
+        if sent.key == "keep":
+            self._tab.keep_note(sent.card, sent.text)
+        elif self._tab.mode == "note" and sent.key in ("Enter", "Escape"):
             self._tab.leave_note(sent.text if sent.key == "Enter" else None)
         elif self._tab.mode == "search" and sent.key in ("Enter", "Escape"):
             # by the text that came with the key: the field may have changed since

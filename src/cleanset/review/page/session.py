@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -35,6 +36,9 @@ from cleanset.selection.crop_check import Prediction, predictions_of_crops
 from cleanset.selection.fill import UNREVIEWED, Decision
 from cleanset.tables import CROP_SCORES, read_table
 from cleanset.vocabulary import class_keys
+
+if TYPE_CHECKING:
+    from cleanset.review.page.drafts import Step
 
 
 class StoredVotes:
@@ -262,7 +266,7 @@ class Session:
     `shows_others`: a reviewer sees others' verdicts on an image once their own is given; `sees_own_only`: of no image,
     nor what follows from them, as in a team until the board decides. `notes`: notes without a
     verdict yet, by class index and image id; kept in memory only. `told_about_text`: a tab has said that text is not
-    looked for.
+    looked for. `steps`: what each tab can undo, by the browser's name of the tab.
 
     `golds`: the gold items of this session, `all_golds`: of the edition, `plain`: the classes without items. While
     `counts_golds` the items count like other images; no more once nothing else is asked.
@@ -289,6 +293,7 @@ class Session:
     pace: Pace = field(default_factory=Pace)
     recent: RecentVerdicts = field(default_factory=RecentVerdicts)
     told_about_text: bool = False
+    steps: "dict[str, list[Step]]" = field(default_factory=dict)
 
     def refresh(self, classes: Iterable[int] | None = None) -> None:
         """Read the changed review files of these classes, or of all: if None, or if scores of crops changed."""
@@ -368,7 +373,8 @@ class Session:
         if status.broken:
             return "file error"
         if status.questions:
-            return f"{len(status.questions)} to review"
+            # as many as are shown: others are asked for only if one of these is not clean
+            return f"{sum(question.certain for question in status.questions) or 1} to review"
         if self.share is not None and class_index not in self.share.classes:
             return "not asked of you"
         return {"settled": "done", "open": "waits for others"}.get(status.state, status.state)

@@ -158,6 +158,7 @@ def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
         "examples": _examples(tab.cursor),
         "seen_by": _distinct_views(library),
         "progress": _progress(tab),
+        "state": tab.session.state_in_words(tab.cursor.class_index),
         "lacking": lacking_in_words(tab.session.lacking(tab.cursor.class_index)),
         "ahead": " ".join(_ahead(tab)),
     }

@@ -1,6 +1,6 @@
 // The grid of a class, in which its images are as large as their own aspects and the window allow. Those that the class
 // was opened with keep their places, whatever joins them; a place, or a strip beside them, is left for replacements.
-import { view } from "/web/view.js";
+import { view } from "../web/view.js";
 
 const GAP = 10;
 const ACROSS = 12; // border and padding of a card on both sides
@@ -31,6 +31,7 @@ function* grids(count, spare) {
     const [across, down] = [columns, Math.ceil(count / columns)].map((cards) => CARD * cards);
     const left = columns * Math.ceil(count / columns) - count;
     yield { across, down: CARD * Math.ceil((count + spare) / columns) };
+    if (spare === 0) continue;
     if (left === 0) yield { across: across + CARD / 2, down, place: [across + 1, 1, CARD / 2, down] };
     if (left === 0) yield { across, down: down + CARD / 2, place: [1, down + 1, across, CARD / 2] };
     if (left === 1) yield { across, down, place: [across - CARD + 1, down - CARD + 1, CARD, CARD] };
@@ -58,7 +59,7 @@ function fitting(ratios, count, spare, width, height) {
   for (const { across, down, place } of grids(count, spare)) {
     const size = (columns, rows, ratio = USUAL_RATIO) => area(ratio, tracks(width, across, columns), tracks(height, down, rows));
     const parts = (joined) => (place ? partsOf(place, Math.max(1, Math.min(joined, 4)), size) : []);
-    const isTooSmall = ([, , ...part]) => size(...part) < smallest() || size(...part, 1 / USUAL_RATIO) < smallest();
+    const isTooSmall = ([, , ...part] = []) => !(size(...part) >= smallest()) || size(...part, 1 / USUAL_RATIO) < smallest();
     if (place && (parts(spare).length < spare || isTooSmall(parts(spare)[0]))) continue;
     const [wide, high] = [tracks(width, across, CARD), tracks(height, down, CARD)];
     const shown = ratios.reduce((sum, ratio) => sum + area(ratio, wide, high), 0) / ratios.length;

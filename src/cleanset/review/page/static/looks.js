@@ -1,6 +1,6 @@
 // For how long the reviewer has had each image of the queue before them: whole on the screen, and large enough. Images
 // that are side by side share the time, because nobody looks at two at once.
-import { view } from "/web/view.js";
+import { view } from "../web/view.js";
 
 const TICK_MILLISECONDS = 100;
 const SHARP_RATIO = 2; // pixels of the page for one of the image

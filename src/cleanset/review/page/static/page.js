@@ -1,8 +1,9 @@
 // The page in the browser. What is shown and what is saved is for the server to decide: nothing here
 // changes a verdict on the page.
-import { loadAhead, view, whenDrawn } from "/web/view.js";
+import { loadAhead, view, whenDrawn } from "../web/view.js";
+import { follow } from "./drafts.js";
 import { layOut } from "./grid.js";
-import { guess, isBusy, press, tellLost, work } from "./keys.js";
+import { field, guess, isBusy, press, tellLost, work } from "./keys.js";
 import { pan, restoreRatio, sendKeysTo, showViewer, takeBox } from "./viewer.js";
 
 sendKeysTo({ press, work });
@@ -119,6 +120,14 @@ addEventListener("dblclick", (event) => {
   if (event.target.closest("[data-card], [data-tile]")) press("Enter");
 });
 
+// --- images that come next, once what is looked at is there ----------------------------------------
+
+function loadNext() {
+  const shown = [...document.querySelectorAll("#view img, #overlay img")];
+  if (shown.every((image) => image.complete)) loadAhead(document.querySelector("#ahead")?.dataset.images);
+}
+document.addEventListener("load", loadNext, true);
+
 // --- what the server shows ---------------------------------------------------------------------
 
 let focusBefore = null;
@@ -141,6 +150,7 @@ whenDrawn(() => {
   document.querySelector("[data-tile].focus")?.scrollIntoView({ block: "nearest" });
   restoreFocus();
   countBelow();
-  loadAhead(document.querySelector("#ahead")?.dataset.images);
+  loadNext();
   work();
+  follow(press, isBusy(), field());
 });
