@@ -84,7 +84,7 @@ class ReportData:
 
     `networks`: by role, which network it is. `notices`: what limits the sets as a whole. `reviewed`: how many different
     images have a verdict. `rejected`: how many no model keeps and some model rejects for a flaw. `candidates`: by class
-    index.
+    index. `is_scored`: some model has scores; otherwise the images are in a random order.
     """
 
     roles: tuple[str, ...]
@@ -112,6 +112,7 @@ class ReportData:
     candidates: Mapping[int, Sequence[Candidate]]
     sheets: tuple[Sheet, ...]
     bases: Mapping[str, Counts] = field(default_factory=dict)
+    is_scored: bool = True
 
 
 def pages(report: ReportData, images: PageImages) -> dict[str, str]:
@@ -124,7 +125,14 @@ def pages(report: ReportData, images: PageImages) -> dict[str, str]:
         "accuracy_lines": ACCURACY_LINES,
     }
     on_sheet = {state.class_index: sheet.file for sheet in report.sheets for state in sheet.classes}
-    common = {"report": report, "names": names, "sheet_of": on_sheet, "images": images, "up": ""}
+    common = {
+        "report": report,
+        "names": names,
+        "sheet_of": on_sheet,
+        "images": images,
+        "up": "",
+        "scored": report.is_scored,
+    }
     by_key = {(each.class_index, each.image_id): each for every in report.candidates.values() for each in every}
     written = {
         "index.html": environment.get_template("index.html").render(

@@ -1,7 +1,8 @@
 """The images of a page: the stored pixels, which the models see.
 
 A browser rotates an image with an EXIF orientation, applies its colour profile, and shows CMYK in its own way. So the
-decoded RGB pixels are encoded again, without metadata; or a JPEG is handed on without it, where that is the same. The bytes read always have the SHA-256 of the index.
+decoded RGB pixels are encoded again, without metadata; or a JPEG is handed on without it, where that is the same. The
+bytes read always have the SHA-256 of the index.
 """
 
 import io

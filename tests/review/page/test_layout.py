@@ -216,7 +216,7 @@ def test_cards_are_reached_by_tab(start: Serve, visit: Open) -> None:
     assert at.page.evaluate("document.activeElement.dataset.card") == first
     label = at.page.get_attribute(f"[data-card='{first}'] img", "alt")
     assert label is not None
-    assert label.startswith("goldfish, image 1, top5 ")
+    assert label.startswith("goldfish, image 1, rank ")
     assert label.endswith(", not reviewed yet")
     at.press("c")
     assert (at.page.get_attribute(f"[data-card='{first}'] img", "alt") or "").endswith(", clean")

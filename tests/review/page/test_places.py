@@ -131,7 +131,8 @@ def test_a_portrait_and_a_strip_of_the_same_area_are_both_large_enough(unchanged
     for width, height, expected in ((120, 161, True), (400, 49, True), (300, 60, False), (119, 161, False)):
         image.evaluate(
             "(photo, style) => { photo.style.cssText = style;"
-            " const image = photo.querySelector('img'), [, width, height] = style.match(/width: (.+)px; height: (.+)px/);"
+            " const image = photo.querySelector('img');"
+            " const [, width, height] = style.match(/width: (.+)px; height: (.+)px/);"
             " Object.defineProperty(image, 'naturalWidth', { value: Number(width), configurable: true });"
             " Object.defineProperty(image, 'naturalHeight', { value: Number(height), configurable: true }) }",
             f"position: fixed; z-index: 99; left: 0; top: 0; width: {width}px; height: {height}px",

@@ -6,6 +6,7 @@ All the rest of a class as clean: which of its images one key takes, and which i
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from cleanset.review.page.keys import BY_KEYS
 from cleanset.review.page.library import IndexedImage
 from cleanset.review.page.session import ReviewerClassStatus, Session
 from cleanset.review.verdicts import Review
@@ -132,30 +133,46 @@ def lacks_box(status: ReviewerClassStatus) -> bool:
 class ClassOrder:
     """The order in which one tab goes through the classes.
 
-    `filter` is one of `keys.FILTERS`: at first the classes in which an image lacks only its crop box, if there are any.
+    `filter` is one of `keys.FILTERS`, or such as "reason: watermark" and "hint: text" of `keys.BY_KEYS`: at first the
+    classes in which an image lacks only its crop box, if there are any.
     """
 
     session: Session
-    filter: str = "unsettled"
+    filter: str = "to review"
     skipped: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         # the quickest answers, and each brings an image into a set
-        if self.matching("boxes"):
-            self.filter = "boxes"
+        if self.matching("boxes to draw"):
+            self.filter = "boxes to draw"
 
     def matching(self, name: str | None = None) -> list[int]:
         """The classes that match a filter; by default, the tab's own."""
         matches: dict[str, Callable[[ReviewerClassStatus], bool]] = {
             "all": lambda status: True,
-            "unsettled": lambda status: bool(status.questions or status.broken),
-            "boxes": lacks_box,
+            "to review": lambda status: bool(status.questions or status.broken),
+            "boxes to draw": lacks_box,
             "short": lambda status: status.state == "short",
             "conflicts": lambda status: bool(status.conflicts or status.look_again),
-            "mine": lambda status: any(self.session.reviewer in votes for votes in status.votes.values()),
+            "with my verdicts": lambda status: any(self.session.reviewer in votes for votes in status.votes.values()),
         }
-        match = matches[name or self.filter]
+        name = name or self.filter
+        kind, _, reason = name.partition(": ")
+        if kind in BY_KEYS.values():
+            of = self._reasons if kind == "reason" else self._hinted
+            return [index for index in self.session.statuses if reason.replace(" ", "_") in of(index)]
+        match = matches[name]
         return [index for index, status in self.session.statuses.items() if match(status)]
+
+    def _reasons(self, class_index: int) -> set[str | None]:
+        """The reasons of this reviewer's verdicts in a class."""
+        votes = self.session.statuses[class_index].votes.values()
+        return {of[self.session.reviewer].review.reason for of in votes if self.session.reviewer in of}
+
+    def _hinted(self, class_index: int) -> set[str]:
+        """The kinds of hints in a class, at images that were measured since the server started."""
+        found = self.session.hints.of(self.session.library.candidates(class_index))
+        return {hint.kind for hints in found.values() for hint in hints}
 
     def neighbour(self, of: int, direction: int = 1) -> int | None:
         """The matching class after this one (before it, if `direction` is -1); wraps around."""
@@ -169,7 +186,7 @@ class ClassOrder:
     def next_asked(self, after: int) -> int | None:
         """The next matching class in which something is asked, this one last; None if nothing is asked any more."""
         matching = set(self.matching())
-        asked = [index for index in self.matching("unsettled") if index in matching]
+        asked = [index for index in self.matching("to review") if index in matching]
         fresh = [index for index in asked if index not in self.skipped] or asked
         return next((index for index in fresh if index > after), fresh[0] if fresh else None)
 
@@ -194,8 +211,8 @@ LEFT = {
 """Why one key for all the rest of a class leaves an image, and what to do about it.
 
 `judged`: somebody's verdict on it is not clean, or it is to be cropped. `early`: a key meant to reject it came too
-early to count. `unseen`: it was not on the screen, whole and large enough, for as long as it must be. `late`: it was not
-among the cards when the key was pressed.
+early to count. `unseen`: it was not on the screen, whole and large enough, for as long as it must be. `late`: it was
+not among the cards when the key was pressed.
 """
 
 

@@ -27,8 +27,13 @@ REASON_KEYS = {
 }
 """Reasons against an image, by key."""
 
-FILTERS = {"a": "all", "u": "unsettled", "b": "boxes", "s": "short", "c": "conflicts", "m": "mine"}
+FILTERS = {
+    "a": "all", "u": "to review", "b": "boxes to draw", "s": "short", "c": "conflicts", "m": "with my verdicts",
+}  # fmt: skip
 """Filters of the classes that next and previous go to, by key."""
+
+BY_KEYS = {"r": "reason", "h": "hint"}
+"""Filters that ask for a reason next: that of a verdict of one's own, or the one that a hint stands for, by key."""
 
 VERDICTS = {"c": "clean", "x": "crop", "r": "reject", "u": "unsure"}
 

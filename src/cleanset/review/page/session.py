@@ -252,11 +252,6 @@ def in_words(seconds: float) -> str:
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def lacking_in_words(lacking: Mapping[str, int]) -> str:
-    """The number of images that models lack, such as: norm robust lacks 2, standard lacks 1."""
-    return ", ".join(f"{role.replace('_', ' ')} lacks {count}" for role, count in lacking.items())
-
-
 @dataclass
 class Session:
     """One reviewer's work on one edition. Not thread-safe: callers hold a lock.
@@ -366,6 +361,13 @@ class Session:
         if status.state != "short":
             return {}
         return {role: count - kept for role, kept in status.kept.items() if kept < count}
+
+    def lacking_in_words(self, class_index: int) -> str:
+        """The number of images that a class lacks, such as: norm robust lacks 2, standard lacks 1; of one model: 2."""
+        lacking = self.lacking(class_index)
+        if len(self.library.params.models) == 1:
+            return "".join(f"lacks {count}" for count in lacking.values())
+        return ", ".join(f"{role.replace('_', ' ')} lacks {count}" for role, count in lacking.items())
 
     def state_in_words(self, class_index: int) -> str:
         """The state of a class for this reviewer, such as: done, short, 3 to review."""

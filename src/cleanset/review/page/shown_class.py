@@ -15,7 +15,7 @@ from cleanset.review.page.cursor import ClassOrder, Cursor, lacks_box
 from cleanset.review.page.drafts import Draft, History
 from cleanset.review.page.keys import NO_SCREEN, Notice, UnreadNotices
 from cleanset.review.page.library import IndexedImage
-from cleanset.review.page.session import Session, lacking_in_words
+from cleanset.review.page.session import Session
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review, Vote
 from cleanset.vocabulary import VERDICTS, class_keys
@@ -164,8 +164,8 @@ class ShownClass:
     def _go_on(self, after: int) -> None:
         """Show the next class in which something is asked, else the end."""
         following = self.order.next_asked(after)
-        if following is None and self.order.filter == "boxes":
-            self.order.filter = "unsettled"
+        if following is None and self.order.filter == "boxes to draw":
+            self.order.filter = "to review"
             following = self.order.next_asked(after)
         if following is None:
             self.mode, self.ended, self.zoomed = "end", True, False
@@ -274,11 +274,11 @@ class ShownClass:
         self.close()
         if was.questions and not self.cursor.status.questions:
             self._leave_settled()
-        elif self.order.filter == "boxes" and lacks_box(was) and not lacks_box(self.cursor.status):
+        elif self.order.filter == "boxes to draw" and lacks_box(was) and not lacks_box(self.cursor.status):
             if self.order.matching():
                 self._go_on(self.cursor.class_index)
             else:
-                self.order.filter = "unsettled"
+                self.order.filter = "to review"
 
     def _leave_settled(self) -> None:
         """Go on to the next class, with a notice about the one that is left."""
@@ -286,7 +286,7 @@ class ShownClass:
         self.order.skipped.discard(left)
         self._go_on(left)
         self._came_by_settling = True
-        lacking = lacking_in_words(self.session.lacking(left))
+        lacking = self.session.lacking_in_words(left)
         count = self.session.library.params.export.images_per_class
         said = _STATE_LEFT[state].format(lacking=lacking, count=count)
         self.notice = Notice(f"{self.session.library.names[left].name} {said}")

@@ -7,7 +7,7 @@ from cleanset.images.boxes import Box
 from cleanset.review.hints.text import can_read_text
 from cleanset.review.page.cursor import rest_in_words, rest_of_class
 from cleanset.review.page.drafts import Draft, LikeliestReasons
-from cleanset.review.page.keys import FILTERS, NO_SCREEN, REASON_KEYS, VERDICTS, Notice, Screen
+from cleanset.review.page.keys import BY_KEYS, FILTERS, NO_SCREEN, REASON_KEYS, VERDICTS, Notice, Screen
 from cleanset.review.page.overlays import GuidelinesSection, LookBack, guidelines_sections
 from cleanset.review.page.session import Session
 from cleanset.review.page.shown_class import Mode, NotShownError, ShownClass
@@ -35,6 +35,7 @@ class Tab(ShownClass):
         self._last_guess: tuple[int, str] | None = None
         self._is_guess_lost = False
         self._early: set[str] = set()
+        self.asked_filter: str | None = None
 
     # Keys
 
@@ -65,32 +66,32 @@ class Tab(ShownClass):
             elif key == "lost":
                 self._tell_lost(card)
             elif self.mode in ("reason", "filter") and key in ("focus", "guess"):
-                self._leave_question(key, seen, card)
+                self._point_at(key, seen, card)
             elif self.mode in ("reason", "crop"):
                 self._edit_draft(key, seen, box)
-            elif self.mode == "filter":
-                self._choose_filter(key)
-            elif self.mode in ("help", "guidelines", "back"):
+            elif self.mode in ("filter", "help", "guidelines", "back"):
                 self._press_in_overlay(key, card)
-            elif key == "focus":
-                self.cursor.focus_card(card)
-            elif key == "guess":
-                self._reject_by_guess(card, seen)
             elif key == "reason":
                 self._reject_for_reason(last_guess, was_guess_lost, seen)
+            elif key in ("focus", "guess"):
+                self._point_at(key, seen, card)
             else:
                 self._press_in_class(key, seen)
 
     def _press_in_overlay(self, key: str, card: str | None) -> None:
-        if self.mode == "back":
+        if self.mode == "filter":
+            self._choose_filter(key)
+        elif self.mode == "back":
             self._press_in_look_back(key, card)
         else:
             self.close()
 
-    def _leave_question(self, key: str, seen: Collection[str], card: str | None) -> None:
-        """Let a click on a card end the question of a filter, and move that of a reason to the card."""
-        is_rejecting, self.draft = self.draft is not None, None
-        self.close()
+    def _point_at(self, key: str, seen: Collection[str], card: str | None) -> None:
+        """Focus the card that is clicked, or reject it; the question of a filter ends, that of a reason goes there."""
+        is_rejecting = self.draft is not None
+        if self.mode in ("reason", "filter"):
+            self.draft = self.asked_filter = None
+            self.close()
         if key == "guess":
             self._reject_by_guess(card, seen)
         else:
@@ -479,15 +480,20 @@ class Tab(ShownClass):
         self._go_on(self.cursor.class_index)
 
     def _choose_filter(self, key: str) -> None:
+        asked, self.asked_filter = self.asked_filter, BY_KEYS.get(key) if self.asked_filter is None else None
+        if self.asked_filter is not None:
+            return  # for which reason?
         self.close()
-        if key not in FILTERS:
+        reasons = {each: f"{asked}: {_words(reason)}" for each, reason in REASON_KEYS.items()}
+        filters = FILTERS if asked is None else reasons
+        if key not in filters:
             if key != "Escape":
                 self._tell_nothing(key, "is not the key of a filter.")
             return
-        if not self.order.matching(FILTERS[key]):
-            self.notice = Notice(f"No class here: {FILTERS[key]}.")
+        if not self.order.matching(filters[key]):
+            self.notice = Notice(f"No class here: {filters[key]}.")
             return
-        self.order.filter = FILTERS[key]
+        self.order.filter = filters[key]
         if self.cursor.class_index not in self.order.matching():
             self._go_to_neighbour(1)
 

@@ -12,9 +12,9 @@ from jinja2 import Environment
 from cleanset.images.boxes import Crop
 from cleanset.review.opinions import Opinion
 from cleanset.review.page.cursor import MIN_HEIGHT, MIN_WIDTH, Cursor
-from cleanset.review.page.keys import FILTERS, REASON_KEYS
+from cleanset.review.page.keys import BY_KEYS, FILTERS, REASON_KEYS
 from cleanset.review.page.library import IndexedImage, Library
-from cleanset.review.page.session import Session, in_words, lacking_in_words
+from cleanset.review.page.session import Session, in_words
 from cleanset.review.page.shown_class import MIN_SHOWN_SECONDS, columns_for
 from cleanset.review.page.tab import Tab
 from cleanset.review.queue import Candidate, Question
@@ -32,6 +32,10 @@ MAX_SHORT_NAMED = 20
 _OVERLAYS = ("crop", "zoom", "help", "back", "guidelines")
 # places left free for replacements, so that they come onto the screen without moving an image
 _SPARE_PLACES = 2
+
+
+TIER_WORDS = {"top5": "", "reserve": ", reserve", "relaxed": ", several labels"}
+BASIS_WORDS = {"implied": "from a verdict on several images", "default": "kept without objection"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +163,7 @@ def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
         "seen_by": _distinct_views(library),
         "progress": _progress(tab),
         "state": tab.session.state_in_words(tab.cursor.class_index),
-        "lacking": lacking_in_words(tab.session.lacking(tab.cursor.class_index)),
+        "lacking": tab.session.lacking_in_words(tab.cursor.class_index),
         "ahead": " ".join(_ahead(tab)),
     }
 
@@ -195,7 +199,7 @@ def _progress(tab: Tab) -> dict[str, Any]:
         "done": count - left,
         "left": _time_left(session, left),
         "short": {
-            index: lacking_in_words(session.lacking(index))
+            index: session.lacking_in_words(index)
             for index, status in session.statuses.items()
             if status.state == "short"
         },
@@ -246,7 +250,8 @@ def _templates() -> Environment:
     templates.filters["class_name"] = lambda key: label_names()[class_indices()[key]]
     templates.filters["thousands"] = lambda number: f"{number:,}"
     templates.globals |= {
-        "reasons": REASON_KEYS, "filters": FILTERS, "min_pixels": MIN_WIDTH * MIN_HEIGHT, "min_shown_seconds": MIN_SHOWN_SECONDS,
-        "max_short": MAX_SHORT_NAMED, "class_column": class_column,
+        "reasons": REASON_KEYS, "filters": FILTERS, "by_keys": BY_KEYS, "tiers": TIER_WORDS, "bases": BASIS_WORDS,
+        "min_pixels": MIN_WIDTH * MIN_HEIGHT, "min_shown_seconds": MIN_SHOWN_SECONDS, "max_short": MAX_SHORT_NAMED,
+        "class_column": class_column,
     }  # fmt: skip
     return templates

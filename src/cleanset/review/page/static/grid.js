@@ -71,13 +71,14 @@ function fitting(ratios, count, spare, width, height) {
 // The grid with most images on the screen at a time that can be judged; the others lie below.
 function scrolled(ratios, width, height) {
   const ratio = ratios.reduce((sum, each) => sum + each, 0) / ratios.length;
-  let best = { across: CARD, high: height, count: 0, parts: () => [] };
+  const best = { across: CARD, high: height, count: 0, size: 0, parts: () => [] };
   for (let columns = 1; columns <= 12; columns++) {
     for (let rows = 1; rows <= 8; rows++) {
       const [wide, high] = [tracks(width, columns, 1), tracks(height, rows, 1)];
-      if (area(ratio, wide, high) < READABLE || columns * rows <= best.count) continue;
+      const [size, visible] = [area(ratio, wide, high), Math.min(columns * rows, ratios.length)];
+      if (size < READABLE || visible < best.count || (visible === best.count && size <= best.size)) continue;
       best.high = Math.min(high, (wide - ACROSS) / Math.min(ratio, USUAL_RATIO) + DOWN + 41);
-      [best.across, best.count] = [CARD * columns, columns * rows];
+      Object.assign(best, { across: CARD * columns, count: visible, size });
     }
   }
   return best;

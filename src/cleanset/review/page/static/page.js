@@ -54,10 +54,35 @@ addEventListener("mousedown", (event) => {
   document.activeElement.blur();
 });
 
+// After each answer, focus is in what lies over the class, or where it was, or on the card of the next image.
+addEventListener("keydown", () => (focused ??= "[data-card].focus"), true);
+
 function restoreFocus() {
+  const overlay = document.querySelector("#overlay");
+  if (overlay && !document.activeElement.closest("#overlay, #panel, #below")) overlay.focus({ preventScroll: true });
   if (document.activeElement !== document.body || focused === null) return;
-  const found = [...document.querySelectorAll(focused)].find((each) => !each.closest("[inert]"));
-  found?.focus({ preventScroll: true });
+  const usable = (selector) => [...document.querySelectorAll(selector)].find((each) => !each.closest("[inert]"));
+  (usable(focused) ?? usable("[data-card].focus"))?.focus({ preventScroll: true });
+}
+
+// --- what is read aloud: another class, a saved answer, a notice ----------------------------------
+
+const aloud = Object.assign(document.createElement("p"), { id: "aloud" });
+aloud.setAttribute("role", "status");
+document.body.append(aloud);
+let heard = { classKey: null, verdicts: {}, notice: "" };
+
+function readAloud() {
+  const text = (selector) => document.querySelector(selector)?.textContent.replace(/\s+/g, " ").trim() ?? "";
+  const verdicts = Object.fromEntries([...document.querySelectorAll("[data-card]")].map((card) => [card.dataset.card, card.ariaLabel]));
+  const now = { classKey: view().dataset.classKey, verdicts, notice: text(".notice") };
+  const isNew = now.classKey !== heard.classKey;
+  const changed = Object.keys(verdicts).filter((id) => !isNew && id in heard.verdicts && verdicts[id] !== heard.verdicts[id]);
+  const parts = changed.map((id) => verdicts[id]);
+  if (isNew) parts.push(`${text("#view h1")}. ${text("#view .state")}`);
+  if (now.notice !== heard.notice) parts.push(now.notice);
+  if (parts.join("")) aloud.textContent = parts.join(". ");
+  heard = now;
 }
 
 // --- cards that lie below ----------------------------------------------------------------------
@@ -149,6 +174,7 @@ whenDrawn(() => {
   [focusBefore, scrolledBefore] = [focus?.dataset.card, scrolledAt];
   document.querySelector("[data-tile].focus")?.scrollIntoView({ block: "nearest" });
   restoreFocus();
+  readAloud();
   countBelow();
   loadNext();
   work();
