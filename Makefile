@@ -119,7 +119,7 @@ edition: setup  ## make DIR=…: a new edition in that folder (params, empty rev
 
 review: setup  ## make REVIEWER=…: review images in the browser (EDITION: its folder, else this one)
 	@test -n "$(REVIEWER)" || { echo 'say who you are: make review REVIEWER=name'; exit 1; }
-	cd "$(EDITION)" && cleanset review --reviewer "$(REVIEWER)"
+	cd "$(EDITION)" && cleanset review serve --reviewer "$(REVIEWER)"
 
 judge: setup  ## make JUDGE=…: judge the images of the contest in the browser (EDITION: its folder, else this one)
 	@test -n "$(JUDGE)" || { echo 'say who you are: make judge JUDGE=id, as in the roster'; exit 1; }

@@ -9,12 +9,12 @@ import timm
 import torch
 from torch import Tensor
 
+from cleanset.edition.params import Precision
 from cleanset.images.codec import decode
 from cleanset.images.preprocessing import base_image
 from cleanset.scoring.devices import CPU_BATCH_SIZE
 from cleanset.scoring.differentiable import PixelNetwork, searching
 from cleanset.scoring.models import Normalise
-from cleanset.scoring.scorer import Precision
 from cleanset.studies.attacks.base import Known, Other, Parameters, Subject, globally_seeded, to_unit
 from cleanset.studies.attacks.changes import SpatialGridAttack
 from cleanset.studies.attacks.gradient_attacks import SpsaAttack

@@ -179,9 +179,9 @@ def same_scores(arguments: argparse.Namespace, name: str, weights: Path, images:
     from cleanset.files import sha256
     from cleanset.progress import available_cores
     from cleanset.scoring.devices import CPU_BATCH_SIZE, device_of
+    from cleanset.scoring.distance import compare_scores
     from cleanset.scoring.engine import Settings, score_few
     from cleanset.scoring.models import load_model
-    from cleanset.scoring.record import compare_scores
     from cleanset.tables import SCORES, write_table
 
     named = Model(source="timm", name=name, weights=str(weights), sha256=sha256(weights.read_bytes()))
@@ -360,11 +360,11 @@ class LoaderBatches:
 
     def batches(self, groups: Sequence[Sequence[str]]) -> Iterator[Any]:
         """A batch for each group of image ids, in order."""
-        from cleanset.scoring.decoding import Batch
+        from cleanset.scoring.decoding import PixelBatch
 
         self._groups.groups = groups
         for group, pixels in self._loader:
-            yield Batch(group, pixels.numpy())
+            yield PixelBatch(group, pixels.numpy())
 
 
 class Groups:

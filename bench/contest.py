@@ -12,7 +12,7 @@ from time import perf_counter, process_time
 from typing import Any
 
 from cleanset.sets.archive import sign
-from cleanset.studies.contest.log import LOG, NAMESPACE, SIGNATURE, START, read_state, signed_text
+from cleanset.studies.contest.log import LOG, LOG_SIGNATURE, NAMESPACE, START, read_state, signed_text
 from cleanset.studies.contest.standing import standing
 from measuring import BIN, print_machine, print_measures, run
 
@@ -80,7 +80,7 @@ def write(contest: Path, entries: list[Entry], keys: Mapping[str, Path]) -> int:
         first = first or prev
     data_of_log = "".join(f"{line}\n" for line in lines).encode()
     (contest / LOG).write_bytes(data_of_log)
-    (contest / SIGNATURE).write_bytes(sign(data_of_log, keys["staff"], NAMESPACE))
+    (contest / LOG_SIGNATURE).write_bytes(sign(data_of_log, keys["staff"], NAMESPACE))
     return len(data_of_log)
 
 

@@ -48,7 +48,7 @@ def main() -> None:
             "copy": lambda: copy_all(locations, folder / "copy"),
             "export": lambda: export_all(whole),
             "start": lambda: export_all(start),
-            "hash": lambda: hash_all(locations),
+            "hash": lambda: hash_all({**locations}),
         }
         found: dict[str, list[Times]] = {name: [] for name in ways}
         for number in range(ROUNDS):

@@ -191,7 +191,7 @@ def photograph(number: int) -> bytes:
 
 def server(folder: Path) -> AbstractContextManager[Served]:
     """Start `cleanset review`; yield the process and its address."""
-    return served(folder, "review", "--reviewer", "bench")
+    return served(folder, "review", "serve", "--reviewer", "bench")
 
 
 @contextmanager

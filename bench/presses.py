@@ -37,7 +37,7 @@ from cleanset.review.decided import decisions_under
 from cleanset.review.hints.background import BackgroundHints
 from cleanset.review.hints.hints import Hint
 from cleanset.review.page import server
-from cleanset.review.page.keys import REASON_KEYS, Screen
+from cleanset.review.page.keys import REASON_KEYS, ReviewKey
 from cleanset.review.page.library import open_library
 from cleanset.review.page.tab import Tab
 from cleanset.review.page.view import Card, cards
@@ -80,7 +80,8 @@ CARDS = """
   return { wnid: view.dataset.classKey, cards } }
 """
 SHOWN = """
-async (before) => { const { secondsShown, whole } = await import("/static/looks.js");
+async (before) => { const { whole } = await import("./static/looks.js");
+  const { secondsShown } = await import("./web/view.js");
   const isDone = () => { const view = document.querySelector("#view");
     return view.dataset.pressed !== before && [...view.querySelectorAll("img")].every((each) => each.complete); };
   const start = performance.now();
@@ -349,14 +350,19 @@ class OnServer:
             self._box = simulation.BOX
             return
         modifier, _, name = key.rpartition("+")
-        card, screen = None, Screen(class_key=self._tab.wnid, seconds=dict.fromkeys(ids, 0.0))
+        card, reason = None, None
         if name.startswith(("Digit", "Click")):
             place = int(name[5:]) - 1
-            key, card, screen = "guess", ids[place], screen.model_copy(update={"reason": self._cards[place].likeliest})
+            key, card, reason = "guess", ids[place], self._cards[place].likeliest
             key = key if modifier else "focus"
         elif modifier:
-            key, screen = "reason", screen.model_copy(update={"reason": name[-1].lower()})
-        self._tab.press(key, ids, self._box, card, screen)
+            key, reason = "reason", name[-1].lower()
+        self._tab.press(
+            ReviewKey(
+                key=key, number=0, seen=ids, box=self._box, card=card, reason=reason,
+                class_key=self._tab.wnid, seconds=dict.fromkeys(ids, 0.0),
+            )
+        )  # fmt: skip
         if key == "Enter":
             self._box = None
         self._show()

@@ -10,7 +10,7 @@ from cleanset.errors import CleansetError
 from cleanset.studies.realness import mixed
 from cleanset.studies.realness.analysis import equivalence, interval
 from cleanset.studies.realness.mixed import Variances, fit
-from cleanset.studies.realness.planning import PUBLISHED
+from cleanset.studies.realness.planning import PUBLISHED_FIT
 from measuring import print_machine, print_table
 
 STUDIES = 350
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def study(
-    rng: np.random.Generator, people: int, real: int, modified: int, found: Variances = PUBLISHED
+    rng: np.random.Generator, people: int, real: int, modified: int, found: Variances = PUBLISHED_FIT
 ) -> tuple[list[float], list[str], list[str], list[bool]]:
     """Ratings with their people, images and types."""
     images = real + modified

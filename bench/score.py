@@ -201,7 +201,7 @@ def forward(model: Any, read: Any, settings: Any, image_ids: Sequence[str], insi
     import numpy as np
     import torch
 
-    from cleanset.scoring.decoding import Batch, pixels_of
+    from cleanset.scoring.decoding import PixelBatch, pixels_of
     from cleanset.scoring.scorer import DTYPES, Scorer, arithmetic, grouped
 
     device, size, found = settings.devices[0], settings.batch_size, list[float]()
@@ -210,7 +210,7 @@ def forward(model: Any, read: Any, settings: Any, image_ids: Sequence[str], insi
         if not device.is_separate and not inside:
             scorer = Scorer(model, device, settings.precision)
             batches = [
-                Batch(image_ids[:size], ready[at : at + size]) for at in range(0, len(ready) // size * size, size)
+                PixelBatch(image_ids[:size], ready[at : at + size]) for at in range(0, len(ready) // size * size, size)
             ]
             list(scorer(batches, settings.workers))
             with timed(found):

@@ -15,17 +15,17 @@ import torch
 from PIL import Image
 
 from cleanset.progress import available_cores, keep_freed_memory
-from cleanset.scoring.decoding import Batch
+from cleanset.scoring.decoding import PixelBatch
 from cleanset.scoring.devices import CPU_BATCH_SIZE, device_of
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.scorer import Scorer, arithmetic
 from cleanset.scoring.shards import Shards
-from cleanset.studies.robustness.answering import ModelInPass, answer_in_one_pass, squares
+from cleanset.studies.robustness.answering import ModelInPass, OnePass, squares
 from cleanset.studies.robustness.answers import BATCH_SIZE, NAMED_ANSWERS, NAMED_DIGESTS, ReadAnswers, TakenDigests
 from cleanset.studies.robustness.corruptions.changes import corrupted_image
 from cleanset.studies.robustness.images import ChangedImages, ChangeName
 from measuring import PYTHON, print_machine, print_table, run, scratch, share
-from waiting import CHANGES, finish, model_of, stored
+from waiting import CHANGES, model_of, stored
 
 MODELS, SIDE = ("test_efficientnet", "test_byobnet", "test_vit"), 160
 """The architectures of the sample's models, and the side of their input."""
@@ -41,7 +41,7 @@ class TimedImages:
     changed: ChangedImages
     folder: Path
 
-    def __call__(self, name: str) -> Image.Image:
+    def __call__(self, name: ChangeName) -> Image.Image:
         """The changed image of that name."""
         image = self.changed(name)
         (self.folder / str(os.getpid())).write_text(str(process_time()))
@@ -77,20 +77,19 @@ def shown(names: tuple[str, ...]) -> float:
         for name in ("images", "times"):
             (folder / name).mkdir()
         _, files = stored(folder / "images", PHOTOGRAPHS)
-        images = sorted(str(ChangeName(file, *change)) for file in files for change in CHANGES)
+        images = sorted(ChangeName(file, *change) for file in files for change in CHANGES)
         made = TimedImages(ChangedImages(files, corrupted_image, 85, 0), folder / "times")
         taken = TakenDigests(Shards(folder / "digests", "bench", images, BATCH_SIZE, table=NAMED_DIGESTS))
         models = {
             name: ModelInPass(
                 model_of(name, squares(SIDE)),
                 Shards(folder / name, "bench", images, CPU_BATCH_SIZE, table=NAMED_ANSWERS),
-                ReadAnswers(range(1000), keeps_logits=True),
-                finish,
+                ReadAnswers(range(1000), dict.fromkeys(files, 0)),
             )
             for name in names
         }
         settings = Settings([CPU], "float64", CPU_BATCH_SIZE, available_cores())
-        if problems := answer_in_one_pass(models, made, settings, digests=taken):
+        if problems := OnePass(models, made, settings, digests=taken).answer():
             sys.exit(str(problems))
         return process_time() + sum(float(path.read_text()) for path in (folder / "times").iterdir())
 
@@ -98,14 +97,14 @@ def shown(names: tuple[str, ...]) -> float:
 def forward() -> float:
     """The processor seconds of the forward passes of the further models, of as many images that are ready."""
     pixels = np.random.default_rng(0).integers(0, 256, (CPU_BATCH_SIZE, 3, SIDE, SIDE), np.uint8)
-    batches = [Batch([str(place) for place in range(CPU_BATCH_SIZE)], pixels)] * (
+    batches = [PixelBatch([ChangeName("", "", place) for place in range(CPU_BATCH_SIZE)], pixels)] * (
         PHOTOGRAPHS * len(CHANGES) // CPU_BATCH_SIZE
     )
     keep_freed_memory()
     found = 0.0
     with arithmetic("float64"):
         for name in MODELS[1:]:
-            scorer = Scorer(model_of(name, squares(SIDE)), CPU, "float64", read_off=ReadAnswers(range(1000)))
+            scorer = Scorer(model_of(name, squares(SIDE)), CPU, "float64", read_off=ReadAnswers(range(1000), {"": 0}))
             list(scorer(batches[:2], available_cores()))
             begin = process_time()
             list(scorer(batches, available_cores()))

@@ -72,7 +72,7 @@ def shown(value: float | None) -> str:
 def measure(folder: Path, precision: Any, workers: int, images: int) -> dict[str, float | None]:
     """Seconds by what they were spent on, in the run of a model and its sample in float64."""
     import simulation
-    from cleanset.scoring.engine import Run, Settings
+    from cleanset.scoring.engine import ScoringRun, Settings
     from cleanset.scoring.logits import top5
     from cleanset.scoring.models import LoadedModel
     from cleanset.scoring.scorer import DTYPES
@@ -85,7 +85,7 @@ def measure(folder: Path, precision: Any, workers: int, images: int) -> dict[str
     ready: Any = ReadyPixels()
     model = LoadedModel(TimedNetwork(device), ready, "0" * 64)
     begin = perf_counter()
-    with Run("stand-in", model, Ready(), Settings([device], precision, BATCH_SIZE, workers), index) as run:
+    with ScoringRun("stand-in", model, Ready(), Settings([device], precision, BATCH_SIZE, workers), index) as run:
         shards: Any = run.shards(folder, MadeFrom({}))
         writing, keep = [0.0], shards.keep
 

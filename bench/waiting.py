@@ -16,18 +16,18 @@ import timm
 import torch
 from safetensors.torch import load_file
 
+from cleanset.edition.params import Precision
 from cleanset.files import sha256
 from cleanset.images.preprocessing import BASE_SIZE, ResizeAndCrop
 from cleanset.progress import available_cores
-from cleanset.scoring.decoding import Batch, SharedBatches, worker_processes
+from cleanset.scoring.decoding import PixelBatch, SharedBatches, worker_processes
 from cleanset.scoring.devices import CPU_BATCH_SIZE, device_of
 from cleanset.scoring.engine import Settings
-from cleanset.scoring.logits import Columns
 from cleanset.scoring.models import LoadedModel, Normalise
-from cleanset.scoring.scorer import Precision, Scorer, arithmetic, grouped
+from cleanset.scoring.scorer import Scorer, arithmetic, grouped
 from cleanset.scoring.shards import Shards
-from cleanset.studies.robustness.answering import ModelInPass, answer_in_one_pass
-from cleanset.studies.robustness.answers import NAMED_ANSWERS, ReadAnswers, with_class_logit
+from cleanset.studies.robustness.answering import ModelInPass, OnePass
+from cleanset.studies.robustness.answers import NAMED_ANSWERS, ReadAnswers
 from cleanset.studies.robustness.corruptions.changes import corrupted_image
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.families import CHANGING
@@ -144,7 +144,7 @@ def waited(
     model: LoadedModel, files: Mapping[str, StudyFile], device: torch.device, precision: Precision, batch_size: int
 ) -> Waited:
     """Make the changed images, classify as many, and do both at once, on all cores."""
-    names = sorted(str(ChangeName(file, *change)) for file in files for change in CHANGES)
+    names = sorted(ChangeName(file, *change) for file in files for change in CHANGES)
     images = ChangedImages(files, corrupted_image, 85, 0)
     groups, cores = partial(grouped, names, batch_size), available_cores()
     torch.zeros(1, device=device)  # the device's own start does not count as waiting for images
@@ -153,37 +153,31 @@ def waited(
         classified = classified_alone(Scorer(model, device_of(device), precision), ready, cores)
         with scratch() as folder:
             shards = Shards(folder, "waiting", names, batch_size, table=NAMED_ANSWERS)
-            read_off = ReadAnswers(range(1000), keeps_logits=True)
-            in_pass = {"model": ModelInPass(model, shards, read_off, finish)}
+            in_pass = {"model": ModelInPass(model, shards, ReadAnswers(range(1000), dict.fromkeys(files, 0)))}
             settings, times = Settings([device_of(device)], precision, batch_size, cores), list[tuple[float, float]]()
             begin = perf_counter()
 
             def note(_: int, waiting: float) -> None:
                 times.append((perf_counter() - begin, waiting))
 
-            answer_in_one_pass(in_pass, images, settings, note)
+            OnePass(in_pass, images, settings, note).answer()
     (first, first_share), (last, last_share) = times[len(times) // 4], times[-1]
     later = max(0.0, last * last_share - first * first_share) / max(last - first, 1e-9)
     return Waited(made, classified, len(names) / last, last_share, later)
 
 
-def finish(names: Sequence[str], columns: Columns) -> Columns:
-    """The columns of answers to images of class 0."""
-    return with_class_logit(columns, [0] * len(names))
-
-
 def made_alone(
-    images: ChangedImages, batch_size: int, cores: int, groups: Sequence[Sequence[str]]
-) -> tuple[float, list[Batch]]:
+    images: ChangedImages, batch_size: int, cores: int, groups: Sequence[Sequence[ChangeName]]
+) -> tuple[float, list[PixelBatch]]:
     """Changed images per second without a model, once the processes have begun; and the first batches."""
     with SharedBatches(images, PREPROCESSING, batch_size, cores) as shared:
-        ready = [Batch(batch.image_ids, batch.pixels.copy()) for batch in shared.batches(groups[:cores])]
+        ready = [PixelBatch(batch.image_ids, batch.pixels.copy()) for batch in shared.batches(groups[:cores])]
         begin = perf_counter()
         count = sum(len(batch.image_ids) for batch in shared.batches(groups))
         return count / (perf_counter() - begin), ready
 
 
-def classified_alone(scorer: Scorer, ready: Sequence[Batch], cores: int) -> float:
+def classified_alone(scorer: Scorer, ready: Sequence[PixelBatch], cores: int) -> float:
     """Images per second of the model alone, from batches that are ready."""
     list(scorer(ready, cores))
     begin = perf_counter()

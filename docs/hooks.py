@@ -18,7 +18,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from typer.main import get_command
 
 from cleanset import tables
-from cleanset.cli import app
+from cleanset.cli import PANELS, app
 from cleanset.edition.params import PROTOCOLS, Params
 from cleanset.studies.attacks.results import ATTACKED, MEASURES_COLUMNS
 from cleanset.studies.attacks.study import AttackParams
@@ -94,10 +94,47 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Lead links to the root's pages to their copies, and fill in what is made from the code."""
+    if page.file.src_uri.startswith("reference/"):
+        page.meta["search"] = {"boost": 0.3}  # pages that explain come first
+    if page.file.src_uri == "tutorial.md":
+        markdown = with_outputs((ROOT / "docs" / "tutorial.ipynb").read_text("utf-8"))
     up = "../" * page.file.src_uri.count("/")
     for name, in_site in PAGES.items():
         markdown = markdown.replace(f"](../{up}{name}", f"]({up}{in_site}")
     return MARKER.sub(lambda marker: REFERENCE[marker[1]](), markdown)
+
+
+def on_page_content(html: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Give each cell of a table the header of its column, which a phone shows in front of it (site.css)."""
+    return re.sub(r"(?s)<table>.*?</table>", lambda table: labelled(table[0]), html)
+
+
+def labelled(table: str) -> str:
+    """A table whose cells have the headers of their columns."""
+    found = re.findall(r"(?s)<th.*?>(.*?)</th>", table)
+    headers = [re.sub("<[^>]+>", "", header).replace('"', "&quot;") for header in found]
+    rows = []
+    for row in re.split(r"(?=<tr)", table):
+        before, *cells = row.split("<td")
+        rows.append(before + "".join(f'<td data-label="{of}"{cell}' for of, cell in zip(headers, cells, strict=False)))
+    return "".join(rows)
+
+
+def with_outputs(notebook: str) -> str:
+    """The Markdown of a notebook, with what its cells print and show."""
+    parts = list[str]()
+    for cell in json.loads(notebook)["cells"]:
+        text = "".join(cell["source"])
+        shell = text.startswith("%%bash\n")
+        code = f"```{'bash' if shell else 'python'}\n{text.removeprefix('%%bash' + chr(10))}\n```"
+        parts.append(text if cell["cell_type"] == "markdown" else code)
+        for output in cell.get("outputs", ()):
+            found = output.get("data", {"text/plain": output.get("text", ())})
+            if "text/html" in found:
+                parts.append(f'<div class="output">{"".join(found["text/html"])}</div>')
+            else:
+                parts.append(f"```{{.text .output}}\n{''.join(found['text/plain']).rstrip()}\n```")
+    return "\n\n".join(parts)
 
 
 def seen_from_docs(text: str) -> str:
@@ -110,7 +147,7 @@ def seen_from_docs(text: str) -> str:
 def commands() -> str:
     """Every command with its help, as typer writes it, but with whole sentences in the lists of commands.
 
-    Without hidden commands, which only say what replaces them.
+    The first list is grouped as `cleanset --help` is. Without hidden commands.
     """
     program = [sys.executable, "-m", "typer", "cleanset.cli", "utils", "docs", "--name", "cleanset"]
     text = subprocess.run(program, capture_output=True, text=True, check=True).stdout.partition("\n")[2]
@@ -122,8 +159,10 @@ def commands() -> str:
         name = name if name in summaries else entry[1]
         if name in hidden:
             return ""
-        return f"* [`{name}`](#cleanset-{name.replace(' ', '-')}): {' '.join(summaries[name].split())}\n"
+        panel = "" if group else first_of_panel.get(name, "")
+        return f"{panel}* [`{name}`](#cleanset-{name.replace(' ', '-')}): {' '.join(summaries[name].split())}\n"
 
+    first_of_panel = {names[0]: f"\n**{panel}**\n\n" for panel, names in PANELS.items()}
     hidden = set(hidden_commands(get_command(app), ()))
     groups = [(found.start(), found[1]) for found in re.finditer(r"(?m)^##+ `cleanset (.+)`$", text)]
     text = re.sub(r"(?m)^\* `([a-z][\w-]*)`: .*\n", whole, text)
@@ -132,7 +171,7 @@ def commands() -> str:
 
 
 def hidden_commands(command: Any, path: tuple[str, ...]) -> Iterator[str]:
-    """The names of the hidden commands below a command, such as `review export`."""
+    """The names of the hidden commands below a command, such as `robustness stage`."""
     if command.hidden:
         yield " ".join(path)
     for name, each in getattr(command, "commands", {}).items():

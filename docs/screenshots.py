@@ -32,7 +32,8 @@ def main() -> None:
         shutil.copy("params.yaml", edition)
         (edition / "reviews").mkdir()
         (edition / "data").symlink_to(Path("data").resolve())
-        command = [str(Path(sys.executable).parent / "cleanset"), "review", "--reviewer", "ada", "--no-browser"]
+        program = str(Path(sys.executable).parent / "cleanset")
+        command = [program, "review", "serve", "--reviewer", "ada", "--no-browser"]
         server = subprocess.Popen(command, cwd=edition, stdout=subprocess.PIPE, text=True)
         try:
             assert server.stdout is not None

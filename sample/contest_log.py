@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from cleanset.studies.contest.entering import check_lines, edition_of, enter, enter_runs, sign_entry
-from cleanset.studies.contest.log import LOG, OBJECTS, SIGNATURE, Draft, append
+from cleanset.studies.contest.log import LOG, LOG_SIGNATURE, OBJECTS, DraftLine, append
 from cleanset.studies.contest.rules import parse_instant
 
 CONTEST, MAIL = Path("studies", "contest"), Path("sample", "contest")
@@ -51,7 +51,7 @@ def build(contest: Path, story: tuple[tuple[str, tuple[str, ...]], ...] = STORY)
     # not by the reader: what it expects may have changed, which is why the log is built anew
     written = (contest / LOG).read_text().splitlines() if (contest / LOG).exists() else []
     runs = [each["data"] for each in map(json.loads, written) if each["kind"] == "run"]
-    for name in (LOG, SIGNATURE):
+    for name in (LOG, LOG_SIGNATURE):
         (contest / name).unlink(missing_ok=True)
     shutil.rmtree(contest / OBJECTS, ignore_errors=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -64,7 +64,7 @@ def build(contest: Path, story: tuple[tuple[str, tuple[str, ...]], ...] = STORY)
             at = parse_instant(instant)
             for thing in things:
                 if thing == RUNS and runs:
-                    drafts = [Draft("run", runs.pop(0)) for _ in TEAMS_DEFENCES]
+                    drafts = [DraftLine("run", runs.pop(0)) for _ in TEAMS_DEFENCES]
                     append(contest, drafts, partial(check_lines, edition_of(contest)), mail / "keys" / "staff", at)
                 elif thing == RUNS:
                     list(enter_runs(contest, None, None, False, mail / "keys" / "staff", at))

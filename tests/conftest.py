@@ -42,7 +42,7 @@ NEEDS = {
     "built": {"built", "published", "rebuilt", "reviewable", "studied"},
     "exhaustive": {"both_published"},
     "gpu": {"gpu"},
-    "long": {"published_edition"},
+    "long": {"published_edition", "reproduced"},
     "real": {"real"},
     "server": {"serving", "start", "web"},
     "slow": {"pristine", "real_list", "small"},

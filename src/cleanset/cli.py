@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from cleanset.edition.options import HERE, Device, Folder, Hub, Json, NewFolder, Precision, show
+from cleanset.edition.options import ANY_MODEL, HERE, Device, Folder, Form, Hub, Json, NewFolder, Precision, show
 from cleanset.edition.paths import Edition, use_classes_of
 from cleanset.errors import CleansetError, install_command, reason, system_error
 from cleanset.review import commands as review_cli
@@ -27,6 +27,17 @@ STAGES = {
 }  # fmt: skip
 """The stages of an edition's dvc.yaml, in its order, and whether each is of one model."""
 
+PANELS = {
+    "Get a finished set": ("published", "fetch", "look", "rebuild", "verify", "cite"),
+    "Measure models": ("evaluate", "compare"),
+    "Make an edition": ("edition", "models", "stage", "doctor"),
+    "Review images": ("review", "agreement", "audit"),
+    "Release a set": ("publish", "pack", "arrays", "diff", "digests"),
+    "Studies of finished sets": ("robustness", "attacks", "contest", "training", "study"),
+    "Development of cleanset itself": ("pipelines",),
+}
+"""The commands by what people do, in the order of `cleanset --help`."""
+
 
 class _Commands(typer.core.TyperGroup):
     """The commands; the name of a stage is one, too."""
@@ -35,6 +46,11 @@ class _Commands(typer.core.TyperGroup):
         """The command that the arguments name, and those left for it."""
         # pipelines, locks and people call a stage by its name alone
         return super().resolve_command(ctx, ["stage", *args] if args and args[0] in STAGES else args)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The commands in the order of their panels, any others last."""
+        order = [name for names in PANELS.values() for name in names]
+        return sorted(super().list_commands(ctx), key=lambda name: order.index(name) if name in order else len(order))
 
 
 app = typer.Typer(
@@ -45,9 +61,6 @@ app = typer.Typer(
     help="Build a clean, human-verified image set for each of several ImageNet models. "
     "The stages are run by `dvc repro`, in the folder of an edition.",
 )
-
-TOOLS = "Tools"
-DEVELOPMENT = "Development of cleanset itself"
 
 
 def print_version(wanted: bool) -> None:
@@ -68,7 +81,7 @@ def options(
     """Take the options that precede a command."""
 
 
-@app.command("stage", rich_help_panel=TOOLS)
+@app.command("stage")
 def run_stage(
     name: Annotated[str, typer.Argument(help=f"{', '.join(STAGES)}.")],
     model: Annotated[str | None, typer.Option(help="Role of the model in params.yaml, such as standard.")] = None,
@@ -87,7 +100,7 @@ def run_stage(
     stage.run(without_abandoned(Edition(edition)), *([model] if model is not None else []))
 
 
-@app.command("edition", rich_help_panel=TOOLS)
+@app.command("edition")
 def make_edition(
     folder: Annotated[
         Path, typer.Argument(help="A new or empty folder; with --accept that of an edition.", show_default=False)
@@ -96,7 +109,8 @@ def make_edition(
         list[str] | None,
         typer.Option(
             help="ROLE=timm:NAME, ROLE=torchvision:NAME.WEIGHTS or ROLE=robustbench:THREAT/NAME; repeat it for each. "
-            "Without it: the models of the ImageNet edition, or of the scores, or none and a random order."
+            "Without it: the models of the ImageNet edition, or of the scores, or none and a random order. "
+            "NAME=random:0 names a set without a model."
         ),
     ] = None,
     images: Annotated[
@@ -119,7 +133,8 @@ def make_edition(
     accept: Annotated[
         bool,
         typer.Option(
-            "--accept", help="Pin the images of an edition of your own as they are now, perhaps with new --scores."
+            "--accept",
+            help="Pin the images of an edition of your own as they are now, perhaps with new --scores or a --card.",
         ),
     ] = False,
 ) -> None:
@@ -132,12 +147,13 @@ def make_edition(
     if accept:
         from cleanset.review import accepted
 
-        if any((model, images, labels, names, card, reviews)):
-            raise CleansetError("edition --accept: goes with a folder and --scores alone; leave other options out")
-        typer.echo(accepted.accept(Edition(folder), scores))
+        if any((model, images, labels, names, reviews)):
+            raise CleansetError("edition --accept: goes with a folder, --scores and --card alone; leave others out")
+        typer.echo(accepted.accept(Edition(folder), scores, card))
         return
     from cleanset.edition.create import make_edition, make_own_edition
     from cleanset.edition.models import models_from_texts
+    from cleanset.edition.params import read_params
 
     models = models_from_texts(model) if model else None
     old, found = None, None
@@ -171,11 +187,14 @@ def make_edition(
         typer.echo(f"{folder}: put the archives into {folder / 'data' / 'raw'} (see params.yaml), then run there")
         typer.echo("cleanset models --pin")
     typer.echo("dvc repro")
+    if images is not None:
+        kept = f"A set has at most {read_params(folder).export.images_per_class} images of a class"
+        typer.echo(f"{kept} (export.images_per_class in params.yaml), and none before a review: cleanset review.")
     if old is not None:
         typer.echo(carried.carry_over(old, Edition(folder), found))
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def published(
     images: Annotated[Path, typer.Option(help="Your ImageNet validation images: the tar, or a folder of any layout.")],
     out: NewFolder,
@@ -206,7 +225,23 @@ def published(
     typer.echo(tool.render(tool.run(choice, images, out, digests)))
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
+def look(
+    place: Annotated[
+        str, typer.Argument(metavar="SET", help="The folder of a set or of an edition with one, or a tar.")
+    ],
+    out: Annotated[Path | None, typer.Option(help="A new or empty folder; without it SET-look.")] = None,
+) -> None:
+    """Write one page of a finished set: its images by class, tier, crop and review, with a search.
+
+    It opens without a server. Every image is checked against the manifest.
+    """
+    from cleanset.report import look as tool
+
+    typer.echo(tool.write(place, out))
+
+
+@app.command()
 def digests(
     images: Annotated[Path, typer.Option(help="ILSVRC2012_img_val.tar.")],
     out: Annotated[Path, typer.Option(help="A new file, such as digests.csv.")],
@@ -220,7 +255,7 @@ def digests(
     typer.echo(tool.run(images, out))
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def cite(
     form: Annotated[str, typer.Option("--format", metavar="bibtex|text", help="BibTeX, or plain text.")] = "bibtex",
 ) -> None:
@@ -230,7 +265,7 @@ def cite(
     typer.echo(citations.render(form))
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def arrays(
     out: Annotated[Path, typer.Argument(help="A new or empty folder.")],
     preprocessing: Annotated[
@@ -248,23 +283,16 @@ def arrays(
     tool.run(Edition(edition), out, preprocessing, model)
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def evaluate(
     images_of: Annotated[
         str,
         typer.Argument(
             metavar="SET",
-            help="A role of the edition, the folder of an export, a folder per class, or a CSV list of images and "
-            "classes, read from the edition.",
+            help="A role of the edition, the folder or tar of an export, or a folder with a folder for each class.",
         ),
     ],
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights, MODULE:CALLABLE, "
-            "or a role of the edition; repeat it for each model."
-        ),
-    ] = None,
+    model: Annotated[list[str] | None, ANY_MODEL] = None,
     predictions: Annotated[
         list[str] | None,
         typer.Option(
@@ -278,7 +306,6 @@ def evaluate(
         str | None,
         typer.Option(help="timm architecture of the weights file, unless a training study has trained it."),
     ] = None,
-    role: Annotated[str | None, typer.Option(help="With a list: only the rows of this model.")] = None,
     restricted: Annotated[
         bool,
         typer.Option(
@@ -295,6 +322,7 @@ def evaluate(
         Path | None, typer.Option(help="Write a static page of the results into this folder, as index.html.")
     ] = None,
     edition: Folder = HERE,
+    form: Form = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every class.")] = False,
 ) -> None:
     """Measure any models on a finished set: accuracy, calibration, paired tests.
@@ -306,32 +334,27 @@ def evaluate(
     from cleanset.measure import command, measures, rendering
 
     wanted = command.Wanted(
-        images_of,
-        model or [],
-        architecture,
-        role,
-        precision,
-        device,
-        out,
-        predictions or [],
-        report,
-        hub,
-        restricted,
+        images_of, model or [], architecture, precision, device, out, predictions or [], report, hub, restricted
     )
     # what a user's module prints must not stand within the results
     with redirect_stdout(sys.stderr):
         measured, rows = command.run(Edition(edition), wanted)
-    show(measures.as_json(measured, rows) if as_json else rendering.as_text(measured, rows))
+    if form is not None:
+        for note in rendering.all_notes(measured, rows):
+            typer.echo(note, err=True)
+        show(rendering.paper_table(measured, rows).in_form(form))
+    else:
+        show(measures.as_json(measured, rows) if as_json else rendering.as_text(measured, rows))
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def compare(
     paths: Annotated[
         list[Path],
         typer.Argument(
             metavar="A B",
             help="Two or more results of evaluate or robustness evaluate (JSON, or the folder of --out). Or two score "
-            "tables, two folders of exports, or a score table and published Top-5 lists (.csv).",
+            "tables or two folders of exports.",
         ),
     ],
     edition: Annotated[
@@ -340,6 +363,7 @@ def compare(
     ] = None,
     model: Annotated[str | None, typer.Option(help="The model of the scores, if the file names differ.")] = None,
     most: Annotated[int, typer.Option(min=0, help="Number of the most different images to list.")] = 10,
+    form: Form = None,
     as_json: Json = False,
 ) -> None:
     """Compare results of models, two score tables, or two exports.
@@ -356,8 +380,11 @@ def compare(
         if edition or model:
             raise CleansetError("compare: --edition and --model go with score tables; these are results of models")
         compared = results.run(paths)
-        show(results.as_json(compared) if as_json else results.as_text(compared))
+        text = results.as_json(compared) if as_json else results.as_text(compared)
+        show(results.paper_table(compared).in_form(form) if form else text)
         raise typer.Exit(1 if compared.left_out else 0)
+    if form is not None:
+        raise CleansetError("compare --format: goes with results of evaluate or robustness evaluate")
 
     from cleanset.measure.compare import report as tool
 
@@ -369,7 +396,7 @@ def compare(
     raise typer.Exit(0 if result.same else 1)
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def diff(
     a: Annotated[Path, typer.Argument(help="A release: the folder of a set, or its manifest.csv.")],
     b: Annotated[Path, typer.Argument(help="Another release, such as the next one.")],
@@ -387,7 +414,7 @@ def diff(
     raise typer.Exit(0 if found.same else 1)
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def publish(
     folder: Annotated[
         Path, typer.Argument(help="The folder of an export, such as data/export/standard, or of an edition.")
@@ -417,7 +444,7 @@ def publish(
     typer.echo(tool.render(publication))
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def verify(
     folder: Annotated[
         Path, typer.Argument(help="The folder of an export, such as data/export/standard, or a published one or tar.")
@@ -459,7 +486,7 @@ def verify(
     raise typer.Exit(1 if verification.problems else 0)
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def fetch(
     url: Annotated[
         str,
@@ -486,7 +513,7 @@ def fetch(
     typer.echo(tool.render(tool.run(url, model, rev, folder, out, update, force)))
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def rebuild(
     manifest: Annotated[Path, typer.Option(help="The manifest of the set (or the folder with it).")],
     images: Annotated[Path, typer.Option(help="Your ImageNet validation images: the tar, or a folder of any layout.")],
@@ -503,7 +530,7 @@ def rebuild(
     raise typer.Exit(1 if result.problems else 0)
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def pack(
     folder: Annotated[Path, typer.Argument(help="The folder of an export, such as data/export/standard.")],
     out: NewFolder,
@@ -515,7 +542,7 @@ def pack(
     typer.echo(archive.pack(folder, out, shard_size))
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def models(
     edition: Folder = HERE,
     add: Annotated[
@@ -527,6 +554,11 @@ def models(
         typer.Option(help="With one --add: a local file of weights, to be pinned."),
     ] = None,
     remove: Annotated[list[str] | None, typer.Option(help="Remove the model of this role from the ensemble.")] = None,
+    robustbench: Annotated[
+        bool,
+        typer.Option("--robustbench", help="List the models of RobustBench that can be named, of THREAT or of all."),
+    ] = False,
+    threat: Annotated[str | None, typer.Argument(help="With --robustbench: such as Linf.", show_default=False)] = None,
     pin: Annotated[
         bool, typer.Option("--pin", help="Download missing weights, and write the SHA-256 of all into params.yaml.")
     ] = False,
@@ -538,6 +570,13 @@ def models(
     on disk, in params.yaml and in the stored scores; then the further models
     of the study of robustness, with the corruptions they were trained on.
     """
+    if robustbench:
+        from cleanset.scoring.models import served_models
+
+        typer.echo("\n".join(served_models(threat)))
+        return
+    if threat is not None:
+        raise CleansetError(f"models {threat}: goes with --robustbench; leave it out")
     from rich.console import Console
 
     from cleanset.scoring import ensemble
@@ -561,7 +600,7 @@ def models(
         Console().print(trained_models.as_table(further))
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def doctor(
     edition: Folder = HERE,
     quick: Annotated[bool, typer.Option("--quick", help="Only restore broken files of DVC; hash nothing.")] = False,
@@ -583,7 +622,7 @@ def doctor(
     raise typer.Exit(0 if findings.is_healthy else 1)
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def agreement(
     edition: Folder = HERE,
     as_json: Json = False,
@@ -595,7 +634,7 @@ def agreement(
     show(reports.agreement_as_json(report) if as_json else reports.agreement_table(report))
 
 
-@app.command(rich_help_panel=TOOLS)
+@app.command()
 def audit(
     model: Annotated[str | None, typer.Option(help="Only the audit of this model's set.")] = None,
     edition: Folder = HERE,
@@ -608,7 +647,7 @@ def audit(
     show(reports.audit_as_json(found) if as_json else reports.as_text(found))
 
 
-@app.command(rich_help_panel=DEVELOPMENT)
+@app.command()
 def pipelines(
     repository: Annotated[
         Path,
@@ -640,23 +679,26 @@ def pipelines(
     raise typer.Exit(1 if check and changed else 0)
 
 
-app.add_typer(review_cli.app, name="review", rich_help_panel=TOOLS)
+app.add_typer(review_cli.app, name="review")
 robustness_cli.stages.add_typer(attacks_cli.app)
-app.add_typer(robustness_cli.app, name="robustness", rich_help_panel=TOOLS)
-app.add_typer(attacks_cli.tools, name="attacks", rich_help_panel=TOOLS)
-app.add_typer(contest_cli.app, name="contest", rich_help_panel=TOOLS)
-app.add_typer(training_cli.app, name="training", rich_help_panel=TOOLS)
-app.add_typer(study_cli.app, name="study", rich_help_panel=TOOLS)
+app.add_typer(robustness_cli.app, name="robustness")
+app.add_typer(attacks_cli.tools, name="attacks")
+app.add_typer(contest_cli.app, name="contest")
+app.add_typer(training_cli.app, name="training")
+app.add_typer(study_cli.app, name="study")
+listed: Any
+for listed in (*app.registered_commands, *app.registered_groups):
+    name = listed.name or getattr(listed.callback, "__name__", "")
+    listed.rich_help_panel = next((panel for panel, names in PANELS.items() if name in names), None)
 
 
 EXTRAS = {
     "review": ("fastapi", "nicegui", "pdqhash", "starlette", "uvicorn"),
     "text": ("onnxruntime", "rapidocr"),
-    "robustness": ("cv2", "imagecorruptions", "numba", "skimage"),
-    "attacks": ("eagerpy", "foolbox", "lpips"),
-    "training": ("segmentation_models_pytorch",),
 }
 """The modules that an extra brings; all others come with build, or with evaluate for the command of that name."""
+EXTRAS_OF_STUDIES = {"robustness": "robustness", "attacks": "attacks", "training": "robustness,training"}
+"""The extras that the commands of a study need beside build or evaluate."""
 OF_EXTRAS = (
     "evaluate: any torch and timm; build: what the stages need; review: the review page; "
     "robustness, attacks and training: studies"
@@ -664,8 +706,11 @@ OF_EXTRAS = (
 
 
 def extra_of(module: str, command: str = "") -> str:
-    """The extra of this package that brings a library for a command; `module` is the name it is imported by."""
-    others = "evaluate" if command == "evaluate" else "build"
+    """The extras that bring all libraries of a command; `module` is the import name of a missing one."""
+    words = command.split()
+    others = "evaluate" if "evaluate" in words else "build"
+    if words and words[0] in EXTRAS_OF_STUDIES:
+        return f"{others},{EXTRAS_OF_STUDIES[words[0]]}"
     return next((extra for extra, modules in EXTRAS.items() if module.partition(".")[0] in modules), others)
 
 
@@ -696,7 +741,7 @@ def _message(error: Exception) -> str | None:
     if isinstance(error, ModuleNotFoundError):
         if error.name is None or error.name.partition(".")[0] == "cleanset":
             return None
-        extra = extra_of(error.name, sys.argv[1] if len(sys.argv) > 1 else "")
+        extra = extra_of(error.name, " ".join(sys.argv[1:3]))
         return f"{error.name}: not installed, and this command needs it: {install_command(extra)} ({OF_EXTRAS})"
     if isinstance(error, OSError):
         # without one, raised by a library under this name

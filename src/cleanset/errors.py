@@ -1,13 +1,8 @@
-"""The exception for problems that a user can fix; any text as one line of bounded length.
-
-The pip command that adds an extra to this package, from the source that it was installed from.
-"""
+"""`CleansetError`, for problems that a user can fix; texts cut to one line; the command that installs an extra."""
 
 import errno
 import json
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -76,17 +71,6 @@ PACKAGE = "cleanset"
 def install_command(extra: str) -> str:
     """The command to type: the package is on no registry, so it names the repository, folder or file of its source."""
     return f"pip install {_requirement(f'{PACKAGE}[{extra}]', installed_from())}"
-
-
-@contextmanager
-def needing(package: str, what: str) -> Iterator[None]:
-    """Turn a failed import of a small package that `what` alone needs into a CleansetError that names the package."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != package:
-            raise
-        raise CleansetError(f"{what}: needs {package}, which is not installed: pip install {package}") from None
 
 
 def installed_from() -> dict[str, Any]:

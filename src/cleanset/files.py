@@ -1,10 +1,8 @@
-"""Writing whole or not at all, and opening files that users name.
+"""Files and folders: written atomically, locked, opened safely, hashed; and metrics as JSON.
 
-After a kill a file is the new or the old one, a folder the new one or none.
-
-Saving entries of files that several people write, one at a time: reviews, and judges' answers.
-
-Metrics as `dvc metrics show` reads them: a small JSON file for each line, the models as its columns.
+After a kill a file is the old or the new one, and a folder is new or absent. Files that several people write (reviews,
+judges' answers) are saved one at a time. `dvc metrics show` reads a small JSON file for each line, with the models as
+its columns.
 """
 
 import errno
@@ -249,10 +247,15 @@ def read_text(path: Path, remedy: str, most: int = MAX_BYTES) -> str:
         raise CleansetError(f"{path}: not UTF-8 at byte {error.start}; {remedy}") from None
 
 
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file, whole or not at all."""
+    with replacing(path) as partial:
+        partial.write_bytes(data)
+
+
 def write_text(path: Path, text: str) -> None:
     """Write UTF-8 text with `\\n` line ends, whole or not at all."""
-    with replacing(path) as partial:
-        partial.write_bytes(text.encode())
+    write_bytes(path, text.encode())
 
 
 def sha256(data: bytes) -> str:
@@ -371,7 +374,7 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-Lines = Mapping[str, Mapping[str, float | int | None]]
+Lines = Mapping[str, Mapping[str, float | int | str | None]]
 """The number of each model by the name of the line, which may contain folders; None where it is not defined."""
 
 

@@ -1,4 +1,4 @@
-"""Loading a finished set, from a folder, a release or a git repository."""
+"""`cleanset.load` and `cleanset.table`: a finished set from a folder, a release or a git repository."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from cleanset.files import is_there
 from cleanset.sets.catalogues import records_of
 from cleanset.sets.description import notices_of
 from cleanset.sets.fetching.repository import ROLE, is_address, is_release, published_set
-from cleanset.sets.folder import checked_manifest, one_set, read_release
+from cleanset.sets.folder import check_listed, manifest_text, one_set, read_release
 from cleanset.sets.image_set import ImageSet
 from cleanset.sets.manifest import MANIFEST, Entry, check_set, read_manifest
 from cleanset.sets.published.lists import PUBLISHED_MODEL, PUBLISHED_SET, PublishedChoice
@@ -68,13 +68,22 @@ def load(
 
 def _role_and_place(model: str | Path, edition: str | Path) -> tuple[str, str | Path]:
     """The role of a model, empty if none was given, and the place of the set, which may stand alone."""
-    is_place = edition == "." and model and (isinstance(model, Path) or not ROLE.fullmatch(model))
+    # a set in the current folder may be named like a role
+    is_set = (Path(model) / MANIFEST).is_file() and not Path("params.yaml").is_file()
+    is_place = edition == "." and model and (isinstance(model, Path) or not ROLE.fullmatch(model) or is_set)
     return ("", model) if is_place else (str(model), edition)
 
 
 def _loaded(folder: Path, model: str, transform: Callable[[Any], Any] | None) -> ImageSet:
-    entries = _entries(*checked_manifest(folder), model)
+    entries = _entries(*_checked_manifest(folder), model)
     return _image_set()(folder, entries, transform, notices_of(entries, read_release(folder)))
+
+
+def _checked_manifest(folder: Path) -> tuple[str, str]:
+    """The text of a set's manifest, which is the one that the set's checksums list, and its name for messages."""
+    found = manifest_text(folder)
+    check_listed(folder, is_set=True)
+    return found
 
 
 def _published(name: str, images: Path, choice: PublishedChoice, digests: str | Path | None, force: bool) -> Path:
@@ -112,7 +121,7 @@ def table(
         text, where, release = descriptions(published_set(str(edition), rev, folder, role), update)
     else:
         at = _local(role, edition, rev, folder, update)
-        (text, where), release = checked_manifest(at), read_release(at)
+        (text, where), release = _checked_manifest(at), read_release(at)
     entries = _entries(text, where, role)
     # pandas' own Int64, because int64 has no missing values and a whole image has no box
     kinds = dict.fromkeys(("left", "top", "right", "bottom"), "Int64")
@@ -170,6 +179,8 @@ def _local(model: str, place: str | Path, rev: str | None, folder: str, afresh: 
 
 def _entries(text: str, where: str, model: str) -> list[Entry]:
     entries = read_manifest(text, where)
+    if not entries:
+        raise CleansetError(f"{where}: no images; expected at least one: review some, then export or fetch it again")
     if problems := check_set(dict(enumerate(entries, start=2))):
         raise CleansetError(f"{where}: {problems[0]}; export or fetch the set again")
     other = next((entry.model for entry in entries if entry.model != (model or entries[0].model)), None)

@@ -1,11 +1,10 @@
-"""Parsing JSON, CSV and ranges, any problem in one line; writing CSV.
+"""Readers of JSON, YAML, CSV and ranges that report any problem on one line; writing CSV.
 
-The one reader of every YAML file that people write: params.yaml, dvc.yaml, reviews, the files of a contest.
-
-PyYAML reads YAML 1.1, DVC (by ruamel.yaml) 1.2: `012` is 10 to the one and 12 to the other, `yes` true to the one and
-text to the other. Whatever the versions read differently is refused here, and so is what such files do not need: tags,
-anchors, dates. Merge keys (`<<`) with aliases are read in the params of a training study alone, where many runs share
-their settings.
+Every YAML file that people write is read here: params.yaml, dvc.yaml, reviews, the files of a contest. PyYAML reads
+YAML 1.1, DVC (by ruamel.yaml) 1.2: `012` is 10 to the one and 12 to the other, `yes` true to the one and text to the
+other. Values that the versions read differently are refused, and so are tags, anchors and dates, which such files do
+not need. Merge keys (`<<`) with aliases are read only in the params of a training study, where many runs share their
+settings.
 """
 
 import csv

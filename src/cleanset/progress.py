@@ -1,7 +1,4 @@
-"""Notices on standard error, and progress bars, which are shown only at a terminal.
-
-The processor cores, cache folder and memory of this process.
-"""
+"""Notices and progress bars on standard error; the processor cores, cache folder and memory of this process."""
 
 import ctypes
 import gc
@@ -17,6 +14,8 @@ from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+
+from cleanset.errors import CleansetError
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -99,6 +98,23 @@ def available_cores() -> int:
 def cache_folder() -> Path:
     """The absolute folder of downloads and read text, for all editions: CLEANSET_CACHE, else ~/.cache/cleanset."""
     return Path(os.environ.get("CLEANSET_CACHE") or Path.home() / ".cache" / "cleanset").absolute()
+
+
+@contextmanager
+def writing_cache() -> Iterator[None]:
+    """Name the cache, and what to do, where a system error in the block comes from it: no room, no permission."""
+    try:
+        yield
+    except OSError as error:
+        cache = cache_folder()
+        # a write names no file
+        at = Path(error.filename).absolute() if isinstance(error.filename, str) else cache
+        if error.strerror is None or not (at.is_relative_to(cache) or cache.is_relative_to(at)):
+            raise
+        raise CleansetError(
+            f"{cache}: {error.strerror}; expected a folder for sets, with room, that can be written: free "
+            "some, or set CLEANSET_CACHE to another folder"
+        ) from None
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The tables that stages hand on: Parquet, keyed and sorted by `image_id`, every value checked on reading.
+"""The schemas of the tables between stages: Parquet, keyed and sorted by `image_id`, every value checked on reading.
 
 In CROPS and CROP_SCORES, where an image may have several crops, the box belongs to the key; in VOTES the reviewer.
 """

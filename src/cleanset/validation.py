@@ -1,8 +1,6 @@
-"""Short messages on one line: pydantic's problems, values, lists of names.
+"""The base class of everything read by pydantic, its shared types, and its problems as one short line.
 
-The base of every table of keys that is checked on reading, and the types that many of them share.
-
-It knows neither a path nor a file's format, so that rules can be written over what was read.
+Knows neither paths nor file formats, so that rules can be written over the values that were read.
 """
 
 import re

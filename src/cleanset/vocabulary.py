@@ -1,4 +1,4 @@
-"""The closed lists: tiers, verdicts, why an image is not in a set, and the classes of the dataset."""
+"""Closed lists: tiers, verdicts, reasons for leaving an image out, and the classes of the dataset."""
 
 import re
 import unicodedata

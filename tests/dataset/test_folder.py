@@ -146,6 +146,10 @@ def test_splits_are_no_classes(tmp_path: Path) -> None:
     written("test/fox/1.jpg", picture(seed=9))(photos)  # then they may be classes
     result = CliRunner().invoke(app, ["edition", str(tmp_path / "edition"), "--images", str(photos)])
     assert "7 images of 3 classes (Train, test, val-2); run there" in result.output
+    assert (
+        "at most 3 images of a class (export.images_per_class in params.yaml), and none before a review"
+        in result.output
+    )
 
 
 Change = Callable[[Path], None]

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 LAYOUTS = (
     "tar", "tar_of_folders", "flat", "per_wnid", "per_wnid_with_devkit", "kaggle", "kaggle_val", "kaggle_csv_named",
-    "hugging_face_tar", "hugging_face_folder", "devkit_folder", "linked_tar",
+    "hugging_face_tar", "hugging_face_folder", "devkit_folder", "linked_tar", "cluster", "class_names", "jpg",
 )  # fmt: skip
 
 
@@ -58,6 +58,14 @@ def lay_out(made: Made, layout: str) -> Edition:  # noqa: C901  # one plain case
         case "hugging_face_folder":
             write_all(images, hugging_face)
             made.dataset["devkit"] = None
+        case "cluster":  # as people share ImageNet: the folders of val below much else
+            write_all(images / "val", folders)
+            others = ("meta.bin", "ILSVRC2012_img_train.tar", "valprep.sh", "train/n01440764/n01440764_18.JPEG")
+            write_all(images, dict.fromkeys(others, b"x"))
+        case "class_names":
+            write_all(images, {f"{wnid[name]} fish/{name}.JPEG": data for name, data in jpegs.items()})
+        case "jpg":
+            write_all(images, {f"{name}.jpg": data for name, data in jpegs.items()})
         case "kaggle" | "kaggle_val" | "kaggle_csv_named":
             write_all(images / "ILSVRC/Data/CLS-LOC/val", plain)
             lines = [f"{name},{wnid[name]} 1 2 30 40 {wnid[name]} 5 5 9 9 \n" for name in sorted(jpegs, reverse=True)]

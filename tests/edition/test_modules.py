@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 
 from cleanset.edition import dependencies as modules
-from cleanset.edition.dependencies import Definition, is_within, reached
+from cleanset.edition.dependencies import ReachedDefinition, is_within, reached
 
 FILES = {
     "stage.py": """
@@ -100,7 +100,7 @@ def names(found: list[str]) -> list[str]:
     ],
 )
 def test_what_is_reached(root: tuple[str, str], plumbing: list[str], expected: str) -> None:
-    found = reached([Definition(f"cleanset.{root[0]}", root[1])], {f"cleanset.{each}" for each in plumbing})
+    found = reached([ReachedDefinition(f"cleanset.{root[0]}", root[1])], {f"cleanset.{each}" for each in plumbing})
     assert names(found) == expected.split()
 
 
@@ -111,7 +111,7 @@ def test_what_is_reached(root: tuple[str, str], plumbing: list[str], expected: s
 def test_statements_at_the_top_level(statement: str, package: Callable[[str, str], None]) -> None:
     """One that defines nothing counts for every definition; one that defines a name, for what uses the name."""
     package("handed_on.py", f"from cleanset.far import away\n{statement}\ndef once(*found): return TABLE\n")
-    assert "far" in names(reached([Definition("cleanset.stage", "run")], {"cleanset.errors"}))
+    assert "far" in names(reached([ReachedDefinition("cleanset.stage", "run")], {"cleanset.errors"}))
 
 
 def test_a_module_or_its_package() -> None:
@@ -122,7 +122,7 @@ def test_a_module_or_its_package() -> None:
 
 def test_the_standing_of_a_contest_reaches_who_is_eligible() -> None:
     """Its constants were in no list of deps that people wrote: an edit left the standing as it was."""
-    found = reached([Definition("cleanset.studies.contest.commands", "standing")])
+    found = reached([ReachedDefinition("cleanset.studies.contest.commands", "standing")])
     assert "cleanset.statistics.coverage" in found
     assert "cleanset.studies.contest.standing" in found
     assert "cleanset.scoring.models" not in found

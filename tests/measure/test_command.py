@@ -16,6 +16,7 @@ import pytest
 import timm
 import torch
 from huggingface_hub import ModelCard
+from PIL import Image
 from rich.console import Console
 from safetensors.torch import save_file
 
@@ -39,7 +40,6 @@ from tests.checkouts import Checkout
 from tests.measure.compare.command import cleanset
 from tests.measure.conftest import draw
 from tests.scoring.networks import settle
-from tests.ten_images import id_of
 
 pytestmark = pytest.mark.slow
 
@@ -73,12 +73,12 @@ def test_three_images_by_their_colour(mine: str, folder: Path) -> None:
     assert printed(images, [row]) == (
         "../set: 3 images, 2 classes\n"
         "no manifest: which images these are was not checked\n\n"
-        "# model            accuracy 95 % interval  top-5 confidence    ECE\n"
-        "1 mine:colours      66.67 % 20.77 – 93.85 100.00     0.6381 0.0293\n\n"
-        "wnid      hardest classes  images   #1\n"
-        "n01443537 goldfish              2 50 %\n\n"
-        "most frequent confusions predicted as     #1\n"
-        "goldfish                 tench             1\n\n"
+        "#  model                      accuracy   top-5  confidence     ECE\n"
+        "1  mine:colours  66.67 % (20.77–93.85)  100.00      0.6381  0.0293\n\n"
+        "wnid       hardest classes   images    #1\n"
+        "n01443537  goldfish               2  50 %\n\n"
+        "most frequent confusions  predicted as      #1\n"
+        "goldfish                  tench              1\n\n"
         "Interval: Wilson's. Confidence: mean probability of the top-1 class. ECE:\n"
         "expected calibration error, 15 bins.\n"
         f"Card {digest}: comparable with results of the same card (cleanset compare)."
@@ -163,19 +163,15 @@ def test_a_callable_and_a_file_have_the_card_of_the_command(mine: str, folder: P
     assert of_file.digest == evaluate(np.array([0, 0, 1]), folder).as_dict()["comparability"]["digest"]
 
 
-@pytest.mark.parametrize(("package", "option"), [("jinja2", "report"), ("pyarrow", "predictions")])
 def test_a_small_package_that_is_missing_is_named(
-    package: str, option: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not an extra of some gigabytes."""
-    csv, parquet = tmp_path / "p.csv", tmp_path / "p.parquet"
-    csv.write_text("image,class_index\nred,0\nblue,0\ngreen,1\n")
-    parquet.write_bytes(b"")
-    monkeypatch.setitem(sys.modules, package, None)
+    (tmp_path / "p.parquet").write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.delitem(sys.modules, "cleanset.tables", raising=False)
-    predictions = [str(parquet if option == "predictions" else csv)]
-    with pytest.raises(CleansetError, match=f"needs {package}, which is not installed: pip install {package}$"):
-        run(NOWHERE, Wanted(str(folder), [], predictions=predictions, report=tmp_path if option == "report" else None))
+    with pytest.raises(CleansetError, match=r"needs pyarrow, which is not installed: pip install pyarrow$"):
+        run(NOWHERE, Wanted(str(folder), [], predictions=[str(tmp_path / "p.parquet")]))
 
 
 def test_json_holds_nothing_that_the_model_prints(mine: str, folder: Path) -> None:
@@ -273,7 +269,6 @@ def test_below_float64_it_says_how_far_it_is(mine: str, folder: Path, capsys: py
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        (Wanted("x", ["a:b"], role="standard"), "--role standard: goes with a list .*; x is a set"),
         (Wanted("x", ["a:b"], precision="half"), "--precision: expected 'float64', .*; found 'half'"),
         (Wanted("x", ["a:b"], device="tpu"), "--device: .*found 'tpu'"),
         (Wanted("x", ["a:b"], out=Path(__file__)), "test_command.py: a file; expected a folder, new or of an earlier"),
@@ -282,15 +277,6 @@ def test_below_float64_it_says_how_far_it_is(mine: str, folder: Path, capsys: py
 def test_what_cannot_be_measured(wanted: Wanted, message: str) -> None:
     with pytest.raises(CleansetError, match=message):
         run(NOWHERE, wanted)
-
-
-def test_a_list_of_an_edition(mine: str, edition: Edition, tmp_path: Path) -> None:
-    path = tmp_path / "list.csv"
-    path.write_text(f"image_id,class_index\n{id_of(1)},0\n{id_of(4)},278\n")
-    shutil.copytree(edition.folder, tmp_path / "edition")
-    images, (row,) = run(Edition(tmp_path / "edition"), Wanted(str(path), [f"{mine}:keras"]))
-    assert row.measures.overall.images == 2
-    assert f"SHA-256 of every image as in {tmp_path}/edition/data/index.parquet" in printed(images, [row], 400)
 
 
 def test_files_of_models_whose_names_are_alike() -> None:
@@ -310,7 +296,7 @@ def leaderboard(models: int) -> tuple[EvaluationSet, list[MeasuredModel]]:
         measures = Measures(overall, overall, 0.75, None, tiers, classes, (Confusion(0, 1, 10 - number),))
         correct = {item.file: item.class_index == 1 or int(item.file) < number for item in items}
         rows.append(MeasuredModel(name, measures, {}, None, correct))
-    return EvaluationSet("standard", "export", items, lambda _: b"", "the manifest"), rows
+    return EvaluationSet("standard", "export", items, lambda _: Image.new("RGB", (1, 1)), "the manifest"), rows
 
 
 @pytest.mark.parametrize(("models", "last"), [(1, "n01440764 tench 10 0 %"), (8, "n01440764 tench 10 35 %")])
@@ -325,7 +311,7 @@ def test_the_table_fits_into_80_columns(models: int, last: str) -> None:
     assert all(f"{90 + number / 10:.2f} %" in "\n".join(lines) for number in range(len(TIERS)))
     lines = printed(images, rows).splitlines()
     assert last in [" ".join(line.split()) for line in lines]
-    line = next(line for line in lines if line.startswith("1 robustbench:Linf/"))
+    line = next(line for line in lines if line.startswith("1  robustbench:Linf/"))
     assert " ".join(line.split()[2:]).startswith("99." if models == 1 else "99.9")
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from PIL import Image
 
 import cleanset
 from cleanset.edition.paths import Edition
@@ -60,9 +61,13 @@ def test_files_of_top1_classes(text: str, folder: Path) -> None:
     assert found["correct"].tolist() == [True, False, True]
 
 
+def unread(_: str) -> Image.Image:
+    return Image.new("RGB", (1, 1))
+
+
 def test_probabilities_are_float32() -> None:
     """0.1 has no exact float32; the same number is read whether it was written from float32 or float64."""
-    images = EvaluationSet("x", "folder", [Item("n01440764/a.png", 0, None, "")], lambda _: b"", None, order=["a.png"])
+    images = EvaluationSet("x", "folder", [Item("n01440764/a.png", 0, None, "")], unread, None, order=["a.png"])
     for text in ("0.1", str(np.float32(0.1)), repr(float(np.float32(0.1)))):
         columns = {"image": ["a"], "class_index": ["0"], "probability": [text]}
         found = checked_table(columns, "x", str, images)
@@ -266,6 +271,6 @@ def test_arrays_that_do_not_fit(array: NDArray[Any], message: str, folder: Path)
 def test_rows_may_be_in_any_order(classes: list[int], order: list[int]) -> None:
     """A table names its images; an array follows the order of the set."""
     items = [Item(f"n01440764/{name}.png", 0, None, "") for name in "abc"]
-    images = EvaluationSet("x", "folder", items, lambda _: b"", None, order=[items[place].file for place in order])
+    images = EvaluationSet("x", "folder", items, unread, None, order=[items[place].file for place in order])
     found = checked_array(np.array([classes[place] for place in order]), "x", images)
     assert found["prediction"].tolist() == classes

@@ -12,11 +12,9 @@ from PIL import Image
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.measure.sets import Item, class_index_of, open_list, open_set
-from cleanset.vocabulary import class_keys
+from cleanset.measure.sets import Item, class_index_of, open_set
 from tests.measure.conftest import COLOURS, draw
 from tests.sets.conftest import FILES
-from tests.ten_images import LABELS, id_of, ten_images
 
 TIERS = ["top5", "reserve", "top5", "relaxed", "relaxed", "top5"]
 
@@ -113,73 +111,6 @@ def test_a_role_without_an_export(edition: Edition) -> None:
         CleansetError, match=r"^gone: unknown set; expected one of the edition's roles \(other\), or a folder"
     ):
         open_set("gone", edition, ["other"])
-
-
-LIST = f"""model,class_index,place,image_id,cropped
-standard,278,1,{id_of(4)},no
-standard,0,1,{id_of(8)},yes
-other,281,1,{id_of(6)},no
-"""
-
-
-def test_a_list(edition: Edition, tmp_path: Path) -> None:
-    path = tmp_path / "list.csv"
-    path.write_text(LIST)
-    found = open_list(path, edition, "standard")
-    digests = {number: sha256(ten_images()[id_of(number)]) for number in (4, 8)}
-    assert found.items == [
-        Item(f"n01440764/{id_of(8)}.JPEG", 0, None, digests[8]),
-        Item(f"n02119789/{id_of(4)}.JPEG", 278, None, digests[4]),
-    ]
-    assert found.read(f"n02119789/{id_of(4)}.JPEG") == ten_images()[id_of(4)]
-    assert pickle.loads(pickle.dumps(found.read))(f"n01440764/{id_of(8)}.JPEG") == ten_images()[id_of(8)]
-    assert (found.name, found.kind, found.checked) == (f"{path} (standard)", "list", str(edition.index))
-    assert found.notes == ["1 of them is cropped in the list, and measured whole: it has no boxes"]
-
-
-def test_a_list_by_wnid_with_tiers(edition: Edition, tmp_path: Path) -> None:
-    path = tmp_path / "list.csv"
-    rows = [f"{id_of(n)},{class_keys()[LABELS[n - 1]]},{tier}" for n, tier in ((1, "top5"), (4, "reserve"), (2, ""))]
-    path.write_text("\n".join(["image_id,wnid,tier", *rows]) + "\n")
-    found = open_list(path, edition, None)
-    assert [(item.class_index, item.tier) for item in found.items] == [(0, "top5"), (0, None), (278, "reserve")]
-    assert found.notes == []
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "role", "message"),
-    [
-        ("class_index", "class", "standard", "line 2: no class; expected a column class_index or wnid: add one"),
-        (
-            "standard,278,1,",
-            "standard,278,",
-            "standard",
-            "line 2: 4 cells; expected model,class_index,place,",
-        ),
-        (id_of(4), id_of(77), "standard", f"line 2: '{id_of(77)}'; expected an image of .*index.parquet"),
-        (
-            ",278,",
-            ",1000,",
-            "standard",
-            "line 2, column class_index: '1000'; expected a class index from 0",
-        ),
-        (f"0,1,{id_of(8)}", f"278,1,{id_of(4)}", "standard", "line 3: .* a second time in this class; expected it"),
-        (",place,", ",left,", "standard", "line 2: a crop box; expected whole images: run cleanset rebuild"),
-        (",place,", ",tier,", "standard", "line 2: tier '1'; expected top5, reserve, relaxed or none"),
-        ("", "", "third", "no images of 'third'; it has 'other', 'standard'"),
-        ("", "", None, "images of 'other', 'standard'; expected --role with one of them"),
-        (LIST, "image_id,wnid\n", None, "no images; expected at least one row"),
-        (LIST, "wnid,image_id\nn01440764,a\n", "x", "no images of 'x'; it has no column model"),
-        (LIST, 'wnid,image_id\n"a', None, "not CSV"),
-    ],
-)
-def test_a_list_that_is_not_valid(
-    old: str, new: str, role: str | None, message: str, edition: Edition, tmp_path: Path
-) -> None:
-    path = tmp_path / "list.csv"
-    path.write_text(LIST.replace(old, new, 1) if old else LIST)
-    with pytest.raises(CleansetError, match=f"^{path}.*{message}"):
-        open_list(path, edition, role)
 
 
 @pytest.mark.slow

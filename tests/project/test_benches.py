@@ -115,6 +115,10 @@ MINIATURES = {
         constants={"single_pass": {"PHOTOGRAPHS": "1"}, "waiting": {"CHANGES": TWO_CHANGES}},
         codes=(0, 1),
     ),
+    "seeing": Miniature(
+        "Three images at 1.4 Mbit/s",
+        constants={"seeing": {"COUNTS": "(3,)", "WINDOWS": "((1280, 800),)"}, "page": {"DISTINCT": "2"}},
+    ),
     "tables": Miniature("Images", constants={"tables": {"ROUNDS": "1", "IMAGES": "60"}}),
     "stand_in": Miniature("512 images, float32", ("--images", "512", "--workers", "1", "2", "--precisions", "float32")),
     "training": Miniature("", codes=(0, 1)),
@@ -139,8 +143,8 @@ NOT_RUN = {
     "hints": "needs the built sample",
 }
 LONG = {
-    "attacks", "effort", "export", "full_size", "page", "presses", "pull", "report", "robustness", "single_pass",
-    "tables",
+    "attacks", "effort", "export", "full_size", "page", "presses", "pull", "report", "robustness", "score",
+    "seeing", "single_pass", "tables", "waiting",
 }  # fmt: skip
 
 

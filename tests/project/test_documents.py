@@ -18,7 +18,7 @@ from dvc.dirs import site_cache_dir
 from cleanset.edition.params import Model, ReviewPolicy
 from cleanset.review.page.library import assigned_share
 from cleanset.review.verdicts import parse_reviews
-from cleanset.sets.manifest import COLUMNS
+from cleanset.sets.manifest import MANIFEST_COLUMNS
 from cleanset.sets.published import source_images as digests
 from cleanset.sets.published.image_set import select_images
 from cleanset.sets.published.lists import PublishedChoice
@@ -43,29 +43,29 @@ STUDY = "cleanset study analyse imagenet/published/ratings/advpp.csv"
 FETCH = "cleanset fetch https://…/cleanset.git standard --out standard"
 ARCHIVE = "ILSVRC2012_img_val.tar"
 NOT_RUN = {
-    INSTALL: "docs/use.md: another address, revision and folder than README's, whose lines run",
     "cleanset fetch https://…/cleanset-standard-1.0.0.tar --out standard": "nothing is published yet: "
     "tests/sets/fetching/test_releases.py serves a release",
     "make review REVIEWER=ada": "serves a page until it is stopped: tests/review/page starts the server",
-    "cleanset review --reviewer ana --reviewer ben --reviewer cy --reviewer board --host 0.0.0.0": "serves a page: "
-    "tests/review/page/test_team.py starts it, and reviews",
-    "cleanset review --reviewer ada": "serves a page until it is stopped: tests/project/test_own_images.py starts it",
-    "cleanset review --reviewer ada --share 1/3": "serves a page: tests/review/page/test_sharing.py starts it",
-    "cleanset review --audit 281 --model norm_robust --reviewer cy": "serves a page until it is stopped: "
+    "cleanset review serve --reviewer ana --reviewer ben --reviewer cy --reviewer board --host 0.0.0.0": "serves "
+    "a page: tests/review/page/test_team.py starts it, and reviews",
+    "cleanset review serve --reviewer ada": "serves a page until it is stopped: tests/project/test_own_images.py "
+    "starts it",
+    "cleanset review serve --reviewer ada --share 1/3": "serves a page: tests/review/page/test_sharing.py starts it",
+    "cleanset review audit 281 --model norm_robust --reviewer cy": "serves a page until it is stopped: "
     "tests/review/page/test_gold_and_audit.py looks at the draws",
     "cleanset review gold data/gold --planted 50 --published 50 --settled 20 --clean 30": "needs an edition with such "
     "reviews: tests/review/page/test_gold_and_audit.py makes gold items of the sample",
     "cleanset edition --accept": "needs an edition whose images have changed: tests/review/test_accepted.py has some",
-    "cleanset review --labels": "needs scores that contradict labels: tests/review/test_labels.py has some",
-    "cleanset review --calibration": "needs answers to gold items: tests/review/page gives some",
+    "cleanset review labels": "needs scores that contradict labels: tests/review/test_labels.py has some",
+    "make test LONG=1                # with the long tests, as CI does: 15 minutes on two cores": "takes hours in all; "
+    "tests/project/test_house.py checks the recipes",
+    "cleanset review calibration": "needs answers to gold items: tests/review/page gives some",
     "cleanset contest enter contest.yaml": "needs mail and a key: tests/studies/contest/test_entering.py has both",
     "make judge JUDGE=3f9c2a71": "serves a page until it is stopped: test_judge_page.py starts it",
     "cleanset models --add mine=timm:resnet50 --weights data/weights/mine.safetensors": "needs weights: "
     "tests/edition/test_adding_a_model.py adds a small model",
     'python -c \'import torch; from safetensors.torch import save_file; save_file(torch.load("mine.pt", "cpu", '
     'weights_only=False)["state_dict"], "mine.safetensors")\'': "tests/scoring/test_checkpoints.py runs it",
-    "cleanset evaluate build/published/selection.csv --edition imagenet --role standard "
-    "--model timm:resnet50.a1_in1k": "needs ImageNet's images: tests/measure reads such a list",
     "cleanset evaluate imagenet-r --restricted --model timm:resnet50.a1_in1k "
     "--model torchvision:resnet50.IMAGENET1K_V2": "needs ImageNet-R: tests/measure/test_restricted.py has a folder",
     'pip install "cleanset[evaluate] @ git+https://…/cleanset.git"': "another address; test_extras.py checks the extra",
@@ -79,7 +79,9 @@ NOT_RUN = {
     "tests/study gives some, in a browser too",
     "cleanset study serve --plan build/study": "serves a page until it is stopped: tests/study starts it",
     "cd imagenet-published": "needs ImageNet's images: tests/stages/test_list_models.py runs these stages on ten",
-    "make published": "docs/published_set.md: tests/sets/published runs bench/replay.py, which is all that it does",
+    "cleanset verify scooter": "docs/published_set.md: README's same line runs on a drawn archive, and "
+    "tests/measure evaluates models",
+    "make published": "docs/published_lists.md: tests/sets/published runs bench/replay.py, which is all that it does",
     "cleanset published --images ILSVRC2012_img_val.tar --out scooter": "docs/published_set.md: README's same line "
     "runs on a drawn archive",
 }
@@ -130,6 +132,9 @@ def test_every_other_block_is_checked(repository: Path) -> None:
         ("README.md", "python"): 1,
         ("README.md", "bibtex"): 1,
         ("docs/published_set.md", "text"): 1,
+        ("docs/tutorial.md", "bash"): 6,
+        ("docs/tutorial.md", "python"): 7,
+        ("docs/own_model.md", "python"): 1,
         ("docs/use.md", "python"): 3,
         ("docs/evaluate.md", "python"): 1,
         ("docs/curate.md", "yaml"): 2,
@@ -149,6 +154,7 @@ def test_every_other_block_is_checked(repository: Path) -> None:
         ("docs/publish.md", "nginx"): 1,
         ("docs/study.md", "nginx"): 1,
         ("docs/formats.md", ""): 1,
+        ("docs/architecture.md", ""): 1,
     }
 
 
@@ -203,22 +209,27 @@ def test_the_first_blocks_of_the_readme(repository: Path, pristine: Checkout, tm
     assert pip == INSTALL
     (load,) = blocks(repository, "python", "README.md")
     shown = "print(repr(images), image.mode, class_index, record['image_id'], cleanset.__file__)\n"
-    lines = f"{install(repository)}{command} --digests digests.csv\npython - <<'END'\n{load}{shown}END\ncleanset cite\n"
+    look = block(repository, "cleanset verify scooter")
+    lines = f"{install(repository)}{command} --digests digests.csv\n{look}"
+    lines += f"python - <<'END'\n{load}{shown}END\ncleanset cite\n"
     lines = lines.replace("git+https://example.org/cleanset.git", f"{source.folder.as_uri()}")
     done = shell(pristine, lines, tmp_path, **installed_at(tmp_path))
     assert done.returncode == 0, done.stderr
-    written, left_out, _, verified, loaded, *cited = done.stdout.splitlines()
+    printed, _, cited = done.stdout.partition("@misc{cleanset,")
+    written, left_out, _, verified, *looked, loaded = printed.splitlines()
     page = (repository / "docs" / "published_set.md").read_text()
     assert f"{written}\n{left_out}\n{verified}\n" in page
+    assert "scooter: 2,857 of 2,857 images are good" in looked
+    assert looked[-3] == ",".join(MANIFEST_COLUMNS)
     assert loaded.startswith("ImageSet(norm_robust: 2,857 images of 989 classes, 'scooter') Made from an archive with ")
     assert loaded.endswith(f" RGB 0 ILSVRC2012_val_00024327 {tmp_path}/packages/cleanset/__init__.py")
     (bibtex,) = blocks(repository, "bibtex", "README.md")
-    assert bibtex in "\n".join([*cited, ""])
+    assert bibtex in cited
 
 
 @pytest.mark.long
 def test_using_a_published_set(repository: Path, published: Checkout, tmp_path: Path) -> None:
-    """The README's lines, verbatim but for the address, and for what pip need not bring here."""
+    """The lines of docs/use.md, verbatim but for the address, and for what pip need not bring here."""
     lines = block(repository, FETCH).replace("https://…/", "https://example.org/")
     lines = install(repository) + lines
     (load,) = blocks(repository, "python", "README.md")
@@ -271,7 +282,7 @@ def test_what_the_tests_need_is_named(repository: Path) -> None:
 def test_the_columns_of_the_manifest(repository: Path) -> None:
     text = (repository / "docs" / "formats.md").read_text().split("## The manifest")[1]
     cells = re.findall(r"(?m)^\| (`.+?) \|", text)
-    assert tuple(name for cell in cells for name in re.findall("`(.+?)`", cell)) == COLUMNS
+    assert tuple(name for cell in cells for name in re.findall("`(.+?)`", cell)) == MANIFEST_COLUMNS
 
 
 def test_the_commands_after_activation(repository: Path, checkout: Checkout) -> None:
@@ -379,8 +390,20 @@ def test_defences_and_honest_models(name: str, repository: Path, checkout: Check
     (model,) = json.loads((checkout.folder / "build" / name / "attack_results.json").read_text())["models"]
     success = [f"{each['success']['value']:.2f}" for each in model["attacks"].values()]
     signs = ", ".join(f"`{each['sign']}`" for each in model["warnings"]["warnings"]) or "none"
-    row = f"| `{name}` | {' | '.join(success)} | {model['robust_accuracy']['value']:.2f} | {signs} |"
+    robust = model["robust_accuracy"]["value"]
+    row = f"| `{name}` | {' | '.join(success)} | {'–' if robust is None else f'{robust:.2f}'} | {signs} |"
     assert row in (repository / "docs" / "attacks.md").read_text().splitlines()
+
+
+def test_a_model_of_ones_own(repository: Path, checkout: Checkout) -> None:
+    """The module and the command of docs/own_model.md; the network is that of the role."""
+    (module,) = blocks(repository, "python", "docs/own_model.md")
+    (checkout.folder / "my_model.py").write_text(module)
+    done = shell(checkout, block(repository, "cleanset evaluate standard --model my_model:make_model"), COLUMNS="80")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert [line for line in lines if line.startswith("1 my_model:make_model 100.00 % 89.85 – 100.00 ")]
+    (checkout.folder / "my_model.py").unlink()
 
 
 def test_comparing_results(repository: Path, checkout: Checkout) -> None:
@@ -494,7 +517,7 @@ def test_every_path_of_the_tree_is_there(repository: Path) -> None:
 
 def test_the_progress_of_a_team(checkout: Checkout, repository: Path) -> None:
     """Of the sample's reviewers, as if they were a team: only what is not settled is to review."""
-    done = shell(checkout, block(repository, "cleanset review --status --reviewer ada --reviewer ben --reviewer board"))
+    done = shell(checkout, block(repository, "cleanset review status --reviewer ada --reviewer ben --reviewer board"))
     assert done.returncode == 0, done.stderr
     rows = [line.split() for line in done.stdout.splitlines()]
     assert [row[1:] for row in rows if row[:1] in (["ada"], ["ben"], ["board"]) and len(row) == 4] == [

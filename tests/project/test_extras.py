@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from cleanset.cli import extra_of
 from cleanset.edition.pipeline import locked_versions
 from cleanset.errors import install_command
 
@@ -70,7 +71,7 @@ try_imports("", *parts.pop("")[1:])
 MODULES = {
     "": "cli loading sets.fetching.fetch sets.verify sets.rebuild sets.archive sets.image_set sets.description "
     "sets.published.image_set sets.published.source_images "
-    "measure.command measure.rendering measure.function",
+    "measure.command measure.rendering measure.function report.look",
     "evaluate": "cli measure.run measure.function",
     "torch": "loading sets.torch_dataset",
     "study": "cli studies.realness.analysis studies.realness.mixed",
@@ -117,9 +118,19 @@ def test_what_an_extra_brings_is_enough(extra: str, problems: dict[str, str]) ->
     assert problems[extra] == ""
 
 
-def test_evaluate_brings_what_its_page_needs(repository: Path) -> None:
-    """It is imported when a page is written."""
-    assert "jinja2" in project(repository)["evaluate"]
+@pytest.mark.parametrize(
+    ("module", "command", "extras"),
+    [
+        ("torch", "evaluate standard", "evaluate"),
+        ("torch", "robustness evaluate", "evaluate,robustness"),
+        ("cv2", "robustness change", "build,robustness"),
+        ("foolbox", "attacks evaluate", "evaluate,attacks"),
+        ("segmentation_models_pytorch", "training train", "build,robustness,training"),
+        ("nicegui", "review --reviewer", "review"),
+    ],
+)
+def test_all_extras_of_a_command_are_named_at_once(module: str, command: str, extras: str) -> None:
+    assert extra_of(module, command) == extras
 
 
 @pytest.mark.slow
@@ -155,7 +166,7 @@ def test_a_library_that_is_not_there_is_named(tmp_path: Path) -> None:
     for module, command, extra in (
         ("pyarrow", ["count", "--edition", str(tmp_path)], "build"),
         ("torch", ["evaluate", str(a_set(tmp_path)), "--model", "timm:resnet50.a1_in1k"], "evaluate"),
-        ("uvicorn", ["review", "--edition", str(tmp_path), "--reviewer", "ada"], "review"),
+        ("uvicorn", ["review", "serve", "--edition", str(tmp_path), "--reviewer", "ada"], "review"),
     ):
         done = subprocess.run(
             [sys.executable, "-c", hidden.format(module, command)], capture_output=True, text=True, check=False

@@ -1,5 +1,6 @@
 """The files around the code: map, changelog, hooks, workflow and data pages agree with the tree."""
 
+import ast
 import os
 import re
 import subprocess
@@ -20,8 +21,8 @@ def read(repository: Path, name: str) -> str:
 
 
 def tree(repository: Path) -> str:
-    """The tree of CONTRIBUTING.md."""
-    (block,) = re.findall(r"(?s)```\n(dvc\.yaml .*?)```", read(repository, "CONTRIBUTING.md"))
+    """The tree of docs/architecture.md."""
+    (block,) = re.findall(r"(?s)```\n(dvc\.yaml .*?)```", read(repository, "docs/architecture.md"))
     return str(block)
 
 
@@ -156,3 +157,20 @@ def test_make_bench_lists_what_can_be_measured(pristine: Checkout, repository: P
     assert shell(checkout, "make bench NAME=effor").returncode != 0
     run = shell(checkout, "make --dry-run --no-print-directory bench NAME=score OPTIONS=--memory").stdout
     assert run.endswith("PYTHONPATH=sample:. python bench/score.py --memory\n")
+
+
+def test_module_docstrings_name_files_that_are_there(repository: Path) -> None:
+    """A docstring of a part that was merged into the module would cite its old name."""
+    elsewhere = {"make_imagenet_c.py", "make_imagenet_p.py", "eval_kit.py"}
+    here = {
+        path.name
+        for folder in ("src", "sample", "bench", "tests", "docs")
+        for path in repository.glob(f"{folder}/**/*.py")
+    }
+    missing = {
+        f"{path.relative_to(repository)}: {name}"
+        for path in repository.glob("src/**/*.py")
+        for name in re.findall(r"\b\w+\.py\b", ast.get_docstring(ast.parse(path.read_text())) or "")
+        if name not in here | elsewhere
+    }
+    assert missing == set()

@@ -205,7 +205,7 @@ def digests(folder: Path) -> Files:
     sources = sources_of(folder / "images")
     run = DigestRun(change_plan(family_named("corruptions"), sources, params), sources, params, 1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DigestRun, "digests", lambda _, names: (sha256(name.encode()) for name in names))
+        patch.setattr(DigestRun, "digests", lambda _, names: (sha256(str(name).encode()) for name in names))
         made = ShownPixels(folder / "corruptions.txt", run).finish()
     # None: the images are made again
     read = lambda at: ShownPixels(at / "corruptions.txt", run).stored() or made  # noqa: E731

@@ -32,16 +32,16 @@ def test_nothing_to_do_the_second_time(built: Checkout) -> None:
     assert [line.split("'")[1] for line in status.stderr.splitlines()] == ["sample/dvc.yaml:trained_models"]
 
 
-def test_metrics_are_a_table_of_three_columns(built: Checkout) -> None:
+def test_metrics_are_a_table_of_four_columns(built: Checkout) -> None:
     lines = built.run("dvc", "metrics", "show").stdout.splitlines()
     assert max(map(len, lines)) <= 120
-    assert lines[0].split() == ["Path", *sorted(ROLES)]
+    assert lines[0].split() == ["Path", "SHA-256", *sorted(ROLES)]
     paths = [line.split()[0] for line in lines[1:]]
     classes = [path for path in paths if path.startswith("metrics/classes/")]
     totals = [path for path in paths if path.startswith("metrics/totals/")]
     assert paths == classes + totals
     assert len(classes) == 12
-    assert all(len(line.split()) == 4 for line in lines)
+    assert all(len(line.split()) == 5 for line in lines)
 
 
 def test_metrics_of_one_class(built: Checkout) -> None:

@@ -24,7 +24,11 @@ from tests.once import once
 
 pytestmark = pytest.mark.slow
 
-WIDTHS = (390, 1280)
+PHONE = 390
+WIDTHS = (PHONE, 1280)
+TABLES = "[...document.querySelectorAll('article table:not([class])')]"
+TOO_WIDE = f"{TABLES}.filter(each => each.scrollWidth > innerWidth).map(each => each.innerText)"
+UNLABELLED = f"{TABLES}.flatMap(each => [...each.querySelectorAll('td:not([data-label])')]).map(each => each.innerText)"
 PROGRAM = "from cleanset.cli import app; import typer; print(*typer.main.get_command(app).commands)"
 
 
@@ -168,7 +172,20 @@ def test_every_column_of_a_study_is_there(site: Path) -> None:
 def test_the_python_reference_is_that_of_the_code(site: Path) -> None:
     text = words(site, "reference/python")
     assert "The finished set of a model as a sequence of (image, class index, record)" in text
-    assert "returns a network and its preprocessing" in text
+    for name in ("load", "table"):
+        assert f'{name}( model: str | Path = "", edition: str | Path = ".", *,' in text
+    assert "returns a network and its preprocessing" in words(site, "own_model")
+
+
+def test_the_tutorial_shows_what_its_cells_print(site: Path) -> None:
+    """The contact sheet and the table of results, too, and no line of the notebook's own."""
+    text = words(site, "tutorial")
+    assert "mine: 320 images of 8 classes (balloon, banana, clock," in text
+    assert "10.0% (1.4% to 18.8%), p = 0.039" in text
+    assert "images: 80 images of 8 classes, 0 cropped." in text
+    assert "81.25% 71.34% to 88.29%" in text
+    assert "%%bash" not in text
+    assert 'src="data:image/jpeg;base64,' in (site / "tutorial.html").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -195,7 +212,10 @@ def page(browser: Browser) -> Iterator[tuple[Page, list[str]]]:
 
 @pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.long)])
 def test_it_is_read_from_the_disk(step: int, site: Path, page: tuple[Page, list[str]]) -> None:
-    """No page asks for anything but files of the site, lacks an image, or is too wide; every sixth, unless long."""
+    """No page asks for anything but files of the site, lacks an image, or is too wide; every sixth, unless long.
+
+    A phone shows a row of a table as lines, each with the header of its column.
+    """
     shown, problems = page
     for path in sorted(site.rglob("*.html"))[::step]:
         if path.name == "404.html":  # a server's page: its addresses begin with /
@@ -205,22 +225,46 @@ def test_it_is_read_from_the_disk(step: int, site: Path, page: tuple[Page, list[
         for width in WIDTHS:
             shown.set_viewport_size({"width": width, "height": 900})
             assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth"), (path, width)
+            if width == PHONE:
+                assert shown.evaluate(TOO_WIDE) == [], path
+                assert shown.evaluate(UNLABELLED) == [], path
         images = "[...document.images].filter(each => !(each.complete && each.naturalWidth)).map(each => each.src)"
         assert shown.evaluate(images) == [], path
     assert problems == []
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_the_search_works_from_the_disk(site: Path, page: tuple[Page, list[str]], width: int) -> None:
-    shown, problems = page
+def search(shown: Page, site: Path, width: int, asked: str) -> list[str]:
+    """The addresses of what the site's search finds for a question, the best first."""
     shown.set_viewport_size({"width": width, "height": 900})
     shown.goto((site / "index.html").as_uri())
     shown.evaluate("document.getElementById('__search').click()")  # what all its labels do
     shown.locator(".md-search-result__meta", has_text="Type to start searching").wait_for()  # the index is read
-    shown.locator("input.md-search__input").press_sequentially("damaged server")
-    found = shown.locator(".md-search-result__item a").first
-    found.wait_for()
-    assert "publish.html" in str(found.get_attribute("href")) or "reproducibility.html" in str(
-        found.get_attribute("href")
-    )
+    shown.locator("input.md-search__input").press_sequentially(asked)
+    shown.locator(".md-search-result__meta", has_text="matching").wait_for()
+    found = shown.locator(".md-search-result__item > a")
+    return [str(each.get_attribute("href")).split("/")[-1].partition("?")[0] for each in found.all()]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_search_works_from_the_disk(site: Path, page: tuple[Page, list[str]], width: int) -> None:
+    shown, problems = page
+    assert search(shown, site, width, "damaged server")[0] in ("publish.html", "reproducibility.html")
+    assert problems == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "answers"),
+    [
+        ("how many images per class", {"problems.html", "own_images.html"}),
+        ("cite", {"problems.html", "index.html"}),
+        ("own model", {"own_model.html"}),
+        ("no GPU", {"problems.html", "own_model.html", "curate.html"}),
+    ],
+)
+def test_what_people_search_for_is_among_the_first_three(
+    asked: str, answers: set[str], site: Path, page: tuple[Page, list[str]]
+) -> None:
+    shown, problems = page
+    found = search(shown, site, 1280, asked)[:3]
+    assert answers.intersection(found), found
     assert problems == []

@@ -276,9 +276,6 @@ OF_NO_FILE = [
     "parsing.read_yaml",
     "review.audit.read_audit",
     "review.status.read_decisions",
-    "studies.robustness.corruptions.measures.read_answers",
-    "studies.robustness.perturbations.measures.read_answers",
-    "studies.robustness.scenarios.measures.read_answers",
 ]
 """Readers of any file, of several outputs by the functions above, or of tables in memory."""
 

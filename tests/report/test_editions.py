@@ -11,7 +11,7 @@ from playwright.sync_api import Browser
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.report.fates import Candidate, Fate, HardClass
+from cleanset.report.fates import Fate, HardClass, ReportedCandidate
 from cleanset.report.figures import FunnelStep, Rejects, distinct_images, overlaps, rejects
 from cleanset.report.pages import PageImage, pages
 from cleanset.review.verdicts import Review
@@ -135,7 +135,7 @@ def test_names_are_text_and_never_html(tmp_path: Path) -> None:
     )
     review = Review.model_construct(verdict=HOSTILE, reason=HOSTILE, basis=None, note=HOSTILE)
     fates = Fate(HOSTILE, HOSTILE, 1, 0.5, 1, 0.5), Fate(HOSTILE, HOSTILE, 1, 0.5, reason=HOSTILE)
-    candidate = Candidate(0, HOSTILE, None, fates, {HOSTILE: review})
+    candidate = ReportedCandidate(0, HOSTILE, None, fates, {HOSTILE: review})
     tainted = replace(
         plain,
         roles=(HOSTILE,),
@@ -208,7 +208,7 @@ def test_emptied_scores_of_crops(tmp_path: Path) -> None:
 
 def test_own_images_without_scores(tmp_path: Path) -> None:
     """Neither model nor ease is spoken of, each link leads somewhere, and no class is named twice."""
-    edition = own_edition.finished(tmp_path, keys=("50% off", "a#1", "ripe pears"))
+    edition = own_edition.finished(tmp_path)
     own_edition.run(edition, "report")
     texts = {}
     for page in sorted(edition.report.rglob("*.html")):

@@ -11,6 +11,7 @@ import pytest
 import yaml
 from PIL import Image
 
+from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.stages import preprocess
@@ -187,6 +188,7 @@ def test_brought_scores_are_of_the_images_that_they_were_brought_with(folder: Pa
 
 KILLED = """
 import os, pathlib, sys
+from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.review.accepted import accept
 left, replace = int(sys.argv[1]), pathlib.Path.replace
@@ -236,6 +238,23 @@ def test_an_edition_made_before_images_were_pinned(folder: Path) -> None:
     assert accepted(folder) == (0, "no image has changed\n")
     assert {path: path.read_text() for path in texts} == texts
     own_edition.run(edition, "preprocess")
+
+
+def test_a_card_is_added_later(folder: Path) -> None:
+    """The comments of params.yaml stay; without a card.yaml that is whole nothing changes."""
+    edition, card = made(folder), folder / "card.yaml"
+    before = edition.params_yaml.read_text()
+    card.write_text("title: Cats and dogs\nauthors: [{name: Ada}]\n")
+    assert accepted(folder, "--card", "../card.yaml")[1].startswith("error: ../card.yaml: images: missing; expected")
+    assert edition.params_yaml.read_text() == before
+    card.write_text(card.read_text() + "images: {source: ours, licence: CC0-1.0, people: none}\n")
+    code, printed = accepted(folder, "--card", "../card.yaml")
+    copied = "../card.yaml: copied to export.about of params.yaml; dvc repro writes it into the set"
+    assert (code, printed.splitlines()) == (0, ["no image has changed", copied])
+    about = read_params(edition.folder).export.about
+    assert about is not None
+    assert (about.title, about.authors[0].name) == ("Cats and dogs", "Ada")
+    assert 'such as "2026-01-31"' in edition.params_yaml.read_text()
 
 
 def test_imagenets_images_are_not_accepted_so(folder: Path) -> None:

@@ -28,6 +28,7 @@ from cleanset.review.audit import (
     read_plan,
     sentences,
 )
+from cleanset.review.commands import renamed
 from cleanset.review.gold import Share
 from cleanset.review.store import read_reviews
 from cleanset.review.verdicts import Review, Vote
@@ -206,7 +207,7 @@ def test_only_an_open_audit_grows() -> None:
     for wrong, message in ((59, "60 are drawn; expected at least as many"), (201, "expected 1 to 200")):
         with pytest.raises(CleansetError, match=message):
             continued(plan, wrong)
-    with pytest.raises(CleansetError, match=r"100 draws, but 60 were fixed beforehand.*expected --audit 60"):
+    with pytest.raises(CleansetError, match=r"100 draws, but 60 were fixed beforehand.*expected 60"):
         continued(replace(plan, kind="fixed"), 100)
 
 
@@ -236,7 +237,7 @@ def audited(edition: Edition, verdicts: Mapping[int, str], auditor: str = "cy") 
 
 
 def test_an_audit_from_the_drawing_to_the_metrics(edition: Edition) -> None:
-    code, out, error = says(cleanset("review", "--audit", "3", "--model", "standard", cwd=edition.folder))
+    code, out, error = says(cleanset("review", "audit", "3", "--model", "standard", cwd=edition.folder))
     assert (code, error) == (0, "")
     assert out.startswith("standard: 3 of 3 images are drawn (fixed). If all are clean")
     plan = read_plan(edition.reviews, "standard")
@@ -244,7 +245,7 @@ def test_an_audit_from_the_drawing_to_the_metrics(edition: Edition) -> None:
     assert sorted(plan.images) == [
         SetImage(0, val(2), (0, 0, 40, 30)), SetImage(0, val(4), None), SetImage(1, val(5), None),
     ]  # fmt: skip
-    code, _, error = says(cleanset("review", "--audit", "3", "--model", "standard", "--seed", "2", cwd=edition.folder))
+    code, _, error = says(cleanset("review", "audit", "3", "--model", "standard", "--seed", "2", cwd=edition.folder))
     assert (code, "drawn with seed '1', not '2'; leave out --seed" in error) == (1, True)
     # the folder is no reviewer's
     before = read_reviews(edition.reviews)
@@ -274,7 +275,7 @@ def test_without_an_audit_nothing_is_written(edition: Edition) -> None:
     assert not list((edition.metrics / "totals").glob("audit*"))
     code, _, error = says(cleanset("audit", cwd=edition.folder))
     assert code == 1
-    assert "no audit; cleanset review --audit 100" in error
+    assert "no audit; cleanset review audit 100" in error
 
 
 @pytest.mark.parametrize(
@@ -287,7 +288,7 @@ def test_without_an_audit_nothing_is_written(edition: Edition) -> None:
     ],
 )
 def test_what_cannot_be_drawn(edition: Edition, options: list[str], message: str) -> None:
-    code, _, error = says(cleanset("review", "--audit", *options, cwd=edition.folder))
+    code, _, error = says(cleanset("review", "audit", *options, cwd=edition.folder))
     assert code == 1
     assert message in error
     assert not (edition.reviews / "audit").exists()
@@ -296,25 +297,51 @@ def test_what_cannot_be_drawn(edition: Edition, options: list[str], message: str
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--audit", "2", "--share", "1/2"], "--share: not with --audit, which draws from the whole set"),
-        (
-            ["--audit", "2", "--look-again", "look_again.csv"],
-            "--look-again: not with --audit, which draws",
-        ),
-        (["--reviewer", "ada", "--model", "standard"], "--model: only with --audit, such as --audit 100"),
-        (["--reviewer", "ada", "--fixed"], "--open or --fixed: only with --audit, such as --audit 100"),
-        (["--status", "--seed", "7"], "--seed: only with --audit, such as --audit 100"),
+        (["audit", "2", "--share", "1/2"], "No such option: --share"),
+        (["audit", "2", "--look-again", "look_again.csv"], "No such option: --look-again"),
+        (["serve", "--reviewer", "ada", "--model", "standard"], "No such option: --model"),
+        (["serve", "--reviewer", "ada", "--fixed"], "No such option: --fixed"),
+        (["status", "--seed", "7"], "No such option: --seed"),
+        (["--audit", "2", "--share", "1/2"], "No such option: --share"),
+        (["serve"], "Missing option '--reviewer'"),
     ],
 )
-def test_options_of_an_audit_and_of_reviewing(edition: Edition, options: list[str], message: str) -> None:
+def test_a_command_has_its_own_options(edition: Edition, options: list[str], message: str) -> None:
     code, out, error = says(cleanset("review", *options, cwd=edition.folder))
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert message in error
     assert not (edition.reviews / "audit").exists()
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("--reviewer ada --share 1/2", "serve --reviewer ada --share 1/2"),
+        ("--edition mine --status --json", "status --edition mine --json"),
+        ("--reviewer ada --status", "status --reviewer ada"),
+        ("--audit 5 --model m --open --reviewer ada", "audit 5 --model m --open --reviewer ada"),
+        ("--model m --audit=5", "audit --model m 5"),
+        ("--labels", "labels"),
+        ("--reviewer ada --labels", "labels --reviewer ada"),
+        ("--calibration --json", "calibration --json"),
+    ],
+)
+def test_spellings_of_the_version_before(old: str, new: str) -> None:
+    assert " ".join(renamed(old.split())) == new
+
+
+def test_an_old_spelling_names_the_new_one(edition: Edition) -> None:
+    new = says(cleanset("review", "audit", "3", "--model", "standard", cwd=edition.folder))
+    code, out, error = says(cleanset("review", "--audit", "3", "--model", "standard", cwd=edition.folder))
+    assert (code, out, "") == new
+    assert error == (
+        "cleanset review --audit 3 --model standard: now cleanset review audit 3 --model standard; the old spelling "
+        "works in this version for the last time\n"
+    )
+
+
 def test_files_that_were_changed(edition: Edition) -> None:
-    says(cleanset("review", "--audit", "2", "--model", "standard", cwd=edition.folder))
+    says(cleanset("review", "audit", "2", "--model", "standard", cwd=edition.folder))
     order = edition.reviews / "audit" / "standard.csv"
     header, *rows = order.read_text().splitlines()
     for text, message in (

@@ -185,12 +185,12 @@ def test_gold_items_decide_nothing(edition: Edition) -> None:
     assert (0, val(3)) not in read_reviews(edition.reviews)
     assert len(read_table(edition.selection("standard"), SELECTION)) == 3
     assert set(read_table(edition.votes("standard"), VOTES)["reviewer"]) == {"ann", "board"}
-    code, out, _ = says(cleanset("review", "--calibration", "--json", cwd=edition.folder))
+    code, out, _ = says(cleanset("review", "calibration", "--json", cwd=edition.folder))
     assert code == 0
     assert json.loads(out)["ben"]["sensitivity"] == {
         "correct": 1, "golds": 1, "share": 1.0, "low": pytest.approx(0.025), "high": 1.0,
     }  # fmt: skip
-    shown = says(cleanset("review", "--calibration", cwd=edition.folder))[1]
+    shown = says(cleanset("review", "calibration", cwd=edition.folder))[1]
     assert "ben: too few gold items for a finding" in shown
 
 
@@ -213,7 +213,7 @@ def test_a_share_that_cannot_be(edition: Edition, share: str) -> None:
 
 
 def test_without_an_answer(edition: Edition) -> None:
-    code, _, error = says(cleanset("review", "--calibration", cwd=edition.folder))
+    code, _, error = says(cleanset("review", "calibration", cwd=edition.folder))
     assert code == 1
     assert "no answer to a gold item yet; cleanset review gold makes items" in error
     code, _, error = says(cleanset("review", "gold", "data/gold", cwd=edition.folder))

@@ -21,7 +21,7 @@ from cleanset.review.verdicts import Review, parse_reviews
 from cleanset.vocabulary import class_table, use_classes
 from tests import own_edition
 from tests.measure.compare.command import cleanset, says
-from tests.review.texts import save
+from tests.review.texts import save, sent
 from tests.ten_images import drawn_image
 
 SHA = "0" * 64
@@ -176,13 +176,9 @@ def run(edition: Edition, *command: str) -> tuple[int, str]:
 
 
 def test_the_list_is_a_file_of_second_opinions(edition: Edition) -> None:
-    assert run(edition, "review", "--labels") == (
+    assert run(edition, "review", "labels") == (
         0,
         'image_id,flag,source\ncat/3.png,wrong class,"dog 95 %, cat 5 %"\ndog/3.png,wrong class,"cat 94 %, dog 6 %"\n',
-    )
-    assert run(edition, "review", "--labels", "--share", "1/2") == (
-        1,
-        "error: --share: not with --labels, which asks for other images\n",
     )
 
 
@@ -195,18 +191,18 @@ def test_the_images_are_looked_at_and_the_class_is_named(edition: Edition) -> No
     assert re.findall('data-card="(.*?)"', shown) == ["cat/3.png"]
     assert "wrong class?" in shown
     assert "dog 95 %, cat 5 %" in shown
-    tab.press("i", ["cat/3.png"])
+    tab.press(sent("i", ["cat/3.png"]))
     assert tab.mode == "search"
     tab.leave_search(0)
     assert tab.notice is not None
     assert "That is the class of the image already" in tab.notice.text
-    tab.press("i", ["cat/3.png"])
+    tab.press(sent("i", ["cat/3.png"]))
     tab.leave_search(None)
     assert (tab.mode, tab.draft) == ("class", None)
-    tab.press("i", ["cat/3.png"])
+    tab.press(sent("i", ["cat/3.png"]))
     tab.leave_search(1)
     assert tab.cursor.class_index == 1
-    tab.press("c", ["dog/3.png"])
+    tab.press(sent("c", ["dog/3.png"]))
     assert tab.ended
     session.hints.close()
     votes = {key[1]: by_reviewer["ada"].review for key, by_reviewer in read_reviews(edition.reviews).items()}
@@ -225,13 +221,13 @@ def test_another_reason_takes_the_class_back(edition: Edition) -> None:
     tab = Tab(session)
     tab.start()
     render(tab)
-    tab.press("i", ["cat/3.png"])
+    tab.press(sent("i", ["cat/3.png"]))
     tab.leave_search(1)
     tab.open(0, "cat/3.png")
     render(tab)
     assert "reject: wrong class, dog" in render(tab)["view"]
-    tab.press("r", ["cat/3.png"])
-    tab.press("l", ["cat/3.png"])
+    tab.press(sent("r", ["cat/3.png"]))
+    tab.press(sent("l", ["cat/3.png"]))
     own = session.own(0, "cat/3.png")
     session.hints.close()
     assert own is not None
@@ -274,7 +270,7 @@ NOTED = {f"{key}/{place}.png": {"verdict": "clean", "note": "seen"} for key in (
 
 def test_what_has_no_scores_or_no_labels_of_its_own_is_refused(tmp_path: Path) -> None:
     random = own_edition.make(tmp_path, each=3)
-    assert run(random, "review", "--labels") == (
+    assert run(random, "review", "labels") == (
         1,
         "error: params.yaml: models images are lists or random; expected a model with scores of every image\n",
     )

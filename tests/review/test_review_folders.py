@@ -16,7 +16,7 @@ from cleanset.review.gold import read_gold_key
 from cleanset.review.page.library import _seen_by
 from cleanset.review.page.session import CropScores, StoredVotes
 from cleanset.review.status import read_decisions
-from cleanset.review.store import check_reviews, checked_reviews, own_guidelines, read_reviews, write_guidelines
+from cleanset.review.store import check_reviews, own_guidelines, read_reviews, write_guidelines
 from cleanset.review.verdicts import Review
 from cleanset.selection.fill import Decision
 from tests.review.texts import GOLDFISH, IMAGE, OTHER_SHA, SHA, TENCH, clean, crop, entry, save
@@ -169,9 +169,9 @@ def test_a_crop_with_an_edge_too_short(tmp_path: Path) -> None:
         write(tmp_path, f"ann/{TENCH}.yaml", crop(crop=box))
         expected = f"crop {box} is {size} pixels; expected edges of at least 32 (review.min_crop_pixels)"
         with pytest.raises(CleansetError, match=re.escape(expected)):
-            checked_reviews(tmp_path, INDEX, 32, official_images=False)
+            check_reviews(read_reviews(tmp_path), INDEX, 32, official_images=False)
     write(tmp_path, f"ann/{TENCH}.yaml", crop(crop="[10, 10, 42, 42]"))
-    assert len(checked_reviews(tmp_path, INDEX, 32, official_images=False)) == 1
+    check_reviews(read_reviews(tmp_path), INDEX, 32, official_images=False)
 
 
 def test_every_reviewers_vote_is_checked(tmp_path: Path) -> None:

@@ -193,6 +193,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from cleanset.review import save as review_writing
+from cleanset.review.store import read_file
 from cleanset.review.verdicts import Review
 
 reviews, kind = Path(sys.argv[1]), sys.argv[2]
@@ -203,7 +204,9 @@ clean = Review(verdict="clean", sha256=sha256)
 blurred = Review(verdict="reject", reason="blur", sha256=sha256, note="soft all over")
 
 def save(image_id, review):
-    review_writing.save_all(reviews, "ann", "n01440764", {image_id: review_writing.VerdictChange(review)})
+    found = {vote.image_id: vote.review for vote in read_file(target)} if target.exists() else {}
+    change = review_writing.VerdictChange(review, found.get(image_id))
+    review_writing.save_all(reviews, "ann", "n01440764", {image_id: change})
 
 def step(number):
     \"\"\"Kill this process at the call of that number that the module makes, before or after it happens.\"\"\"

@@ -1,4 +1,4 @@
-"""`cleanset review --status` as a person runs it, and how classes are counted."""
+"""`cleanset review status` as a person runs it, and how classes are counted."""
 
 import json
 from pathlib import Path
@@ -43,12 +43,12 @@ def lines(text: str) -> str:
 
 def test_the_table(edition: Edition) -> None:
     """Model norm_robust needs image 3 of the tenches, and image 6, a conflict, if 3 is not clean."""
-    code, shown, errors = says(cleanset("review", "--status", cwd=edition.folder))
+    code, shown, errors = says(cleanset("review", "status", cwd=edition.folder))
     assert (code, lines(shown), errors) == (0, f"{TABLE}{NOTE}\ncan be used.\n", "")
 
 
 def test_another_folder_and_a_wider_terminal(edition: Edition, tmp_path: Path) -> None:
-    elsewhere = cleanset("review", "--status", "--edition", "edition", cwd=tmp_path)
+    elsewhere = cleanset("review", "status", "--edition", "edition", cwd=tmp_path)
     assert lines(elsewhere.stdout).startswith(TABLE)
     console = Console(width=120)
     with console.capture() as shown:
@@ -57,7 +57,7 @@ def test_another_folder_and_a_wider_terminal(edition: Edition, tmp_path: Path) -
 
 
 def test_json(edition: Edition) -> None:
-    code, shown, errors = says(cleanset("review", "--status", "--json", cwd=edition.folder))
+    code, shown, errors = says(cleanset("review", "status", "--json", cwd=edition.folder))
     assert (code, errors) == (0, "")
     assert json.loads(shown) == {
         "images_per_class": 2,
@@ -95,9 +95,9 @@ def test_conflicts_are_named_and_so_is_nothing_left(edition: Edition) -> None:
     reject = "verdict: reject, reason: blur"
     review(edition, "ann", GOLDFISH, p5="verdict: clean", p8="verdict: clean", p6=reject)
     review(edition, "ann", TENCH, p1="verdict: clean", p2=reject, p3="verdict: clean", p4=reject)
-    assert "Nothing is left to be reviewed." in cleanset("review", "--status", cwd=edition.folder).stdout
+    assert "Nothing is left to be reviewed." in cleanset("review", "status", cwd=edition.folder).stdout
     review(edition, "bob", TENCH, p3=reject)
-    done = cleanset("review", "--status", cwd=edition.folder)
+    done = cleanset("review", "status", cwd=edition.folder)
     assert "Conflict, for the board: n01440764." in done.stdout
     found = review_status.run(edition).progress
     assert found["norm_robust"].classes == {"settled": [1], "open": [], "short": [], "conflict": [0]}
@@ -115,7 +115,7 @@ def test_boxes_to_be_drawn(edition: Edition) -> None:
         "standard": 1, "norm_robust": 1, "corruption_robust": 1, ALL: 1,
     }  # fmt: skip
     note = "Of these, 1 are to be cropped and lack only the box: standard 1, norm_robust 1, corruption_robust 1."
-    assert note in " ".join(cleanset("review", "--status", cwd=edition.folder).stdout.split())
+    assert note in " ".join(cleanset("review", "status", cwd=edition.folder).stdout.split())
 
 
 def test_unreviewed_images_that_count_as_clean(edition: Edition) -> None:
@@ -124,7 +124,7 @@ def test_unreviewed_images_that_count_as_clean(edition: Edition) -> None:
     found = review_status.run(edition)
     assert found.progress["standard"].classes["settled"] == [0, 1]
     assert (found.progress[ALL].at_least, found.progress[ALL].at_most) == (0, 0)
-    said = " ".join(cleanset("review", "--status", cwd=edition.folder).stdout.split())
+    said = " ".join(cleanset("review", "status", cwd=edition.folder).stdout.split())
     assert "review.unreviewed is clean" in said
     assert (
         "Nothing has to be reviewed, but the review page asks for images of 2 classes: at least 2, at most 3." in said
@@ -168,12 +168,12 @@ def test_a_review_of_other_bytes_stops_it(edition: Edition) -> None:
 
 def test_without_candidates_it_says_what_to_do(edition: Edition) -> None:
     edition.candidates("norm_robust").unlink()
-    assert Made(edition.folder).run("review", "--status") == (
+    assert Made(edition.folder).run("review", "status") == (
         1, "error: data/candidates/norm_robust.parquet: missing; run dvc repro, or dvc pull to fetch it\n",
     )  # fmt: skip
 
 
 def test_review_alone_shows_its_help(edition: Edition) -> None:
     code, shown, errors = says(cleanset("review", cwd=edition.folder))
-    assert (code, errors) == (0, "")
-    assert "--status" in shown
+    assert (code, errors) == (2, "")
+    assert "status" in shown

@@ -26,7 +26,7 @@ from tests.selection.by_hand import filled, kept, reviewed, still_open
 SHA = "0" * 64
 CLASS, IMAGE = 802, "ILSVRC2012_val_00000001"
 A, B, NEAR_A = [0, 0, 100, 100], [300, 300, 400, 400], [0, 0, 101, 100]
-UNKNOWN_BOX = Decision("crop", "border", None, box_unknown=True)
+UNKNOWN_BOX = Decision("crop", "border")
 
 small = examples(200)
 

@@ -1,9 +1,14 @@
-"""Texts of review files with one image, and saving one verdict."""
+"""Texts of review files with one image, saving one verdict, and a key of the page."""
 
 from pathlib import Path
 from types import EllipsisType
+from typing import Any
 
+from cleanset.errors import CleansetError
+from cleanset.images.boxes import Box
+from cleanset.review.page.keys import ReviewKey
 from cleanset.review.save import VerdictChange, save_all
+from cleanset.review.store import read_file
 from cleanset.review.verdicts import Review
 
 SHA = "3f6c0a" + "0" * 58
@@ -35,4 +40,19 @@ def save(
     review: Review | None,
     expected: Review | EllipsisType | None = ...,
 ) -> None:
+    """Save a verdict; by default over whatever the file has."""
+    if isinstance(expected, EllipsisType):
+        expected = on_disk(reviews / reviewer / f"{wnid}.yaml").get(image_id)
     save_all(reviews, reviewer, wnid, {image_id: VerdictChange(review, expected)})
+
+
+def on_disk(path: Path) -> dict[str, Review]:
+    """The verdicts in a file by image id; none without a valid file."""
+    try:
+        return {vote.image_id: vote.review for vote in read_file(path)}
+    except (CleansetError, OSError):
+        return {}
+
+
+def sent(key: str, seen: list[str], box: Box | None = None, card: str | None = None, **screen: Any) -> ReviewKey:
+    return ReviewKey(key=key, number=0, seen=seen, box=box, card=card, **screen)

@@ -22,7 +22,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.preprocessing import ROBUSTBENCH, ResizeAndCrop
 from cleanset.scoring.checkpoints import read_tensors
-from cleanset.scoring.models import _network, _origin, load_model, preprocessing_of, weights_path
+from cleanset.scoring.models import _network, _origin, load_model, preprocessing_of, served_models, weights_path
 from cleanset.scoring.record import ScoreRecord, read_record, write_record
 from tests.scoring.networks import saved, settle
 
@@ -270,6 +270,7 @@ class TestRobustbench:
         ("threat_model", "name", "message"),
         [
             ("Linf", "Bai2024MixedNUTS", "RobustBench mixes two networks, whose weights are in two files; expected"),
+            ("Linf", "Salman2020Do_R5", "expected one of Salman2020Do_R50, Salman2020Do_R18, Salman2020Do_50_2, "),
             ("corruptions", "Salman2020Do_R50", "is not in RobustBench's ImageNet zoo for corruptions; expected one"),
             ("L2", "Salman2020Do_R50", "is not in RobustBench's ImageNet zoo for L2; expected one of another threat"),
         ],
@@ -277,6 +278,15 @@ class TestRobustbench:
     def test_what_cannot_be_served(self, threat_model: str, name: str, message: str) -> None:
         with pytest.raises(CleansetError, match=re.escape(message)):
             preprocessing_of(Model(source="robustbench", name=name, threat_model=threat_model))  # type: ignore[arg-type]
+
+    def test_the_list_of_those_that_can_be_named(self) -> None:
+        every, linf = served_models(None), served_models("Linf")
+        assert "robustbench:Linf/Salman2020Do_R50" in linf
+        assert "robustbench:Linf/Bai2024MixedNUTS" not in every
+        assert set(linf) < set(every)
+        assert {each.partition("/")[0] for each in every} >= {"robustbench:Linf", "robustbench:corruptions"}
+        with pytest.raises(CleansetError, match="unknown threat model 'Linf8'; expected one of "):
+            served_models("Linf8")
 
 
 class TestTimm:

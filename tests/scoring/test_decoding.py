@@ -14,7 +14,7 @@ from PIL import Image
 from cleanset.errors import CleansetError
 from cleanset.images.codec import decode
 from cleanset.images.preprocessing import RES256CROP224
-from cleanset.scoring.decoding import PREFETCHED_BATCHES, Batch, SharedBatches, in_threads, pixels_of
+from cleanset.scoring.decoding import PREFETCHED_BATCHES, PixelBatch, SharedBatches, in_threads, pixels_of
 from cleanset.scoring.scorer import grouped
 from tests.scoring.networks import SMALL, many
 from tests.scoring.slow_images import SlowInOne
@@ -30,7 +30,7 @@ def test_processes_give_what_threads_give(count: int, batch_size: int, workers: 
     groups = list(grouped(list(images), batch_size))
     with SharedBatches(images.__getitem__, SMALL, batch_size, workers) as shared:
         for _ in range(2):  # the workers stay
-            found = [Batch(ids, pixels.copy()) for ids, pixels in shared.batches(groups)]
+            found = [PixelBatch(ids, pixels.copy()) for ids, pixels in shared.batches(groups)]
             expected = list(in_threads(groups, images.__getitem__, SMALL, batch_size, workers))
             assert [batch.image_ids for batch in found] == [batch.image_ids for batch in expected] == groups
             for ours, theirs in zip(found, expected, strict=True):

@@ -13,11 +13,12 @@ import pandas as pd
 import pytest
 import torch
 
+from cleanset.edition.params import Precision
 from cleanset.errors import CleansetError
 from cleanset.scoring import scorer as scoring
 from cleanset.scoring.engine import Settings, open_pipelines, score_shards
 from cleanset.scoring.models import LoadedModel
-from cleanset.scoring.scorer import Precision, WaitingTime
+from cleanset.scoring.scorer import WaitingTime
 from cleanset.scoring.shards import Shards
 from cleanset.tables import SCORES, read_table, write_table
 from tests.scoring.networks import CPU, linear, many

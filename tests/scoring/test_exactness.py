@@ -16,10 +16,10 @@ from cleanset.edition.params import Model
 from cleanset.files import sha256
 from cleanset.images.codec import decode
 from cleanset.images.preprocessing import ResizeAndCrop
+from cleanset.scoring.distance import Distance, distance, easiest, sample, sample_size
 from cleanset.scoring.engine import DevicePipeline, Settings, score_few
 from cleanset.scoring.logits import top5
 from cleanset.scoring.models import LoadedModel, load_model
-from cleanset.scoring.record import Distance, distance, easiest, sample, sample_size
 from cleanset.scoring.validity import code_of
 from cleanset.stages import score as stage
 from cleanset.tables import SCORES, write_table

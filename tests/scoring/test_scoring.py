@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from cleanset.edition.params import Model
+from cleanset.edition.params import Model, Precision
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.codec import decode
@@ -20,13 +20,7 @@ from cleanset.progress import tracked
 from cleanset.scoring.decoding import in_threads
 from cleanset.scoring.devices import choose_devices, device_of
 from cleanset.scoring.models import LoadedModel, Normalise, load_model
-from cleanset.scoring.scorer import (
-    Precision,
-    Scorer,
-    arithmetic,
-    grouped,
-    to_table,
-)
+from cleanset.scoring.scorer import Scorer, arithmetic, grouped, to_table
 from cleanset.tables import SCORES, write_table
 from tests.scoring.networks import saved
 from tests.ten_images import drawn_image, id_of, jpeg, ten_images

@@ -68,7 +68,7 @@ def provenance(**changes: Any) -> Provenance:
 def test_what_is_counted(export_folder: Path) -> None:
     text = (export_folder / "README.md").read_text()
     assert "\n# cleanset-standard\n\n**Made from 10 images, not from the 50,000 of ImageNet's validation set: a" in text
-    assert "**\n\n6 images of 4 classes, up to 3 of each, out of 10 images: those that" in text
+    assert "**\n\n6 images of 3 classes, up to 3 of each, out of 10 images: those that" in text
     assert section(text, "Images").startswith(
         "| what | number |\n"
         "|---|--:|\n"

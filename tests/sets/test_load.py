@@ -1,8 +1,11 @@
 """`cleanset.load` and `cleanset.table`: from a folder, and from a git repository."""
 
+import base64
 import hashlib
+import html
 import importlib.metadata
 import io
+import re
 import shutil
 import subprocess
 import sys
@@ -14,12 +17,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageOps
 from torch.utils.data import DataLoader, Dataset, Subset
 from torchvision.datasets import ImageFolder
 
 import cleanset
 from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.sets import image_set, publish
+from cleanset.sets.description import Release
+from cleanset.sets.folder import CARD, REJECTED_CSV, write_descriptions
 from cleanset.sets.image_set import ImageSet
 from tests.sets.conftest import FILES, trial
 from tests.sets.test_verify import describe_anew, rewrite, rows
@@ -56,6 +63,29 @@ def test_images_classes_and_records(edition: Edition, where: str) -> None:
     assert [record["crop"] for _, _, record in images][:2] == [(0, 0, 43, 31), (3, 4, 23, 40)]
 
 
+def test_a_set_in_the_current_folder_by_its_name(
+    edition: Edition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`scooter`, too, which without a folder of that name stands for the published set."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(CleansetError, match="the set 'scooter' is made from your own copy of ImageNet"):
+        cleanset.load("scooter")
+    shutil.copytree(edition.export("standard"), tmp_path / "scooter")
+    assert len(cleanset.load("scooter")) == 6
+    (tmp_path / "params.yaml").touch()
+    with pytest.raises(CleansetError, match="the set 'scooter' is made from your own copy of ImageNet"):
+        cleanset.load("scooter")
+
+
+def test_an_empty_set_is_refused(tmp_path: Path) -> None:
+    """Manifest and card: `datasets` cannot tell the columns of a table without rows."""
+    write_descriptions(tmp_path, [], Release(), dict.fromkeys((CARD, REJECTED_CSV), ""))
+    assert not (tmp_path / "metadata.csv").exists()
+    for use in (cleanset.load, lambda folder: publish.run(folder, folder.parent / "out", True, None)):
+        with pytest.raises(CleansetError, match="no images; expected at least one"):
+            use(tmp_path)
+
+
 def test_as_torchvision_names_it(edition: Edition) -> None:
     images = cleanset.load("standard", edition.folder)
     folder = ImageFolder(str(edition.export("standard")))
@@ -74,6 +104,30 @@ def test_as_torchvision_names_it(edition: Edition) -> None:
     assert ", transform=<built-in function len>)" in repr(other)
     assert repr(ImageSet(Path("a"), images.entries[:1])) == "ImageSet(standard: 1 images of 1 classes, 'a')"
     assert repr(ImageSet(Path("a"), [])) == "ImageSet(no model: 0 images of 0 classes, 'a')"
+
+
+def test_a_notebook_shows_counts_and_a_contact_sheet(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more images than it has places, every so many; the transform does not count."""
+    images = cleanset.load("standard", edition.folder, transform=len)
+    text, sheet = contact_sheet(images)
+    assert text == f"standard: 6 images of 3 classes, 2 cropped. {trial(edition.export('standard'))}"
+    assert sheet.size == (720, 72)
+    with Image.open(images.folder / FILES[0]) as first:
+        wide = ImageOps.pad(first.convert("RGB"), (72, 72), color="white")
+    assert np.abs(np.asarray(sheet.crop((0, 0, 72, 72)), int) - np.asarray(wide, int)).mean() < 8
+    assert sheet.getpixel((6 * 72 + 36, 36)) == (255, 255, 255)  # a seventh image
+    monkeypatch.setattr(image_set, "SHEET_ROWS", 1)
+    monkeypatch.setattr(image_set, "SHEET_COLUMNS", 2)
+    text, sheet = contact_sheet(images)
+    assert text.startswith("standard: 6 images of 3 classes, 2 cropped, 2 of them shown.")
+    assert sheet.size == (144, 72)
+    assert contact_sheet(ImageSet(Path("a"), []))[0] == "no model: 0 images of 0 classes, 0 cropped."
+
+
+def contact_sheet(images: ImageSet) -> tuple[str, Image.Image]:
+    """The text and the picture of a set in a notebook."""
+    (found,) = re.findall(r'(?s)\A<p>(.*)</p><img alt=".*" src="data:image/jpeg;base64,(.*)">\Z', images._repr_html_())
+    return html.unescape(found[0]), Image.open(io.BytesIO(base64.b64decode(found[1])))
 
 
 @pytest.mark.parametrize(
@@ -212,7 +266,7 @@ def test_a_set_that_verify_would_not_pass(copy: Path) -> None:
         (copy / "manifest.csv").write_text((copy / "manifest.csv").read_text().split("\n")[0] + "\n")
         assert message().startswith(f"{copy}/manifest.csv: SHA-256 {sha256(copy / 'manifest.csv')}, expected {old} as ")
         describe_anew(copy, old)
-        assert ": no images; expected at least one; " in message()
+        assert ": no images; expected at least one: " in message()
         (copy / "checksums.sha256").write_text("")
         assert (
             f"checksums.sha256: no SHA-256 for manifest.csv; expected {sha256(copy / 'manifest.csv')}, which it has; "

@@ -141,7 +141,9 @@ def test_the_same_bytes_again(built: Checkout, released: Path, tmp_path: Path) -
     assert (tmp_path / "out" / f"{NAME}.tar").read_bytes() == released.with_name(f"{NAME}.tar").read_bytes()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.long if kind.startswith("a ") else ()) for kind in KINDS]
+)
 def test_planted_changes_are_found(kind: str, released: Path, tmp_path: Path) -> None:
     """With checksums that fit: what is found is found because it does not follow."""
     for number in range(PLANTS):

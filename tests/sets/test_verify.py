@@ -22,6 +22,7 @@ from cleanset.sets import verify
 from cleanset.sets.description import Release
 from cleanset.sets.folder import read_entries, write_descriptions
 from cleanset.sets.manifest import duplicates
+from cleanset.vocabulary import ClassTable, class_table, imagenet, use_classes
 from tests.measure.compare.command import cleanset, says
 from tests.sets.conftest import FILES, edit, trial
 
@@ -352,14 +353,14 @@ def test_a_pipe_is_no_file(copy: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [(name, f"{name}: not a regular file; expected a") for name in ("manifest.csv", ONE)],
+    [(name, f"{name}: a named pipe; expected a regular file") for name in ("manifest.csv", ONE)],
 )
 @pytest.mark.slow
 def test_a_pipe_in_the_place_of_what_is_read(copy: Path, name: str, message: str) -> None:
     (copy / name).unlink()
     os.mkfifo(copy / name)
     packed = cleanset("pack", "copy", "--out", "shards", cwd=copy.parent)
-    assert says(packed) == (1, "", f"error: copy/{message} file of a finished set\n")
+    assert says(packed) == (1, "", f"error: copy/{message}: name another, or copy the content into one\n")
     assert sorted(path.name for path in copy.parent.iterdir()) == ["copy"]
     if name == ONE:
         assert problems(copy)[1:] == [f"surplus      {ONE}: not a regular file; expected nothing"]
@@ -416,8 +417,11 @@ def test_a_folder_whose_name_is_no_text(copy: Path, encoding: str) -> None:
     assert ": 6 of 6 images are good\n" in done.stdout
 
 
-def test_an_empty_set(tmp_path: Path) -> None:
+@pytest.mark.parametrize("classes", [imagenet(), class_table([("cat", "cat"), ("dog", "dog")], "here")])
+def test_an_empty_set(classes: ClassTable, tmp_path: Path) -> None:
+    use_classes(classes)
     write_descriptions(tmp_path, [], Release())
+    use_classes(imagenet())
     last = f"{tmp_path}: 0 of 0 images are good; no data card (README.md)"
     assert verify.render(verify.run(tmp_path, False), False) == last
 

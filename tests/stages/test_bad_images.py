@@ -21,7 +21,14 @@ SECOND = TAR.index(f"{id_of(2)}.JPEG".encode())
 """The place of the header of the second image."""
 SMALL = jpeg(drawn_image(16, 16))
 OFFICIAL = "take the official archive"
-NO_NAME = "not the name of a validation image; expected ILSVRC2012_val_00000001.JPEG or alike: remove or rename it"
+NO_NAME = (
+    "not the name of a validation image; expected ILSVRC2012_val_00000001.JPEG or alike: give the tar or the folder of "
+    "the validation images alone"
+)
+NO_IMAGE = (
+    "holds no image; expected ILSVRC2012_val_00000001.JPEG and so on, in it or in folders of classes: give the folder "
+    "that has them, such as val in it"
+)
 REGULAR = "expected a regular file: name another, or copy the content into one"
 LARGE = "expected at most 67,108,864: take the official file"
 
@@ -63,7 +70,7 @@ def test_a_damaged_exif_header(made: Made) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        *((each, NO_NAME) for each in ("holiday.JPEG", "ILSVRC2012_val_4.JPEG", f"{FOURTH}.jpg", "ILSVRC2012_val.txt")),
+        *((each, NO_NAME) for each in ("holiday.JPEG", "ILSVRC2012_val_4.JPEG", f"{FOURTH}.gif", "ILSVRC2012_val.txt")),
         ("a\nb.JPEG", NO_NAME),
         (f"again/{FOURTH}.JPEG", f"{FOURTH} occurs twice; remove one of the two"),
         *((f"{folder}/{FOURTH}.JPEG", f"a path outside the archive; {OFFICIAL}") for folder in ("..", "a/../..", "/e")),
@@ -128,7 +135,7 @@ NO_END = f"no end mark after {SECOND:,} bytes: truncated or damaged; fetch it ag
             f"9 images, expected 10 (dataset.expect_images); the first that is missing is {FOURTH}: {COMPLETE}",
         ),
         (TAR, 9, f"10 images, expected 9 (dataset.expect_images): {COMPLETE}"),
-        (tar({}), 10, "holds no image; expected ILSVRC2012_val_00000001.JPEG and so on"),
+        (tar({}), 10, NO_IMAGE),
         (b"", 10, "not an uncompressed tar (*empty*); expected *"),
         (TAR[:5000], 10, NOT_A_TAR.format("unexpected end of data")),
         *((packed(compression), 10, NOT_A_TAR.format("*")) for compression in ("gz", "bz2", "xz")),
@@ -184,17 +191,18 @@ def with_folder(made: Made, files: dict[str, bytes], **dataset: Any) -> Made:
             {f"{FOURTH}_n99999999.JPEG": b"x"}, {},
             f"/{FOURTH}_n99999999.JPEG: n99999999 is not one of the 1,000 wnids; take the name of the official image",
         ),
+        ({"foxes/4.JPEG": b"x"}, {}, f": {NO_IMAGE}"),
         (
-            {f"foxes/{FOURTH}.JPEG": b"x"}, {},
-            "/foxes: not one of the 1,000 wnids; expected folders like n01440764: *",
+            {f"{name}/n02119789/{FOURTH}.JPEG": b"x" for name in ("val", "more")}, {},
+            ": validation images in *val/more, *val/val; expected one: give it",
         ),
         (
             {f"n01440764/{FOURTH}.JPEG": b"x", f"n02119789/{FOURTH}.JPEG": b"x"}, {},
             f"/n02119789/{FOURTH}.JPEG: {FOURTH} occurs twice; remove one of the two",
         ),
-        ({"readme.txt": b"x"}, {}, f"/readme.txt: {NO_NAME}"),
-        ({f"n02119789/more/{FOURTH}.JPEG": b"x"}, {}, f"/n02119789/more: a folder; {REGULAR}"),
-        ({".DS_Store": b"x"}, {}, ": holds no image; expected ILSVRC2012_val_00000001.JPEG and so on"),
+        ({"fox.JPEG": b"x"}, {}, f"/fox.JPEG: {NO_NAME}"),
+        ({"meta.bin": b"x", "ILSVRC2012_img_val.tar": b"x"}, {}, f": {NO_IMAGE}"),
+        ({".DS_Store": b"x"}, {}, f": {NO_IMAGE}"),
         ({}, {}, ": missing; put it there or correct params.yaml"),
         (
             {f"{FOURTH}.JPEG": b"x"}, {"expect_images": 1, "devkit": None},

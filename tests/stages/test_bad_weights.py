@@ -57,7 +57,7 @@ class TestWeights:
         with_model(scorable, source="robustbench", name="Salman2020", threat_model="Linf")
         scorable.fails(
             "params.yaml: 'Salman2020' is not in RobustBench's ImageNet zoo for Linf; "
-            "expected one of *, Salman2020Do_R50, *",
+            "expected one of Salman2020Do_R50, *, *, *, *: cleanset models --robustbench lists all",
             *SCORE,
         )
 

@@ -258,6 +258,20 @@ def without(path: Path, table: Table, image: str) -> None:
     write_table(path, frame[frame["image_id"] != image], table)
 
 
+def test_an_image_in_place_of_another_shows_in_the_metrics_of_its_class(edition: Edition) -> None:
+    count.run(edition)
+    before = {path: path.read_text() for path in edition.metrics.rglob("*.json")}
+    table = read_table(edition.selection("standard"), SELECTION)
+    whole = (table["class_index"] == 0) & table["crop"].isna()
+    table.loc[whole, "image_id"] = val(8)
+    write_table(edition.selection("standard"), table, SELECTION)
+    count.run(edition)
+    changed = [path for path, text in before.items() if path.read_text() != text]
+    assert changed == [edition.metrics / "classes" / "n01440764.json"]
+    counts = [{**json.loads(text), "SHA-256": ""} for text in (before[changed[0]], changed[0].read_text())]
+    assert counts[0] == counts[1]
+
+
 @pytest.mark.parametrize("run", [intersect.run, lambda edition: select.run(edition, "standard"), count.run])
 def test_scores_that_lack_an_image(edition: Edition, run: Callable[[Edition], None]) -> None:
     without(edition.scores("standard"), SCORES, val(7))
@@ -434,10 +448,12 @@ def test_count(edition: Edition) -> None:
         path.relative_to(edition.metrics).with_suffix("").as_posix(): path.read_text()
         for path in edition.metrics.rglob("*.json")
     }
-    assert written["classes/n01440764"] == '{"standard": 2, "norm_robust": 1, "corruption_robust": 0}\n'
-    assert written["classes/n01443537"] == '{"standard": 1, "norm_robust": 1, "corruption_robust": 0}\n'
+    counts = '{"standard": 2, "norm_robust": 1, "corruption_robust": 0, "SHA-256": "'
+    assert written["classes/n01440764"].startswith(counts)
     assert "classes/n01484850" not in written
     lines = {name: json.loads(text) for name, text in written.items()}
+    digests = [lines[name].pop("SHA-256") for name in ("classes/n01440764", "classes/n01443537")]
+    assert [len(each) for each in digests] == [8, 8]
     assert lines.pop("totals/confidence_change_by_crop") == {"standard": 0.0625, "norm_robust": -0.25}  # no third crop
     # only the second model has a candidate that two reviewers saw, and they differ on it
     of_reviewers = [lines.pop(f"totals/reviewers_{name}") for name in ("agreement", "kappa")]

@@ -1,4 +1,4 @@
-""""""
+"""Paired comparisons, against statsmodels, scipy and counts by hand."""
 
 import math
 from fractions import Fraction

@@ -1,9 +1,7 @@
-"""The raw archives: their checksums, and whether they are the official ones.
+"""The raw archives: their checksums, and where the bytes of each image lie in any layout.
 
-The location of each image's bytes, in any layout, and reading them.
-
-Layouts: the official tar; a flat folder; a folder per wnid; Kaggle's tree; and in each of them the
-names of the copy on Hugging Face. A tar is read by offset and never unpacked.
+Layouts: the official tar; a flat folder; a folder per wnid or class; Kaggle's tree; a folder with one of these in it;
+and in each of them the names of the copy on Hugging Face. A tar is read by offset and never unpacked.
 """
 
 import os
@@ -102,18 +100,20 @@ def are_official(images: str, digests: Mapping[str, str]) -> bool:
 
 
 KAGGLE_IMAGES = Path("ILSVRC/Data/CLS-LOC/val")
-MAX_FILE_BYTES = 64 * 2**20
+MAX_IMAGE_BYTES = 64 * 2**20
 """Largest accepted file; the largest of the 50,000 images has under 16 MiB."""
+ENDINGS = (".jpeg", ".jpg", ".png")
+MAX_PEEKED = 3
+"""Folders that are looked into for official names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """`size` bytes at `offset` in the file `path`; the wnid that folder or name gives, if any."""
+    """`size` bytes at `offset` in the file `path`."""
 
     path: Path
     offset: int
     size: int
-    wnid: str | None
 
     def read(self) -> bytes:
         """The bytes. Raises CleansetError if the file has become shorter, or has become a pipe."""
@@ -125,8 +125,15 @@ class Location:
         return data
 
 
-def locate(images: Path) -> dict[str, Location]:
-    """The location of every image under `images`, by image id, sorted.
+@dataclass(frozen=True, slots=True)
+class NamedLocation(Location):
+    """The location of one of ImageNet's images, and the wnid that its folder or name gives, if any."""
+
+    wnid: str | None
+
+
+def locate(images: Path) -> dict[str, NamedLocation]:
+    """The location of every image of ImageNet under `images`, by image id, sorted.
 
     Raises CleansetError for a name that is not a validation image's, for an image id that occurs
     twice, and for anything in a tar that is not a plain file inside it.
@@ -138,13 +145,13 @@ def locate(images: Path) -> dict[str, Location]:
         found = _in_tar(images)
     else:
         raise CleansetError(f"{images}: missing; expected the validation images, a tar or a folder")
-    locations: dict[str, Location] = {}
+    locations: dict[str, NamedLocation] = {}
     for where, name, folder, location in found:
         parsed = parse_image_name(name)
         if parsed is None:
             raise CleansetError(
-                f"{where}: not the name of a validation image; expected ILSVRC2012_val_00000001.JPEG "
-                "or alike: remove or rename it"
+                f"{where}: not the name of a validation image; expected ILSVRC2012_val_00000001.JPEG or alike: give "
+                "the tar or the folder of the validation images alone"
             )
         image_id, wnid = parsed
         if image_id in locations:
@@ -155,9 +162,12 @@ def locate(images: Path) -> dict[str, Location]:
             raise CleansetError(
                 f"{where}: {wnid} in the name, {folder} as the folder; expected the same: move or rename it"
             )
-        locations[image_id] = Location(location.path, location.offset, location.size, wnid or folder)
+        locations[image_id] = NamedLocation(location.path, location.offset, location.size, wnid or folder)
     if not locations:
-        raise CleansetError(f"{images}: holds no image; expected ILSVRC2012_val_00000001.JPEG and so on")
+        raise CleansetError(
+            f"{images}: holds no image; expected ILSVRC2012_val_00000001.JPEG and so on, in it or in folders of "
+            "classes: give the folder that has them, such as val in it"
+        )
     # sorted: neither the order of a tar nor that of a folder may decide anything
     return dict(sorted(locations.items()))
 
@@ -177,7 +187,7 @@ def _in_tar(archive: Path) -> Iterator[_Found]:
                 if member.isdir():
                     continue
                 path = PurePosixPath(member.name)
-                location = Location(archive, member.offset_data, member.size, None)
+                location = Location(archive, member.offset_data, member.size)
                 yield where, path.name, _wnid(path.parent.name), location
             _check_end(archive, tar.offset)
     except CleansetError:
@@ -221,24 +231,34 @@ def _check_end(archive: Path, offset: int) -> None:
 
 
 def _in_folder(folder: Path) -> Iterator[_Found]:
+    """The validation images in a folder or in its folders, of classes or one such as val.
+
+    Other files, which people keep beside ImageNet, are passed over, unless they end like an image.
+    """
     if (folder / KAGGLE_IMAGES).is_dir():
         folder = folder / KAGGLE_IMAGES
+    elif not _holds_images(folder):
+        inner = [Path(each.path) for each in visible_entries(folder) if each.is_dir() and _holds_images(each.path)]
+        if len(inner) > 1:
+            raise CleansetError(f"{folder}: validation images in {', '.join(map(str, inner))}; expected one: give it")
+        folder = inner[0] if inner else folder
     for entry in visible_entries(folder):
-        if entry.is_dir():
-            if _wnid(entry.name) is None:
-                raise CleansetError(
-                    f"{entry.path}: not one of the 1,000 wnids; expected folders like n01440764: "
-                    "set dataset.images to the folder that holds the images"
-                )
-            files: Iterable[tuple[os.DirEntry[str], str | None]] = (
-                (file, entry.name) for file in visible_entries(Path(entry.path))
-            )
-        else:
-            files = [(entry, None)]
-        for file, wnid in files:
-            size = check_regular(Path(file.path)).st_size
-            check_size(file.path, size)
-            yield file.path, file.name, wnid, Location(Path(file.path), 0, size, None)
+        wnid = _wnid(entry.name) if entry.is_dir() else None
+        for file in visible_entries(entry.path) if entry.is_dir() else [entry]:
+            # in a folder of another name only official names count
+            is_other = wnid is None and entry.is_dir()
+            if parse_image_name(file.name) or (not is_other and file.name.lower().endswith(ENDINGS)):
+                size = check_regular(Path(file.path)).st_size
+                check_size(file.path, size)
+                yield file.path, file.name, wnid, Location(Path(file.path), 0, size)
+
+
+def _holds_images(folder: str | Path) -> bool:
+    """Whether a folder, or one of the first folders in it, has official names; train has too many files to read all."""
+    entries = visible_entries(folder)
+    inner = [each for each in entries if each.is_dir()][:MAX_PEEKED]
+    names = (each.name for found in (entries, *(visible_entries(each.path) for each in inner)) for each in found)
+    return any(parse_image_name(name) for name in names)
 
 
 LEFT_BY_SYSTEMS = re.compile(
@@ -249,7 +269,7 @@ LEFT_BY_SYSTEMS = re.compile(
 """Names of files and folders that are hidden, or that systems put among images, such as folders of thumbnails."""
 
 
-def visible_entries(folder: Path) -> list[os.DirEntry[str]]:
+def visible_entries(folder: str | Path) -> list[os.DirEntry[str]]:
     """The entries of a folder, sorted, without those that are hidden or left by systems."""
     with os.scandir(folder) as entries:
         return sorted(
@@ -263,8 +283,8 @@ def _wnid(name: str) -> str | None:
 
 def check_size(where: str, size: int) -> None:
     """Raise CleansetError, naming `where`, for a file that is too large to belong here."""
-    if not 0 <= size <= MAX_FILE_BYTES:
-        raise CleansetError(f"{where}: {size:,} bytes; expected at most {MAX_FILE_BYTES:,}: take the official file")
+    if not 0 <= size <= MAX_IMAGE_BYTES:
+        raise CleansetError(f"{where}: {size:,} bytes; expected at most {MAX_IMAGE_BYTES:,}: take the official file")
 
 
 def to_table(locations: Mapping[str, Location], images: Path) -> "pd.DataFrame":
@@ -295,7 +315,7 @@ class TableOfLocations(Mapping[str, Location]):
     def __getitem__(self, image_id: str) -> Location:
         row = self._rows[image_id]
         file, offset, size = (column[row] for column in self._columns)
-        return Location(self._images / file if file != "." else self._images, offset, size, None)
+        return Location(self._images / file if file != "." else self._images, offset, size)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)
@@ -312,7 +332,7 @@ def located(images: Path, ids: Iterable[str]) -> Mapping[str, Location]:
     if classes_in_use().is_imagenet:
         return locate(images)
     paths = {image_id: images / image_id for image_id in ids}
-    return {name: Location(path, 0, path.stat().st_size, None) for name, path in paths.items() if path.is_file()}
+    return {name: Location(path, 0, path.stat().st_size) for name, path in paths.items() if path.is_file()}
 
 
 class VerifiedImages:

@@ -20,11 +20,11 @@ from cleanset.progress import print_notice
 from cleanset.validation import checked, hidden_character, join_names, normal_text, shown
 from cleanset.vocabulary import ClassTable, class_table, classes_in_use, folded_name
 
-SUFFIXES = (".jpeg", ".jpg", ".png")
+IMAGE_SUFFIXES = (".jpeg", ".jpg", ".png")
 SPLITS = re.compile(r"(?i)(train|training|val|valid|validation|dev|test|testing|eval|hold-?out)([-_ ]?(set|[0-9]+))?")
 """Names of folders that are parts of a dataset, not classes."""
 MAX_ID_BYTES = 200
-MAX_DEPTH = 20
+MAX_NESTING = 20
 """Folders in folders; more are a link to a folder above it."""
 GROUP = "group"
 LABEL_COLUMNS = ("file", "class", GROUP)
@@ -100,7 +100,7 @@ def _alike(groups: Iterable[str], where: str) -> Iterator[str]:
 
 def _not_listed(images: Path, listed: Collection[str], where: str) -> Iterator[str]:
     """A notice of images in the folder that the table does not name. Links to folders are not followed."""
-    inside = (path.relative_to(images) for path in images.rglob("*") if path.suffix.lower() in SUFFIXES)
+    inside = (path.relative_to(images) for path in images.rglob("*") if path.suffix.lower() in IMAGE_SUFFIXES)
     found = {path.as_posix() for path in inside if not any(map(LEFT_BY_SYSTEMS.fullmatch, path.parts))}
     if others := sorted(found.difference(listed)):
         count = len(found.union(listed))
@@ -117,7 +117,7 @@ def _locations(images: Path, ids: Iterable[str], where: str) -> dict[str, Locati
             missing.append(f"{image_id} (a link to a file that is missing)" if path.is_symlink() else image_id)
             continue
         check_size(str(path), size)
-        found[image_id] = Location(path, 0, size, None)
+        found[image_id] = Location(path, 0, size)
     if missing:
         raise CleansetError(f"{where}: not in {images}: {join_names(missing)}; put them there, or correct the table")
     return found
@@ -162,8 +162,8 @@ def _check_no_splits(images: Path) -> None:
 
 def files_below(folder: Path, name: str, depth: int) -> Iterator[str]:
     """The files in a folder that is called `name`, at this depth, and in folders in it, sorted."""
-    if depth > MAX_DEPTH:
-        raise CleansetError(f"{folder}: more than {MAX_DEPTH} folders deep; expected no link to a folder above it")
+    if depth > MAX_NESTING:
+        raise CleansetError(f"{folder}: more than {MAX_NESTING} folders deep; expected no link to a folder above it")
     for entry in visible_entries(folder):
         if entry.is_dir():
             yield from files_below(Path(entry.path), f"{name}/{entry.name}", depth + 1)
@@ -225,9 +225,10 @@ def check_id(image_id: str, where: str) -> None:
             "below the folder of the images, of printable characters without \\, .. and blanks at an end, at most "
             f"{MAX_ID_BYTES} bytes: rename it"
         )
-    if PurePosixPath(image_id).suffix.lower() not in SUFFIXES:
+    if PurePosixPath(image_id).suffix.lower() not in IMAGE_SUFFIXES:
         raise CleansetError(
-            f"{where}: {shown(image_id)}: not the name of an image; expected {', '.join(SUFFIXES)}: convert or move it"
+            f"{where}: {shown(image_id)}: not the name of an image; expected {', '.join(IMAGE_SUFFIXES)}: "
+            "convert or move it"
         )
 
 

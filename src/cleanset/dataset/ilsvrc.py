@@ -23,14 +23,14 @@ VALIDATION_IMAGES = 50_000
 OFFICIAL_IMAGES_MD5 = "29b22e2961454d5413ddabcf34fc5622"
 """MD5 of ILSVRC2012_img_val.tar, as image-net.org gives it."""
 
-_IMAGE_NAME = re.compile(r"(ILSVRC2012_val_([0-9]{8}))(?:_(n[0-9]{8}))?\.JPEG")
+_IMAGE_NAME = re.compile(r"(ILSVRC2012_val_([0-9]{8}))(?:_(n[0-9]{8}))?\.(?:JPEG|jpeg|JPG|jpg)")
 
 
 def parse_image_name(name: str) -> tuple[str, str | None] | None:
     """Image id and wnid (None where the name holds none) of a file name, or None for any other name.
 
     "ILSVRC2012_val_00000001.JPEG" is the official form, "ILSVRC2012_val_00000001_n01751748.JPEG"
-    that of the copy on Hugging Face.
+    that of the copy on Hugging Face; some copies end in .jpg or .jpeg.
     """
     match = _IMAGE_NAME.fullmatch(name)
     # the first image has number 1

@@ -1,4 +1,4 @@
-"""The digests that pin your own images: `images.sha256` of an edition, which `sha256sum -c` reads in their folder."""
+"""`images.sha256`, the digests that pin your own images; `sha256sum --check` reads it in their folder."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ def read_pinned(path: Path) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class PinnedDifference:
     """The ids of images whose bytes have changed, that are missing, and that are additional."""
 
     changed: Sequence[str]
@@ -46,10 +46,10 @@ class Difference:
         return "; ".join(f"{len(ids):,} {kind}: {join_names(ids)}" for kind, ids in kinds.items() if ids)
 
 
-def difference(pinned: Mapping[str, str], found: Mapping[str, str]) -> Difference:
+def difference(pinned: Mapping[str, str], found: Mapping[str, str]) -> PinnedDifference:
     """The difference between the pinned images and those that were found, both by id with their SHA-256."""
     both = sorted(pinned.keys() & found.keys())
-    return Difference(
+    return PinnedDifference(
         [name for name in both if pinned[name] != found[name]],
         sorted(pinned.keys() - found.keys()),
         sorted(found.keys() - pinned.keys()),

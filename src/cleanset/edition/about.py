@@ -1,4 +1,4 @@
-"""The facts that only publishers know: title, authors, licence, funding, and whose images are that are not ImageNet's.
+"""The facts that only publishers know: title, authors, licence, funding, and the source of non-ImageNet images.
 
 In params.yaml it is `export.about`. Card, Croissant, CITATION.cff and the metadata for Zenodo say the same.
 """
@@ -12,7 +12,7 @@ from cleanset.errors import CleansetError
 from cleanset.parsing import read_yaml
 from cleanset.validation import Section, normal_text, shown, validate
 
-MAX_CHARACTERS = 2_000
+MAX_ABOUT_CHARACTERS = 2_000
 SEE = "docs/own_images.md shows a whole one"
 
 
@@ -28,7 +28,7 @@ def _address(text: str) -> str:
     return text
 
 
-Line = Annotated[str, Field(max_length=MAX_CHARACTERS), AfterValidator(_printable)]
+Line = Annotated[str, Field(max_length=MAX_ABOUT_CHARACTERS), AfterValidator(_printable)]
 Needed = Annotated[Line, Field(min_length=1)]
 Address = Annotated[Line, AfterValidator(_address)]
 
@@ -60,7 +60,7 @@ class ImageSource(Section):
     people: Needed
     group: Line = ""
     access: Line = ""
-    citation: Annotated[str, Field(max_length=MAX_CHARACTERS)] = ""
+    citation: Annotated[str, Field(max_length=MAX_ABOUT_CHARACTERS)] = ""
 
 
 class About(Section):

@@ -1,4 +1,4 @@
-"""Making a new edition: a folder that is a DVC project of its own, and runs this checkout's code or the installed one.
+"""Making a new edition: a DVC project that runs the code of this checkout or of the installed package.
 
 An edition of your own images has params of its own, and the pipeline of all editions with another first stage.
 
@@ -27,16 +27,16 @@ from cleanset.files import new_folder, write_text
 from cleanset.parsing import parse_yaml
 from cleanset.validation import join_names
 
-SOURCE = Path(__file__).resolve().parents[2]
+SRC = Path(__file__).resolve().parents[2]
 """The folder that the package lies in: `src` of a checkout, or where it is installed."""
-CHECKOUT = SOURCE.parent
+CHECKOUT = SRC.parent
 TEMPLATE = Path(__file__).parent / "template"
 """The ImageNet edition's files: a link to `imagenet` in a checkout, copies in an installed package."""
 OF_OWN_IMAGES = Path(__file__).parent / "templates"
 """The files that an edition of your own images has instead."""
-IS_INSTALLED = SOURCE.name != "src" or not TEMPLATE.is_symlink()
-STUDY, ATTACKS, CONTEST, TRAINING = (f"studies/{name}" for name in ("robustness", "attacks", "contest", "training"))
-PROJECTS = STUDY, ATTACKS, CONTEST, TRAINING
+IS_INSTALLED = SRC.name != "src" or not TEMPLATE.is_symlink()
+STUDY, ATTACKING, CONTEST, TRAINING = (f"studies/{name}" for name in ("robustness", "attacks", "contest", "training"))
+PROJECTS = STUDY, ATTACKING, CONTEST, TRAINING
 OF_DVC = (".dvcignore", ".dvc/.gitignore")
 COPIED = (
     "raw.md5", "data/README.md", *OF_DVC,
@@ -50,7 +50,7 @@ COPIED_TO_OWN = (
     *OF_DVC, *(f"{TRAINING}/{name}" for name in (".gitignore", ".dvc/plots/line_per_part.json", *OF_DVC)),
 )  # fmt: skip
 """Those that an edition of your own images takes from it."""
-IGNORED = "/data/*\n!/data/README.md\n/report/\nbuild/\ndvc_plots/\n*.partial\n.lock\n" + "/src\n" * IS_INSTALLED
+GITIGNORE = "/data/*\n!/data/README.md\n/report/\nbuild/\ndvc_plots/\n*.partial\n.lock\n" + "/src\n" * IS_INSTALLED
 """The .gitignore of a new edition."""
 PINNED = "images.sha256"
 """The digests of your own images, which stages depend on in place of their folder."""
@@ -84,7 +84,7 @@ def make_edition(folder: Path, models: Models | None = None) -> None:
         "params.yaml": params,
         "dvc.yaml": pipeline,
         f"{STUDY}/params.yaml": _with_head(study, "# See docs/robustness.md for what to put where.\n"),
-        f"{ATTACKS}/params.yaml": _with_head(_template(f"{ATTACKS}/params.yaml"), "# See docs/attacks.md.\n"),
+        f"{ATTACKING}/params.yaml": _with_head(_template(f"{ATTACKING}/params.yaml"), "# See docs/attacks.md.\n"),
     }
     _write_edition(folder, _dvc_config(folder), PROJECTS, {name: TEMPLATE / name for name in COPIED}, texts)
 
@@ -150,7 +150,7 @@ def _write_edition(
     """Write an edition, or nothing; `config`: its .dvc/config, from which those of the `projects` in it are made."""
     configs = {f"{project}/.dvc/config": _project_config(config, folder.resolve(), project) for project in projects}
     # git does not keep an empty folder
-    common = {".dvc/config": config, ".gitignore": IGNORED, "reviews/.gitkeep": ""}
+    common = {".dvc/config": config, ".gitignore": GITIGNORE, "reviews/.gitkeep": ""}
     with new_folder(folder) as partial:
         (partial / "data" / ("raw" if "raw.md5" in copied else "")).mkdir(parents=True)
         for name, source in copied.items():
@@ -169,7 +169,7 @@ def _root_of(folder: Path) -> str:
 def _link_code(edition: Path) -> None:
     """Link `src` in the folder of an edition to an installed package; within a checkout there is no need."""
     if IS_INSTALLED:
-        (edition / "src").symlink_to(SOURCE)
+        (edition / "src").symlink_to(SRC)
 
 
 def relink_code(edition: Path) -> list[str]:
@@ -182,7 +182,7 @@ def relink_code(edition: Path) -> list[str]:
         return []
     link.unlink(missing_ok=True)
     _link_code(edition)
-    return [f"{link}: linked to the installed package in {SOURCE}"]
+    return [f"{link}: linked to the installed package in {SRC}"]
 
 
 def _for_lists(params: str) -> str:

@@ -1,4 +1,4 @@
-"""The code that the stages of a dvc.yaml name in their deps: derived from imports, and entered into locks.
+"""The code that each stage of a dvc.yaml depends on: derived from imports, and entered into locks.
 
 A stage that runs a model or reads archives names a VERSION file, which people raise when its bytes change: a
 refactoring must not cost a GPU hour, and the rebuild of the sample from nothing shows a VERSION that was forgotten.
@@ -20,14 +20,14 @@ import typer
 
 from cleanset.edition.pipeline import load_yaml
 from cleanset.edition.yaml_edit import LayoutError, edited_text
-from cleanset.errors import CleansetError, reason
+from cleanset.errors import PACKAGE, CleansetError, reason
 from cleanset.files import read_text, write_text
 from cleanset.parsing import parse_yaml
 
 if TYPE_CHECKING:
     from dvc.stage import Stage
 
-PIXELS = "decides pixels, and the stages that make them have a VERSION"
+DECIDES_PIXELS = "decides pixels, and the stages that make them have a VERSION"
 PLUMBING = {
     "cleanset.cli": "calls the stage",
     "cleanset.review.commands": "calls the stage",
@@ -39,10 +39,10 @@ PLUMBING = {
     "cleanset.dataset.archives": "finds images; what is read is checked by SHA-256",
     "cleanset.dataset.ilsvrc": "the numbering of the classes, which never changes",
     "cleanset.sets.folder": "reads finished sets, which are checked by SHA-256",
-    "cleanset.images": PIXELS,
-    "cleanset.scoring.differentiable": PIXELS,
+    "cleanset.images": DECIDES_PIXELS,
+    "cleanset.scoring.differentiable": DECIDES_PIXELS,
     **{
-        f"cleanset.studies.robustness.{module}": PIXELS
+        f"cleanset.studies.robustness.{module}": DECIDES_PIXELS
         for module in (
             "exact",
             "published_images",
@@ -52,39 +52,40 @@ PLUMBING = {
             "scenarios.changes",
         )
     },
+    "cleanset.measure.table": "prints tables for people",
     "cleanset.validation": "the base class of params",
     "cleanset.errors": "messages",
     "cleanset.progress": "messages",
     "cleanset.files": "reads and writes files",
     "cleanset.parsing": "reads files; another reading is an error",
+    "cleanset.statistics.basics": "the 95 % level and names of types, which never change",
     "cleanset.tables": "reads and writes tables by their schemas",
     "cleanset.vocabulary": "names, which the tables hold",
 }
 """The modules and packages at which the walk stops, and why no stage has to run again when one changes."""
-VERSION = "VERSION"
-PACKAGE = "cleanset"
+VERSION_FILE = "VERSION"
 SOURCE = Path(__file__).resolve().parents[1]
 
 
-CODE = "src/cleanset/"
+CODE_PREFIX = "src/cleanset/"
 """Part of the path of every dependency on code."""
 
 
-class Definition(NamedTuple):
+class ReachedDefinition(NamedTuple):
     """A name that a module defines at its top level; all of the module where `name` is empty."""
 
     module: str
     name: str = ""
 
 
-def reached(roots: Iterable[Definition], plumbing: Collection[str] = ()) -> list[str]:
+def reached(roots: Iterable[ReachedDefinition], plumbing: Collection[str] = ()) -> list[str]:
     """The modules with a definition that the roots use, directly or not: dotted names, sorted.
 
     Imports within functions count; annotations of functions and imports for type checkers do not. A class counts as a
     whole. `plumbing` names modules and packages at which the walk stops: neither they nor what only they use is in
     the result.
     """
-    found: set[Definition] = set()
+    found: set[ReachedDefinition] = set()
     waiting = list(roots)
     while waiting:
         definition = waiting.pop()
@@ -112,11 +113,11 @@ class _Module:
 
     statements: Mapping[str, list[ast.stmt]]
     others: list[ast.stmt]
-    imports: Mapping[str, Definition]
+    imports: Mapping[str, ReachedDefinition]
 
 
 @cache
-def used_by(definition: Definition) -> tuple[Definition, ...]:
+def used_by(definition: ReachedDefinition) -> tuple[ReachedDefinition, ...]:
     """The definitions of this package that a definition uses directly, sorted."""
     module = _parsed(definition.module)
     statements = [*module.others]
@@ -132,7 +133,7 @@ def used_by(definition: Definition) -> tuple[Definition, ...]:
 def _parsed(module: str) -> _Module:
     statements: dict[str, list[ast.stmt]] = {}
     others: list[ast.stmt] = []
-    imports: dict[str, Definition] = {}
+    imports: dict[str, ReachedDefinition] = {}
     for statement in _top_level(ast.parse(path_of(module).read_text("utf-8")).body):
         if isinstance(statement, ast.Import | ast.ImportFrom):
             imports |= _imported(statement)
@@ -170,11 +171,11 @@ def _defined(statement: ast.stmt) -> Iterator[str]:
             yield from (node.id for node in ast.walk(target) if isinstance(node, ast.Name))
 
 
-def _imported(statement: ast.Import | ast.ImportFrom) -> dict[str, Definition]:
+def _imported(statement: ast.Import | ast.ImportFrom) -> dict[str, ReachedDefinition]:
     """The modules or definitions that an import binds, by name."""
     if isinstance(statement, ast.Import):
         named = {alias.asname or alias.name: alias.name for alias in statement.names}
-        return {bound: Definition(name) for bound, name in named.items() if name.partition(".")[0] == PACKAGE}
+        return {bound: ReachedDefinition(name) for bound, name in named.items() if name.partition(".")[0] == PACKAGE}
     if not statement.module or statement.module.partition(".")[0] != PACKAGE:
         return {}
     found = {}
@@ -182,12 +183,12 @@ def _imported(statement: ast.Import | ast.ImportFrom) -> dict[str, Definition]:
         module = f"{statement.module}.{alias.name}"
         is_module = path_of(module).is_file()
         found[alias.asname or alias.name] = (
-            Definition(module) if is_module else Definition(statement.module, alias.name)
+            ReachedDefinition(module) if is_module else ReachedDefinition(statement.module, alias.name)
         )
     return found
 
 
-def _used(statement: ast.stmt, name: str, module: _Module) -> Iterator[Definition]:
+def _used(statement: ast.stmt, name: str, module: _Module) -> Iterator[ReachedDefinition]:
     """The definitions that a statement of the module `name` uses."""
     # an import within a function may bind a name that the module does not have
     imports = dict(module.imports)
@@ -200,13 +201,13 @@ def _used(statement: ast.stmt, name: str, module: _Module) -> Iterator[Definitio
             target = imports.get(node.value.id)
             if target is not None and not target.name:
                 of_modules.add(node.value)
-                yield Definition(target.module, node.attr)
+                yield ReachedDefinition(target.module, node.attr)
     for node in _evaluated(statement):
         if isinstance(node, ast.Name) and node not in of_modules:
             if node.id in imports:
                 yield imports[node.id]
             elif node.id in module.statements:
-                yield Definition(name, node.id)
+                yield ReachedDefinition(name, node.id)
 
 
 def _evaluated(node: ast.AST) -> Iterator[ast.AST]:
@@ -255,7 +256,7 @@ def with_code(text: str, app: typer.Typer, where: str) -> str:
     for name, entry in content["stages"].items():
         deps = entry.get("deps")
         # deps of a stage with a VERSION are written by hand
-        if deps and not any(str(dep).endswith(f"/{VERSION}") for dep in deps):
+        if deps and not any(str(dep).endswith(f"/{VERSION_FILE}") for dep in deps):
             code = _code_of(name, entry["cmd"], commands, where)
             others = [dep for dep in deps if not str(dep).startswith(prefix)]
             entry["deps"] = [*others, *(f"{prefix}{module}" for module in code)]
@@ -267,26 +268,26 @@ def with_code(text: str, app: typer.Typer, where: str) -> str:
         ) from None
 
 
-def _commands(app: typer.Typer, prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Definition]]:
+def _commands(app: typer.Typer, prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], ReachedDefinition]]:
     """The function behind each command, by the words that call it."""
     for command in app.registered_commands:
         callback = command.callback
         if callback is not None:
             name = command.name or callback.__name__.replace("_", "-")
-            yield (*prefix, name), Definition(inspect.unwrap(callback).__module__, callback.__name__)
+            yield (*prefix, name), ReachedDefinition(inspect.unwrap(callback).__module__, callback.__name__)
     for group in app.registered_groups:
         if group.typer_instance is not None:
             yield from _commands(group.typer_instance, (*prefix, *([group.name] if group.name else [])))
 
 
-def _code_of(stage: str, command: str, commands: Mapping[tuple[str, ...], Definition], where: str) -> list[str]:
+def _code_of(stage: str, command: str, commands: Mapping[tuple[str, ...], ReachedDefinition], where: str) -> list[str]:
     """The files below src/ that a stage depends on, sorted."""
     # the words that name a command end at its first option, or at ${item.…}
     words = tuple(re.split(r" -|\$", command)[0].split())
     # a stage of an edition is the module of its name
-    run = Definition(f"{PACKAGE}.stages.{words[-1]}", "run")
+    run = ReachedDefinition(f"{PACKAGE}.stages.{words[-1]}", "run")
     if words in ((PACKAGE, words[-1]), (PACKAGE, "stage", words[-1])) and path_of(run.module).is_file():
-        roots: tuple[Definition, ...] = (run,)
+        roots: tuple[ReachedDefinition, ...] = (run,)
     elif words[:1] == (PACKAGE,) and words[1:] in commands:
         roots = used_by(commands[words[1:]])
     else:
@@ -345,7 +346,7 @@ def _entry(
             values = {**dep.read_params(), **before.get("params", {}).get(path, {})}
             params[path] = {key: values[key] for key in sorted(dep.params) if key in values}
         # a VERSION that was raised says that the outputs change: the stage has to run
-        elif CODE in path and not (path.endswith("/VERSION") and path in digests):
+        elif CODE_PREFIX in path and not (path.endswith("/VERSION") and path in digests):
             # computes the digest of the file as it is; dumpd alone gives the one that was locked
             dep.save()
             written = dep.dumpd()

@@ -1,8 +1,7 @@
-"""Repair of what a kill leaves broken while DVC writes: an empty or cut dvc.lock, a cut `.dvc/tmp/rwlock`.
+"""`cleanset doctor`: repair files that a kill left broken, and find files whose bytes have changed on the disk.
 
-Finding and repairing what killed runs and failing disks leave in an edition.
-
-DVC hashes a file once and then trusts its size, time and inode; it never notices that a disk has changed it.
+A kill while DVC writes leaves an empty or cut dvc.lock, or a cut `.dvc/tmp/rwlock`. DVC hashes a file once and then
+trusts its size, time and inode; it never notices that a disk has changed it.
 """
 
 import fcntl

@@ -1,4 +1,4 @@
-"""The program git, started with nothing of the caller's environment that would lead it to another repository."""
+"""Run git without the caller's environment variables that would lead it to another repository."""
 
 import os
 import subprocess

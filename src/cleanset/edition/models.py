@@ -1,10 +1,8 @@
-"""The files of models that are published lists: found, compared with their SHA-256, searched for the model.
+"""The models of an edition: their entries in params.yaml, files in dvc.yaml's deps, and published lists.
 
-A list has the images of each class that a model is surest of, with their confidences; imagenet/published/top5.csv has
-three. A second file names images that people took from beyond a list: the model classifies them correctly, less surely
-than all that it lists, and nobody has published how surely.
-
-The models of an edition: their entries in params.yaml, and their files in the deps of dvc.yaml.
+A published list has the images of each class on which a model is most confident; imagenet/published/top5.csv has three
+lists. A second file names images that people took from beyond a list: the model classifies them correctly, with an
+unpublished confidence below those in the list.
 """
 
 import os
@@ -20,13 +18,13 @@ from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import with_roles
 from cleanset.edition.yaml_edit import InBraces, LayoutError, edited_text
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, read_text, replacing, sha256_of
+from cleanset.files import is_there, read_text, replacing, sha256_of, write_bytes
 from cleanset.parsing import parse_yaml, read_rows
 from cleanset.validation import join_names, matching, numeric, shown, validate
 
 LIST_COLUMNS = ("model", "class_index", "rank", "image_id", "confidence")
 BEYOND_COLUMNS = ("model", "class_index", "image_id")
-CORRECT = "correct it, or git checkout it"
+RESTORE = "correct it, or git checkout it"
 
 _ClassIndex = Annotated[int, numeric(int, 0, CLASSES - 1)]
 
@@ -78,7 +76,7 @@ def check_list(folder: Path, role: str, model: Model) -> None:
     if model.source != "lists":  # a table of scores is checked when it is read, for a random order there is no file
         return
     path = folder / str(model.file)
-    names = list(dict.fromkeys(cells["model"] for _, cells in read_rows(path, LIST_COLUMNS, dict[str, str], CORRECT)))
+    names = list(dict.fromkeys(cells["model"] for _, cells in read_rows(path, LIST_COLUMNS, dict[str, str], RESTORE)))
     if model.name not in names:
         raise CleansetError(
             f"{path}: no list of model {shown(model.name)} (models.{role}.name of params.yaml); expected one of "
@@ -109,12 +107,12 @@ def images_beyond(folder: Path, model: Model) -> Iterator[BeyondImage]:
         return
     path = folder / model.beyond
     before = ("", -1, "")
-    for where, row in read_rows(path, BEYOND_COLUMNS, BeyondImage, CORRECT):
+    for where, row in read_rows(path, BEYOND_COLUMNS, BeyondImage, RESTORE):
         key = row.model, row.class_index, row.image_id
         if key <= before:
             raise CleansetError(
                 f"{where}: {row.image_id} out of order or a second time; expected rows sorted by "
-                f"{', '.join(BEYOND_COLUMNS)}, each once: {CORRECT}"
+                f"{', '.join(BEYOND_COLUMNS)}, each once: {RESTORE}"
             )
         before = key
         if row.model == model.name:
@@ -319,6 +317,5 @@ def write_together(texts: Mapping[Path, str]) -> None:
                 stack.enter_context(replacing(path)).write_bytes(text.encode())
     except OSError:
         for path in (each for each, data in before.items() if each.read_bytes() != data):
-            with replacing(path) as partial:
-                partial.write_bytes(before[path])
+            write_bytes(path, before[path])
         raise

@@ -1,5 +1,6 @@
-"""The options that several commands share, and printing what a command found."""
+"""Options that several commands share, and printing of results."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -41,6 +42,15 @@ Hub = Annotated[
     Path | None,
     typer.Option(help="Write a model card with a model-index for the Hugging Face Hub: a new .md file, or a folder."),
 ]
+ANY_MODEL = typer.Option(
+    help="timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights, MODULE:CALLABLE, or a role "
+    "of the edition; repeat it for each model."
+)
+PaperForm = StrEnum("PaperForm", ["latex", "markdown", "csv"])
+Form = Annotated[
+    PaperForm | None,
+    typer.Option("--format", help="Print only the table of the models, for a paper; LaTeX needs the package booktabs."),
+]
 AnyImages = Annotated[
     str,
     typer.Option(
@@ -57,9 +67,9 @@ EditionOfRoles = Annotated[
 
 
 def show(found: "RenderableType") -> None:
-    """Print a text as it is, and a table as wide as the terminal."""
+    """Print a text, which may end its last line, and a table as wide as the terminal."""
     if isinstance(found, str):
-        print(found)
+        print(found.removesuffix("\n"))
     else:
         from rich.console import Console
 

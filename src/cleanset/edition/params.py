@@ -1,4 +1,4 @@
-"""`params.yaml`, checked on reading."""
+"""The schema of an edition's `params.yaml`, and reading it."""
 
 import datetime
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""The files of an edition: the path of everything that a stage reads or writes, and its images."""
+"""The paths of an edition's files: everything that a stage reads or writes, and its images."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Files of DVC, and what is checked before a stage begins: params, files of models, versions of libraries.
+"""Reading DVC's files, and the checks before a stage begins: params, files of models, versions of libraries.
 
 DVC reports a missing param only when its stage's turn comes, after the scoring. It has no list inside deps, so the
 joint stages, which read the files of every model, name each of them. DVC sees files, not installed packages: without
@@ -44,7 +44,7 @@ READING_LISTS = ("numpy", "pyarrow")
 
 _VERSION_FILE = {"preprocess": "dataset", "score": "scoring"}
 
-MAX_DEPTH = 50
+MAX_FILE_DEPTH = 50
 """Nesting in files of DVC, which have under ten levels; PyYAML crashes the process at some 100,000."""
 
 
@@ -73,8 +73,8 @@ def load_yaml(text: str, with_aliases: bool = True) -> Any:
     while loader.check_event():
         event = loader.get_event()
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_DEPTH:
-            raise ValueError(f"lists or tables more than {MAX_DEPTH} deep")
+        if depth > MAX_FILE_DEPTH:
+            raise ValueError(f"lists or tables more than {MAX_FILE_DEPTH} deep")
         if isinstance(event, yaml.AliasEvent) and not with_aliases:
             raise ValueError("an alias")
     return yaml.load(text, Loader=_Loader)

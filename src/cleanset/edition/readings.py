@@ -1,4 +1,4 @@
-"""The reading of source 000 that an edition follows, in sentences for the data card and the report."""
+"""The reading of source 000 that an edition follows, as sentences for the data card and the report."""
 
 from cleanset.edition.params import PROTOCOLS, Params, ReviewPolicy
 

@@ -1,9 +1,7 @@
-"""The segments of a JPEG: what of it decides the pixels, its EXIF orientation, and the number of its scans.
+"""Decoding JPEGs and PNGs, cropping, encoding PNGs; JPEG segments, and the EXIF orientation in them.
 
-Pillow parses metadata on opening and fails on damaged ones, and takes an orientation from XMP; so it is
-given the file without them.
-
-Decoding JPEGs, cropping, and encoding PNGs.
+Pillow parses metadata on opening, fails on damaged metadata, and takes an orientation from XMP; so it is given the file
+without it.
 
 No EXIF orientation is applied anywhere: models see the pixels as they are stored, and boxes are
 given in stored pixels; only viewers turn them.
@@ -15,6 +13,7 @@ import struct
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from PIL import Image, UnidentifiedImageError, features
 from PIL import __version__ as _pillow
@@ -121,7 +120,7 @@ def _orientation(tiff: bytes) -> int:
 Read = Callable[[str], bytes]
 """From an image id to the bytes of the image."""
 
-Source = Callable[[str], bytes | Image.Image]
+Source = Callable[[Any], bytes | Image.Image]
 """From a name to the bytes of a JPEG, or to a part of it that is decoded already."""
 
 MAX_AREA = 100_000_000
@@ -135,7 +134,7 @@ MAX_ASPECT_RATIO = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ImageFacts:
     """Properties of an image that are measured once; `mode` is Pillow's: RGB, L or CMYK."""
 
     width: int
@@ -144,11 +143,11 @@ class Facts:
     pixels_sha256: str
 
 
-FORMATS = ("JPEG", "PNG")
+IMAGE_FORMATS = ("JPEG", "PNG")
 """The formats of images that are read, by Pillow's names."""
 
 
-def decode(data: bytes, formats: tuple[str, ...] = FORMATS) -> Image.Image:
+def decode(data: bytes, formats: tuple[str, ...] = IMAGE_FORMATS) -> Image.Image:
     """The whole image as Pillow reads it, of a JPEG with its EXIF orientation and no other metadata.
 
     Raises ValueError, with the reason, if that fails.
@@ -176,10 +175,10 @@ def decode(data: bytes, formats: tuple[str, ...] = FORMATS) -> Image.Image:
     return image
 
 
-def decode_file(data: bytes, where: object, expected: str = "a whole JPEG or PNG") -> Image.Image:
+def decode_file(data: bytes, where: object, expected: str = "a whole JPEG or PNG", *formats: str) -> Image.Image:
     """The image in the bytes of a file. Raises CleansetError, naming `where` and what is `expected`, if it has none."""
     try:
-        return decode(data)
+        return decode(data, formats or IMAGE_FORMATS)
     except ValueError as error:
         raise CleansetError(f"{where}: cannot be read ({error}); expected {expected}") from None
 
@@ -192,7 +191,7 @@ def set_orientation(image: Image.Image, value: int) -> None:
         exif[ORIENTATION] = value
 
 
-def inspect(data: bytes, formats: tuple[str, ...] = ("JPEG",)) -> Facts:
+def inspect(data: bytes, formats: tuple[str, ...] = ("JPEG",)) -> ImageFacts:
     """Decode an image and measure it. Raises ValueError as `decode` does, and for extreme shapes.
 
     Where `formats` has PNG, also for images of other than 8 bits of red, green and blue, or grey, and for several in
@@ -205,7 +204,7 @@ def inspect(data: bytes, formats: tuple[str, ...] = ("JPEG",)) -> Facts:
         raise ValueError(
             f"{image.width} x {image.height} pixels, one side more than {MAX_ASPECT_RATIO} times the other"
         )
-    return Facts(image.width, image.height, image.mode, pixels_sha256(image))
+    return ImageFacts(image.width, image.height, image.mode, pixels_sha256(image))
 
 
 def _check_plain(image: Image.Image, data: bytes) -> None:

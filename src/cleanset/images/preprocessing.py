@@ -1,13 +1,12 @@
-"""The preprocessings of timm's, torchvision's and RobustBench's models, pixel for pixel as their transforms.
+"""The preprocessings of models, pixel for pixel as their authors' transforms; the base image of changed images.
 
-The preprocessing of "How to reproduce ImageNet validation results", with OpenCV's INTER_CUBIC in plain numpy.
+Transforms of timm, torchvision and RobustBench, and those of "How to reproduce ImageNet validation results", with
+OpenCV's INTER_CUBIC in plain NumPy. OpenCV's cubic kernel differs from Pillow's: its parameter is -0.75, and it always
+takes 4 x 4 pixels, also where an image is reduced. The article computes in floating point; here too, in float64, and
+only the result is rounded, half to even, and clipped to 0..255. On 150 photographs, OpenCV 5.0.0 gives another value,
+by 1, 6 times in a million, whether it is given float32 (and rounded in this way) or uint8.
 
-OpenCV's cubic kernel differs from Pillow's: its parameter is -0.75, and it always takes 4 x 4 pixels, also where a
-image is made smaller. The article computes in floating point; here too, in float64, and only the result is rounded,
-half to even, and cut to 0..255. On 150 photographs, OpenCV 5.0.0 gives another value, by 1, 6 times in a million,
-whether it is handed float32 (and rounded in this way) or uint8.
-
-The base image, from which changed images are made; storing a changed one, showing it to a model and to people.
+Changed images are made from a base image, stored, and shown to models and people.
 """
 
 import io
@@ -213,7 +212,7 @@ BASE_SIZE = RES256CROP224.size
 SHORT_SIDE = 256
 """Pixels of the short side before the base image is cropped."""
 
-MIN_QUALITY, MAX_QUALITY = 1, 100
+MIN_JPEG_QUALITY, MAX_JPEG_QUALITY = 1, 100
 
 GRAY = 127.5
 
@@ -274,8 +273,8 @@ def jpeg(pixels: NDArray[np.uint8], quality: int) -> bytes:
     Its Huffman tables are the standard ones: optimised ones change the bytes, never the pixels. Raises ValueError for
     a quality other than 1 to 100.
     """
-    if not MIN_QUALITY <= quality <= MAX_QUALITY:
-        raise ValueError(f"JPEG quality {quality}; expected {MIN_QUALITY} to {MAX_QUALITY}")
+    if not MIN_JPEG_QUALITY <= quality <= MAX_JPEG_QUALITY:
+        raise ValueError(f"JPEG quality {quality}; expected {MIN_JPEG_QUALITY} to {MAX_JPEG_QUALITY}")
     out = io.BytesIO()
     image = Image.fromarray(pixels, "RGB")
     image.save(out, format="JPEG", quality=quality, subsampling="4:2:0", optimize=False, progressive=False)

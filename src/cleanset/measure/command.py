@@ -2,24 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from cleanset.edition.params import Params, Score, read_params
 from cleanset.edition.paths import Edition
-from cleanset.errors import CleansetError, needing, reason
+from cleanset.errors import CleansetError, reason
 from cleanset.files import write_text
 from cleanset.measure.compare.model_index import check_hub, write_hub
 from cleanset.measure.compare.results import RESULTS, parse_results
 from cleanset.measure.measures import MeasuredModel, as_json, content, measured
 from cleanset.measure.predictions import parse_prediction_files, read_predictions, write_predictions_csv
 from cleanset.measure.rendering import write_page
-from cleanset.measure.sets import EvaluationSet, open_list, open_set
+from cleanset.measure.sets import EvaluationSet, open_set
 from cleanset.measure.specs import EXPECTED, Spec, file_stems, parse_specs
 from cleanset.progress import cache_folder
-from cleanset.sets.manifest import MANIFEST
 from cleanset.validation import first_problem
 
 
@@ -34,12 +32,11 @@ class ModelsToRun:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A request to measure models, as named on the command line, on a set or on the images of a list (.csv)."""
+    """A request to measure models, as named on the command line, on a set."""
 
     name: str
     models: Sequence[str]
     architecture: str | None = None
-    role: str | None = None
     precision: str | None = None
     device: str | None = None
     out: Path | None = None
@@ -79,11 +76,7 @@ def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredM
         raise CleansetError("--restricted: goes with --model, whose logits are known; expected no --predictions")
     asked = wanted.models_to_run(edition)
     files = parse_prediction_files(wanted.predictions, wanted.models)
-    if wanted.report is not None:
-        # before anything is computed
-        with needing("jinja2", f"--report {wanted.report}"):
-            import_module("jinja2")
-    images = _images(edition, wanted, asked.roles)
+    images = open_set(wanted.name, edition, asked.roles)
     if wanted.restricted:
         note = f"predictions among the {images.classes:,} classes of the images alone"
         images = replace(images, notes=[*images.notes, note], predicted_classes=images.classes)
@@ -128,15 +121,6 @@ def _given(files: Mapping[str, Path], images: EvaluationSet, wanted: Wanted) -> 
             write_predictions_csv(path, predictions)
         rows.append(measured(name, predictions, {"source_sha256": digest}, path))
     return rows
-
-
-def _images(edition: Edition, wanted: Wanted, roles: Sequence[str]) -> EvaluationSet:
-    path = Path(wanted.name)
-    if wanted.name not in roles and path.suffix == ".csv" and path.name != MANIFEST:
-        return open_list(path, edition, wanted.role)
-    if wanted.role is not None:
-        raise CleansetError(f"--role {wanted.role}: goes with a list (.csv); {wanted.name} is a set")
-    return open_set(wanted.name, edition, roles)
 
 
 def score_settings(params: Params | None, precision: str | None, device: str | None) -> Score:

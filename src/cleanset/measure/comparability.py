@@ -1,4 +1,4 @@
-"""The comparability card of a result: what has to be equal before two numbers may stand in one table.
+"""The comparability card of a result: the facts that must agree before two numbers may stand in one table.
 
 Its digest covers exactly these fields. What belongs to a model (weights, preprocessing, precision, versions) is on the
 card, too, and outside the digest: models differ in it, and are compared nevertheless.

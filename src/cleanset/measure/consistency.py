@@ -1,4 +1,4 @@
-"""Whether a model's answers depend on more than the image: on chance, the order of the images, or their batch.
+"""Check whether a model's answers depend on more than the image: on chance, order or batch.
 
 One check for accuracy, robustness and attacks: batch normalisation or dropout that was left in training, for example,
 makes an image's logits depend on the others in its batch, or on a draw.

@@ -6,18 +6,18 @@ torch is imported when a callable is run: predictions do without it.
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from html import escape
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from PIL import Image
 from rich.console import Console
 
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
-from cleanset.errors import CleansetError, needing, reason
+from cleanset.errors import CleansetError, reason
 from cleanset.measure.consistency import batches_to_ask, dependence
 from cleanset.measure.measures import MeasuredModel, Pair, as_json, content, measured, pairs_of
 from cleanset.measure.predictions import (
@@ -49,7 +49,7 @@ EXPECTED = (
 
 
 class Results:
-    """The measures of one model on a set; printed as the command `cleanset evaluate` prints them.
+    """The measures of one model on a set; printed as `cleanset evaluate` prints them, and in a notebook as a table.
 
     `predictions` has a row for each image, sorted by file, with the columns file, class_index (of the set), tier,
     prediction and correct, and, where they are known, confidence, top5_class and top5_probability.
@@ -67,6 +67,16 @@ class Results:
         with console.capture() as printed:
             console.print(as_text(self.images, [self.model]), highlight=False)
         return printed.get()
+
+    def _repr_html_(self) -> str:
+        """The numbers of the first printed table, for a notebook."""
+        low, high = self.interval
+        top5 = "–" if self.top5_accuracy is None else f"{self.top5_accuracy:.2%}"
+        ece = "–" if self.calibration_error is None else f"{self.calibration_error:.4f}"
+        head = "<tr><th>model</th><th>images</th><th>accuracy</th><th>95 % interval</th><th>top-5</th><th>ECE</th></tr>"
+        shares = f"<td>{self.accuracy:.2%}</td><td>{low:.2%} to {high:.2%}</td><td>{top5}</td><td>{ece}</td>"
+        row = f"<tr><td>{escape(self.model.name)}</td><td>{len(self.predictions):,}</td>{shares}</tr>"
+        return f"<p>{escape(self.images.name)}</p><table>{head}{row}</table>"
 
     @property
     def accuracy(self) -> float:
@@ -107,7 +117,7 @@ class Results:
         mine, theirs = ([(item.file, item.sha256) for item in each.images.items] for each in (self, other))
         if mine != theirs:
             raise CleansetError(f"{self!r} and {other!r}: of different images; expected results on the same set")
-        (pair,) = pairs_of([self.model, other.model])
+        (pair,) = pairs_of([(each.model.name, each.model.misses) for each in (self, other)], len(mine))
         return pair
 
     def write_page(self, folder: str | Path, *others: "Results") -> None:
@@ -117,8 +127,7 @@ class Results:
             raise CleansetError(f"results of {', '.join(names)}; expected different names: give evaluate a name=")
         for other in others:
             self.compare(other)
-        with needing("jinja2", "write_page"):
-            write_page(Path(folder), self.images, [self.model, *(other.model for other in others)])
+        write_page(Path(folder), self.images, [self.model, *(other.model for other in others)])
 
 
 def evaluate(
@@ -265,7 +274,7 @@ def _inputs(
     from torch.utils.data import default_collate
 
     def transformed(file: str) -> Any:
-        image = cast(Image.Image, images.read(file))  # a set in a folder is decoded when it is read
+        image = images.read(file)
         try:
             return transform(image.convert("RGB"))
         except (Exception, SystemExit) as error:  # whatever its code raises

@@ -1,15 +1,15 @@
-"""Measures of a model's predictions: accuracy, top-5 accuracy, calibration, confusions.
+"""Measures of predictions: accuracy, top-5 accuracy, calibration, confusions; and models side by side.
 
-Models side by side on a set: their order, pairs (the paired test, the interval of the difference, the images only one
-gets), notes, comparability card, and their JSON.
+Models side by side have an order, pairs (paired test, interval of the difference, images that only one classifies
+correctly), notes, a comparability card, and JSON.
 """
 
 import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from itertools import combinations, product
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -227,6 +227,11 @@ class MeasuredModel:
         """Whether two runs over the same images gave the same scores; None for predictions made elsewhere."""
         return self.record.get("deterministic")
 
+    @property
+    def misses(self) -> Counter[str]:
+        """The misclassified images, by file."""
+        return Counter(file for file, is_correct in self.correct.items() if not is_correct)
+
 
 def measured(name: str, predictions: pd.DataFrame, record: dict[str, Any], path: Path | None = None) -> MeasuredModel:
     """The measures of predictions that have the columns of `checked_table`."""
@@ -240,7 +245,7 @@ class Pair:
 
     `counts` are of both, of one and of neither; `p` is McNemar's exact p-value and `p_holm` the same, corrected for
     the number of pairs; `only_first` and `only_second` are the images that only one of them classifies correctly, by
-    file, sorted.
+    file, or of stored results as in their `misclassified`, sorted.
     """
 
     first: str
@@ -272,21 +277,17 @@ class Pair:
         }
 
 
-def pairs_of(models: Sequence[MeasuredModel]) -> list[Pair]:
-    """Every two models, which are measured on the same images, the earlier one first."""
+def pairs_of(models: Iterable[tuple[str, Counter[str]]], images: int) -> list[Pair]:
+    """Every two models, the earlier one first. `models`: the name of each, and what it misclassifies of the images."""
     rows = []
-    for first, second in combinations(models, 2):
-        # both, only the first, only the second, neither
-        files = {kind: list[str]() for kind in product((True, False), repeat=2)}
-        for file in sorted(first.correct):
-            files[first.correct[file], second.correct[file]].append(file)
-        counts = PairedCounts(*map(len, files.values()))
-        rows.append((first.name, second.name, counts, mcnemar_p(counts), files[True, False], files[False, True]))
-    corrected = holm([p for *_, p, _, _ in rows])
-    return [
-        Pair(first, second, counts, p, p_holm, tuple(only_first), tuple(only_second))
-        for (first, second, counts, p, only_first, only_second), p_holm in zip(rows, corrected, strict=True)
-    ]
+    for (first, of_first), (second, of_second) in combinations(models, 2):
+        only_first, only_second = of_second - of_first, of_first - of_second
+        only, neither = (only_first.total(), only_second.total()), (of_first & of_second).total()
+        counts = PairedCounts(images - sum(only) - neither, *only, neither)
+        files = (tuple(sorted(each.elements())) for each in (only_first, only_second))
+        rows.append(Pair(first, second, counts, p := mcnemar_p(counts), p, *files))
+    corrected = holm([pair.p for pair in rows])
+    return [replace(pair, p_holm=p) for pair, p in zip(rows, corrected, strict=True)]
 
 
 def by_accuracy(rows: Sequence[MeasuredModel]) -> list[MeasuredModel]:
@@ -296,7 +297,8 @@ def by_accuracy(rows: Sequence[MeasuredModel]) -> list[MeasuredModel]:
 
 def pairs(rows: Sequence[MeasuredModel]) -> list[Pair]:
     """Every two models, the more accurate one first."""
-    return pairs_of(by_accuracy(rows))
+    order = by_accuracy(rows)
+    return pairs_of([(row.name, row.misses) for row in order], len(order[0].correct))
 
 
 def not_deterministic(name: str) -> str:
@@ -344,7 +346,7 @@ def content(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> dict[str, A
         },
         "interval": "Wilson, 95 %",
         "comparability": card(images, rows).as_json(),
-        "models": [_model(row) for row in by_accuracy(rows)],
+        "models": [_model(images, row) for row in by_accuracy(rows)],
         "pairs": {
             "test": "McNemar, exact, two-sided",
             "interval": "Newcombe 1998, method 10, 95 %",
@@ -368,7 +370,7 @@ def card(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> ComparabilityC
     )
 
 
-def _model(row: MeasuredModel) -> dict[str, Any]:
+def _model(images: EvaluationSet, row: MeasuredModel) -> dict[str, Any]:
     found = row.measures
     # predictions made elsewhere have the digest of their file instead
     kept = ("source_sha256", "preprocessing", "weights_sha256", "precision", "against_float64", "versions")
@@ -389,6 +391,10 @@ def _model(row: MeasuredModel) -> dict[str, Any]:
             {class_column(): class_keys()[label], "predicted": class_keys()[prediction], "images": images}
             for label, prediction, images in found.confusions
         ],
+        # by class and bytes, so that results on the same images are compared whatever their names
+        "misclassified": sorted(
+            f"{item.class_index} {item.sha256[:16]}" for item in images.items if not row.correct[item.file]
+        ),
         "deterministic": row.is_deterministic,
         "notes": notes_of(row),
         **{key: row.record.get(key) for key in kept},

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cleanset.errors import CleansetError, needing, reason
+from cleanset.errors import CleansetError, reason
 from cleanset.files import sha256_of, write_text
 from cleanset.measure.sets import EvaluationSet, Item, class_index_of, class_of, expected_class
 from cleanset.parsing import csv_text, read_rows
@@ -293,9 +293,10 @@ def read_predictions(path: Path, images: EvaluationSet) -> tuple[pd.DataFrame, s
 
 
 def _parquet(path: Path) -> dict[str, list[Any]]:
-    with needing("pyarrow", str(path)):  # a CSV file does without it
+    try:
         from cleanset.tables import parquet_content
-
+    except ModuleNotFoundError:  # a CSV file does without it
+        raise CleansetError(f"{path}: needs pyarrow, which is not installed: pip install pyarrow") from None
     try:
         table = parquet_content(path, MAX_PARQUET_BYTES)
         names = table.column_names

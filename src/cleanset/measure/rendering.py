@@ -3,17 +3,17 @@
 The page is one file without external resources; predictions made elsewhere give the same page.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from cleanset.files import write_text
-from cleanset.measure.measures import Bin, MeasuredModel, by_accuracy, card, notes_of, pairs
+from cleanset.measure.measures import Bin, MeasuredModel, Pair, by_accuracy, card, notes_of, pairs
 from cleanset.measure.sets import EvaluationSet
+from cleanset.measure.table import Cell, MeasureTable, cell
 from cleanset.statistics.finite import in_percent
 from cleanset.vocabulary import class_column, class_names, has_top5
 
@@ -23,47 +23,29 @@ MEANING = (
     "Interval: Wilson's. Confidence: mean probability of the top-1 class. ECE: expected calibration error, 15 bins."
 )
 MEANING_OF_PAIRS = "Difference in percentage points, interval: Newcombe's for pairs. p: McNemar's exact test"
-SHORT: dict[str, Any] = {"no_wrap": True}
-NUMBER = SHORT | {"justify": "right"}
-WORDS = SHORT | {"overflow": "ellipsis", "min_width": 16}
-# styles of columns: the names of models are never cut
-MODEL: dict[str, Any] = {"overflow": "fold", "min_width": 16, "vertical": "top"}
-MODEL_COLUMN = ("model", MODEL | {"min_width": 12})
-"""The narrower column of models beside many numbers."""
-
-
-def plain_table(columns: Iterable[tuple[str, Any]], rows: Iterable[Iterable[Any]], gap: int = 1) -> Table:
-    """A table without lines from headers with their styles, and the cells, texts, of each row."""
-    table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="bold")
-    for header, style in columns:
-        table.add_column(header, **style)
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def numbers(*headers: str) -> list[tuple[str, Any]]:
-    """Columns of numbers."""
-    return [(header, NUMBER) for header in headers]
+HOLM = ", corrected by Holm's method"
 
 
 def as_text(images: EvaluationSet, rows: Sequence[MeasuredModel], most: int = 10) -> Group:
     """The set, the models by accuracy, and the `most` hardest classes; fits into 80 columns."""
     order = by_accuracy(rows)
-    notes = (*about(images), *images.notes, *(note for row in order for note in notes_of(row)))
-    tables = [_leaderboard(order)]
+    tables, tested = [leaderboard(order)], pairs(order)
     if order[0].measures.tiers:
         tables.append(_tiers(order))
-    if len(order) > 1:
-        tables.append(_pairs(order))
+    if tested:
+        tables.append(pairs_table([row.name for row in order], tested))
     if hardest := hardest_classes(order, most):
         tables += [_classes(order, hardest), _confusions(order, most)]
-    parts: list[RenderableType] = [*map(Text, notes)]
+    parts: list[RenderableType] = [*map(Text, (*about(images), *all_notes(images, order)))]
     for table in tables:
-        parts += [Text(), table]
-    corrected = ", corrected by Holm's method" if len(rows) > 2 else ""
-    meanings = [MEANING, *([f"{MEANING_OF_PAIRS}{corrected}."] if len(rows) > 1 else [])]
+        parts += [Text(), table.in_terminal()]
+    meanings = [MEANING, *(table.caption for table in tables if table.caption)]
     return Group(*parts, Text(), *map(Text, meanings), Text(card(images, rows).line))
+
+
+def all_notes(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> list[str]:
+    """Notes for readers of the measures, on the set and on each model."""
+    return [*images.notes, *(note for row in rows for note in notes_of(row))]
 
 
 def about(images: EvaluationSet) -> Iterator[str]:
@@ -77,66 +59,75 @@ def about(images: EvaluationSet) -> Iterator[str]:
         yield f"SHA-256 of every image as in {images.checked}"
 
 
-def _leaderboard(order: Sequence[MeasuredModel]) -> Table:
-    rows = (
-        (
-            str(rank),
-            Text(row.name),
-            percent(row.measures.overall.share),
-            ends(row.measures.overall.interval),
-            *([_top5(row)] if has_top5() else []),
-            *(
-                "–" if value is None else f"{value:.4f}"
-                for value in (row.measures.mean_confidence, row.measures.calibration_error)
-            ),
-        )
-        for rank, row in enumerate(order, start=1)
-    )
+def leaderboard(order: Sequence[MeasuredModel]) -> MeasureTable:
+    """The measures of each model, the most accurate first."""
     top5 = ["top-5"] if has_top5() else []
-    measured = numbers("accuracy", "95 % interval", *top5, "confidence", "ECE")
-    return plain_table([("#", NUMBER), ("model", MODEL), *measured], rows)
+    rows = []
+    for rank, row in enumerate(order, start=1):
+        found = row.measures
+        accuracy = cell(found.overall.share, found.overall.interval, unit=" %")
+        others = [cell(each, factor=1, digits=4) for each in (found.mean_confidence, found.calibration_error)]
+        of_top5 = [cell(found.top5.share if found.top5 else None) for _ in top5]
+        rows.append(((str(rank), row.name), (accuracy, *of_top5, *others)))
+    return MeasureTable(("#", "model"), ("accuracy", *top5, "confidence", "ECE"), rows)
 
 
-def _top5(row: MeasuredModel) -> str:
-    return "–" if row.measures.top5 is None else f"{in_percent(row.measures.top5.share):.2f}"
+def paper_table(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> MeasureTable:
+    """The leaderboard for a paper."""
+    order = by_accuracy(rows)
+    caption = f"{next(about(images))}; accuracy in percent, 95 % intervals; card {card(images, rows).short_digest}"
+    return for_paper(leaderboard(order), pairs(order), caption)
 
 
-def _tiers(order: Sequence[MeasuredModel]) -> Table:
-    tiers = order[0].measures.tiers
-    headers = numbers(*(f"{tier}\n({accuracy.images:,})" for tier, accuracy in tiers.items()))
-    rows = (
-        (str(rank), Text(row.name), *(percent(row.measures.tiers[tier].share) for tier in tiers))
-        for rank, row in enumerate(order, start=1)
-    )
-    return plain_table([("#", NUMBER), ("accuracy by tier", WORDS), *headers], rows)
-
-
-def _pairs(order: Sequence[MeasuredModel]) -> Table:
-    """The most accurate model against each other one."""
-    ranks = {row.name: rank for rank, row in enumerate(order, start=1)}
-    rows = (
-        (
-            f"#{ranks[pair.first]} – #{ranks[pair.second]}",
-            f"{in_percent(pair.counts.difference):.2f}",
-            ends(pair.interval),
-            f"{pair.counts.only_first:,}",
-            f"{pair.counts.only_second:,}",
-            shown_p(pair.p_holm),
+def for_paper(table: MeasureTable, tested: Sequence[Pair], caption: str) -> MeasureTable:
+    """A table without ranks; where models were tested, with differences from the best of them and p-values."""
+    # the pairs of the first model come first
+    best = tested[0].first if tested else None
+    cells_of = {pair.second: _tested(pair) for pair in tested if pair.first == best}
+    titles, rows = list(table.titles), []
+    if tested:
+        titles += ["difference", "p"]
+        caption += (
+            f"; difference from {best} in percentage points, p of McNemar's exact test{HOLM if len(tested) > 1 else ''}"
         )
-        for pair in pairs(order)[: len(order) - 1]
-    )
-    headers = numbers("difference", "95 % interval", "only first", "only second", "p")
-    return plain_table([("pair", SHORT), *headers], rows)
+    for texts, cells in table.rows:
+        name = texts[-1].partition("\n")[0]
+        rows.append(((name,), [*cells, *(cells_of.get(name, (Cell(), Cell())) if tested else ())]))
+    return MeasureTable(("model",), titles, rows, caption)
+
+
+def _tested(pair: Pair) -> tuple[Cell, Cell]:
+    """The difference of the second model from the first, and the p-value."""
+    low, high = pair.interval
+    return cell(-pair.counts.difference, (-high, -low)), Cell(shown_p(pair.p_holm))
+
+
+def _tiers(order: Sequence[MeasuredModel]) -> MeasureTable:
+    tiers = order[0].measures.tiers
+    rows = [
+        ((str(rank), row.name), [cell(row.measures.tiers[tier].share, unit=" %") for tier in tiers])
+        for rank, row in enumerate(order, start=1)
+    ]
+    titles = [f"{tier}\n({accuracy.images:,})" for tier, accuracy in tiers.items()]
+    return MeasureTable(("#", "accuracy by tier"), titles, rows)
+
+
+def pairs_table(names: Sequence[str], tested: Sequence[Pair]) -> MeasureTable:
+    """The best of the tested models against each other one; `names` are in the order of the ranks."""
+    ranks = {name: rank for rank, name in enumerate(names, start=1)}
+    rows = []
+    for pair in (each for each in tested if each.first == tested[0].first):
+        counts = pair.counts
+        only = [Cell(f"{each:,}") for each in (counts.only_first, counts.only_second)]
+        name = f"#{ranks[pair.first]} – #{ranks[pair.second]}"
+        rows.append(((name,), [cell(counts.difference, pair.interval), *only, Cell(shown_p(pair.p_holm))]))
+    caption = f"{MEANING_OF_PAIRS}{HOLM if len(tested) > 1 else ''}."
+    return MeasureTable(("pair",), ("difference", "only first", "only second", "p"), rows, caption)
 
 
 def percent(share: float, digits: int = 2) -> str:
     """A share of 0 to 1 in percent."""
     return f"{in_percent(share, digits):.{digits}f} %"
-
-
-def ends(interval: tuple[float, float]) -> str:
-    """The ends of an interval of shares, in percent."""
-    return " – ".join(f"{in_percent(end):.2f}" for end in interval)
 
 
 def shown_p(value: float) -> str:
@@ -152,23 +143,20 @@ def hardest_classes(order: Sequence[MeasuredModel], most: int) -> list[int]:
     return [each for each in sorted(shares, key=lambda each: (shares[each], each)) if shares[each] < 1][:most]
 
 
-def _of_models(order: Sequence[MeasuredModel], of_many: str) -> list[tuple[str, Any]]:
-    """A column for each model, or one of all."""
-    few = len(order) <= MAX_COLUMNS
-    return numbers(*(f"#{rank}" for rank in range(1, len(order) + 1))) if few else numbers(of_many)
+def _of_models(order: Sequence[MeasuredModel], of_many: str) -> list[str]:
+    """The title of a column for each model, or of one of all."""
+    return [f"#{rank}" for rank in range(1, len(order) + 1)] if len(order) <= MAX_COLUMNS else [of_many]
 
 
-def _classes(order: Sequence[MeasuredModel], classes: Sequence[int]) -> Table:
+def _classes(order: Sequence[MeasuredModel], classes: Sequence[int]) -> MeasureTable:
     rows = []
     for each in classes:
         shares = [row.measures.classes[each].share for row in order]
         if len(shares) > MAX_COLUMNS:
             shares = [sum(shares) / len(shares)]
-        images = f"{order[0].measures.classes[each].images:,}"
-        name = class_names()[each]
-        rows.append((name.key, Text(name.name), images, *(percent(share, 0) for share in shares)))
-    columns = [(class_column(), SHORT), ("hardest classes", WORDS), ("images", NUMBER), *_of_models(order, "mean")]
-    return plain_table(columns, rows)
+        name, images = class_names()[each], Cell(f"{order[0].measures.classes[each].images:,}")
+        rows.append(((name.key, name.name), [images, *(cell(share, digits=0, unit=" %") for share in shares)]))
+    return MeasureTable((class_column(), "hardest classes"), ["images", *_of_models(order, "mean")], rows)
 
 
 def confusion_counts(order: Sequence[MeasuredModel], most: int) -> list[tuple[int, int, list[int]]]:
@@ -179,14 +167,12 @@ def confusion_counts(order: Sequence[MeasuredModel], most: int) -> list[tuple[in
     return [(*pair, found[pair]) for pair in ranked[:most]]
 
 
-def _confusions(order: Sequence[MeasuredModel], most: int) -> Table:
+def _confusions(order: Sequence[MeasuredModel], most: int) -> MeasureTable:
     rows = []
     for label, prediction, counts in confusion_counts(order, most):
-        cells = counts if len(counts) <= MAX_COLUMNS else [sum(counts)]
-        names = (Text(class_names()[each].name) for each in (label, prediction))
-        rows.append((*names, *(f"{count:,}" for count in cells)))
-    columns = [("most frequent confusions", WORDS), ("predicted as", WORDS), *_of_models(order, "sum")]
-    return plain_table(columns, rows)
+        cells = [Cell(f"{count:,}") for count in (counts if len(counts) <= MAX_COLUMNS else [sum(counts)])]
+        rows.append(((class_names()[label].name, class_names()[prediction].name), cells))
+    return MeasureTable(("most frequent confusions", "predicted as"), _of_models(order, "sum"), rows)
 
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -230,7 +216,7 @@ def write_page(folder: Path, images: EvaluationSet, rows: Sequence[MeasuredModel
     order, every = by_accuracy(rows), pairs(rows)
     text = environment.get_template("evaluation.html").render(
         about=about(images),
-        notes=[*images.notes, *(note for row in order for note in notes_of(row))],
+        notes=all_notes(images, order),
         set_name=images.name,
         models=order,
         rank_of={row.name: rank for rank, row in enumerate(order, start=1)},

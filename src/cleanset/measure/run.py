@@ -1,4 +1,4 @@
-"""Load the models to be measured, and run them over a set one after the other."""
+"""Load the models to be measured, and run them over a set one by one."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cleanset import tables
 from cleanset.errors import CleansetError, reason
 from cleanset.files import remove_abandoned, sha256, write_text
-from cleanset.images.codec import Source, decode, pixels_sha256
+from cleanset.images.codec import Source, pixels_sha256
 from cleanset.images.preprocessing import RES256CROP224, Preprocessing
 from cleanset.measure.comparability import images_digest
 from cleanset.measure.consistency import MAX_CHECKED, batches_to_ask, dependence
@@ -36,9 +36,9 @@ from cleanset.measure.user_model import (
 )
 from cleanset.parsing import with_digest
 from cleanset.progress import found_in_threads, print_notice
-from cleanset.scoring.decoding import Batch
-from cleanset.scoring.engine import Run, Settings, score_few
-from cleanset.scoring.logits import Columns, top5
+from cleanset.scoring.decoding import PixelBatch
+from cleanset.scoring.engine import ScoringRun, Settings, score_few
+from cleanset.scoring.logits import ScoreColumns, top5
 from cleanset.scoring.models import LoadedModel, preprocessing_of, weights_at_hand
 from cleanset.scoring.scorer import Scorer, arithmetic
 from cleanset.scoring.validity import MadeFrom, below_float64, code_of, library_versions, read_finished
@@ -123,7 +123,7 @@ def _tried(name: str, loaded: LoadedModel, settings: Settings) -> str:
     """
     size = loaded.preprocessing.size
     pixels = np.random.default_rng(0).integers(0, 256, (TRIED, 3, size, size), np.uint8)
-    batch = Batch([f"{name}, an image of random pixels"] * TRIED, pixels)
+    batch = PixelBatch([f"{name}, an image of random pixels"] * TRIED, pixels)
     with arithmetic(settings.precision):
         try:
             (scored,) = Scorer(loaded, settings.devices[0], settings.precision)([batch])
@@ -178,8 +178,7 @@ def pixels_digest(images: EvaluationSet) -> str:
     """The digest of what the images of a set are decoded to here, before any preprocessing."""
 
     def digest(item: Item) -> tuple[int, str]:
-        image = images.read(item.file)
-        return item.class_index, pixels_sha256(decode(image) if isinstance(image, bytes) else image)
+        return item.class_index, pixels_sha256(images.read(item.file))
 
     return images_digest(found_in_threads(digest, images.items, "digests of the images"))
 
@@ -194,7 +193,7 @@ def _predicted(
     if path is not None and (finished := _finished(path, made_from)) is not None:
         table, record = finished
         return table, record | card_facts | ({} if "pixels_sha256" in record else {"pixels_sha256": pixels()})
-    run = Run(model.name, model.loaded, images.read, settings, _index(images), f"evaluate {model.name}")
+    run = ScoringRun(model.name, model.loaded, images.read, settings, _index(images), f"evaluate {model.name}")
     shards = None if path is None else run.shards(path.with_suffix(".partial-shards"), made_from, NAMED_SCORES)
     record = {**made_from.facts, "fingerprint": made_from.fingerprint, "against_float64": None}
     try:
@@ -241,12 +240,12 @@ def is_deterministic(model: LoadedModel, read: Source, files: Sequence[str], set
     return dependence(np.split(logits, len(logits) // len(files))) is None
 
 
-def _all_logits(logits: NDArray[np.float64]) -> Columns:
+def _all_logits(logits: NDArray[np.float64], _ids: Sequence[str]) -> ScoreColumns:
     # raises ValueError for a logit that is not finite
     return {**top5(logits), "logits": logits}
 
 
-def _against_float64(run: Run, scores: pd.DataFrame) -> dict[str, Any] | None:
+def _against_float64(run: ScoringRun, scores: pd.DataFrame) -> dict[str, Any] | None:
     """The differences of scores from float64 on a sample; None in it, and for a network that does not run in it."""
     try:
         against = run.against_float64(scores)

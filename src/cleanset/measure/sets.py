@@ -1,7 +1,7 @@
-"""The sets that a model can be measured on: an export, a folder per class, or a list of an edition's images."""
+"""The sets that a model can be measured on: an export, or a folder per class."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral
@@ -10,26 +10,22 @@ from typing import Any, Literal
 
 from PIL import Image
 
-from cleanset.dataset.archives import VerifiedImages, visible_entries
-from cleanset.edition.params import read_params
-from cleanset.edition.paths import Edition, verified_images
+from cleanset.dataset.archives import ENDINGS, visible_entries
+from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.images.codec import Source, decode_file
-from cleanset.parsing import read_rows
+from cleanset.images.codec import decode_file
 from cleanset.progress import found_in_threads
 from cleanset.sets.description import in_random_order, notices_of
 from cleanset.sets.fetching.fetch import opened
 from cleanset.sets.folder import one_set, read_entries, read_image, read_regular_file, read_release
-from cleanset.sets.manifest import MANIFEST, Entry, file_name
+from cleanset.sets.manifest import MANIFEST, Entry
 from cleanset.validation import shown
-from cleanset.vocabulary import TIERS, class_column, class_indices, class_keys, example_key, known_classes
+from cleanset.vocabulary import class_column, class_indices, class_keys, example_key, known_classes
 
-ENDINGS = (".jpeg", ".jpg", ".png")
 _INDEX = re.compile(r"[0-9]{1,4}", re.ASCII)
-_BOX = ("left", "top", "right", "bottom")
 
-Kind = Literal["export", "folder", "list"]
+Kind = Literal["export", "folder"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +51,7 @@ class EvaluationSet:
     name: str
     kind: Kind
     items: Sequence[Item]
-    read: Source
+    read: Callable[[str], Image.Image]
     checked: str | None
     notes: Sequence[str] = ()
     order: Sequence[str] = ()
@@ -81,11 +77,6 @@ def _of_folder(name: str, kind: Kind, folder: Path, items: Sequence[Item], **mor
     # a partial function can be pickled, as worker processes need it
     read = partial(_read_in_folder, folder, {item.file: item.sha256 for item in items})
     return EvaluationSet(name, kind, items, read, **more)
-
-
-def _read_listed(images: VerifiedImages, id_of: Mapping[str, str], file: str) -> bytes:
-    """The bytes of an image of a list. Raises CleansetError if they are not those of the edition's index."""
-    return images.read(id_of[file])
 
 
 def open_set(name: str, edition: Edition, roles: Sequence[str]) -> EvaluationSet:
@@ -158,69 +149,6 @@ def _files(folder: Path) -> Iterator[str]:
             if not file.name.isprintable():
                 raise CleansetError(f"{file}: a name that cannot be printed; expected another: rename it")
             yield f"{path.name}/{file.name}"
-
-
-def open_list(path: Path, edition: Edition, role: str | None) -> EvaluationSet:
-    """The images that a list names, with the classes that it gives them, from the archive of an edition.
-
-    `role` picks the rows of a list with a column `model`. Images are checked against the edition's index. Those that
-    the list has as cropped are measured whole, which a note says, since the list has no boxes. Raises CleansetError
-    for a row that is not valid, or an image that is not in the index.
-    """
-    # Parquet, which the other kinds of sets do without
-    from cleanset.tables import INDEX, read_table
-
-    rows = _rows(path, role)
-    params = read_params(edition.folder)
-    index = read_table(edition.index, INDEX)
-    digests = dict(zip(index["image_id"], index["sha256"], strict=True))
-    images = verified_images(edition, params.dataset.images, index)
-    id_of: dict[str, str] = {}
-    found: list[Item] = []
-    for where, row in rows.items():
-        image_id, class_index, tier = row["image_id"], class_index_of(row, where), row.get("tier") or None
-        if image_id not in digests:
-            raise CleansetError(f"{where}: {shown(image_id)}; expected an image of {edition.index}")
-        file = file_name(class_keys()[class_index], image_id, None)
-        if file in id_of:
-            raise CleansetError(f"{where}: {image_id} a second time in this class; expected it once")
-        if tier not in (None, *TIERS):
-            raise CleansetError(f"{where}: tier {shown(tier)}; expected {', '.join(TIERS)} or none")
-        id_of[file] = image_id
-        found.append(Item(file, class_index, tier, digests[image_id]))
-
-    def check(item: Item) -> Item:
-        images.read(id_of[item.file])
-        return item
-
-    cropped = sum(row.get("cropped") == "yes" for row in rows.values())
-    them = f"{cropped:,} of them {'is' if cropped == 1 else 'are'}"
-    notes = [f"{them} cropped in the list, and measured whole: it has no boxes"] if cropped else []
-    items = found_in_threads(check, sorted(found, key=lambda item: item.file), "check")
-    order, read = [item.file for item in items], partial(_read_listed, images, id_of)
-    name = f"{path}{f' ({role})' if role else ''}"
-    return EvaluationSet(name, "list", items, read, str(edition.index), notes, order)
-
-
-def _rows(path: Path, role: str | None) -> dict[str, dict[str, str]]:
-    """The rows of a list, or those of a role, by their place in messages."""
-    wanted = f"name a CSV file with the columns image_id and class_index or {class_column()}"
-    rows = dict(read_rows(path, ("image_id",), dict[str, str], wanted, others=True))
-    for where, row in rows.items():
-        if any(row.get(edge) for edge in _BOX):
-            raise CleansetError(
-                f"{where}: a crop box; expected whole images: run cleanset rebuild, and evaluate its folder"
-            )
-    models = sorted({row["model"] for row in rows.values() if "model" in row})
-    if role is None and len(models) > 1:
-        raise CleansetError(f"{path}: images of {', '.join(map(shown, models))}; expected --role with one of them")
-    if role is not None and role not in models:
-        named = ", ".join(map(shown, models)) or "no column model"
-        raise CleansetError(f"{path}: no images of {shown(role)}; it has {named}")
-    rows = {where: row for where, row in rows.items() if role in (None, row.get("model"))}
-    if not rows:
-        raise CleansetError(f"{path}: no images; expected at least one row")
-    return rows
 
 
 def class_index_of(row: Mapping[str, Any], at: str) -> int:

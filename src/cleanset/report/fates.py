@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from cleanset.images.boxes import Box, box_of
-from cleanset.report.figures import LEFT_OVER, ClassState, Key
+from cleanset.report.figures import LEFT_OVER, CandidateKey, ClassState
 from cleanset.review.store import Votes, basis_of
 from cleanset.review.verdicts import Review
 from cleanset.selection.fill import Filled
@@ -39,7 +39,7 @@ class Fate:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ReportedCandidate:
     """A candidate of a class, with a fate for each model that had it; the crop is None for a whole image.
 
     `box_unknown`: it is to be cropped, and kept for counting only. `votes`: by reviewer.
@@ -84,14 +84,14 @@ class Candidate:
 
 def candidates_by_class(
     sets: Mapping[str, Filled], delivered: Mapping[str, Sequence[float | None]], votes: Votes
-) -> dict[int, list[Candidate]]:
+) -> dict[int, list[ReportedCandidate]]:
     """The candidates of each class that has some: those kept by their best place, then the others by their best rank.
 
     `delivered`: by model, the confidence of each row of its selection on the delivered pixels.
     """
-    fates: dict[Key, list[Fate]] = {}
-    crops: dict[Key, Box] = {}
-    unknown: set[Key] = set()
+    fates: dict[CandidateKey, list[Fate]] = {}
+    crops: dict[CandidateKey, Box] = {}
+    unknown: set[CandidateKey] = set()
     for role, filled in sets.items():
         kept = filled.selection.assign(delivered=pd.Series(list(delivered[role]), filled.selection.index, object))
         for row in (*kept.to_dict("records"), *filled.rejected.to_dict("records")):
@@ -103,11 +103,11 @@ def candidates_by_class(
             place, reason, is_open = row.get("place"), row.get("reason"), bool(row.get("open"))
             fate = Fate(role, row["tier"], row["rank"], row["confidence"], place, row.get("delivered"), reason, is_open)
             fates.setdefault(key, []).append(fate)
-    found: dict[int, list[Candidate]] = {}
+    found: dict[int, list[ReportedCandidate]] = {}
     for (index, image_id), of_models in sorted(fates.items()):
         key = index, image_id
         reviews = {name: vote.review for name, vote in sorted(votes.get(key, {}).items())}
-        candidate = Candidate(index, image_id, crops.get(key), tuple(of_models), reviews, key in unknown)
+        candidate = ReportedCandidate(index, image_id, crops.get(key), tuple(of_models), reviews, key in unknown)
         found.setdefault(index, []).append(candidate)
     order = list(sets)
     for candidates in found.values():
@@ -115,13 +115,13 @@ def candidates_by_class(
     return found
 
 
-def _order(candidate: Candidate, roles: Sequence[str]) -> tuple[bool, bool, int, int, str]:
+def _order(candidate: ReportedCandidate, roles: Sequence[str]) -> tuple[bool, bool, int, int, str]:
     uses = [(fate.place, roles.index(fate.role)) for fate in candidate.uses if fate.place is not None]
     place, role = min(uses, default=(candidate.best_rank, 0))
     return not uses, candidate.is_left_over, place, role, candidate.image_id
 
 
-def rejected_images(candidates: Mapping[int, Sequence[Candidate]]) -> set[str]:
+def rejected_images(candidates: Mapping[int, Sequence[ReportedCandidate]]) -> set[str]:
     """The ids of the images that no model keeps, and that one rejects for a flaw."""
     every = [each for of_class in candidates.values() for each in of_class]
     return {each.image_id for each in every if each.causes} - {each.image_id for each in every if each.uses}
@@ -137,7 +137,7 @@ class HardClass:
 
 
 def hardest_classes(
-    states: Sequence[ClassState], candidates: Mapping[int, Sequence[Candidate]], most: int
+    states: Sequence[ClassState], candidates: Mapping[int, Sequence[ReportedCandidate]], most: int
 ) -> list[HardClass]:
     """The classes with the fewest images over all models; among equals, those with the most rejected images."""
     found = []

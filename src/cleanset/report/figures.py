@@ -1,4 +1,4 @@
-"""The numbers of the report, from what the stages hand on; as small JSON files, too, which `dvc plots` draws."""
+"""The numbers of the report, from the outputs of the stages; also as small JSON files for `dvc plots`."""
 
 import json
 from collections import Counter
@@ -13,10 +13,10 @@ from cleanset.selection.fill import Filled
 from cleanset.selection.metrics import per_class, short_classes
 from cleanset.vocabulary import TIERS, class_column, class_keys
 
-Key = tuple[int, str]
+CandidateKey = tuple[int, str]
 """Class index and image id: an image in a class."""
 
-Counts = dict[str, int]
+CountsByName = dict[str, int]
 """A number for each model, by role."""
 
 HISTOGRAM_BINS = 20
@@ -31,7 +31,7 @@ class FunnelStep:
     """Number of images left at one step on the way to the finished sets."""
 
     name: str
-    counts: Counts
+    counts: CountsByName
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ class ClassState:
     """The state of a class: by model the images kept, those still open, and why it is short, if it is."""
 
     class_index: int
-    kept: Counts
-    open: Counts
+    kept: CountsByName
+    open: CountsByName
     short: dict[str, str]
 
 
@@ -62,9 +62,9 @@ class Rejects:
     """
 
     reason: str
-    counts: Counts
+    counts: CountsByName
     images: int
-    examples: tuple[Key, ...]
+    examples: tuple[CandidateKey, ...]
 
 
 def candidates(filled: Filled) -> pd.DataFrame:
@@ -73,13 +73,13 @@ def candidates(filled: Filled) -> pd.DataFrame:
     return pd.concat([filled.selection[columns], filled.rejected[columns]], ignore_index=True)
 
 
-def keys(frame: pd.DataFrame) -> list[Key]:
+def keys(frame: pd.DataFrame) -> list[CandidateKey]:
     """Class index and image id of each row."""
     return list(zip(frame["class_index"].tolist(), frame["image_id"].tolist(), strict=True))
 
 
 def funnel(
-    index: pd.DataFrame, shared: pd.DataFrame, sets: Mapping[str, Filled], reviewed: Collection[Key]
+    index: pd.DataFrame, shared: pd.DataFrame, sets: Mapping[str, Filled], reviewed: Collection[CandidateKey]
 ) -> list[FunnelStep]:
     """The steps from all images to the finished sets. `reviewed`: the images with at least one verdict."""
     every = {role: candidates(filled) for role, filled in sets.items()}
@@ -138,7 +138,7 @@ def _reasons(short: pd.DataFrame) -> dict[int, str]:
     return dict(zip(short["class_index"].tolist(), short["rejected"].tolist(), strict=True))
 
 
-def by_size(states: Sequence[ClassState], roles: Collection[str], images_per_class: int) -> dict[int, Counts]:
+def by_size(states: Sequence[ClassState], roles: Collection[str], images_per_class: int) -> dict[int, CountsByName]:
     """Number of classes by their number of images, from a full class down to an empty one."""
     return {
         size: {role: sum(state.kept[role] == size for state in states) for role in roles}
@@ -151,7 +151,7 @@ def overlaps(sets: Mapping[str, Filled]) -> list[tuple[tuple[str, ...], int]]:
 
     An image is common to two sets if it is in the same class of both.
     """
-    members: dict[Key, tuple[str, ...]] = {}
+    members: dict[CandidateKey, tuple[str, ...]] = {}
     for role, filled in sets.items():
         for key in keys(filled.selection):
             members[key] = (*members.get(key, ()), role)

@@ -10,8 +10,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from cleanset.images.boxes import Box
-from cleanset.report.fates import Candidate, HardClass
-from cleanset.report.figures import ClassState, Counts, FunnelStep, Histogram, Rejects
+from cleanset.report.fates import HardClass, ReportedCandidate
+from cleanset.report.figures import ClassState, CountsByName, FunnelStep, Histogram, Rejects
 from cleanset.review.agreement import Agreement, VerdictAgreement
 from cleanset.review.store import BOARD, basis_of
 from cleanset.review.verdicts import Review
@@ -94,7 +94,7 @@ class ReportData:
     readings: tuple[str, ...]
     steps: tuple[FunnelStep, ...]
     states: tuple[ClassState, ...]
-    by_size: Mapping[int, Counts]
+    by_size: Mapping[int, CountsByName]
     histograms: tuple[Histogram, ...]
     distinct_images: int
     overlaps: tuple[tuple[tuple[str, ...], int], ...]
@@ -104,14 +104,14 @@ class ReportData:
     reviewed: int
     hardest: tuple[HardClass, ...]
     totals: Mapping[str, Mapping[str, float]]
-    reviewers: Mapping[str, Counts]
+    reviewers: Mapping[str, CountsByName]
     agreement: Agreement
     verdicts: Mapping[str, VerdictAgreement]
     pairs: Mapping[tuple[str, str], Agreement]
     differences: int
-    candidates: Mapping[int, Sequence[Candidate]]
+    candidates: Mapping[int, Sequence[ReportedCandidate]]
     sheets: tuple[Sheet, ...]
-    bases: Mapping[str, Counts] = field(default_factory=dict)
+    bases: Mapping[str, CountsByName] = field(default_factory=dict)
     is_scored: bool = True
 
 
@@ -158,7 +158,7 @@ def _with_neighbours(pages: Sequence[Page]) -> Iterator[tuple[Page, dict[str, Pa
         yield page, {"previous": before, "next": after}
 
 
-def fates_of_class(state: ClassState, candidates: Sequence[Candidate]) -> list[str]:
+def fates_of_class(state: ClassState, candidates: Sequence[ReportedCandidate]) -> list[str]:
     """Filter keys of the page of all classes: role/state/reason, for each reason that a model rejects images for."""
     found = []
     for role in state.kept:
@@ -169,7 +169,7 @@ def fates_of_class(state: ClassState, candidates: Sequence[Candidate]) -> list[s
     return found
 
 
-def strip(report: ReportData) -> list[Candidate]:
+def strip(report: ReportData) -> list[ReportedCandidate]:
     """The first image kept of some classes, which are spread evenly over all that have one."""
     first = [candidates[0] for candidates in report.candidates.values() if candidates[0].uses]
     count = min(STRIP_IMAGES, len(first))

@@ -1,4 +1,4 @@
-"""Small copies of images, for the pages and to be looked at larger: large enough for a watermark to be read.
+"""Thumbnails of images for the pages, large enough for a watermark to be legible.
 
 JPEG, because libjpeg-turbo computes in whole numbers: the same bytes on any processor. They are turned
 by the image's EXIF orientation, as viewers turn them.

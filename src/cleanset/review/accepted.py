@@ -1,30 +1,36 @@
-"""Accepting your own images as they are now: images.sha256 anew, and what no longer holds."""
+"""`cleanset edition --accept`: write images.sha256 anew, and report verdicts and tables that no longer apply."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from cleanset.dataset.folder import LabelledImages, read_images
 from cleanset.dataset.pinned import difference, digests_of, pinned_text, read_pinned
+from cleanset.edition.about import read_about
 from cleanset.edition.create import TRAINING, check_own_images, depending_on_pinned
 from cleanset.edition.models import pin_models, write_together
 from cleanset.edition.params import Model, read_params
 from cleanset.edition.paths import Edition
+from cleanset.edition.yaml_edit import edited_text
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, read_bytes, read_text, replacing, sha256, sha256_of, write_text
+from cleanset.files import is_there, read_bytes, read_text, sha256, sha256_of, write_bytes, write_text
+from cleanset.parsing import parse_yaml
 from cleanset.review.carried import OldReviews, carry_over, read_old_reviews
 from cleanset.scoring.brought import read_scores
 from cleanset.vocabulary import use_classes
 
 
-def accept(edition: Edition, scores: Path | None) -> str:
+def accept(edition: Edition, scores: Path | None, card: Path | None = None) -> str:
     """Pin the images of an edition as they are now, and remove the verdicts on images that have changed.
 
-    `scores`: a new table of scores, in place of the one that was brought. Returns what was done. An edition made before
+    `scores`: a new table of scores, in place of the one that was brought. `card`: a card.yaml, which is copied into
+    params.yaml. Returns what was done. An edition made before
     images were pinned gets its images.sha256, on which its stages then depend. Raises CleansetError if the edition is
     of ImageNet's images, and if brought scores are of other images than today's.
     """
     params = read_params(edition.folder)
+    about = read_about(card) if card else None
     if not params.dataset.is_own:
         raise CleansetError(f"{edition.params_yaml}: of ImageNet's images, which raw.md5 pins; expected your own")
     labels, names = (edition.path(name) if name else None for name in (params.dataset.labels, params.dataset.names))
@@ -46,11 +52,16 @@ def accept(edition: Edition, scores: Path | None) -> str:
     _depend_on_pinned(edition, params.dataset.images)
     # in this order the same command finishes what a kill has left: scores are new until params.yaml has their digest
     if table is not None:
-        with replacing(file) as partial:
-            partial.write_bytes(table)
+        write_bytes(file, table)
     write_text(edition.images_sha256, pinned_text(digests))
     if table is not None:
         pin_models(edition.folder, {role: {"sha256": sha256(table)} for role in brought})
+    if about is not None:
+        text = read_text(edition.params_yaml, "save it as UTF-8")
+        content: Any = parse_yaml(text, "params.yaml")
+        content["export"]["about"] = about.model_dump(exclude_unset=True)
+        write_text(edition.params_yaml, edited_text(text, content, "params.yaml"))
+        said.append(f"{card}: copied to export.about of params.yaml; dvc repro writes it into the set")
     return "\n".join(said)
 
 

@@ -21,8 +21,8 @@ from cleanset.parsing import check_digest, csv_text, read_json, read_rows, read_
 from cleanset.review.gold import GoldAnswer, Key, Share, calibrations, gold_answers, read_gold_key, without_golds
 from cleanset.review.store import AUDIT, BOARD, Votes, check_reviews, read_reviews, read_votes, review_file
 from cleanset.review.verdicts import Vote
+from cleanset.statistics.basics import LEVEL
 from cleanset.statistics.finite import (
-    LEVEL,
     Draws,
     fixed_bound,
     lower_limit,
@@ -133,7 +133,7 @@ def continued(plan: AuditPlan, drawn: int) -> AuditPlan:
     if drawn != plan.drawn and plan.kind == "fixed":
         raise CleansetError(
             f"audit of {plan.model}: found {drawn} draws, but {plan.drawn} were fixed beforehand, and the bound holds "
-            f"for these alone; expected --audit {plan.drawn} (an audit that may grow is begun with --open)"
+            f"for these alone; expected {plan.drawn} (an audit that may grow is begun with --open)"
         )
     if drawn < plan.drawn:
         raise CleansetError(

@@ -1,4 +1,4 @@
-"""Verdicts of an older edition in a new one: carried over where exactly the same was seen, else counted by reason."""
+"""Carry the verdicts of an older edition over into a new one if the reviewer saw the same; count the rest by reason."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping

@@ -1,140 +1,174 @@
 """The commands `cleanset review …`. Each imports its code when it runs, so that `cleanset --help` is fast."""
 
-from collections.abc import Mapping, Sequence
+import shlex
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.core
 
-from cleanset.edition.options import HERE, LOOPBACK, Browser, Folder, Host, Port, PublicUrl, show
+from cleanset.edition.options import HERE, LOOPBACK, Browser, Folder, Host, Json, Port, PublicUrl, show
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 
+OLD_OPTIONS = {"--calibration": "calibration", "--audit": "audit", "--labels": "labels", "--status": "status"}
+"""Options by which `cleanset review` was told what to do until version 0.1, and the commands in their place."""
+
+
+class _Commands(typer.core.TyperGroup):
+    """The commands; options without a command are an old spelling of one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments, the old spellings too."""
+        if args and args[0].startswith("-") and args[0] != "--help":
+            old, args = args, renamed(args)
+            print(
+                f"cleanset review {shlex.join(old)}: now cleanset review {shlex.join(args)}; the old spelling works in "
+                "this version for the last time",
+                file=sys.stderr,
+            )
+        return super().parse_args(ctx, args)
+
+
+def renamed(args: Sequence[str]) -> list[str]:
+    """The arguments of the command that the old options chose: without one of OLD_OPTIONS, to serve the page."""
+    for option, command in OLD_OPTIONS.items():
+        for place, (name, _, value) in enumerate(arg.partition("=") for arg in args):
+            if name == option:
+                return [command, *args[:place], *([value] if value else []), *args[place + 1 :]]
+    return ["serve", *args]
+
+
 app = typer.Typer(
-    invoke_without_command=True, help="Review images in the browser, or show the progress of the reviews."
+    cls=_Commands, no_args_is_help=True, help="Review images in the browser, and show the progress of the reviews."
 )
 
 
-@app.callback()
-def review(
-    context: typer.Context,
-    status: Annotated[
-        bool, typer.Option("--status", help="Show what is settled and what is still to be reviewed.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="With --status: print JSON.")] = False,
-    reviewer: Annotated[
-        list[str] | None,
+@app.command()
+def serve(
+    reviewers: Annotated[
+        list[str],
         typer.Option(
+            "--reviewer",
             help="Your name; your verdicts are saved in reviews/<name>/. Repeat it for each reviewer of a team, who "
-            "get a link each; with --status: their progress."
+            "get a link each.",
         ),
-    ] = None,
+    ],
+    share: Annotated[str | None, typer.Option(help="Your part of the classes, such as 1/3.")] = None,
     look_again: Annotated[
         Path | None, typer.Option(help="look_again.csv of a study: its images are shown among the conflicts.")
     ] = None,
-    share: Annotated[str | None, typer.Option(help="Your part of the classes, such as 1/3.")] = None,
-    audit: Annotated[
-        int | None, typer.Option(min=1, help="Look again at images of a finished set: how many are drawn at random.")
-    ] = None,
-    kind: Annotated[
-        bool | None,
-        typer.Option("--open/--fixed", help="With --audit: whether more may be drawn later.", show_default="fixed"),
-    ] = None,
-    model: Annotated[str | None, typer.Option(help="With --audit: the model of the set, such as standard.")] = None,
-    seed: Annotated[
-        str | None, typer.Option(help="With --audit: seed of the order of drawing.", show_default="1")
-    ] = None,
-    labels: Annotated[
-        bool,
-        typer.Option(
-            "--labels", help="Look at the images whose labels the models contradict; without --reviewer: list them."
-        ),
-    ] = False,
-    calibration: Annotated[
-        bool, typer.Option("--calibration", help="Show how reviewers judge gold items; --json prints JSON.")
-    ] = False,
     host: Host = LOOPBACK,
     port: Port = None,
     browser: Browser = True,
     public_url: PublicUrl = None,
     edition: Folder = HERE,
 ) -> None:
-    """Review images in the browser, or show the progress of the reviews."""
-    if context.invoked_subcommand is not None:
-        return
-    if calibration:
-        show_calibration(Edition(edition), as_json)
-        return
-    queued = {"--look-again": look_again, "--share": share}
-    of_audit = {"--open or --fixed": kind, "--model": model, "--seed": seed}
-    refuse(of_audit if audit is None else {}, "only with --audit, such as --audit 100")
-    refuse({} if audit is None else queued, "not with --audit, which draws from the whole set")
-    refuse(queued | {"--audit": audit} if labels else {}, "not with --labels, which asks for other images")
-    team = reviewer or []
-    check_team(team, {"--audit": audit, "--share": share})
-    plan = None
-    if audit is not None:
-        from cleanset.review import reports
+    """Review images in the browser."""
+    check_reviewers(reviewers, "--share" if share else None)
+    from cleanset.review.page import server
 
-        plan, is_new = reports.draw(
-            Edition(edition), model, audit, None if kind is None else "open" if kind else "fixed", seed, *team
-        )
-        if is_new or not team:
-            typer.echo(reports.outlook(plan))
-    if team and not status:
-        from cleanset.review.page import server
-
-        server.run(Edition(edition), team, host, port, browser, look_again, plan, share, public_url, labels)
-    if (team and not status) or plan is not None:
-        return
-    if labels:
-        from cleanset.review.labels import as_opinions, contradictions_in
-
-        typer.echo(as_opinions(contradictions_in(Edition(edition))), nl=False)
-    elif status:
-        show_status(Edition(edition), team, as_json)
-    else:
-        typer.echo(context.get_help())
+    server.run(Edition(edition), reviewers, host, port, browser, look_again, share=share, public_url=public_url)
 
 
-def show_status(edition: Edition, team: Sequence[str], as_json: bool) -> None:
-    """Print the progress of the reviews, and of each reviewer of a team."""
+@app.command()
+def status(
+    reviewers: Annotated[
+        list[str] | None, typer.Option("--reviewer", help="A reviewer whose progress is shown; repeat it for each.")
+    ] = None,
+    as_json: Json = False,
+    edition: Folder = HERE,
+) -> None:
+    """Show what is settled and what is still to be reviewed."""
     from cleanset.review import status as review_status
 
-    found = review_status.run(edition)
-    if team:
+    check_reviewers(reviewers or [])
+    found, of_team = review_status.run(Edition(edition)), None
+    if reviewers:
         from cleanset.review.page import team as progress
 
-        of_team = progress.progress_of_team(edition, team)
+        of_team = progress.progress_of_team(Edition(edition), reviewers)
     if as_json:
-        print(review_status.as_json(found, progress.as_json(of_team) if team else None))
+        print(review_status.as_json(found, progress.as_json(of_team) if of_team else None))
         return
     show(review_status.as_table(found))
-    if team:
+    if of_team:
         show(progress.as_table(of_team))
 
 
-def check_team(team: Sequence[str], alone: Mapping[str, object]) -> None:
-    """Raise CleansetError for a reviewer who is named twice, and for an option that only one reviewer has."""
+@app.command()
+def audit(
+    drawn: Annotated[int, typer.Argument(metavar="IMAGES", min=1, help="How many are drawn at random.")],
+    reviewers: Annotated[
+        list[str] | None, typer.Option("--reviewer", help="Who looks at them; without it they are only drawn.")
+    ] = None,
+    kind: Annotated[
+        bool | None, typer.Option("--open/--fixed", help="Whether more may be drawn later.", show_default="fixed")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="The model of the set, such as standard.")] = None,
+    seed: Annotated[str | None, typer.Option(help="Seed of the order of drawing.", show_default="1")] = None,
+    host: Host = LOOPBACK,
+    port: Port = None,
+    browser: Browser = True,
+    public_url: PublicUrl = None,
+    edition: Folder = HERE,
+) -> None:
+    """Look again at images of a finished set, drawn at random: cleanset audit then bounds how much of it is flawed."""
+    from cleanset.review import reports
+
+    auditors = reviewers or []
+    check_reviewers(auditors, "audit")
+    plan, is_new = reports.draw(
+        Edition(edition), model, drawn, None if kind is None else "open" if kind else "fixed", seed, *auditors
+    )
+    if is_new or not auditors:
+        typer.echo(reports.outlook(plan))
+    if auditors:
+        from cleanset.review.page import server
+
+        server.run(Edition(edition), auditors, host, port, browser, plan=plan, public_url=public_url)
+
+
+@app.command()
+def labels(
+    reviewers: Annotated[
+        list[str] | None, typer.Option("--reviewer", help="Who looks at them; without it they are only listed.")
+    ] = None,
+    host: Host = LOOPBACK,
+    port: Port = None,
+    browser: Browser = True,
+    public_url: PublicUrl = None,
+    edition: Folder = HERE,
+) -> None:
+    """Look at the images whose labels the models contradict."""
+    check_reviewers(reviewers or [])
+    if reviewers:
+        from cleanset.review.page import server
+
+        server.run(Edition(edition), reviewers, host, port, browser, public_url=public_url, labels=True)
+        return
+    from cleanset.review.labels import as_opinions, contradictions_in
+
+    typer.echo(as_opinions(contradictions_in(Edition(edition))), nl=False)
+
+
+def check_reviewers(team: Sequence[str], alone: str | None = None) -> None:
+    """Raise CleansetError for a reviewer who is named twice, and for several where `alone` is for one only."""
     for place, name in enumerate(team):
         if name in team[:place]:
             raise CleansetError(f"--reviewer {name}: given twice; expected each reviewer once")
-    if len(team) > 1:
-        refuse(alone, f"with {len(team)} reviewers; expected one: start a server for each")
+    if alone and len(team) > 1:
+        raise CleansetError(f"{alone}: with {len(team)} reviewers; expected one: start a server for each")
 
 
-def refuse(options: Mapping[str, object], rule: str) -> None:
-    """Raise CleansetError, which ends in `rule`, for the first of these options that is given."""
-    for option, value in options.items():
-        if value is not None:
-            raise CleansetError(f"{option}: {rule}")
-
-
-def show_calibration(edition: Edition, as_json: bool) -> None:
-    """Print how reviewers judge gold items."""
+@app.command()
+def calibration(as_json: Json = False, edition: Folder = HERE) -> None:
+    """Show how reviewers judge gold items."""
     from cleanset.review import reports
 
-    found = reports.run_calibration(edition)
+    found = reports.run_calibration(Edition(edition))
     show(reports.calibration_as_json(found) if as_json else reports.calibration_table(found))
 
 

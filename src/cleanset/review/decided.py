@@ -1,4 +1,4 @@
-"""The candidates and the votes of an edition, and the decisions that follow from votes under its policy."""
+"""Candidates and votes of an edition, and the decisions that its policy derives from them."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ import pandas as pd
 from cleanset.edition.params import Params, ReviewPolicy
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.review.queue import Candidate, Decisions, asking_for_box, candidates_by_class, consensus
-from cleanset.review.store import BOARD, Votes, accepted_votes, checked_reviews
+from cleanset.review.store import BOARD, Votes, accepted_votes, check_reviews, read_reviews
 from cleanset.selection.crop_check import Predictions
 from cleanset.selection.fill import UNREVIEWED, Decision
 
@@ -21,9 +21,11 @@ def candidates_of(edition: Edition, params: Params) -> dict[int, dict[str, list[
 
 
 def checked_votes(edition: Edition, params: Params, index: pd.DataFrame) -> Votes:
-    """All votes of an edition that decide, checked against its index as `checked_reviews` does."""
+    """All votes of an edition that decide, checked against its index as `check_reviews` does."""
     official = images_are_official(edition, params.dataset.images)
-    return checked_reviews(edition.reviews, index, params.review.min_crop_pixels, official)
+    votes = read_reviews(edition.reviews)
+    check_reviews(votes, index, params.review.min_crop_pixels, official)
+    return votes
 
 
 def decide_all(policy: ReviewPolicy, votes: Votes, predictions: Mapping[str, Predictions]) -> Decisions:

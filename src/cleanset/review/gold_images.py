@@ -1,14 +1,14 @@
-"""Flaws that are drawn into photographs, by the names of the review's reasons.
+"""`cleanset review gold`: draw flaws into photographs, and write the images with their known verdicts as gold items.
 
-As visible as what people leave in real photographs, not more: a stamp is half transparent, a frame narrow.
-
-`cleanset review gold`: makes gold items, their images in a folder and their verdicts in `reviews/gold.csv`.
+The flaws are named like the review's reasons, and as visible as those in real photographs, not more: a stamp is half
+transparent, a frame narrow. Verdicts go into `reviews/gold.csv`.
 """
 
 import hashlib
 import io
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import zip_longest
 from pathlib import Path
 from random import Random
 
@@ -18,7 +18,7 @@ from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageFont, ImageOps
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
-from cleanset.files import replacing, sha256, write_text
+from cleanset.files import sha256, write_bytes, write_text
 from cleanset.images.codec import Read, decode
 from cleanset.review.decided import candidates_of, checked_votes
 from cleanset.review.gold import GOLD_KEY, GoldItem, Key, gold_file, gold_key_text, read_gold_key
@@ -143,7 +143,7 @@ def make(edition: Edition, folder: Path, counts: Mapping[str, int], clean: int) 
             _bases(source, is_flawed, votes, classes, found), range(count), strict=False
         ):
             drawn, data = _content(key[1], reason, origin, read)
-            _write(gold_file(target, key[1]), data)
+            write_bytes(gold_file(target, key[1]), data)
             found[key] = GoldItem(*key, sha256(data), drawn, origin)
     made = [item for key, item in found.items() if key not in golds]
     if not made and not missing:
@@ -223,10 +223,8 @@ def _last_candidates(by_role: ByRole, among: Collection[str]) -> list[str]:
 
 def _in_turn(lists: Iterable[list[tuple[Key, str | None, str]]]) -> Iterator[tuple[Key, str | None, str]]:
     """The first of each list, then the second of each, and so on."""
-    waiting = [list(each) for each in lists]
-    while waiting := [each for each in waiting if each]:
-        for each in waiting:
-            yield each.pop(0)
+    for each in zip_longest(*lists):
+        yield from filter(None, each)
 
 
 def _shuffled(key: tuple[int, str]) -> bytes:
@@ -242,13 +240,7 @@ def _make_again(item: GoldItem, folder: Path, read: Read) -> None:
             f"{path}: missing, and made again it has SHA-256 {sha256(data)}; expected {item.sha256}, as in "
             f"reviews/{GOLD_KEY}: copy the folder from whoever made it, or use their versions of cleanset and Pillow"
         )
-    _write(path, data)
-
-
-def _write(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as partial:
-        partial.write_bytes(data)
+    write_bytes(path, data)
 
 
 def _content(image_id: str, reason: str | None, source: str, read: Read) -> tuple[str | None, bytes]:

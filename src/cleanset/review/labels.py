@@ -1,4 +1,4 @@
-"""Labels that the models contradict, by confident learning (Northcutt, Jiang, Chuang 2021); the table of correct ones.
+"""Label errors by confident learning (Northcutt, Jiang, Chuang 2021), and the table of corrected labels.
 
 A model that was trained on these very images has learned their labels, and contradicts few of the wrong ones.
 """

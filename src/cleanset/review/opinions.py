@@ -1,7 +1,6 @@
-"""Findings of studies on images, shown on the page. They never count as verdicts, and change nothing in a set.
+"""Second opinions on images, from `review.opinions` and realness studies; shown, never counted as verdicts.
 
-Second opinions on labels, from the files in `review.opinions`; and images to look at again, from the look_again.csv
-that `cleanset study analyse --plan` writes for a realness study.
+A realness study's images to look at again come from the look_again.csv of `cleanset study analyse --plan`.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The decision on each image from the verdicts of several reviewers, and the images still to be reviewed.
+"""Consensus of several reviewers on each image, and the queue of images still to be reviewed.
 
 Images are asked for class by class, for all models together. Always reviewing the first question asks for no more
 images than any other order would. For one model, let L be the last image that it keeps in the end. Every image that
@@ -107,8 +107,7 @@ def _decision(agreeing: Sequence[Review], box: Box | None) -> Decision:
         return Decision("reject", "unsure")
     if verdict == "clean":
         return Decision("clean")
-    unknown = verdict == "crop" and box is None
-    return Decision(verdict, _most_frequent(vote.reason for vote in agreeing), box, unknown)
+    return Decision(verdict, _most_frequent(vote.reason for vote in agreeing), box)
 
 
 def asking_for_box(decision: Decision) -> Decision:

@@ -1,8 +1,7 @@
-"""The report of `cleanset agreement`: how far the reviewers of an edition agree, and where they differ.
+"""The reports of `cleanset agreement`, `cleanset audit` and `cleanset review calibration`.
 
-`cleanset audit`: the results of the audits of an edition's sets; and the beginning of one.
-
-`cleanset review --calibration`: how each reviewer judges gold items.
+How far reviewers agree and where they differ; the results of audits, and starting one; how each reviewer judges gold
+items.
 """
 
 import json
@@ -95,7 +94,7 @@ def agreement_as_json(report: AgreementReport) -> str:
                 "image_id": found.image_id,
                 "votes": {name: _review_json(review) for name, review in found.reviews.items()},
                 "board": _review_json(found.board) if found.board else None,
-                "decision": asdict(decision),
+                "decision": asdict(decision) | {"box_unknown": decision.box_unknown},
             }
             for found, decision in report.differences
         ],
@@ -237,7 +236,7 @@ def _finished_set(edition: Edition, role: str) -> list[SetImage]:
     if open_classes:
         raise CleansetError(
             f"audit of {role}: {open_classes} classes of its set still wait for reviews; expected a finished set: "
-            "cleanset review --status names them; then run dvc repro"
+            "cleanset review status names them; then run dvc repro"
         )
     return set_images(read_table(edition.selection(role), SELECTION))
 
@@ -259,8 +258,8 @@ def run_audit(edition: Edition, role: str | None = None) -> list[AuditResult]:
     roles = audited_roles(edition.reviews, [one_role(params, role)] if role else list(params.models))
     if not roles:
         raise CleansetError(
-            f"{edition.reviews / 'audit'}: no audit{f' of {role}' if role else ''}; cleanset review "
-            "--audit 100 --model ROLE draws images of a finished set"
+            f"{edition.reviews / 'audit'}: no audit{f' of {role}' if role else ''}; cleanset review audit "
+            "100 --model ROLE draws images of a finished set"
         )
     index = read_table(edition.index, INDEX)
     votes = checked_votes(edition, params, index)

@@ -1,10 +1,9 @@
-"""Writing reviews: the verdicts of one key into `reviews/<reviewer>/<class>.yaml`, losing nothing that is there."""
+"""Save the verdicts of one key in `reviews/<reviewer>/<class>.yaml`, keeping everything else in the file."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import EllipsisType
 from typing import Any
 
 from cleanset.dataset.folder import example_id, is_image_id
@@ -22,13 +21,22 @@ from cleanset.vocabulary import class_keys
 
 @dataclass(frozen=True, slots=True)
 class VerdictChange:
-    """A new verdict on an image (None: it is removed), and the one that the caller last read (None: there was none).
+    """A new verdict on an image (None: it is removed), to replace the one that the caller last read (None: no verdict).
 
-    Without `expected`, any verdict is replaced.
+    Nothing is written to a file that has another verdict than the expected one.
     """
 
     review: Review | None
-    expected: Review | EllipsisType | None = ...
+    expected: Review | None
+
+    @property
+    def undone(self) -> "VerdictChange":
+        """The change back."""
+        return VerdictChange(self.expected, self.review)
+
+    def is_made(self, current: Review | None) -> bool:
+        """Whether the current verdict is the new one, however the image was seen."""
+        return current == self.review or bool(current and self.review and current.is_same_verdict(self.review))
 
 
 def save_all(reviews: Path, reviewer: str, wnid: str, changes: Mapping[str, VerdictChange]) -> None:
@@ -74,8 +82,8 @@ def _is_new(change: VerdictChange, vote: Vote | None, place: str) -> bool:
     # before `expected` is compared: the same verdict from two places is no conflict
     if current == change.review:
         return False
-    if change.expected is not ... and current != change.expected:
-        if current and change.review and current.is_same_verdict(change.review):
+    if current != change.expected:
+        if change.is_made(current):
             return False
         raise ChangedMeanwhileError(
             f"{vote.where if vote else place}: found {_shown(current)}, expected {_shown(change.expected)}: it was "

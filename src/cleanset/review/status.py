@@ -48,7 +48,7 @@ class ReviewProgress:
 
 @dataclass(frozen=True, slots=True)
 class ReviewStatus:
-    """Progress by role and, under `all models`, for all together: what `cleanset review --status` prints."""
+    """Progress by role and, under `all models`, for all together: what `cleanset review status` prints."""
 
     progress: Mapping[str, ReviewProgress]
     images_per_class: int

@@ -1,6 +1,6 @@
-"""The folder `reviews/`: one folder per reviewer, in it one YAML file per class; and the guidelines, GUIDELINES.md.
+"""The folder `reviews/`: a YAML file per reviewer and class, the guidelines, and the table of the votes that count.
 
-The table of the votes that decided a model's set, so that an export depends on these and not on all reviews.
+An export depends on that table of votes, not on all reviews.
 """
 
 import re
@@ -149,13 +149,6 @@ def check_votes(votes: Votes, images: Mapping[Any, Any], min_crop_pixels: int, o
             if image_id not in images:
                 raise CleansetError(f"{vote.where}: no such image in the index; correct or remove the entry")
             _check_vote(vote, class_index, images[image_id], min_crop_pixels, official_images)
-
-
-def checked_reviews(folder: Path, index: pd.DataFrame, min_crop_pixels: int, official_images: bool) -> Votes:
-    """All votes under `reviews/`, checked against the images as `check_reviews` does."""
-    votes = read_reviews(folder)
-    check_reviews(votes, index, min_crop_pixels, official_images)
-    return votes
 
 
 def accepted_votes(votes: Votes, bases: Collection[str]) -> Votes:

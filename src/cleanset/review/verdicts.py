@@ -1,4 +1,4 @@
-"""Human verdicts: the format of a review file. One file holds one reviewer's verdicts on one class."""
+"""The format of a review file: one reviewer's verdicts on one class."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Scores that no network of this project gives: a table of somebody's scores, or a random order without a model."""
+"""Scores without a network: a user's table of scores, or a random order."""
 
 import hashlib
 import re
@@ -13,21 +13,21 @@ from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.files import sha256_of
 from cleanset.parsing import read_frame
-from cleanset.scoring.logits import TOP, Columns, log_odds_of, ranked
+from cleanset.scoring.logits import TOP, ScoreColumns, log_odds_of, ranked
 from cleanset.validation import join_names, normal_text, shown
 from cleanset.vocabulary import class_indices, class_keys, classes_in_use
 
-Labels = Mapping[str, Sequence[int]]
+LabelsOfImages = Mapping[str, Sequence[int]]
 """The class indices of the labels of every image of an index, by image id."""
 
 _ROLE = re.compile("[a-z][a-z0-9_]{0,63}")
-MAX_BYTES = 2**30
+MAX_TABLE_BYTES = 2**30
 """Bytes of a table of scores, which has a column for each class."""
 # largest distance of the sum of an image's probabilities from 1: those of many classes are rounded
 MAX_ROUNDING = 0.01
 
 
-def scores_of(correct: pd.DataFrame, labels: Labels) -> pd.DataFrame:
+def scores_of(correct: pd.DataFrame, labels: LabelsOfImages) -> pd.DataFrame:
     """A score table in which a model gets right the images of `correct`, with their confidence, and no other.
 
     `correct` has columns class_index, image_id, confidence. Every other image has probability 0 for a class
@@ -52,11 +52,11 @@ def _table(image_ids: Sequence[str], top1: NDArray[np.int64], confidences: NDArr
     probabilities[:, 0] = confidences
     classes = (top1[:, None] + np.arange(TOP)) % count
     classes[:, count:] = -1
-    top: Columns = {"top5_class": classes.astype(np.int16), "top5_probability": probabilities}
+    top: ScoreColumns = {"top5_class": classes.astype(np.int16), "top5_probability": probabilities}
     return _scores(image_ids, top, log_odds_of(confidences))
 
 
-def models_of(path: Path | None, labels: Labels) -> dict[str, Model]:
+def models_of(path: Path | None, labels: LabelsOfImages) -> dict[str, Model]:
     """The models of an edition of your own images: those of a table of scores, or one that stands for none.
 
     Every score is read and checked, as `read_scores` does. The table is to be copied into the edition as scores.csv.
@@ -89,7 +89,7 @@ def random_scores(seed: str, index: pd.DataFrame) -> pd.DataFrame:
     return _table(index["image_id"].tolist(), top1, drawn)
 
 
-def read_scores(path: Path, model: str, labels: Labels) -> pd.DataFrame:
+def read_scores(path: Path, model: str, labels: LabelsOfImages) -> pd.DataFrame:
     """The score table of a model from a CSV of softmax probabilities, a row for each image and model.
 
     Columns: file, an image id; model, which may be missing where the file has one model; then either a column for each
@@ -112,7 +112,7 @@ _EXPECTED = "expected the columns file, perhaps model, then one for each class, 
 
 def _read(path: Path) -> pd.DataFrame:
     texts = dict.fromkeys(("file", "model", "class"), str)
-    table = read_frame(path, ("file",), _EXPECTED, MAX_BYTES, dtype=texts, na_values=[])
+    table = read_frame(path, ("file",), _EXPECTED, MAX_TABLE_BYTES, dtype=texts, na_values=[])
     table.columns = pd.Index([normal_text(str(name)) for name in table.columns])
     for name in table.columns[table.columns.duplicated()][:1]:
         raise CleansetError(f"{path}: column {shown(name)} a second time; expected each once")
@@ -160,7 +160,7 @@ def _of_all_classes(path: Path, rows: pd.DataFrame) -> pd.DataFrame:
     return _scores(rows.index, ranked(probabilities), _log_odds(first, sums - first))
 
 
-def _scores(image_ids: Iterable[str], top: Columns, log_odds: NDArray[np.float32]) -> pd.DataFrame:
+def _scores(image_ids: Iterable[str], top: ScoreColumns, log_odds: NDArray[np.float32]) -> pd.DataFrame:
     """A score table from its columns."""
     columns = {name: list(values) for name, values in top.items()}
     return pd.DataFrame({"image_id": list(image_ids), **columns, "log_odds": log_odds})

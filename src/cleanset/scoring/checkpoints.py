@@ -1,8 +1,6 @@
-"""Weight files: the tensors of a safetensors file, or of a .pt/.pth that holds tensors and plain values only.
+"""Weight files: reading the tensors of a .safetensors, .pt or .pth file, and loading them into a network key by key.
 
-No object is unpickled, so that a file from anywhere can be read.
-
-Checkpoints: loading the tensors of a weight file into a network, key by key.
+No object is unpickled, so that a file from anywhere can be read: a .pt or .pth may hold tensors and plain values only.
 """
 
 import hashlib
@@ -21,7 +19,7 @@ from cleanset.errors import CleansetError, cut, one_line, reason
 # under which keys training programs keep the tensors, beside epochs and optimizers
 _NESTED = ("state_dict", "model", "model_state_dict", "state_dict_ema", "model_ema")
 # characters of a key or an object's name in a message
-MAX_NAME = 80
+MAX_KEY_CHARACTERS = 80
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -31,7 +29,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     """
     table = _table_of(_content(path), path)
     for key, value in table.items():
-        shown = cut(repr(key), MAX_NAME)
+        shown = cut(repr(key), MAX_KEY_CHARACTERS)
         if not isinstance(key, str):
             raise CleansetError(f"{path}: a tensor under the key {shown}; expected keys that are text")
         kind, size = unusable_kind(value), path.stat().st_size
@@ -51,7 +49,7 @@ def _content(path: Path) -> object:
             return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch.load raises whatever the bytes lead it to
         objects = re.search(r"GLOBAL (\S+)", str(error))
-        found = f"it holds {cut(one_line(objects[1]), MAX_NAME)}" if objects else reason(error)
+        found = f"it holds {cut(one_line(objects[1]), MAX_KEY_CHARACTERS)}" if objects else reason(error)
         raise CleansetError(
             f"{path}: not plain tensors ({found}); expected safetensors, or a .pt with tensors only: fetch it again if "
             "it is incomplete, or load it where you trust it, and save its state_dict with safetensors.torch.save_file "
@@ -234,7 +232,7 @@ def _described_differences(network: nn.Module, tensors: dict[str, Tensor]) -> st
     part = network if any(key in tensors for key in _CONSTANTS) else _inner(network)
 
     def listed(keys: list[str]) -> str:
-        shown = [cut(key, MAX_NAME) for key in keys[:MAX_KEYS]]
+        shown = [cut(key, MAX_KEY_CHARACTERS) for key in keys[:MAX_KEYS]]
         more = f" and {len(keys) - MAX_KEYS} more" if len(keys) > MAX_KEYS else ""
         return f"{shown}{more}" if keys else "none"
 

@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError, cut, install_command
 from cleanset.scoring.devices import device_of
-from cleanset.scoring.engine import DevicePipeline, OnProgress, Run, Settings
+from cleanset.scoring.engine import DevicePipeline, OnProgress, ScoringRun, Settings
 from cleanset.scoring.scorer import arithmetic, grouped, to_table
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom
 
-Rows = dict[str, NDArray[Any]]
+RayRows = dict[str, NDArray[Any]]
 
 # shards in one task of a GPU; without a GPU a task is one shard
 SHARDS_PER_GPU_TASK = 8
@@ -40,7 +40,7 @@ _REMEDY = "expected the edition, code and libraries of the head node: update thi
 class ClusterRun:
     """A run that every node prepares from its own view of the edition, and the facts expected of each."""
 
-    prepare: Callable[[], tuple[Run, MadeFrom]]
+    prepare: Callable[[], tuple[ScoringRun, MadeFrom]]
     made_from: MadeFrom
     settings: Settings
 
@@ -70,7 +70,7 @@ class RayScorer:
         pipeline.load(run.model, settings.precision)
         return pipeline
 
-    def __call__(self, rows: Rows) -> Rows:
+    def __call__(self, rows: RayRows) -> RayRows:
         """The pickled scores of each shard, or the error that ends the run, which would arrive wrapped if raised."""
         import ray
 

@@ -38,14 +38,14 @@ PORTIONS = 4
 """Portions of a batch for each worker, on average: with 1, one slow worker in four made decoding 2.3 times slower."""
 
 
-class Batch(NamedTuple):
+class PixelBatch(NamedTuple):
     """Pixels, uint8, of a full batch; where there are fewer `image_ids`, zeros follow as padding."""
 
-    image_ids: Sequence[str]
+    image_ids: Sequence[Any]
     pixels: NDArray[np.uint8]
 
 
-def pixels_of(image_id: str, read: Source, preprocessing: Preprocessing) -> NDArray[np.uint8]:
+def pixels_of(image_id: Any, read: Source, preprocessing: Preprocessing) -> NDArray[np.uint8]:
     """The preprocessed pixels of one image. Raises CleansetError, naming the image, if that fails."""
     try:
         data = read(image_id)
@@ -59,22 +59,22 @@ def pixels_of(image_id: str, read: Source, preprocessing: Preprocessing) -> NDAr
 
 
 def in_threads(
-    groups: Iterable[Sequence[str]], read: Source, preprocessing: Preprocessing, batch_size: int, workers: int
-) -> Generator[Batch, None, None]:
+    groups: Iterable[Sequence[Any]], read: Source, preprocessing: Preprocessing, batch_size: int, workers: int
+) -> Generator[PixelBatch, None, None]:
     """A batch for each group of at most `batch_size` image ids, in order, decoded ahead in threads.
 
     `groups` is consumed only as far as decoding runs ahead. Raises CleansetError as `pixels_of` does.
     """
     shape = (batch_size, 3, preprocessing.size, preprocessing.size)
 
-    def fill(pixels: NDArray[np.uint8], place: int, image_id: str) -> None:
+    def fill(pixels: NDArray[np.uint8], place: int, image_id: Any) -> None:
         pixels[place] = pixels_of(image_id, read, preprocessing)
 
-    def start(group: Sequence[str]) -> tuple[Batch, list[Future[None]]]:
+    def start(group: Sequence[Any]) -> tuple[PixelBatch, list[Future[None]]]:
         pixels = np.zeros(shape, np.uint8)
-        return Batch(group, pixels), [pool.submit(fill, pixels, *item) for item in enumerate(group)]
+        return PixelBatch(group, pixels), [pool.submit(fill, pixels, *item) for item in enumerate(group)]
 
-    pending: deque[tuple[Batch, list[Future[None]]]] = deque()
+    pending: deque[tuple[PixelBatch, list[Future[None]]]] = deque()
     with ThreadPoolExecutor(workers) as pool:
         try:
             for group in groups:
@@ -89,7 +89,7 @@ def in_threads(
                     future.cancel()
 
 
-def _finished(started: tuple[Batch, list[Future[None]]]) -> Batch:
+def _finished(started: tuple[PixelBatch, list[Future[None]]]) -> PixelBatch:
     batch, futures = started
     try:
         for future in futures:
@@ -156,14 +156,14 @@ class SharedBatches:
         for process, _ in self._workers:
             process.join()
 
-    def batches(self, groups: Iterable[Sequence[str]]) -> Generator[Batch, None, None]:
+    def batches(self, groups: Iterable[Sequence[Any]]) -> Generator[PixelBatch, None, None]:
         """A batch for each group of image ids, in order. Raises CleansetError as `pixels_of` does."""
-        pending: deque[Batch] = deque()
+        pending: deque[PixelBatch] = deque()
         for number, group in zip(count(), groups):
             if number > PREFETCHED_BATCHES:
                 yield self._filled(pending.popleft())
             slot = number % (PREFETCHED_BATCHES + 1)
-            batch = Batch(group, self.memory[slot])
+            batch = PixelBatch(group, self.memory[slot])
             batch.pixels[len(group) :] = 0
             self._taken[slot] = 0
             for process, pipe in self._workers:
@@ -175,7 +175,7 @@ class SharedBatches:
         while pending:
             yield self._filled(pending.popleft())
 
-    def _filled(self, batch: Batch) -> Batch:
+    def _filled(self, batch: PixelBatch) -> PixelBatch:
         for process, pipe in self._workers:
             try:
                 problem = pipe.recv()
@@ -186,7 +186,7 @@ class SharedBatches:
         return batch
 
 
-def _ended(process: BaseProcess, batch: Batch) -> CleansetError:
+def _ended(process: BaseProcess, batch: PixelBatch) -> CleansetError:
     process.join()
     return CleansetError(
         f"a process that decodes images ended with exit code {process.exitcode}, near {batch.image_ids[0]}; "

@@ -12,12 +12,13 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from cleanset.edition.params import Precision
 from cleanset.errors import CleansetError
 from cleanset.scoring.devices import CPU_BATCH_SIZE, device_of
-from cleanset.scoring.scorer import DTYPES, Precision, arithmetic
+from cleanset.scoring.scorer import DTYPES, arithmetic
 
 # standard deviation, in 0..1, of the noise of the uninteresting defense: source 004, appendix E
-NOISE = 0.05
+DEFENCE_NOISE = 0.05
 
 
 class PixelNetwork(nn.Module):
@@ -112,7 +113,7 @@ class Uninteresting(nn.Module):
         generator = cast(torch.Generator, self._generator)
         # on the generator's device: seeded on the CPU, the noise is the same on every machine
         drawn = torch.randn(pixels.shape, generator=generator, device=generator.device, dtype=pixels.dtype)
-        logits = self.network((pixels + NOISE * drawn.to(pixels.device)).clamp(0, 1))
+        logits = self.network((pixels + DEFENCE_NOISE * drawn.to(pixels.device)).clamp(0, 1))
         return nn.functional.one_hot(logits.argmax(dim=1), logits.shape[1]).to(logits.dtype)
 
     def reseed(self, seed: int, device: torch.device) -> None:

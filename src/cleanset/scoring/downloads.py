@@ -1,4 +1,4 @@
-"""Downloads of weights: the whole file under its name or no file, and nothing written anywhere else.
+"""Downloads of weights: complete or absent, and nothing written anywhere else.
 
 huggingface_hub, and gdown, which RobustBench uses, download in a process of their own: both keep caches
 and cookies in the home folder, so that process gets another home, inside a folder that is removed at the end.

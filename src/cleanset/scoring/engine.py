@@ -1,4 +1,4 @@
-"""The scores of many images: from the archive through decoding and this machine's devices into shards."""
+"""Score many images: from the archive through decoding and this machine's devices into shards."""
 
 import threading
 from collections import deque
@@ -8,28 +8,20 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from cleanset.edition.params import Score
+from cleanset.edition.params import Precision, Score
 from cleanset.images.codec import Source
 from cleanset.images.preprocessing import Preprocessing
 from cleanset.progress import available_cores, print_notice, rate_bar
-from cleanset.scoring.decoding import Batch, SharedBatches, in_threads, worker_processes
+from cleanset.scoring.decoding import PixelBatch, SharedBatches, in_threads, worker_processes
 from cleanset.scoring.devices import Device, choose_devices
+from cleanset.scoring.distance import Distance, distance, sample, sample_size
 from cleanset.scoring.logits import ReadOff, top5
 from cleanset.scoring.models import LoadedModel
-from cleanset.scoring.record import Distance, distance, sample, sample_size
-from cleanset.scoring.scorer import (
-    Notify,
-    Precision,
-    Scored,
-    Scorer,
-    arithmetic,
-    grouped,
-    ignore_notice,
-    to_table,
-)
+from cleanset.scoring.scorer import Notify, Scored, Scorer, arithmetic, grouped, ignore_notice, to_table
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom
 from cleanset.tables import SCORES, Table
@@ -94,13 +86,13 @@ class DevicePipeline(ExitStack):
         """Move a model to the device, in place of the one before."""
         self._scorer = Scorer(model, self.device, precision, notify, read_off)
 
-    def score(self, groups: Iterable[Sequence[str]]) -> Generator[Scored, None, None]:
+    def score(self, groups: Iterable[Sequence[Any]]) -> Generator[Scored, None, None]:
         """The scores of each group of at most a batch of images, in order."""
         # closing ends the decoding threads when the network fails
         with closing(self._decoded(groups)) as batches:
             yield from self._scorer(batches, self._settings.workers)
 
-    def table(self, names: Sequence[str], on_progress: OnProgress) -> pd.DataFrame:
+    def table(self, names: Sequence[Any], on_progress: OnProgress) -> pd.DataFrame:
         """The scores of images, in their order."""
         parts: list[Scored] = []
         with closing(self.score(grouped(names, self._settings.batch_size))) as scores:
@@ -109,12 +101,12 @@ class DevicePipeline(ExitStack):
                 on_progress(len(scored.image_ids), self.waiting_share())
         return to_table(parts)
 
-    def _decoded(self, groups: Iterable[Sequence[str]]) -> Generator[Batch, None, None]:
+    def _decoded(self, groups: Iterable[Sequence[Any]]) -> Generator[PixelBatch, None, None]:
         if self._shared is None:
             return in_threads(groups, *self._decoding)
         batches = self._shared.batches(groups)
         # several batches are computed at a time on a CPU: each has to outlive the next
-        return batches if self.device.is_separate else (Batch(ids, pixels.copy()) for ids, pixels in batches)
+        return batches if self.device.is_separate else (PixelBatch(ids, pixels.copy()) for ids, pixels in batches)
 
     def waiting_share(self) -> float:
         """The share of the time since `load` in which nothing was computed because no batch was ready."""
@@ -136,7 +128,7 @@ def score_few(
     model: LoadedModel,
     read: Source,
     settings: Settings,
-    names: Sequence[str],
+    names: Sequence[Any],
     on_progress: OnProgress = ignore_progress,
     read_off: ReadOff = top5,
 ) -> pd.DataFrame:
@@ -197,7 +189,7 @@ def score_shards(
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class ScoringRun:
     """A run of a model over the images of `index`, in their order: from shards to a table and its exactness.
 
     A context manager: the worker processes serve all of the run, and end with it. `index` has the columns image_id,
@@ -212,7 +204,7 @@ class Run:
     title: str = ""
     _stack: ExitStack = field(default_factory=ExitStack, init=False)
 
-    def __enter__(self) -> "Run":
+    def __enter__(self) -> "ScoringRun":
         return self
 
     def __exit__(self, *error: object) -> None:

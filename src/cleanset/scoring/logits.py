@@ -1,7 +1,4 @@
-"""The results read from a model's logits: the top-5 classes, their probabilities, the log-odds of the first.
-
-Two groups of classes: any model of 1,000 classes as a model of two.
-"""
+"""Values derived from logits: top-5 classes, probabilities, log-odds; models of two groups of classes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,13 +13,13 @@ from cleanset.vocabulary import class_indices
 
 TOP = 5
 
-Columns = dict[str, NDArray[Any]]
+ScoreColumns = dict[str, NDArray[Any]]
 """By the name of a table's column, a value or row for each of n images."""
-ReadOff = Callable[[NDArray[np.float64]], Columns]
-"""From logits of shape (n, classes) to columns; raises ValueError if a logit is not finite."""
+ReadOff = Callable[[NDArray[np.float64], Sequence[Any]], ScoreColumns]
+"""From logits of shape (n, classes) and the ids of the images to columns; ValueError if a logit is not finite."""
 
 
-def top5(logits: NDArray[np.float64]) -> Columns:
+def top5(logits: NDArray[np.float64], _ids: Sequence[Any] = ()) -> ScoreColumns:
     """The columns of SCORES from logits of shape (n, classes): those of `ranked`, and the log-odds of the top-1 class.
 
     The log-odds, log(p / (1 - p)), are its logit minus the logsumexp of the others: the same order as p, also where p
@@ -36,7 +33,7 @@ def top5(logits: NDArray[np.float64]) -> Columns:
     return found | {"log_odds": _log_odds(logits, found["top5_class"][:, :1].astype(np.int64)).astype(np.float32)}
 
 
-def ranked(probabilities: NDArray[np.float64]) -> Columns:
+def ranked(probabilities: NDArray[np.float64]) -> ScoreColumns:
     """The five most probable classes of each image and their probabilities, highest first, each of shape (n, 5).
 
     Of equal probabilities the lower class comes first; of fewer than five classes, -1 with probability 0 stands for

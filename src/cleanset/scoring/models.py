@@ -1,20 +1,18 @@
-"""The classifiers of torchvision, each with one of its published weights: NAME.WEIGHTS, such as alexnet.IMAGENET1K_V1.
+"""Load a model: its weights, its preprocessing by name, and the normalisation inside.
 
-The weights decide preprocessing and normalisation: torchvision publishes its transforms beside them.
-
-Models: weights, a named preprocessing, and the normalisation inside.
-
-A model comes from timm, by name and tag, from torchvision, by name and weights, or from RobustBench's ImageNet zoo;
-its weights are downloaded once or read from a local file.
+A model comes from timm, by name and tag, from RobustBench's ImageNet zoo, or from torchvision, by name and weights,
+such as alexnet.IMAGENET1K_V1. torchvision publishes transforms with its weights, which decide preprocessing and
+normalisation. Weights are downloaded once or read from a local file.
 """
 
 import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +24,13 @@ from torchvision import models
 
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import Model
-from cleanset.errors import CleansetError, cut
+from cleanset.errors import CleansetError
 from cleanset.files import read_text, sha256_of
 from cleanset.images.preprocessing import ROBUSTBENCH, ResizeAndCrop, timm_preprocessing, torchvision_preprocessing
 from cleanset.scoring.checkpoints import load_checkpoint
 from cleanset.scoring.downloads import Drive, Hub, Web, digest_file, fetch, what_instead_of_weights
+from cleanset.validation import check_known
 
-MAX_LISTED = 200
-"""Characters of the names that a message lists."""
 # networks whose weights come from TensorFlow, and expect another normalisation, which they do inside
 _PORTED = ("googlenet", "inception_v3")
 # torchvision's name of RobustBench's Standard_R50
@@ -50,14 +47,19 @@ def published_weights(name: str) -> Any:
     known = models.list_models(module=models)  # the classifiers for images
     where = f"torchvision {torchvision.__version__.partition('+')[0]}"
     if architecture not in known:
-        listed = cut(", ".join(known), MAX_LISTED)
-        raise CleansetError(f"params.yaml: {name!r}: no classifier of {where}; expected NAME.WEIGHTS, of {listed}")
+        nearest = _nearest(architecture, known)
+        raise CleansetError(f"params.yaml: {name!r}: no classifier of {where}; expected NAME.WEIGHTS, of {nearest}")
     entries = models.get_model_weights(architecture)
     usable = [each.name for each in entries if len(each.meta.get("categories") or ()) == CLASSES]
     if weights not in usable:
         wanted = ", ".join(f"{architecture}.{each}" for each in usable)
         raise CleansetError(f"params.yaml: {name!r}: no classifier's weights of {where}; expected one of {wanted}")
     return entries[weights]
+
+
+def _nearest(name: str, known: Collection[str]) -> str:
+    """The five known names that are most like a name."""
+    return ", ".join(get_close_matches(name, known, n=5, cutoff=0))
 
 
 def normalisation_of(model: Model) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -268,21 +270,41 @@ class _RobustbenchEntry:
     origin: Drive | Web
 
 
-def _robustbench_entry(model: Model) -> _RobustbenchEntry:
-    """The entry of a model in RobustBench's ImageNet zoo, with what its `load_model` does for special ones.
-
-    Raises CleansetError for a model that is not there, or is not read from one file.
-    """
+def robustbench_zoo() -> dict[str, dict[str, Any]]:
+    """The entries of RobustBench's ImageNet zoo by threat model and name."""
     import pyautoattack
 
     # robustbench 1.1.1 imports autoattack, but depends on its renamed release
     sys.modules.setdefault("autoattack", pyautoattack)
     sys.modules.setdefault("autoattack.state", pyautoattack.state)
     with warnings.catch_warnings(action="ignore"), _without_home():
-        from robustbench.model_zoo.enums import ThreatModel
         from robustbench.model_zoo.imagenet import imagenet_models
 
-    zoo = imagenet_models.get(ThreatModel(model.threat_model), {})
+    return {threat.value: dict(entries) for threat, entries in imagenet_models.items()}
+
+
+def served_models(threat: str | None) -> list[str]:
+    """The models of RobustBench that commands take, as they are named, of one threat model or of all.
+
+    Raises CleansetError for an unknown threat model.
+    """
+    zoo = robustbench_zoo()
+    if threat is not None:
+        check_known("threat model", threat, zoo)
+    return [
+        f"robustbench:{of}/{name}"
+        for of, entries in zoo.items()
+        for name, entry in entries.items()
+        if threat in (None, of) and not isinstance(entry["gdrive_id"], list)
+    ]
+
+
+def _robustbench_entry(model: Model) -> _RobustbenchEntry:
+    """The entry of a model in RobustBench's ImageNet zoo, with what its `load_model` does for special ones.
+
+    Raises CleansetError for a model that is not there, or is not read from one file.
+    """
+    zoo = robustbench_zoo().get(str(model.threat_model), {})
     served = [name for name, entry in zoo.items() if not isinstance(entry["gdrive_id"], list)]
     if model.name in zoo and model.name not in served:
         raise CleansetError(
@@ -290,9 +312,10 @@ def _robustbench_entry(model: Model) -> _RobustbenchEntry:
             "model with one: load it in a module of your own, ROLE=module:MODULE:CALLABLE"
         )
     if model.name not in zoo:
+        nearest = _nearest(model.name, served) or "another threat_model"
         raise CleansetError(
-            f"params.yaml: {model.name!r} is not in RobustBench's ImageNet zoo for {model.threat_model}; "
-            f"expected one of {', '.join(served) or 'another threat_model'}"
+            f"params.yaml: {model.name!r} is not in RobustBench's ImageNet zoo for {model.threat_model}; expected one "
+            f"of {nearest}: cleanset models --robustbench lists all"
         )
     entry = zoo[model.name]
     if entry["gdrive_id"]:

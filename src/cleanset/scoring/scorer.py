@@ -12,21 +12,21 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from time import perf_counter
-from typing import Any, Literal, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
+from cleanset.edition.params import Precision
 from cleanset.errors import CleansetError
-from cleanset.scoring.decoding import Batch
+from cleanset.scoring.decoding import PixelBatch
 from cleanset.scoring.devices import Device, Event
-from cleanset.scoring.logits import Columns, ReadOff, top5
+from cleanset.scoring.logits import ReadOff, ScoreColumns, top5
 from cleanset.scoring.models import LoadedModel
 from cleanset.vocabulary import classes_in_use
 
-Precision = Literal["float64", "float32", "tf32", "bfloat16"]
 # types of weights and pixels; bfloat16 is autocast's, operation by operation
 DTYPES = {"float64": torch.float64, "float32": torch.float32, "tf32": torch.float32, "bfloat16": torch.float32}
 
@@ -44,8 +44,8 @@ def ignore_notice(_: str) -> None:
 class Scored(NamedTuple):
     """The results read from the logits of n images."""
 
-    image_ids: Sequence[str]
-    columns: Columns
+    image_ids: Sequence[Any]
+    columns: ScoreColumns
 
 
 @contextmanager
@@ -130,7 +130,7 @@ class Scorer:
         self._network = copy.deepcopy(model.network).to(device.torch, DTYPES[precision])
         self._max_images: int | None = None
 
-    def __call__(self, batches: Iterable[Batch], threads: int = 1) -> Generator[Scored, None, None]:
+    def __call__(self, batches: Iterable[PixelBatch], threads: int = 1) -> Generator[Scored, None, None]:
         """The scores of each batch, in order; a few batches are taken from `batches` ahead of time.
 
         Without a GPU, `threads` batches are computed at a time. Raises CleansetError if the model does
@@ -138,8 +138,8 @@ class Scorer:
         """
         return self._ahead(batches) if self.device.is_separate else self._in_threads(batches, threads)
 
-    def _in_threads(self, batches: Iterable[Batch], threads: int) -> Generator[Scored, None, None]:
-        def work(batch: Batch) -> Scored:
+    def _in_threads(self, batches: Iterable[PixelBatch], threads: int) -> Generator[Scored, None, None]:
+        def work(batch: PixelBatch) -> Scored:
             with self.waiting.computing():
                 return self._scored(batch.image_ids, self._logits(torch.from_numpy(batch.pixels), len(batch.image_ids)))
 
@@ -151,10 +151,10 @@ class Scorer:
         ):
             yield from scored
 
-    def _ahead(self, batches: Iterable[Batch]) -> Generator[Scored, None, None]:
+    def _ahead(self, batches: Iterable[PixelBatch]) -> Generator[Scored, None, None]:
         """While the device computes one batch, the next is decoded and copied, and the one before is ranked."""
 
-        def collect(image_ids: Sequence[str], logits: Tensor, finished: Event) -> Scored:
+        def collect(image_ids: Sequence[Any], logits: Tensor, finished: Event) -> Scored:
             finished.synchronize()
             self.waiting.end()
             return self._scored(image_ids, logits)
@@ -204,10 +204,10 @@ class Scorer:
             logits: Tensor = self._network(pixels.to(DTYPES[self._precision]) / 255)
         return logits
 
-    def _scored(self, image_ids: Sequence[str], logits: Tensor) -> Scored:
+    def _scored(self, image_ids: Sequence[Any], logits: Tensor) -> Scored:
         values = logits.numpy()
         try:
-            return Scored(image_ids, self._read_off(values))
+            return Scored(image_ids, self._read_off(values, image_ids))
         except ValueError as error:
             first = int(np.argmin(np.isfinite(values).all(axis=1)))
             raise CleansetError(
@@ -233,15 +233,15 @@ def _mapped_ahead(
 
 
 def to_table(scored: Iterable[Scored]) -> pd.DataFrame:
-    """Scores as a table: the image ids, and a column for each that was read off the logits."""
-    columns: dict[str, list[Any]] = {"image_id": []}
+    """Scores as a table: the image ids, those of named tuples a column for each part, and what was read off logits."""
+    image_ids, columns = list[Any](), dict[str, list[Any]]()
     for each in scored:
-        columns["image_id"].extend(each.image_ids)
+        image_ids.extend(each.image_ids)
         for name, values in each.columns.items():
             columns.setdefault(name, []).extend(values)
-    return pd.DataFrame(columns)
+    return pd.DataFrame({**pd.DataFrame(image_ids).rename(columns={0: "image_id"}), **columns})
 
 
-def grouped(image_ids: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+def grouped(image_ids: Sequence[In], size: int) -> Iterator[Sequence[In]]:
     """Groups of `size` image ids; the last one may be smaller."""
     return (image_ids[start : start + size] for start in range(0, len(image_ids), size))

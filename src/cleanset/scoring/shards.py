@@ -4,6 +4,7 @@ import re
 import shutil
 from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -12,7 +13,7 @@ from cleanset.files import remove_abandoned
 from cleanset.tables import SCORES, Table, read_table, write_table
 
 # images in a shard, unless a batch is larger: few enough to lose little work, enough to cost nothing
-MIN_IMAGES = 512
+MIN_SHARD_IMAGES = 512
 
 
 def _shard_folders(folder: Path) -> list[Path]:
@@ -39,20 +40,20 @@ class Shards:
 
     Shards of other fingerprints are removed; anything else in `folder`, or a file in its place, raises
     CleansetError. A shard's size is a multiple of the batch size, so that an image is in the same batch
-    whether or not the computation was interrupted. `table` is SCORES, or a table whose image ids
-    have another form. `only`: the image ids that are scored, where several models share the division of one list;
-    None: all.
+    whether or not the computation was interrupted. `table` is SCORES, or a table with another key: an image id is
+    then the tuple of its columns. `only`: the image ids that are scored, where several models share the division of one
+    list; None: all.
     """
 
     def __init__(
         self,
         folder: Path,
         fingerprint: str,
-        image_ids: Sequence[str],
+        image_ids: Sequence[Any],
         batch_size: int,
-        min_images: int = MIN_IMAGES,
+        min_images: int = MIN_SHARD_IMAGES,
         table: Table = SCORES,
-        only: Container[str] | None = None,
+        only: Container[Any] | None = None,
     ) -> None:
         self._all, self._folder, self._table = folder, folder / fingerprint, table
         size = batch_size * max(1, min_images // batch_size)
@@ -64,7 +65,7 @@ class Shards:
                 shutil.rmtree(other)
         self.missing = [number for number in range(len(self._image_ids)) if not self._is_finished(number)]
 
-    def image_ids(self, number: int) -> Sequence[str]:
+    def image_ids(self, number: int) -> Sequence[Any]:
         """The image ids of a shard."""
         return self._image_ids[number]
 
@@ -96,7 +97,9 @@ class Shards:
             table = read_table(self._path(number), self._table)
         except (CleansetError, OSError):  # truncated by a power failure
             return False
-        return table["image_id"].tolist() == list(self._image_ids[number])
+        columns = [table[name].tolist() for name in self._table.key]
+        found = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+        return bool(found == list(self._image_ids[number]))
 
     def keep(self, number: int, scores: pd.DataFrame) -> None:
         """Write a finished shard."""

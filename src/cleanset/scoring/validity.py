@@ -1,4 +1,4 @@
-"""The inputs that a result was made from, and whether it may be used again.
+"""The inputs from which a result was made, and whether it may be used again.
 
 One record answers it for scores, predictions, answers, attacks and trainings. Code is named by the VERSION files of its
 packages, which are raised when the bytes that the code writes change: a reworded docstring must not cost a GPU hour.

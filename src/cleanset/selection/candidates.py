@@ -1,10 +1,8 @@
-"""The rule for candidates, and the values of its options in params.yaml; it imports nothing, as params import it.
+"""The candidate images of each class and their order, and the options of that rule in params.yaml.
 
-The candidate images of each class, and their order.
-
-An image's label is its reassessed label, where there is exactly one. A model classifies an image *correctly*
-if its top-1 class is that label; its *confidence* is the softmax probability of that class, its *log-odds* those of
-that probability. Where a source's text and its authors' practice differ, both are in rule.py by name.
+An image's label is its reassessed label, if it has exactly one. A model classifies an image *correctly* if its top-1
+class is that label; its *confidence* is the softmax probability of that class, its *log-odds* the log-odds of that
+probability. Where a source's text and its authors' practice differ, `Rule` has both by name.
 """
 
 from collections.abc import Collection, Iterable

@@ -1,4 +1,4 @@
-"""Predictions on cropped images, and the candidates rejected because of them.
+"""Predictions on cropped images, and the candidates rejected because a crop is misclassified.
 
 A model that is correct on the whole image may misclassify the part inside a reviewer's box.
 """

@@ -1,7 +1,4 @@
-"""The decision on a candidate.
-
-The choice of the reviewed candidates that fill each class.
-"""
+"""Fill each class from its reviewed candidates, and the decision on every candidate."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,13 +17,16 @@ class Decision:
 
     `verdict` undecided means that no verdict counts yet, and `reason` is why: `unreviewed`,
     `too_few_reviewers`, `conflict` or `box_unknown`. For reject it is the reviewers' reason, or `unsure`.
-    `box_unknown`: a crop that is kept although nobody has drawn its box; then `crop` is None.
     """
 
     verdict: Literal["clean", "crop", "reject", "undecided"]
     reason: str | None = None
     crop: Box | None = None
-    box_unknown: bool = False
+
+    @property
+    def box_unknown(self) -> bool:
+        """Whether it is a crop that is kept although nobody has drawn its box."""
+        return self.verdict == "crop" and self.crop is None
 
 
 UNREVIEWED = Decision("undecided", "unreviewed")

@@ -1,4 +1,4 @@
-"""Ways to pass a finished set on: as a tar, as shards of WebDataset, with a signature.
+"""Pack a finished set: as a tar or as WebDataset shards, with a signature.
 
 Tars are the same byte for byte on any machine. Signatures are OpenSSH's (`ssh-keygen -Y`), which is on every machine
 already and which its authors keep. The signed file is that of the checksums, which has the digests of all other
@@ -140,7 +140,7 @@ def _members(folder: Path, entry: Entry) -> Iterator[tuple[str, bytes]]:
     yield f"{key}.json", json.dumps(entry.record(columns())).encode()
 
 
-NAMESPACE = "cleanset"
+SIGNATURE_NAMESPACE = "cleanset"
 """Purpose of a signature (ssh-keygen -n); one given for another purpose does not count."""
 
 _ARMOUR = ("-----BEGIN SSH SIGNATURE-----\n", "-----END SSH SIGNATURE-----\n")
@@ -154,7 +154,7 @@ class SignatureError(Exception):
     """A signature that is missing, of other content, or not by an allowed signer; the message says which."""
 
 
-def sign(data: bytes, key: Path, namespace: str = NAMESPACE) -> bytes:
+def sign(data: bytes, key: Path, namespace: str = SIGNATURE_NAMESPACE) -> bytes:
     """The signature of `data` by a private SSH key, or by the agent that holds the one of a public key."""
     if not key.is_file():
         raise CleansetError(f"{key}: missing; expected an SSH key, such as ~/.ssh/id_ed25519 (ssh-keygen makes one)")
@@ -164,7 +164,7 @@ def sign(data: bytes, key: Path, namespace: str = NAMESPACE) -> bytes:
     return done.stdout
 
 
-def signer(data: bytes, signature: bytes, signers: Path, namespace: str = NAMESPACE) -> str:
+def signer(data: bytes, signature: bytes, signers: Path, namespace: str = SIGNATURE_NAMESPACE) -> str:
     """The signer of `data`, as "alice@example.org, ED25519 key SHA256:...".
 
     `signers` is a public key, or a list as ssh-keygen(1) describes under ALLOWED SIGNERS. Raises SignatureError for a

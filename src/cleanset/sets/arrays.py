@@ -1,4 +1,4 @@
-"""Preprocessed images, all or those of a finished set, as NumPy files for evaluations outside this project."""
+"""`cleanset arrays`: preprocessed images, all or those of a finished set, as NumPy files for other programs."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence

@@ -12,7 +12,7 @@ from cleanset.review.audit import AuditResult, sentences
 from cleanset.review.store import verdicts_by_image, verdicts_by_reviewer
 from cleanset.scoring.record import ListRecord, ScoreRecord
 from cleanset.selection.metrics import short_classes, totals
-from cleanset.sets.description import UNPUBLISHED, Provenance, Release, name_of, notices_of
+from cleanset.sets.description import UNPUBLISHED, Provenance, Release, in_random_order, name_of, notices_of
 from cleanset.sets.manifest import Entry, columns
 from cleanset.sets.texts import SCOOTER, filled, templates
 from cleanset.vocabulary import EXCLUSION_REASONS, VERDICTS, class_keys, label_names
@@ -31,16 +31,16 @@ def card(
     """
     classes, per_class, release = provenance.classes, provenance.images_per_class, provenance.release
     counts = totals(selection, rejected, classes, per_class)
-    is_random, from_lists = provenance.is_random, provenance.scored is None
+    is_random, from_lists, reviewed = provenance.is_random, provenance.scored is None, bool(release.reviewers)
     dated = f" of {release.date}" if release.date else ", not published yet"
     params = yaml.safe_dump(dict(provenance.params), default_flow_style=None, width=100)
     short = short_classes(selection, rejected, classes, per_class).to_dict("records")
     rejects = [(reason, counts[f"rejected_{reason}"]) for reason in EXCLUSION_REASONS if counts[f"rejected_{reason}"]]
     values = {
-        **_common_values(provenance.model, counts["images"], release, bool(release.reviewers), provenance.notices),
+        **_common_values(provenance.model, counts["images"], release, reviewed, provenance.notices, is_random),
         **{name: f"{count:,}" for name, count in counts.items()},
         **_review_values(selection, votes),
-        "classes_of_set": f"{len(classes):,}",
+        "classes_of_set": f"{selection['class_index'].nunique():,}",
         "images_per_class": per_class,
         "source_images": f"{provenance.images:,}",
         "source_of_images": release.texts["images"] if provenance.images == VALIDATION_IMAGES else "images",
@@ -84,9 +84,9 @@ def rebuilt_card(entries: Sequence[Entry], release: Release) -> str:
     would else number by the folders that there are. `entries` is not empty.
     """
     dated = f" of {release.date}" if release.date else ""
-    by_people = sum(entry.reviewers > 0 for entry in entries)
+    by_people, notices = sum(entry.reviewers > 0 for entry in entries), notices_of(entries, release)
     values = {
-        **_common_values(entries[0].model, len(entries), release, by_people > 0, notices_of(entries, release)),
+        **_common_values(entries[0].model, len(entries), release, by_people > 0, notices, in_random_order(entries)),
         "images": f"{len(entries):,}",
         "classes_of_set": f"{len({entry.wnid for entry in entries}):,}",
         "version_clause": "" if release.version == UNPUBLISHED else f", version {release.version}{dated}",
@@ -105,13 +105,16 @@ def card_without_images(text: str, model: str, images: int, release: Release) ->
     return f"{matter}\n{before}{release.texts['without_images']}\n{after}"
 
 
-def _common_values(model: str, images: int, release: Release, reviewed: bool, notices: Sequence[str]) -> dict[str, Any]:
+def _common_values(
+    model: str, images: int, release: Release, reviewed: bool, notices: Sequence[str], is_random: bool
+) -> dict[str, Any]:
     """The values that the card of any set needs: its texts, and the sections that they make."""
     values = {
         **release.texts,
         "front_matter": front_matter(model, images, release, reviewed=reviewed, with_images=True),
         "model": model,
-        "name": name_of(model),
+        "heading": release.texts["title"] or name_of(model),
+        "nor_did_models": "" if is_random else ", nor did the models",
         "notices": [f"**{notice}**" for notice in notices],
         "number_of_classes": f"{len(class_keys()):,}",
         "funding": "".join(f"\n- {each}" for each in release.texts["acknowledged"]),

@@ -1,4 +1,4 @@
-"""The delivered form of an image: its file, made here only, its entry, and the model's confidence on its pixels."""
+"""The delivered form of an image: its file, its manifest entry, and the model's confidence on its pixels."""
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass

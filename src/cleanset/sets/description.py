@@ -1,12 +1,10 @@
-"""The facts that describe a set beside its manifest: release, provenance, licences, notices, rejected candidates.
-
-The command `cite`: what to cite, as BibTeX or as text.
-"""
+"""Facts about a set beyond its manifest: release, provenance, licences, notices, rejections; how to cite it."""
 
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import distribution, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -272,8 +270,15 @@ def input_digests(folder: Path, paths: Sequence[Path]) -> list[InputDigest]:
 
 def render(form: str) -> str:
     """The citations of cleanset, its images and labels, and SCOOTER. Raises CleansetError for an unknown format."""
-    if form == "bibtex":
-        return citation([SCOOTER])
-    if form != "text":
+    if form not in ("bibtex", "text"):
         raise CleansetError(f"format {form!r}; expected bibtex or text")
-    return str(templates("citations")["as_text"])
+    found = templates("citations")
+    text = citation([SCOOTER]) if form == "bibtex" else str(found["as_text"])
+    before, after = found[f"release_in_{form}"]
+    return text.replace(before, after.format(version=version("cleanset"), address=_address()), 1)
+
+
+def _address() -> str:
+    """The address that pip installed cleanset from, as direct_url.json has it; otherwise the placeholder."""
+    url = json.loads(distribution("cleanset").read_text("direct_url.json") or "{}").get("url", "")
+    return str(url) if url.startswith("https://") else "https://…/cleanset.git"

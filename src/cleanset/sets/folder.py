@@ -1,16 +1,14 @@
-"""The folder of a finished set: what lies in it beside the folders of the classes."""
+"""The files in the folder of a finished set, beside its folders of classes: written, and read with checks."""
 
 import json
-import os
 import re
-import stat
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from cleanset.errors import CleansetError
-from cleanset.files import open_descriptor, reading, sha256, write_text
+from cleanset.files import read_bytes, sha256, write_text
 from cleanset.review.store import GUIDELINES
 from cleanset.sets.catalogues import citation_cff, croissant_json, records_of
 from cleanset.sets.description import Release, licence_text, manifest_sha256_of, release_of
@@ -66,11 +64,12 @@ def json_lines(records: Iterable[Mapping[str, Any]]) -> str:
     return "".join(json.dumps(record) + "\n" for record in records)
 
 
-def derived_names(with_images: bool, has_records: bool) -> list[str]:
+def derived_names(with_images: bool, has_records: bool, *, is_empty: bool = False) -> list[str]:
     """The files that are made from every manifest, beside CLASSES_FILE; `has_records` as for derived_texts."""
     if not has_records:
-        return [CROISSANT, *([METADATA] if with_images else [])]
-    return [CROISSANT, CROISSANT_LINES, METADATA_LINES if with_images else MANIFEST_LINES]
+        return [CROISSANT, *([METADATA] if with_images and not is_empty else [])]
+    lines = METADATA_LINES if with_images else MANIFEST_LINES
+    return [CROISSANT, CROISSANT_LINES, *([] if is_empty else [lines])]
 
 
 def derived_texts(
@@ -83,7 +82,8 @@ def derived_texts(
     is_imagenet, digest = classes_in_use().is_imagenet, sha256(manifest.encode())
     if is_imagenet or not has_records:
         texts = {CROISSANT: croissant_json(entries, digest, release)}
-        texts |= {METADATA: metadata_csv(manifest)} if with_images else {}
+        # without images `datasets` cannot tell the columns of a table
+        texts |= {METADATA: metadata_csv(manifest)} if with_images and entries else {}
     else:
         records = list(records_of(manifest))
         named = {"class_index": "label", "file": "file_name"} if with_images else {}
@@ -92,7 +92,7 @@ def derived_texts(
         texts = {
             CROISSANT: croissant_json(entries, digest, release, sha256(nested.encode())),
             CROISSANT_LINES: nested,
-            METADATA_LINES if with_images else MANIFEST_LINES: flat,
+            **({METADATA_LINES if with_images else MANIFEST_LINES: flat} if entries else {}),
         }
     return texts | ({} if is_imagenet else {CLASSES_FILE: classes_in_use().text})
 
@@ -115,21 +115,9 @@ def write_descriptions(
         write_text(folder / name, text)
 
 
-def read_regular_file(path: Path | str) -> bytes:
-    """The bytes of a file, or of the one that a link leads to.
-
-    Raises CleansetError for a pipe or a device, which could be read for ever, and OSError as `open` does.
-    """
-    descriptor = open_descriptor(path)
-    with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123  # much faster than a Path
-        # of the open file, not of its path, which may have been replaced meanwhile
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise CleansetError(f"{path}: not a regular file; expected a file of a finished set")
-        if status.st_size > MAX_FILE_BYTES:
-            raise CleansetError(f"{path}: {status.st_size:,} bytes; expected at most {MAX_FILE_BYTES:,}")
-        with reading(path):
-            return file.read()
+def read_regular_file(path: Path) -> bytes:
+    """The bytes of a file of a set. Raises as `read_bytes` does."""
+    return read_bytes(path, MAX_FILE_BYTES)
 
 
 def manifest_text(path: Path, expected: str = "the folder of an export, or its manifest.csv") -> tuple[str, str]:
@@ -197,23 +185,36 @@ def read_entries(path: Path) -> list[Entry]:
     return entries
 
 
-def check_listed(folder: Path) -> None:
-    """Raise CleansetError for a description that is read by commands, and is not the one that CHECKSUMS lists."""
+def check_listed(folder: Path, is_set: bool = False) -> None:
+    """Raise CleansetError for a description that is read by commands, and is not the one that CHECKSUMS lists.
+
+    Without CHECKSUMS a folder holds a manifest alone, unless it must be a set (`is_set`). Once the manifest is checked,
+    which has the digests of the images, so is every image that is read.
+    """
     try:
         listed = read_checksums(folder)[1]
-    except (FileNotFoundError, NotADirectoryError):  # a manifest alone
-        return
+    except (FileNotFoundError, NotADirectoryError):
+        if not is_set:
+            return
+        raise CleansetError(
+            f"{folder / CHECKSUMS}: missing; expected the digest of {MANIFEST} in it: export or fetch the set again"
+        ) from None
     for name in (MANIFEST, CLASSES_FILE, CROISSANT, REJECTED_CSV):
-        if (folder / name).is_file() and (found := sha256(read_regular_file(folder / name))) != listed.get(name):
+        if not (folder / name).is_file() or (found := sha256(read_regular_file(folder / name))) == listed.get(name):
+            continue
+        if name == MANIFEST and (name not in listed or _described_sha256(folder) == found):
             raise CleansetError(
-                f"{folder / name}: SHA-256 {found}, expected {listed.get(name, 'no such file')} as in {CHECKSUMS}; see "
-                f"cleanset verify {folder}"
+                f"{folder / CHECKSUMS}: {listed.get(name, 'no SHA-256')} for {name}; expected {found}, which "
+                f"{f'{CROISSANT} has too' if name in listed else 'it has'}; see cleanset verify {folder}"
             )
+        raise CleansetError(
+            f"{folder / name}: SHA-256 {found}, expected {listed.get(name, 'no such file')} as in {CHECKSUMS}; see "
+            f"cleanset verify {folder}"
+        )
 
 
 def read_release(folder: Path) -> Release:
-    """The release in the Croissant description of a set; Release() where none can be read. Raises as `check_listed`."""
-    check_listed(folder)
+    """The release in the Croissant description of a set; Release() where none can be read."""
     try:
         return release_of(read_regular_file(folder / CROISSANT))
     except (OSError, CleansetError):
@@ -224,26 +225,6 @@ def read_checksums(folder: Path) -> tuple[str, dict[str, str]]:
     """The text of CHECKSUMS, and the SHA-256 by file that it lists. Raises OSError for a missing one."""
     text = read_regular_file(folder / CHECKSUMS).decode("utf-8", "replace")
     return text, {name: digest for digest, name in _CHECKSUM.findall(text)}
-
-
-def checked_manifest(folder: Path) -> tuple[str, str]:
-    """The text of the manifest in a folder, compared with its line in CHECKSUMS, and its name for messages."""
-    text, where = manifest_text(folder)
-    try:
-        # the manifest has the digests of the images: once it is checked, so is every image that is read
-        listed = read_checksums(folder)[1].get(MANIFEST)
-    except FileNotFoundError:
-        raise CleansetError(
-            f"{folder / CHECKSUMS}: missing; expected the digest of {MANIFEST} in it: export or fetch the set again"
-        ) from None
-    if (found := sha256(text.encode())) == listed:
-        return text, where
-    if listed is None or _described_sha256(folder) == found:
-        raise CleansetError(
-            f"{folder / CHECKSUMS}: {listed or 'no SHA-256'} for {MANIFEST}; expected {found}, which "
-            f"{'it has' if listed is None else f'{CROISSANT} has too'}; see cleanset verify {folder}"
-        )
-    raise CleansetError(f"{where}: SHA-256 {found}, expected {listed} as in {CHECKSUMS}; see cleanset verify {folder}")
 
 
 def _described_sha256(folder: Path) -> str | None:

@@ -1,18 +1,23 @@
-"""A finished set as a sequence, without torch."""
+"""`ImageSet`, a finished set as a sequence, without torch."""
 
+import base64
 import io
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
-from PIL import Image
+from PIL import Image, ImageOps
 
 from cleanset.errors import CleansetError, reason
 from cleanset.sets.folder import read_image
-from cleanset.sets.manifest import COLUMNS, Entry, columns
+from cleanset.sets.manifest import MANIFEST_COLUMNS, Entry, columns
 from cleanset.vocabulary import class_indices, class_keys, label_names
+
+SHEET_COLUMNS, SHEET_ROWS = 10, 8
+THUMBNAIL_PIXELS = 72
 
 
 class ImageSet:
@@ -26,7 +31,7 @@ class ImageSet:
     As with torchvision's `ImageFolder`, `classes` are the keys of all classes, of ImageNet the 1,000 wnids, in order,
     `class_to_idx` is the class index by key, and `targets` are the class indices of the images. `class_names` are
     the names of the classes, in the same order. `notices` says in sentences what limits the set, such as that nobody
-    has reviewed its images; the set prints with them.
+    has reviewed its images; the set prints with them. A notebook shows a set as its counts and a contact sheet.
     """
 
     def __init__(
@@ -47,10 +52,31 @@ class ImageSet:
         self.targets = [entry.class_index for entry in self.entries]
 
     def __repr__(self) -> str:
-        model = self.entries[0].model if self.entries else "no model"
-        counts = f"{len(self):,} images of {len(set(self.targets)):,} classes"
         transform = "" if self.transform is None else f", transform={self.transform!r}"
-        return " ".join([f"ImageSet({model}: {counts}, {str(self.folder)!r}{transform})", *self.notices])
+        return " ".join([f"ImageSet({self._counts}, {str(self.folder)!r}{transform})", *self.notices])
+
+    @property
+    def _counts(self) -> str:
+        model = self.entries[0].model if self.entries else "no model"
+        return f"{model}: {len(self):,} images of {len(set(self.targets)):,} classes"
+
+    def _repr_html_(self) -> str:
+        """Counts, notices and a contact sheet of at most 80 images, evenly spaced over the set, for a notebook."""
+        step = math.ceil(len(self) / (SHEET_COLUMNS * SHEET_ROWS)) or 1
+        shown = self.entries[::step]
+        side = THUMBNAIL_PIXELS
+        sheet = Image.new("RGB", (SHEET_COLUMNS * side, math.ceil(len(shown) / SHEET_COLUMNS) * side or 1), "white")
+        for place, entry in enumerate(shown):
+            row, column = divmod(place, SHEET_COLUMNS)
+            sheet.paste(ImageOps.pad(self._image(entry), (side, side), color="white"), (column * side, row * side))
+        jpeg = io.BytesIO()
+        sheet.save(jpeg, "JPEG", quality=85)
+        of = "" if step == 1 else f", {len(shown)} of them shown"
+        text = " ".join(
+            [f"{self._counts}, {sum(entry.crop is not None for entry in self.entries):,} cropped{of}.", *self.notices]
+        )
+        data = base64.b64encode(jpeg.getvalue()).decode()
+        return f'<p>{escape(text)}</p><img alt="A contact sheet of the set" src="data:image/jpeg;base64,{data}">'
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -60,18 +86,22 @@ class ImageSet:
 
     def __getitem__(self, place: int) -> tuple[Any, int, dict[str, Any]]:
         entry = self.entries[self._position(place)]
+        image = self._image(entry)
+        record = _record(entry, self._columns, image.width, image.height)
+        return (self.transform(image) if self.transform else image), entry.class_index, record
+
+    def _image(self, entry: Entry) -> Image.Image:
+        """The image of an entry: RGB, pixels as stored, its bytes checked."""
         data = read_image(self.folder, entry)
         try:
             # Pillow chooses the decoder by the bytes, not by the name: no other than these two may be tried
             with Image.open(io.BytesIO(data), formats=("JPEG", "PNG")) as opened:
-                image = opened.convert("RGB")
+                return opened.convert("RGB")
         except Exception as error:  # Pillow raises whatever damaged bytes lead it to
             raise CleansetError(
                 f"{self.folder / entry.file}: cannot be decoded ({reason(error)}), though it has the SHA-256 of the "
                 "manifest; expected a whole JPEG or PNG: tell the publisher of the set"
             ) from None
-        record = _record(entry, self._columns, image.width, image.height)
-        return (self.transform(image) if self.transform else image), entry.class_index, record
 
     def _position(self, place: object) -> int:
         """A position from 0, or from the end below 0. Raises TypeError or IndexError for anything else."""
@@ -94,7 +124,7 @@ def _record(entry: Entry, names: Sequence[str], width: int, height: int) -> dict
     return entry.record(names) | {
         "confidence": _number(entry.confidence),
         "source_confidence": _number(entry.source_confidence),
-        names[COLUMNS.index("real_classes")]: " ".join(map(str, entry.real_classes)),
+        names[MANIFEST_COLUMNS.index("real_classes")]: " ".join(map(str, entry.real_classes)),
         # torch's default_collate refuses None
         "crop": entry.crop or (0, 0, width, height),
     }

@@ -1,6 +1,7 @@
-"""The manifest of a finished set: one line per image, everything that is needed to check or rebuild it.
+"""The manifest of a finished set, one line per image: its entries, and checks of a manifest from anyone.
 
-Read a manifest, whoever wrote it: check each line by the model of an entry, then the lines together.
+The manifest has everything that is needed to check or rebuild the set. Each line is checked by the model of an entry,
+then the lines together.
 """
 
 import csv
@@ -22,7 +23,7 @@ from cleanset.validation import checked
 from cleanset.vocabulary import SourceCheck, Tier, class_indices, class_keys, classes_in_use, column_name, label_names
 
 MANIFEST = "manifest.csv"
-COLUMNS = (
+MANIFEST_COLUMNS = (
     "model", "wnid", "class_index", "class_name", "rank", "image_id", "tier", "confidence", "source_confidence",
     "ilsvrc_class", "real_classes", "reviewers", "left", "top", "right", "bottom",
     "file", "source_sha256", "source_check", "file_sha256", "pixels_sha256", "encoder",
@@ -34,7 +35,7 @@ def columns() -> tuple[str, ...]:
     """The columns of a manifest of images of the classes in use, in their order; other images than ImageNet's have one
     more, the group.
     """
-    return COLUMNS if classes_in_use().is_imagenet else (*map(column_name, COLUMNS), GROUP)
+    return MANIFEST_COLUMNS if classes_in_use().is_imagenet else (*map(column_name, MANIFEST_COLUMNS), GROUP)
 
 
 MAX_RANK = 50_000
@@ -168,7 +169,7 @@ class Entry(BaseModel):
 
     def record(self, names: Sequence[str]) -> dict[str, Any]:
         """The values by the `names` of the columns, with the box as `crop`."""
-        name_of = dict(zip((*COLUMNS, GROUP), names, strict=False)) | {"crop": "crop"}
+        name_of = dict(zip((*MANIFEST_COLUMNS, GROUP), names, strict=False)) | {"crop": "crop"}
         return {name_of[name]: value for name, value in self.model_dump().items() if name in name_of}
 
 
@@ -274,7 +275,7 @@ def check_manifest(text: str, where: str) -> CheckedManifest:
             entries[number] = found
         else:
             problems += [_of_line(number, *each) for each in found]
-            invalid_files.append(row[COLUMNS.index("file")] if len(row) == len(columns()) else "")
+            invalid_files.append(row[MANIFEST_COLUMNS.index("file")] if len(row) == len(columns()) else "")
     if not problems:
         # only if every line is valid: a missing one would make its neighbors look wrong, too
         problems += _between(entries)
@@ -348,7 +349,7 @@ def _entry(row: Sequence[str]) -> Entry | list[tuple[str, str]]:
     """The entry of a line, or what is found and expected of its values."""
     if len(row) != len(columns()):
         return [(f"values: {len(row)}", str(len(columns())))]
-    names = (*COLUMNS, GROUP)[: len(row)]
+    names = (*MANIFEST_COLUMNS, GROUP)[: len(row)]
     values: dict[str, Any] = dict(zip(names, row, strict=True))
     box = tuple(values.pop(edge) for edge in _BOX)
     values["crop"] = box if any(box) else None

@@ -109,7 +109,7 @@ def publishable(export: Path) -> tuple[list[Entry], Release]:
                 "one of an older version: run dvc repro"
             )
     if not entries:
-        raise CleansetError(f"{export}: no images; expected at least one")
+        raise CleansetError(f"{export}: no images; expected at least one: review some, and run dvc repro")
     if not classes_in_use().is_imagenet and release.about is None:
         raise CleansetError(
             f"{export}: whose the images are, and under which licence, is not stated; set export.about in the "

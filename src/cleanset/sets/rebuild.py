@@ -14,7 +14,7 @@ from cleanset.images.codec import decode, decoder, pixels_sha256
 from cleanset.progress import found_in_threads
 from cleanset.sets.card import rebuilt_card
 from cleanset.sets.delivered import image_file
-from cleanset.sets.folder import CARD, manifest_text, read_release, write_descriptions
+from cleanset.sets.folder import CARD, check_listed, manifest_text, read_release, write_descriptions
 from cleanset.sets.manifest import Entry, Problem, check_manifest, check_set
 
 
@@ -50,7 +50,9 @@ def run(manifest: Path, images: Path, out: Path) -> RebuildResult:
                     # out of the block, so that new_folder removes what was written
                     raise _IncompleteError
                 entries = list(checked.entries.values())
-                release = read_release(manifest if manifest.is_dir() else manifest.parent)
+                beside = manifest if manifest.is_dir() else manifest.parent
+                check_listed(beside)
+                release = read_release(beside)
                 write_descriptions(folder, entries, release, {CARD: rebuilt_card(entries, release)})
         except _IncompleteError:
             pass

@@ -1,4 +1,4 @@
-"""`cleanset publish` of an edition: one release of the sets of all models, with everything that they follow from.
+"""`cleanset publish` of an edition: one release with the sets of all models and everything that determines them.
 
 Beside the sets it holds the scores, the verdicts with the board's notes, the results of gold items and audits, and the
 program `from_verdicts.py`, which recomputes the sets from these. `cleanset verify --from-verdicts` runs the program.

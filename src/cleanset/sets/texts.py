@@ -1,4 +1,4 @@
-"""The texts of card, licence and catalogues on a set's images and publishers: of ImageNet's images, or of others."""
+"""The texts of card, licence and catalogues about images and publishers, for ImageNet or for your own images."""
 
 import re
 from collections.abc import Iterable, Mapping

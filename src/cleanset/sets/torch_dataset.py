@@ -1,4 +1,4 @@
-"""A finished set as a torch Dataset."""
+"""`TorchImageSet`, a finished set as a torch Dataset."""
 
 from typing import Any
 

@@ -124,6 +124,7 @@ def _verify(folder: Path, decode: bool, signers: Path | None) -> Verification:
     described = {*files, *(read_checksums(folder)[1] if CHECKSUMS in files else ())}
     # a METADATA that is listed but lost is a fault, not a set without images
     with_images = bool(placed) or CHECKSUMS not in files or not described.isdisjoint((METADATA, METADATA_LINES))
+    with_images = with_images or not manifest.lines
     has_records = CROISSANT_LINES in described
     lost = dict(manifest.entries) if with_images else {}
     for line, _, _ in placed:
@@ -139,7 +140,7 @@ def _verify(folder: Path, decode: bool, signers: Path | None) -> Verification:
     texts = {} if manifest.problems else _derived_texts(manifest, files, release, with_images, has_records)
     derived = list(_derived_problems(folder, files, texts))
     problems += derived
-    needed = sorted([MANIFEST, *derived_names(with_images, has_records)])
+    needed = sorted([MANIFEST, *derived_names(with_images, has_records, is_empty=not manifest.entries)])
     problems += _checksum_problems(folder, files, needed, agreeing=not manifest.problems and not derived)
     whose = _signer(folder, files, signers) if signers else None
     if isinstance(whose, Problem):
@@ -233,7 +234,7 @@ def _of_file(folder: Path, placed: _Placed, decode: bool) -> Iterator[Problem]:
     if file != entry.file:
         yield Problem("misplaced", file, "here", entry.file, line)
     try:
-        data = read_regular_file(f"{folder}/{file}")
+        data = read_regular_file(folder / file)
     except OSError as error:
         yield Problem("unreadable", file, str(error.strerror), entry.file_sha256, line)
         return

@@ -1,4 +1,4 @@
-"""Stage count: the metrics. One file for each line of `dvc metrics show`, the models as its columns."""
+"""Stage count: the metrics, one file for each line of `dvc metrics show` with the models as columns."""
 
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -10,7 +10,8 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import check_roles
 from cleanset.errors import CleansetError
-from cleanset.files import md5, write_metrics, write_text
+from cleanset.files import md5, sha256, write_metrics, write_text
+from cleanset.images.boxes import box_of
 from cleanset.parsing import csv_text
 from cleanset.review.agreement import agreement_of_reviewers
 from cleanset.review.audit import audit_numbers, read_audit
@@ -28,6 +29,9 @@ from cleanset.selection.metrics import (
 from cleanset.tables import CROP_SCORES, INDEX, MARGINS, REJECTED, SCORES, SELECTION, read_table
 from cleanset.vocabulary import class_column, class_keys
 
+SHOWN_DIGITS = 8
+"""Hexadecimal digits of the digest of a class's images, by which one that has changed shows in its metrics."""
+
 
 def run(edition: Edition) -> None:
     """Read what the other stages wrote for every model, write metrics/, data/short_classes.csv and tables.md5."""
@@ -37,13 +41,15 @@ def run(edition: Edition) -> None:
     index = read_table(edition.index, INDEX)
     votes = read_reviews(edition.reviews)
     unknown = unknown_confidences(edition.folder, params)
-    lines: dict[str, dict[str, float | int]] = {}
-    short = []
+    lines: dict[str, dict[str, float | int | str]] = {}
+    short, contents = [], {index: list[str]() for index in classes}
     for role in params.models:
         selection = read_table(edition.selection(role), SELECTION)
         rejected = read_table(edition.rejected(role), REJECTED)
         for class_index, count in per_class(selection, classes).items():
             lines.setdefault(f"classes/{class_keys()[class_index]}", {})[role] = count
+        for each in selection.to_dict("records"):
+            contents[each["class_index"]].append(f"{role} {each['image_id']} {box_of(each['crop'])}")
         check_indexed(selection, index, edition.selection(role))
         scores = read_table(edition.scores(role), SCORES)
         check_same_images(index, scores, str(edition.scores(role)))
@@ -62,6 +68,10 @@ def run(edition: Edition) -> None:
         for name, number in numbers.items():
             lines.setdefault(f"totals/{name}", {})[role] = number
         short.append(short_classes(selection, rejected, classes, per).assign(model=role))
+    for class_index, images in contents.items():
+        # no role has such a name
+        digest = sha256("\n".join(sorted(images)).encode())[:SHOWN_DIGITS]
+        lines[f"classes/{class_keys()[class_index]}"]["SHA-256"] = digest
     write_metrics(edition.metrics, lines)
     write_short_classes(edition.short_classes, pd.concat(short))
     write_text(edition.tables_md5, md5_lines(edition.folder, tables_read(edition, params.models)))

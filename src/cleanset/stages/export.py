@@ -1,4 +1,4 @@
-"""Stage export: write one model's finished set, its manifest, and what describes it."""
+"""Stage export: one model's finished set with its manifest and descriptions."""
 
 import sys
 from collections.abc import Hashable, Mapping

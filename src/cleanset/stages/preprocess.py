@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 
 import pandas as pd
 
-from cleanset.dataset.archives import Location, check_archive, locate, read_md5_list, to_table
+from cleanset.dataset.archives import Location, NamedLocation, check_archive, locate, read_md5_list, to_table
 from cleanset.dataset.folder import read_images
 from cleanset.dataset.ilsvrc import image_id, image_number, timm_info
 from cleanset.dataset.labels import kaggle_labels_beside, read_original_labels, read_reassessed
@@ -22,7 +22,7 @@ from cleanset.tables import INDEX, LOCATIONS, write_table
 from cleanset.validation import first_names
 from cleanset.vocabulary import class_indices, class_keys, use_classes
 
-NAMED = 20
+MAX_NAMED = 20
 """Images that cannot be read that an error names at most."""
 
 
@@ -110,7 +110,7 @@ def check_complete(image_ids: list[str], expected: int | None, where: str) -> No
 
 
 def original_labels(
-    edition: Edition, dataset: Dataset, locations: Mapping[str, Location]
+    edition: Edition, dataset: Dataset, locations: Mapping[str, NamedLocation]
 ) -> tuple[dict[str, int], int | None]:
     """Class index of each image, and the size of the whole set (None if the labels come from names only).
 
@@ -177,7 +177,7 @@ def measure(
     problems = [str(row["problem"]) for row in rows if "problem" in row]
     if problems:
         wanted, remedy = ("JPEGs", "fetch") if formats == ("JPEG",) else ("JPEGs or PNGs", "convert or remove")
-        named = first_names(problems, NAMED)
+        named = first_names(problems, MAX_NAMED)
         raise CleansetError(f"{where}: cannot be read: {named}; expected whole {wanted}: {remedy} them")
     return pd.DataFrame(rows)
 

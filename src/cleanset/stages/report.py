@@ -20,7 +20,7 @@ from cleanset.parsing import read_json
 from cleanset.progress import found_in_threads, keep_freed_memory
 from cleanset.report.fates import candidates_by_class, hardest_classes, rejected_images
 from cleanset.report.figures import (
-    Counts,
+    CountsByName,
     by_size,
     class_states,
     distinct_images,
@@ -53,7 +53,7 @@ EXAMPLES_PER_REASON = 1000
 """Rejected images on one page; the pages of their classes show them all."""
 
 HARDEST_CLASSES = 10
-IMAGES = "images"
+REPORT_IMAGES = "images"
 
 
 def run(edition: Edition) -> None:
@@ -146,7 +146,7 @@ def totals(edition: Edition) -> dict[str, dict[str, float]]:
     return {path.stem: read_json(path, kind, what, "run dvc repro") for path in sorted(folder.glob("*.json"))}
 
 
-def by_reviewer(votes: Votes, kinds: Iterable[str], kind_of: Callable[[Review], str]) -> dict[str, Counts]:
+def by_reviewer(votes: Votes, kinds: Iterable[str], kind_of: Callable[[Review], str]) -> dict[str, CountsByName]:
     """Number of verdicts of each kind, by reviewer."""
     given = Counter((name, kind_of(vote.review)) for by_name in votes.values() for name, vote in by_name.items())
     names = sorted({name for name, _ in given})
@@ -166,7 +166,7 @@ def shown_images(report: ReportData) -> list[ShownImage]:
 
 def save_images(wanted: list[ShownImage], read: Read, folder: Path) -> PageImages:
     """Write the thumbnails of each image below the folder of the report: one of a whole image, two of a cropped one."""
-    (folder / IMAGES).mkdir(parents=True)
+    (folder / REPORT_IMAGES).mkdir(parents=True)
     keep_freed_memory()  # a fifth of the time, where many images of one size are decoded
     saved = found_in_threads(lambda image: _saved(image, read, folder), wanted, "report")
     return dict(zip(wanted, saved, strict=True))
@@ -178,8 +178,8 @@ def _saved(image: ShownImage, read: Read, folder: Path) -> tuple[PageImage, ...]
     thumbnails = (thumbnail(data),) if crop is None else before_and_after(data, crop)
     saved = []
     for name, each in zip(file_names(image_id, crop), thumbnails, strict=True):
-        path = folder / IMAGES / name
+        path = folder / REPORT_IMAGES / name
         path.parent.mkdir(parents=True, exist_ok=True)  # an image id may have folders
         path.write_bytes(each.jpeg)
-        saved.append(PageImage(quote(f"{IMAGES}/{name}"), each.width, each.height))
+        saved.append(PageImage(quote(f"{REPORT_IMAGES}/{name}"), each.width, each.height))
     return tuple(saved)

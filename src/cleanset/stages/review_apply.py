@@ -1,4 +1,4 @@
-"""Stage review_apply: fill one model's classes from its candidates and the human verdicts; what its audit says."""
+"""Stage review_apply: fill one model's classes from its candidates and the verdicts; the result of its audit."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Stage score: one model's top-5 classes and probabilities of every image. No decision is made here."""
+"""Stage score: top-5 classes and probabilities of one model on every image. No decision is made here."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Literal, cast
@@ -15,7 +15,7 @@ from cleanset.sets.published.lists import ListScores, list_scores
 from cleanset.tables import INDEX, SCORES, read_table, write_table
 
 if TYPE_CHECKING:
-    from cleanset.scoring.engine import Run, Settings
+    from cleanset.scoring.engine import ScoringRun, Settings
     from cleanset.scoring.models import LoadedModel
     from cleanset.scoring.validity import MadeFrom
 
@@ -86,10 +86,10 @@ def run_network(edition: Edition, params: Params, role: str) -> None:
     shards.remove()
 
 
-def prepare(edition: Edition, role: str, settings: "Settings") -> tuple["Run", "MadeFrom"]:
+def prepare(edition: Edition, role: str, settings: "Settings") -> tuple["ScoringRun", "MadeFrom"]:
     """The run of a network, and what its scores are made from; each node of a cluster calls it."""
     from cleanset.measure.user_model import load_member
-    from cleanset.scoring.engine import Run
+    from cleanset.scoring.engine import ScoringRun
     from cleanset.scoring.validity import MadeFrom, below_float64
 
     params = read_params(use_classes_of(edition.folder))
@@ -103,7 +103,7 @@ def prepare(edition: Edition, role: str, settings: "Settings") -> tuple["Run", "
         }
     )
     read = verified_images(edition, params.dataset.images, index).read
-    return Run(f"score {role}", model, read, settings, index), made_from
+    return ScoringRun(f"score {role}", model, read, settings, index), made_from
 
 
 def check_pinned(params: Params) -> None:

@@ -1,4 +1,4 @@
-"""Stage score_crops: one model's scores of every cropped image. No decision is made here."""
+"""Stage score_crops: scores of one model on every cropped image. No decision is made here."""
 
 from collections.abc import Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""Stage select: for one model, the images that may be in a class, with tier and rank; and how close it was."""
+"""Stage select: for one model, the images that may be in a class, with tier and rank, and the margins."""
 
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition

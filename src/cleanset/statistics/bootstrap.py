@@ -26,12 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanset.errors import CleansetError
+from cleanset.statistics.basics import LEVEL, Floats, Ints
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 RESAMPLES = 1000
-LEVEL = 0.95
-"""Confidence level of an interval unless another is given."""
 # pseudo-images in a resample: about the square of the normal quantile of 95 %
 PSEUDO_IMAGES = 4
 # resamples that are summed at a time: 40 MB for 50,000 images

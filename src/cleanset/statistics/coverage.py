@@ -1,4 +1,4 @@
-"""Models that abstain: their confidence, thresholds, accuracy over coverage, and who is eligible for the contest.
+"""Models that abstain: confidence, thresholds, accuracy over coverage, and eligibility for the contest.
 
 `as_published` repeats the kit of source 004 (google/unrestricted-adversarial-examples, eval_kit.py): images as
 confident as the last covered one are covered too, the number of images is truncated in floating point, and a
@@ -10,10 +10,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from cleanset.errors import CleansetError
+from cleanset.statistics.basics import Flags, Floats
 from cleanset.validation import Section, shown
 
 if TYPE_CHECKING:
@@ -29,9 +29,6 @@ ELIGIBLE_SHARE = Fraction(4, 5)
 MAX_ABSTAINING = Fraction(1, 5)
 """Maximum share of the eligibility list on which a model may abstain."""
 CURVE_POINTS = 100
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 def confidences(answers: "pd.DataFrame", kind: Confidence) -> Floats:
@@ -144,7 +141,7 @@ def confident_mistakes(
     return [names[place] for place in sorted(places, key=lambda at: (-confidence[at], names[at]))]
 
 
-Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
+ImageCount = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
 class Eligibility(Section):
@@ -155,9 +152,9 @@ class Eligibility(Section):
     """
 
     images: Annotated[int, Field(ge=1, le=1_000_000_000)]
-    correct: Count
-    mistakes: Count
-    mistakes_at_80: Count
+    correct: ImageCount
+    mistakes: ImageCount
+    mistakes_at_80: ImageCount
 
     @model_validator(mode="after")
     def _no_more_than_there_are(self) -> Self:

@@ -1,9 +1,7 @@
-"""Exact intervals of a share of independent trials, and evidence about it that is valid whenever one looks.
+"""Exact intervals and bounds of a share: independent trials, draws without replacement, and anytime-valid evidence.
 
-Upper bounds of the number of flawed images in a finite set, from images drawn without replacement.
-
-A flawed image that is drawn is found with probability `sensitivity`, each independently of the others; a lower
-sensitivity than the true one only raises a bound.
+Draws without replacement bound the number of flawed images in a finite set. A flawed image that is drawn is found with
+probability `sensitivity`, each independently of the others; a lower sensitivity than the true one only raises a bound.
 """
 
 import math
@@ -12,9 +10,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-LEVEL = 0.95
+from cleanset.statistics.basics import LEVEL, Floats, Ints
+
 _HALVINGS = 60
 _MIXED_SHARES = 64
 
@@ -110,8 +108,6 @@ def _root(is_above: Callable[[float], bool]) -> float:
 # above the error of a sum of probabilities, so that equal ones compare the same on every processor
 _ROUNDING = 1e-9
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True)
 class Draws:
@@ -199,14 +195,14 @@ def _log_weights(images: int) -> Floats:
     return logarithms
 
 
-def _log_choose(factorials: Floats, total: NDArray[np.int64], chosen: NDArray[np.int64]) -> Floats:
+def _log_choose(factorials: Floats, total: Ints, chosen: Ints) -> Floats:
     """The logarithm of binomial coefficients; minus infinity outside of 0 <= chosen <= total."""
     inside = (chosen >= 0) & (chosen <= total)
     total, chosen = np.where(inside, total, 0), np.where(inside, chosen, 0)
     return np.where(inside, factorials[total] - factorials[chosen] - factorials[total - chosen], -np.inf)
 
 
-def _log_drawn(draws: Draws, flawed: NDArray[np.int64], flawed_drawn: NDArray[np.int64]) -> Floats:
+def _log_drawn(draws: Draws, flawed: Ints, flawed_drawn: Ints) -> Floats:
     """The logarithm of the hypergeometric probability of drawing `flawed_drawn` of `flawed` images."""
     factorials = _log_factorials(draws.images)
     all_draws = _log_choose(factorials, np.array(draws.images), np.array(draws.drawn))
@@ -214,7 +210,7 @@ def _log_drawn(draws: Draws, flawed: NDArray[np.int64], flawed_drawn: NDArray[np
     return _log_choose(factorials, flawed, flawed_drawn) + clean - all_draws
 
 
-def _log_found(images: int, flawed_drawn: NDArray[np.int64], found: int, sensitivity: float) -> Floats:
+def _log_found(images: int, flawed_drawn: Ints, found: int, sensitivity: float) -> Floats:
     """The logarithm of the binomial probability of finding `found` of the flawed images drawn."""
     chosen = _log_choose(_log_factorials(images), flawed_drawn, np.array(found))
     missed = np.maximum(flawed_drawn - found, 0)

@@ -1,8 +1,7 @@
-"""Confidence intervals of shares.
+"""Intervals of shares and of means over folds; exact paired tests of two models on the same images.
 
-Comparing two models on the same images: exact paired tests, interval of the difference, Holm's correction.
-
-Intervals of what was measured once for each fold of a cross-validation, or on one split.
+Pairs have an interval of the difference, and Holm's correction for many of them. Intervals over folds apply to a
+cross-validation, or to one split.
 """
 
 import math
@@ -13,7 +12,8 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from cleanset.statistics.bootstrap import LEVEL, Interval
+from cleanset.statistics.basics import LEVEL
+from cleanset.statistics.bootstrap import Interval
 
 
 def wilson(correct: int, images: int) -> Interval:

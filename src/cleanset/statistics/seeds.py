@@ -1,4 +1,4 @@
-"""Seeds of changes, derived by SHA-256 from names alone, independent of order, worker, batch and device."""
+"""Seeds derived by SHA-256 from names alone, independent of order, worker, batch and device."""
 
 import json
 from collections.abc import Iterator

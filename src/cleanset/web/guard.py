@@ -1,22 +1,26 @@
-"""Who may talk to the server: an ASGI middleware that every request and websocket handshake passes.
+"""Access control of local pages: an ASGI middleware that every request and websocket handshake passes.
 
 Against DNS rebinding the Host must be one that the server was started for. Against foreign pages
 the Origin, where a browser sends one, must be that same host, and a browser's Sec-Fetch-Site must
-not say that another site asked. Off loopback a token is needed as well: once in the address, from
-then on as a cookie.
+not say that another site asked.
+
+The person is the first part of the path, so that no tab becomes another person's, whatever is opened beside it or
+started after it. Off loopback, and in a team, a token is needed as well: once in the address, from then on as a cookie
+named by port and person.
 
 Behind a reverse proxy, or a forwarded port, a browser knows the page by another address, the public one: its Host and
 Origin are allowed, too. A proxy may pass the Host on or name its own target there.
 """
 
 import hmac
+import html
 import ipaddress
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cleanset.errors import CleansetError
@@ -26,7 +30,7 @@ _FROM_HERE = ("same-origin", "none")
 """Values of Sec-Fetch-Site: the page itself, or a person (typed, a bookmark, another program)."""
 
 PERSON = "person"
-"""Key of an ASGI scope: whom the token of a request lets in."""
+"""Key of an ASGI scope: the person whose page is asked for."""
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -35,7 +39,8 @@ HEADERS = {
     ),
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
+    # not no-referrer, with which a form's Origin would be null
+    "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
@@ -91,22 +96,23 @@ def _in_address(name: str) -> str:
 class Guard:
     """Lets through what comes from the page itself, and answers everything else with 403.
 
-    `hosts`: the allowed values of Host; None: any, which only a token makes safe. `command`: what started the server.
-    `public`: the Origin of the public address, whose host is allowed, too. `tokens`: what each lets in, by token; it is
-    in the scope under PERSON then.
+    `hosts`: the allowed values of Host; None: any, which only a token makes safe. `people`: the token of each by name;
+    empty: without one. Each has the pages below /NAME/, and is in the scope under PERSON there. Without people the
+    pages are nobody's. `command`: what started the server. `public`: the Origin of the public address, whose host is
+    allowed, too.
     """
 
     def __init__(
         self,
         app: ASGIApp,
         hosts: Collection[str] | None,
-        tokens: Mapping[str, str],
+        people: Mapping[str, str],
         command: str = "cleanset review",
         public: str | None = None,
     ) -> None:
-        if hosts is None and not tokens:
+        if hosts is None and not (people and all(people.values())):
             raise ValueError("any host without a token")
-        self._app, self._tokens, self._command, self._public = app, tokens, command, public
+        self._app, self._people, self._command, self._public = app, people, command, public
         self._hosts = hosts if hosts is None or public is None else {*hosts, urlsplit(public).netloc}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -115,57 +121,82 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        refused = self._wrong_place(scope, headers)
-        if refused is None and self._tokens:
-            kept, asked = self._known(self._cookie_of(headers)), self._known(_asked_token(scope))
-            # the link of another person, opened in the same browser, counts more than what it kept
-            if scope["type"] == "http" and asked is not None and asked != kept:
-                await self._let_in(headers, asked)(scope, receive, send)
-                return
-            if kept is None:
-                refused = f"a token is needed: open the address that {self._command} printed"
-            else:
-                scope[PERSON] = self._tokens[kept]
-        if refused is not None:
-            await _refuse(self._command, refused, scope, receive, send)
-            return
-        await self._app(scope, receive, _with_headers(send))
+        problem = self._wrong_place(scope, headers)
+        if problem is not None:
+            answer: Response | None = self._refusal(problem)
+        else:
+            answer = self._of_somebody(scope, headers) if self._people else None
+        if answer is None:
+            await self._app(scope, receive, _with_headers(send))
+        elif scope["type"] == "websocket":
+            await receive()  # the handshake; a close before accepting it is answered with 403
+            await send({"type": "websocket.close", "code": 1008, "reason": "refused"})
+        else:
+            await answer(scope, receive, _with_headers(send))
 
     def _wrong_place(self, scope: Scope, headers: Headers) -> str | None:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or (self._hosts is not None and hosts[0].lower() not in self._hosts):
-            return f"unknown Host: open the address that {self._command} printed"
+            return "The server does not know itself by this address (unknown Host)."
         origins = headers.getlist("origin")
         if any(origin.lower() not in (f"http://{hosts[0].lower()}", self._public) for origin in origins):
-            return "another Origin: only the page itself may ask"
+            return "Only the page itself may ask (another Origin)."
         if scope["type"] == "websocket" and not origins:
-            return "no Origin: only the page itself may ask"
+            return "Only the page itself may ask (no Origin)."
         site = headers.get("sec-fetch-site", "none")
-        opened = scope.get("path") == "/" and headers.get("sec-fetch-mode") == "navigate"
+        is_page = scope.get("path") in ("/", *(f"/{person}/" for person in self._people))
+        opened = is_page and headers.get("sec-fetch-mode") == "navigate"
         if site not in _FROM_HERE and not (opened and headers.get("sec-fetch-dest") == "document"):
-            return "asked by another site: only the page itself may ask"
+            return "Only the page itself may ask (another site asked)."
         return None
 
-    def _cookie_of(self, headers: Headers) -> str:
-        return cookie_parser(headers.get("cookie", "")).get(self._cookie(headers), "")
+    def _of_somebody(self, scope: Scope, headers: Headers) -> Response | None:
+        """Enter the person into the scope; or what is answered instead."""
+        kept, asked = cookie_parser(headers.get("cookie", "")), _asked_token(scope)
+        # each token is compared, so that the time tells nothing
+        holding = [name for name, token in self._people.items() if _same(kept.get(_cookie(headers, name), ""), token)]
+        linked = [name for name, token in self._people.items() if token and _same(asked, token)]
+        person, _, rest = scope["path"].removeprefix("/").partition("/")
+        if not person and len(known := linked or holding) == 1:
+            query = scope.get("query_string", b"").decode("latin-1")
+            return RedirectResponse(f"/{known[0]}/{query and '?'}{query}", status_code=303)
+        if person in linked and not rest and scope["type"] == "http":
+            if holding and person not in holding and scope["method"] != "POST":
+                return _question(person, holding)
+            return self._let_in(headers, person)
+        if person not in holding:
+            return self._refusal(
+                "A link of one's own is needed, with its token." if person in self._people or not person else
+                "Nobody of this name has a page here (any more)."
+            )  # fmt: skip
+        scope[PERSON], scope["root_path"] = person, f"/{person}"
+        return None
 
-    def _known(self, given: str) -> str | None:
-        """The token that is the same as the one given; each is compared, so that the time tells nothing."""
-        same = [token for token in self._tokens if hmac.compare_digest(given.encode(), token.encode())]
-        return same[0] if same else None
-
-    def _let_in(self, headers: Headers, token: str) -> Response:
+    def _let_in(self, headers: Headers, person: str) -> Response:
         """Keep the token as a cookie, and take it out of the address."""
-        response = RedirectResponse("/", status_code=303)
+        response = RedirectResponse(f"/{person}/", status_code=303)
         secure = self._public is not None and self._public.startswith("https:")
-        response.set_cookie(self._cookie(headers), token, httponly=True, samesite="lax", secure=secure)
+        name, token = _cookie(headers, person), self._people[person]
+        response.set_cookie(name, token, httponly=True, samesite="lax", secure=secure)
         return response
 
-    @staticmethod
-    def _cookie(headers: Headers) -> str:
-        """Cookies are shared by all ports of a host: the port is a part of the name."""
-        port = headers["host"].rpartition(":")[2]
-        return f"cleanset-{port if port.isdecimal() else 80}"
+    def _refusal(self, problem: str) -> Response:
+        return _page(
+            "This address does not open the page",
+            f"<p>{html.escape(problem)}</p><p>Please open the whole link that you were sent, up to its last character. "
+            "If it is refused again, ask whoever sent it for the new one: it is printed where "
+            f"<code>{html.escape(self._command)}</code> was started.</p>",
+        )
+
+
+def _cookie(headers: Headers, person: str) -> str:
+    """Cookies are shared by all ports of a host: the port is a part of the name."""
+    port = headers["host"].rpartition(":")[2]
+    return f"cleanset-{port if port.isdecimal() else 80}-{person}"
+
+
+def _same(given: str, token: str) -> bool:
+    return hmac.compare_digest(given.encode(), token.encode())
 
 
 def _asked_token(scope: Scope) -> str:
@@ -173,12 +204,25 @@ def _asked_token(scope: Scope) -> str:
     return parse_qs(query.decode("latin-1")).get("token", [""])[0]
 
 
-async def _refuse(command: str, reason: str, scope: Scope, receive: Receive, send: Send) -> None:
-    if scope["type"] == "websocket":
-        await receive()  # the handshake; a close before accepting it is answered with 403
-        await send({"type": "websocket.close", "code": 1008, "reason": reason})
-    else:
-        await PlainTextResponse(f"{command}: {reason}\n", 403)(scope, receive, send)
+def _question(person: str, holding: Iterable[str]) -> Response:
+    """The page that asks whoever opens another person's link; its form sends the same address back."""
+    others = "".join(f'<p><a href="/{name}/">Stay {name}</a></p>' for name in holding)
+    return _page(
+        f"Go on as {person}?",
+        f"<p>This browser has been used by {', '.join(holding)}. The link is that of {person}: what is done there is "
+        f'saved under this name.</p><form method="post"><button>Go on as {person}</button></form>{others}',
+    )
+
+
+def _page(title: str, content: str) -> Response:
+    return HTMLResponse(
+        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><style>'
+        "body { font: 17px/1.5 system-ui, sans-serif; color: #1c1c1c; background: #f4f4f2 }"
+        "main { max-width: 40em; margin: 3em auto; padding: 0 20px } button { font: inherit; padding: 10px 14px }"
+        f"</style></head><body><main><h1>{title}</h1>{content}</main></body></html>\n",
+        403,
+    )
 
 
 def _with_headers(send: Send) -> Send:

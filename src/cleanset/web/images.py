@@ -1,4 +1,4 @@
-"""The images of a page: the stored pixels, which the models see.
+"""Images as the pages show them: the stored pixels that the models see, without metadata.
 
 A browser rotates an image with an EXIF orientation, applies its colour profile, and shows CMYK in its own way. So the
 decoded RGB pixels are encoded again, without metadata; or a JPEG is handed on without it, where that is the same. The

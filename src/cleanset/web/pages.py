@@ -1,4 +1,4 @@
-"""Serving a local page: address, guard, announcement and NiceGUI's set-up; a tab and the keys from there."""
+"""Serving a local page: address, guard, announcement, NiceGUI's set-up; tabs and their keys."""
 
 import asyncio
 import hmac
@@ -19,7 +19,7 @@ import uvicorn
 from fastapi import FastAPI
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from nicegui import events, ui
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
@@ -27,6 +27,7 @@ from starlette.staticfiles import StaticFiles
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_text, replacing
 from cleanset.web.guard import Guard, is_loopback, own_hosts, public_origin
+from cleanset.web.keys import SentKey
 
 STATIC = Path(__file__).parent / "static"
 
@@ -73,25 +74,26 @@ def run_page(
 
     `announcement`: the line printed, with the address in place of `{}`; `command`: the command named in refusals.
     `public_url`: the address by which a reverse proxy or a forwarded port makes the page known; `public_token`: whether
-    it needs a token there, too. `people`: the token of each by name; they get an address each, a line each, and no
-    browser is opened.
+    it needs a token there, too. `people`: the token of each by name; without one it is drawn if one is needed. Each has
+    an address; of several, each has a line, and no browser is opened.
     """
     public = None if public_url is None else public_origin(public_url)
     bound = bind_usual(host, usual) if port is None else bind(host, port)
     port = bound.getsockname()[1]
     is_open = is_loopback(host) if public is None else not public_token or is_loopback(urlsplit(public).hostname or "")
-    tokens = {} if is_open else {secrets.token_urlsafe(24): ""}
-    tokens = {token: name for name, token in people.items()} or tokens
+    people = {name: token or ("" if is_open else secrets.token_urlsafe(24)) for name, token in people.items()}
     # on all addresses a server cannot know by which name it is reached; there the token protects it
     hosts = None if host in ANY_HOST and public is None else own_hosts(host, port)
-    guarded = Guard(application(), hosts, tokens, command, public)
+    guarded = Guard(application(), hosts, people, command, public)
     # open tabs keep their connections: without a limit Ctrl+C would wait for them
     config = uvicorn.Config(guarded, log_level="warning", access_log=False, timeout_graceful_shutdown=1)
     site = address(host, port) if public is None else f"{public}/"
-    links = {name: f"?token={token}" for token, name in tokens.items()}
-    told = "\n".join(f"{name}: {site}{query}" for name, query in links.items()) if people else site + links.get("", "")
-    here = address("localhost" if host in ANY_HOST else host, port) + links.get("", "")
-    server = AnnouncingServer(config, announcement.format(told), here if browser and not people else None)
+    links = {name: f"{name}/{token and '?token='}{token}" for name, token in people.items()} or {"": ""}
+    told = site + next(iter(links.values()))
+    if len(links) > 1:
+        told = "\n".join(f"{name}: {site}{link}" for name, link in links.items())
+    here = address("localhost" if host in ANY_HOST else host, port) + next(iter(links.values()))
+    server = AnnouncingServer(config, announcement.format(told), here if browser and len(links) == 1 else None)
     with suppress(KeyboardInterrupt):
         server.run(sockets=[bound])
 
@@ -128,16 +130,6 @@ def html_templates(package: str) -> Environment:
     )
     templates.filters["words"] = lambda name: name.replace("_", " ")
     return templates
-
-
-class SentKey(BaseModel):
-    """A key as the browser sends it. `number`: counts those of a tab; `seen`: the images on the screen when pressed."""
-
-    model_config = ConfigDict(frozen=True, strict=True)
-
-    key: str
-    number: int
-    seen: list[str]
 
 
 class KeyedTab(ABC):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from cleanset.measure.compare.releases import ManifestChange, compare_exports
 from cleanset.measure.compare.report import compare_sets
+from cleanset.scoring.distance import compare_scores
 from cleanset.scoring.logits import log_odds_of
-from cleanset.scoring.record import compare_scores
 from cleanset.sets.manifest import Entry
 from tests.properties import examples
 from tests.sets.entries import ENCODER, WHOLE, changed, checked

@@ -8,6 +8,7 @@ import pytest
 
 from cleanset.dataset.ilsvrc import image_id
 from cleanset.errors import CleansetError
+from cleanset.files import sha256
 from cleanset.measure.compare import releases
 from cleanset.sets.description import Release
 from cleanset.sets.folder import write_descriptions
@@ -31,7 +32,7 @@ def whole(number: int, rank: int, class_index: int = 0, **values: object) -> Ent
 def release(folder: Path, version: str, entries: list[Entry], rejected: str | None) -> Path:
     folder.mkdir()
     optional = {} if rejected is None else {"rejected.csv": HEADER + rejected}
-    write_descriptions(folder, entries, Release(version), optional)
+    write_descriptions(folder, entries, Release(version, "2026-01-31"), optional)
     return folder
 
 
@@ -54,13 +55,17 @@ def two(tmp_path: Path) -> tuple[Path, Path]:
     )
 
 
+def digest_of(folder: Path) -> str:
+    return sha256((folder / "manifest.csv").read_bytes())
+
+
 def test_as_a_person_reads_it(two: tuple[Path, Path], tmp_path: Path) -> None:
     assert says(cleanset("diff", "old", "new", cwd=tmp_path)) == (
         1,
         "A  old\n"
-        "   standard 1.0.0: 4 images of 2 classes\n"
+        f"   standard 1.0.0 of 2026-01-31, manifest {digest_of(two[0])[:12]}...: 4 images of 2 classes\n"
         "B  new\n"
-        "   standard 2.0.0: 4 images of 2 classes\n"
+        f"   standard 2.0.0 of 2026-01-31, manifest {digest_of(two[1])[:12]}...: 4 images of 2 classes\n"
         "\n"
         "in                     2\n"
         "out                    2\n"
@@ -90,7 +95,9 @@ def test_as_a_program_reads_it(two: tuple[Path, Path], tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (1, "")
     found = json.loads(done.stdout)
     assert {name: found[name] for name in ("a", "same", "counts", "out_by_reason", "in_by_reason")} == {
-        "a": {"path": "old", "version": "1.0.0", "images": 4},
+        "a": {
+            "path": "old", "version": "1.0.0", "date": "2026-01-31", "manifest_sha256": digest_of(two[0]), "images": 4,
+        },
         "same": False,
         "counts": {
             "in": 2, "out": 2, "other crop": 1, "other source": 0, "other file": 0, "otherwise listed": 1,
@@ -125,7 +132,7 @@ def test_without_the_rejected_candidates(two: tuple[Path, Path]) -> None:
     (two[1] / "croissant.json").unlink()
     lines = releases.diff(*two).lines
     assert "Why they are out: unknown, because rejected.csv is missing 2" in lines
-    assert "   standard of unknown version: 4 images of 2 classes" in lines
+    assert f"   standard of unknown version, manifest {digest_of(two[1])[:12]}...: 4 images of 2 classes" in lines
 
 
 def test_what_cannot_be_compared(two: tuple[Path, Path], tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from cleanset.measure.compare.results import (
     as_json,
     as_text,
     compare_results,
+    paper_table,
     parse_results,
     read_results,
     run,
@@ -47,9 +48,9 @@ def test_two_models_of_two_results() -> None:
     assert printed(found) == [
         "#  model                                 accuracy",
         "1  vit                                    81.25 %",
-        "     timm-bicubic-235-224, float64  62.50 – 93.75",
+        "     timm-bicubic-235-224, float64  (62.50–93.75)",
         "2  resnet                                 75.00 %",
-        "     timm-bicubic-235-224, float64  50.00 – 87.50",
+        "     timm-bicubic-235-224, float64  (50.00–87.50)",
         "",
         f"accuracy: card {digest}, 3 images of 2 classes; intervals: 95 %, Wilson",
         "",
@@ -80,7 +81,7 @@ def test_top5_and_calibration() -> None:
     lines = [line.split() for line in printed(compared(content, accuracies({"vit": NUMBERS})))]
     assert lines[0] == ["#", "model", "accuracy", "top-5", "ECE"]
     assert lines[1] == ["1", "resnet", "75.00", "%", "100.00", "%", "0.0625"]
-    assert lines[2][-6:] == ["50.00", "–", "87.50", "43.75", "–", "100.00"]
+    assert lines[2][-2:] == ["(50.00–87.50)", "(43.75–100.00)"]
     assert lines[3][-2:] == ["–", "–"]
 
 
@@ -290,3 +291,36 @@ def test_the_command(tmp_path: Path) -> None:
     assert says(cleanset("compare", "x.parquet", cwd=tmp_path)) == (
         1, "", "error: compare: 1 path; expected two, or two or more results of models (JSON)\n"
     )  # fmt: skip
+
+
+def with_misses(name: str, misses: list[str]) -> dict[str, object]:
+    """The content of a result file on three images, with the misclassified ones."""
+    correct = 3 - len(misses)
+    content = accuracies({name: (correct / 3, 0, 1)})
+    content["models"][0] |= {"images": 3, "correct": correct, "misclassified": misses}
+    return content
+
+
+def test_results_that_know_their_misclassified_images_are_tested() -> None:
+    """By image, whatever it is called; McNemar's exact test of 2 against 0 is 0.5."""
+    found = compared(with_misses("vit", ["0 a", "0 b"]), with_misses("resnet", []), accuracies({"old": NUMBERS}))
+    (pair,) = found.pairs
+    assert (pair.first, pair.second, pair.p, pair.only_first) == ("resnet", "vit", 0.5, ("0 a", "0 b"))
+    lines = [line.split() for line in printed(found)]
+    assert ["pair", "difference", "only", "first", "only", "second", "p"] in lines
+    assert ["#1", "–", "#3", "66.67", "(-5.86", "to", "93.85)", "2", "0", "0.5000"] in lines
+    assert json.loads(as_json(found))["pairs"][0]["p"] == 0.5
+    text = paper_table(found).in_form("markdown")
+    assert "| vit | 33.33 (0.00–100.00) | -66.67 (-93.85 to 5.86) | 0.5000 |" in text
+    assert "| old | 75.00 (50.00–87.50) | – | – |" in text
+    assert "difference from resnet, p of McNemar's exact test\n" in text
+
+
+@pytest.mark.parametrize("misses", [["0 a"], "0 a", [1, 2]])
+def test_misclassified_images_that_do_not_fit_the_accuracy(misses: object) -> None:
+    content = with_misses("vit", ["0 a", "0 b"])
+    content["models"][0]["misclassified"] = misses  # type: ignore[index]
+    with pytest.raises(
+        CleansetError, match=r"a: vit: misclassified: .*; expected one for each of 3 images but the 1 c"
+    ):
+        compared(content, accuracies({"old": NUMBERS}))

@@ -12,7 +12,6 @@ from cleanset.edition.paths import Edition
 from cleanset.images.boxes import Box
 from cleanset.review.hints.background import BackgroundHints
 from cleanset.review.page import tab
-from cleanset.review.page.keys import Screen
 from cleanset.review.page.library import open_library
 from cleanset.review.page.server import open_session
 from cleanset.review.page.session import Session
@@ -20,7 +19,7 @@ from cleanset.review.page.view import render
 from cleanset.review.verdicts import Review
 from cleanset.tables import INDEX, read_table
 from tests.browser_tab import PATIENCE, SOURCE, Server, Tab
-from tests.review.texts import GOLDFISH, save
+from tests.review.texts import GOLDFISH, save, sent
 
 REASONS = {
     "watermark": "w", "text": "t", "border": "b", "collage": "o", "filter": "f", "noise": "n", "blur": "l",
@@ -39,8 +38,9 @@ def wait_until(is_so: Callable[[], bool], seconds: float = 60) -> None:
 
 
 def serve(edition: Path, reviewer: str, *options: str, source: Path = SOURCE, installed: bool = False) -> Server:
-    """`cleanset review`, once it serves its page."""
-    return Server(edition, "review", "--reviewer", reviewer, *options, source=source, installed=installed)
+    """`cleanset review serve`, once it serves its page; `options` may name another command that does."""
+    command = () if options and not options[0].startswith("-") else ("serve",)
+    return Server(edition, "review", *command, *options, "--reviewer", reviewer, source=source, installed=installed)
 
 
 def reviews(
@@ -100,10 +100,9 @@ class TabAlone(tab.Tab):
         html = render(self)
         for key in keys:
             ids = self.cursor.images()
-            screen = Screen(
-                class_key=self.wnid, seconds=dict.fromkeys(ids, 9.0), answered=self.pressed, shown=shown, reason=reason
-            )
-            self.press(key, ids, box, card, screen)
+            seconds = dict.fromkeys(ids, 9.0)
+            screen = {"class_key": self.wnid, "seconds": seconds, "answered": self.pressed, "shown": shown}
+            self.press(sent(key, ids, box, card, reason=reason, **screen))
             html = render(self)
         return html
 

@@ -115,11 +115,11 @@ def test_a_killed_process_is_replaced(jpeg: bytes) -> None:
     hints.close()
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("how", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGKILL])
 def test_it_ends_with_the_server(edition: Path, how: signal.Signals) -> None:
     """After Ctrl+C, which reaches both, without a traceback; after kill -9 of the server alone."""
     process = subprocess.Popen(
-        [INSTALLED, "review", "--reviewer", "ada", "--no-browser"],
+        [INSTALLED, "review", "serve", "--reviewer", "ada", "--no-browser"],
         cwd=edition,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

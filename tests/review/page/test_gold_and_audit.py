@@ -24,6 +24,7 @@ from cleanset.review.page.view import cards, render
 from cleanset.review.reports import run_calibration as calibration
 from cleanset.review.store import read_reviews
 from tests.checkouts import Checkout
+from tests.review.texts import sent
 
 from .conftest import with_empty_reviews
 
@@ -60,9 +61,9 @@ def review_all(
         focus = tab.cursor.focus
         assert focus is not None
         key = verdict(session, (tab.cursor.class_index, focus))
-        tab.press(key, [focus])
+        tab.press(sent(key, [focus]))
         if key == "r":
-            tab.press("w", [focus])
+            tab.press(sent("w", [focus]))
         if not until_end and not session.counts_golds:
             break
     session.hints.close()
@@ -262,5 +263,5 @@ def test_the_verdicts_of_others_give_no_item_away(with_items: Path) -> None:
         shown += cards(tab)
     assert any(card.own for card in shown)
     assert {bool(card.others) for card in shown} == {False}
-    tab.press("b", [])
+    tab.press(sent("b", []))
     assert "reviewer: ben" not in tab.back.matching

@@ -8,16 +8,17 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from hypothesis import settings
 
 from cleanset.edition.paths import Edition
-from cleanset.review.page.keys import Screen
 from cleanset.review.page.library import Library, open_library
 from cleanset.review.page.server import open_session
 from cleanset.review.page.tab import Tab
 from cleanset.review.page.view import cards
 from tests.properties import FAST
+from tests.review.texts import sent
 from tests.time_limits import at_most
 
 from .reviewing import reviews
@@ -54,8 +55,9 @@ def tab_without_hints(edition: Path, library: Library) -> Tab:
 def press(tab: Tab, key: str) -> None:
     """Press a key with all images on the screen for long enough."""
     shown = tab.cursor.images()
-    screen = Screen(class_key=tab.wnid, seconds=dict.fromkeys(shown, 9.0), answered=tab.pressed, reason="border")
-    tab.press(key, shown, card=tab.cursor.focus, screen=screen)
+    seconds = dict.fromkeys(shown, 9.0)
+    screen: dict[str, Any] = {"class_key": tab.wnid, "seconds": seconds, "answered": tab.pressed, "reason": "border"}
+    tab.press(sent(key, shown, card=tab.cursor.focus, **screen))
     tab.session.refresh_class(tab.cursor.class_index)
     tab.history.shown = {card.image.image_id: card.own for card in cards(tab)}
 

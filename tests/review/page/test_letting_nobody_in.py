@@ -23,9 +23,10 @@ from tests.remotes.servers import free_port, nginx
 from .conftest import Open, Serve
 from .reviewing import Reviewing, wait_until
 
-IMAGE = "/image/card/ILSVRC2012_val_00000005"
-SOCKET = "/_nicegui_ws/socket.io/?EIO=4&transport=websocket"
-POLLING = "/_nicegui_ws/socket.io/?EIO=4&transport=polling"
+ADA = "/ada/"
+IMAGE = "/ada/image/card/ILSVRC2012_val_00000005"
+SOCKET = "/ada/_nicegui_ws/socket.io/?EIO=4&transport=websocket"
+POLLING = "/ada/_nicegui_ws/socket.io/?EIO=4&transport=polling"
 HANDSHAKE = {
     "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
     "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
@@ -54,7 +55,7 @@ def server(unchanged: Server) -> Server:
     return unchanged
 
 
-@pytest.mark.parametrize("path", ["/", IMAGE, POLLING, "/static/page.js"])
+@pytest.mark.parametrize("path", [ADA, IMAGE, POLLING, "/ada/static/page.js"])
 def test_host_and_origin_of_requests(server: Server, path: str) -> None:
     own = f"http://127.0.0.1:{server.port}"
     assert status(server, path, {}) == 200
@@ -88,9 +89,9 @@ def test_a_foreign_page_gets_no_image_but_may_link_here(server: Server) -> None:
     frame = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}
     link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
     assert status(server, IMAGE, image) == 403
-    assert status(server, "/", frame) == 403
+    assert status(server, ADA, frame) == 403
     assert status(server, IMAGE, link) == 403
-    assert status(server, "/", link) == 200
+    assert (status(server, ADA, link), status(server, "/", link)) == (200, 303)
 
 
 def test_a_foreign_page_in_the_browser(server: Server, visit: Open) -> None:
@@ -108,10 +109,10 @@ def test_a_foreign_page_in_the_browser(server: Server, visit: Open) -> None:
     foreign.goto("data:text/html,<title>foreign</title>")
     script = """url => new Promise(done => { const image = new Image();
         image.onload = () => done('shown'); image.onerror = () => done('refused'); image.src = url })"""
-    assert foreign.evaluate(script, server.address.rstrip("/") + IMAGE) == "refused"
+    assert foreign.evaluate(script, server.address.removesuffix(ADA) + IMAGE) == "refused"
     script = """url => new Promise(done => { const socket = new WebSocket(url);
         socket.onopen = () => done('open'); socket.onerror = () => done('refused') })"""
-    assert foreign.evaluate(script, server.address.replace("http", "ws").rstrip("/") + SOCKET) == "refused"
+    assert foreign.evaluate(script, server.address.replace("http", "ws").removesuffix(ADA) + SOCKET) == "refused"
     foreign.close()
 
 
@@ -120,18 +121,19 @@ def test_off_loopback_a_token_is_needed(start: Serve, visit: Open) -> None:
     token = server.address.partition("?token=")[2]
     assert urlsplit(server.address).hostname not in ("localhost", "127.0.0.1", "0.0.0.0")  # another machine's way here
     assert len(token) >= 32
-    for path in ("/", IMAGE, POLLING, "/static/page.js", "/?token=", f"/?token={token[:-1]}"):
+    for path in ("/", ADA, IMAGE, POLLING, "/ada/static/page.js", "/static/page.js", "/ada/?token=",
+                 f"/ada/?token={token[:-1]}", "/?token=", f"/ben/?token={token}"):  # fmt: skip
         assert status(server, path, {}) == 403
     assert status(server, SOCKET, HANDSHAKE | {"Origin": f"http://127.0.0.1:{server.port}"}) == 403
-    cookie = {"Cookie": f"cleanset-{server.port}={token}"}
+    cookie = {"Cookie": f"cleanset-{server.port}-ada={token}"}
     assert status(server, IMAGE, cookie) == 200
     assert status(server, IMAGE, cookie | {"Origin": "http://evil.example"}) == 403
-    assert status(server, IMAGE, {"Cookie": f"cleanset-{server.port}={token}x"}) == 403
+    assert status(server, IMAGE, {"Cookie": f"cleanset-{server.port}-ada={token}x"}) == 403
     at = visit(server)
     assert "token" not in at.page.url
     at.press("n")
     (kept,) = at.page.context.cookies()
-    assert (kept["name"], kept["httpOnly"], kept["sameSite"]) == (f"cleanset-{server.port}", True, "Lax")
+    assert (kept["name"], kept["httpOnly"], kept["sameSite"]) == (f"cleanset-{server.port}-ada", True, "Lax")
 
 
 def test_a_browser_is_opened_where_asked_for(start: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,11 +143,11 @@ def test_a_browser_is_opened_where_asked_for(start: Serve, tmp_path: Path, monke
     program.chmod(0o755)
     monkeypatch.setenv("BROWSER", f"{program} %s")
     for options in (("--host", "127.0.0.1"), ("--reviewer", "ben", "--browser")):
-        assert status(start("ada", *options), "/", {}) in (200, 403)
+        assert status(start("ada", *options), ADA, {}) in (200, 403)
     server = start("ada", "--host", "0.0.0.0", "--browser")
     token = server.address.partition("?token=")[2]
     wait_until(lambda: opened.is_file() and opened.read_text().endswith("\n"))
-    assert opened.read_text() == f"http://localhost:{server.port}/?token={token}\n"
+    assert opened.read_text() == f"http://localhost:{server.port}/ada/?token={token}\n"
 
 
 def test_behind_a_proxy_with_tls(start: Serve, browser: Browser, repository: Path, tmp_path: Path) -> None:
@@ -158,20 +160,20 @@ def test_behind_a_proxy_with_tls(start: Serve, browser: Browser, repository: Pat
 
     with nginx(configured, tmp_path / "nginx", "https://review.localhost:{port}") as proxy:
         server = start("ada", "--port", str(port), "--public-url", proxy.url)
-        assert server.address.startswith(f"{proxy.url}/?token=")
+        assert server.address.startswith(f"{proxy.url}/ada/?token=")
         token = server.address.partition("?token=")[2]
         context = browser.new_context(ignore_https_errors=True)
         page = context.new_page()
         refused = page.goto(proxy.url)
         assert refused is not None
-        assert (refused.status, "token is needed" in refused.text()) == (403, True)
+        assert (refused.status, "with its token" in refused.text()) == (403, True)
         at = Reviewing(page, server.address)
         at.press("n", "n", "x")
         assert at.mode == "crop"
         (kept,) = context.cookies()
         assert (kept["secure"], kept["value"]) == (True, token)
         context.close()
-        cookie = {"Cookie": f"cleanset-{proxy.url.rpartition(':')[2]}={token}"}
+        cookie = {"Cookie": f"cleanset-{proxy.url.rpartition(':')[2]}-ada={token}"}
         host = proxy.url.removeprefix("https://")
         for origin, found in ((proxy.url, 200), ("https://evil.example", 403), (f"http://evil.{host}", 403)):
             assert status_at(port, IMAGE, cookie | {"Origin": origin}, host) == found
@@ -236,19 +238,28 @@ def test_the_origin_of_a_public_address() -> None:
 
 
 def test_each_of_several_people_by_their_own_token(tmp_path: Path) -> None:
-    """Whose link was opened last in a browser is let in there; a token of nobody changes nothing."""
+    """Each under their own path, whatever else was opened in the browser; a token of nobody changes nothing."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await PlainTextResponse(scope[PERSON])(scope, receive, send)
 
     tokens = kept_tokens(tmp_path / "new" / "secret", ["ana", "ben"])
-    client = TestClient(Guard(app, {"testserver"}, {token: name for name, token in tokens.items()}))
-    assert client.get("/").status_code == 403
-    assert client.get(f"/?token={'0' * 64}").status_code == 403
-    for name in ("ana", "ben", "ana"):
-        answer = client.get(f"/?token={tokens[name]}")
-        assert (answer.text, answer.url.query) == (name, b"")
-        assert client.get(f"/?token={'0' * 64}").text == client.get("/image").text == name
+    client = TestClient(Guard(app, {"testserver"}, tokens))
+    for path in ("/", "/ana/", "/ben/image", f"/ana/?token={'0' * 64}", f"/ana/?token={tokens['ben']}", "/cy/", "/ana"):
+        assert client.get(path).status_code == 403
+    answer = client.get(f"/?token={tokens['ana']}")  # as links were printed before they named the person
+    assert (answer.text, answer.url.path, answer.url.query) == ("ana", "/ana/", b"")
+    assert client.get("/?class=c00").url == "http://testserver/ana/?class=c00"
+    asked = client.get(f"/ben/?token={tokens['ben']}")
+    assert (asked.status_code, "Go on as ben?" in asked.text, "Stay ana" in asked.text) == (403, True, True)
+    assert client.get("/ben/").status_code == 403
+    foreign = {"Origin": "http://evil.example"}
+    assert client.post(f"/ben/?token={tokens['ben']}", headers=foreign, follow_redirects=False).status_code == 403
+    assert client.post(f"/ben/?token={tokens['ben']}").text == "ben"
+    for name in ("ana", "ben"):
+        assert client.get(f"/{name}/?token={'0' * 64}").text == client.get(f"/{name}/image").text == name
+        assert client.get(f"/{name}/?token={tokens[name]}").text == name
+    assert client.get("/").status_code == 403  # whose is not known
 
 
 def test_tokens_stay_while_their_secret_does(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_guidelines_with_own_and_drawn_examples(edition: Path, start: Serve, vis
     assert len(sources) == 30
     assert first in sources[2]  # text, clean
     assert second in sources[3]
-    assert sources[:2] == ["/static/examples/watermark_clean.webp", "/static/examples/watermark_flawed.webp"]
+    assert sources[:2] == ["static/examples/watermark_clean.webp", "static/examples/watermark_flawed.webp"]
     at.page.keyboard.press("End")
     at.page.wait_for_function("document.querySelector('#overlay .sheet').scrollTop > 500")
     at.press("Escape")

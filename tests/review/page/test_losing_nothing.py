@@ -12,6 +12,7 @@ import pytest
 
 from tests.browser_tab import PATIENCE, SOURCE, Server
 from tests.forked_commands import forking
+from tests.review.texts import sent
 
 from .conftest import Open, Serve
 from .reviewing import TabAlone, reviews
@@ -150,7 +151,7 @@ def test_two_servers_of_one_reviewer(edition: Path) -> None:
     two.type()  # what it shows
     first, second = one.cursor.images()[:2]
     one.type("c", "c")
-    two.press("u", two.cursor.images())
+    two.press(sent("u", two.cursor.images()))
     assert "changed meanwhile" in two.said
     assert reviews(edition)[GOLDFISH] == dict.fromkeys(sorted([first, second]), CLEAN)
     assert two.cursor.own() == one.session.own(one.cursor.class_index, first)
@@ -169,7 +170,7 @@ def test_two_servers_of_two_reviewers(edition: Path) -> None:
 def test_what_cannot_start_says_why(edition: Path, start: Serve) -> None:
     def answer(*options: str) -> str:
         done = subprocess.run(
-            ["cleanset", "review", "--no-browser", "--reviewer", *options], cwd=edition, timeout=60,
+            ["cleanset", "review", "serve", "--no-browser", "--reviewer", *options], cwd=edition, timeout=60,
             env=os.environ | forking(SOURCE), capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert (done.returncode, done.stdout) == (1, "")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.review.texts import GOLDFISH
+from tests.review.texts import GOLDFISH, sent
 
 from .reviewing import TabAlone, reviews, write
 
@@ -69,7 +69,7 @@ def test_a_change_of_the_same_size_and_time_is_seen(edition: Path, tab: TabAlone
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     after = path.stat()
     assert (after.st_mtime_ns, after.st_size, after.st_ino) == (before.st_mtime_ns, before.st_size, before.st_ino)
-    tab.press("c", [first])  # the card still shows blur
+    tab.press(sent("c", [first]))  # the card still shows blur
     assert "found verdict reject, reason text, expected verdict reject, reason blur" in tab.said
     assert reviews(edition) == {GOLDFISH: {first: {"verdict": "reject", "reason": "text"}}}
     assert "text" in tab.type()["view"]

@@ -23,7 +23,7 @@ from cleanset.review.queue import Candidate
 from cleanset.sets.description import determining_params
 from cleanset.tables import CROP_SCORES, write_table
 from cleanset.vocabulary import REASONS, class_indices, class_names, search_classes
-from tests.review.texts import GOLDFISH
+from tests.review.texts import GOLDFISH, sent
 
 from .reviewing import REASONS as MEANT
 from .reviewing import TabAlone, change_review, reviews, wait_until, write
@@ -124,7 +124,7 @@ def test_a_verdict_changed_since_it_was_shown_is_not_overwritten(
     tab.session.refresh()  # as for another tab; this one does not show it yet
     if keys:
         tab.type("v", "v", box=BOX)  # the cards, which are drawn meanwhile, are hidden
-    tab.press("Enter" if keys else "u", [focus], BOX)
+    tab.press(sent("Enter" if keys else "u", [focus], BOX))
     assert tab.failed
     assert "changed meanwhile" in tab.said
     assert reviews(edition) == {GOLDFISH: {focus: CLEAN}}
@@ -163,7 +163,7 @@ def test_a_note_belongs_to_one_class(edition: Path, tab: TabAlone) -> None:
 
 def test_no_verdict_on_what_was_not_shown(edition: Path, tab: TabAlone) -> None:
     for key, lost in (("c", "The key was"), ("u", "2 keys were"), ("r", "3 keys were"), ("x", "4 keys were")):
-        tab.press(key, [])
+        tab.press(sent(key, []))
         assert tab.said.startswith(f"Not saved. {lost} pressed before the image")
         assert tab.mode == "class"
     assert reviews(edition) == {}
@@ -238,7 +238,7 @@ def test_undo_is_of_one_tab(
             one.cursor.focus = first
             one.type(key)
     assert other.said.startswith(others_say)
-    tab.press("z", tab.cursor.images())
+    tab.press(sent("z", tab.cursor.images()))
     assert tab.said == said
     class_index = tab.cursor.class_index
     assert tab.session.own(class_index, first) == other.session.own(class_index, first)
@@ -299,7 +299,7 @@ def test_no_verdict_at_the_end(edition: Path, tab: TabAlone) -> None:
     assert 'data-class-key=""' in tab.type()["view"]
     assert tab.wnid == ""
     for key in ("d", "u", "r", "x", "Enter", "e"):
-        tab.press(key, [focus])
+        tab.press(sent(key, [focus]))
         assert tab.mode == "end"
     assert reviews(edition) == {GOLDFISH: {focus: CLEAN}}
     view = tab.type("p")["view"]
@@ -334,8 +334,8 @@ def test_hints_name_cards(tab: TabAlone) -> None:
     # looked at closely, it stands beside the other
     closely = tab.type("Enter")["overlay"]
     tab.session.hints.close()
-    assert closely.count("/image/full/") == 2
-    assert f"/image/full/{second}" in closely
+    assert closely.count("image/full/") == 2
+    assert f"image/full/{second}" in closely
     assert "<figcaption>card 2</figcaption>" in closely
 
 

@@ -10,6 +10,7 @@ from cleanset.review.hints.background import NO_TEXT
 from cleanset.review.hints.text import TextLine, can_read_text
 from cleanset.review.page.tab import BOX_SEEN
 from tests.browser_tab import PATIENCE
+from tests.review.texts import sent
 
 from .conftest import Open, Serve
 from .reviewing import TabAlone, change_review, reviews, wait_until, write
@@ -39,7 +40,7 @@ def cropping(edition: Path) -> At:
         tab.session.hints._lines[image.image_id] = (line,) if text else ()
         if tab.mode == "crop":
             tab.type("Escape")
-        tab.press("x", [image.image_id])
+        tab.press(sent("x", [image.image_id]))
         return tab
 
     return opened
@@ -60,7 +61,7 @@ def test_a_proposal_is_taken_with_three_presses(edition: Path, cropping: At) -> 
     assert f'data-proposal="0,0,{image.width},{image.height - 27}"' in panel
     assert "without “stock.com”" in panel
     for key in ("v", "Enter"):
-        tab.press(key, [focus, BOX_SEEN], box)
+        tab.press(sent(key, [focus, BOX_SEEN], box))
     saved = {"verdict": "crop", "reason": "watermark", "crop": list(box), "object_fully_visible": True}
     assert list(reviews(edition).values()) == [{focus: saved | {"seen": "single"}}]
 
@@ -69,9 +70,9 @@ def test_a_proposal_is_not_taken_unseen(edition: Path, cropping: At) -> None:
     """Keys typed ahead, before the box was on the screen; a box of one's own needs no proposal."""
     tab = cropping()
     box, own, focus = proposed_box(tab), (0, 0, 100, 100), tab.cursor.focus or ""
-    tab.press("v", [focus], box)
+    tab.press(sent("v", [focus], box))
     assert "the proposed box was not shown yet when v was pressed: look, and press it again" in tab.said
-    tab.press("Enter", [focus, BOX_SEEN], box)
+    tab.press(sent("Enter", [focus, BOX_SEEN], box))
     assert tab.said == "Not saved yet: state that the object stays fully visible, by v."
     tab.type("Enter", "v", "Enter", box=own)
     assert [each["crop"] for entries in reviews(edition).values() for each in entries.values()] == [list(own)]
@@ -106,14 +107,14 @@ def test_a_proposal_that_comes_late(edition: Path) -> None:
     image = tab.library.images[focus]
     line = TextLine("stock.com", 0.9, (10, image.height - 22, 90, image.height - 2), 0.0)
     tab.session.hints._lines[focus] = (line,)
-    tab.press("x", [focus])
+    tab.press(sent("x", [focus]))
     assert tab.is_proposal_awaited
     assert "Looking for text and margins" in tab.type()["panel"]
     wait(tab)
     tab.propose_box()
     assert not tab.is_proposal_awaited
     assert 'data-proposal="0,0,' in tab.type()["panel"]
-    tab.press("Escape", [])
+    tab.press(sent("Escape", []))
     assert not tab.is_proposal_awaited
 
 

@@ -2,16 +2,17 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cleanset.files import ChangedMeanwhileError
 from cleanset.review.page.drafts import likeliest_reason
-from cleanset.review.page.keys import READ_SECONDS, Notice, Screen, UnreadNotices
+from cleanset.review.page.keys import READ_SECONDS, Notice, UnreadNotices
 from cleanset.review.page.view import cards
 from cleanset.review.save import VerdictChange, save_all
 from cleanset.review.verdicts import Review
-from tests.review.texts import GOLDFISH, save
+from tests.review.texts import GOLDFISH, save, sent
 
 from .reviewing import TabAlone, change_review, reviews, write
 
@@ -23,7 +24,7 @@ def take_all(tab: TabAlone, seconds: dict[str, float] | None = None, shown: list
     """Press the key for all the rest; what the page says. By default all cards are shown, for long enough."""
     shown = tab.cursor.images() if shown is None else shown
     looked = dict.fromkeys(shown, LONG_ENOUGH) if seconds is None else seconds
-    tab.press("a", shown, screen=Screen(class_key=tab.wnid, seconds=looked, answered=tab.pressed))
+    tab.press(sent("a", shown, class_key=tab.wnid, seconds=looked, answered=tab.pressed))
     said = tab.said
     tab.type()
     return said
@@ -44,7 +45,7 @@ def test_only_what_was_looked_at_for_long_enough_is_taken(edition: Path, tab: Ta
     assert reviews(edition) == {GOLDFISH: {first: GRID}}
     assert take_all(tab, {}).startswith("Left: cards 2, 3, ")
     assert tab.failed
-    tab.press("Enter", [first, second])
+    tab.press(sent("Enter", [first, second]))
     assert take_all(tab) == "a takes the images that are side by side: Esc goes back to them."
     assert reviews(edition) == {GOLDFISH: {first: GRID}}
     assert tab.cursor.focus == second
@@ -88,7 +89,7 @@ def test_one_write_one_step_and_notes(edition: Path, tab: TabAlone) -> None:
     tab.type("z")
     assert reviews(edition) == {}
     assert tab.session.notes == {(tab.cursor.class_index, first): note}
-    tab.press("c", [first])
+    tab.press(sent("c", [first]))
     assert reviews(edition)[GOLDFISH][first]["note"] == note
 
 
@@ -112,11 +113,16 @@ def test_it_goes_on_from_a_class_that_was_settled_elsewhere(edition: Path, tab: 
 
 def test_a_key_of_the_class_before_decides_nothing_here(edition: Path, tab: TabAlone) -> None:
     before = tab.cursor.images()
-    tab.press("n", before)
+    tab.press(sent("n", before))
     for key in ("c", "a", "guess", "reason"):
         shown = [*before, *tab.cursor.images()]
-        screen = Screen(class_key=GOLDFISH, seconds=dict.fromkeys(shown, 9.0), answered=0, reason="w")
-        tab.press(key, shown, card=tab.cursor.images()[0], screen=screen)
+        screen: dict[str, Any] = {
+            "class_key": GOLDFISH,
+            "seconds": dict.fromkeys(shown, 9.0),
+            "answered": 0,
+            "reason": "w",
+        }
+        tab.press(sent(key, shown, card=tab.cursor.images()[0], **screen))
     assert "4 keys were pressed before the images were shown" in tab.said
     assert reviews(edition) == {}
     tab.unread.counted_at -= READ_SECONDS

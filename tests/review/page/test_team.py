@@ -25,7 +25,7 @@ from .reviewing import Reviewing, reviews, serve
 CLASSES = int(os.environ.get("CLEANSET_TEAM_CLASSES", "3"))
 TEAM = ("ana", "ben", "cy")
 NAMES = [argument for name in (*TEAM, "board") for argument in ("--reviewer", name)]
-DOCUMENTED = ["cleanset", "review", *NAMES, "--host", "0.0.0.0"]
+DOCUMENTED = ["cleanset", "review", "serve", *NAMES, "--host", "0.0.0.0"]
 OVERLAP = 0.34
 COMMON = {f"c{index:02}" for index in common_classes(range(CLASSES), OVERLAP)}
 
@@ -70,18 +70,18 @@ def links(edition: Path, repository: Path) -> Iterator[dict[str, str]]:
     process.communicate()
 
 
-def answer(link: str, path: str, token: str) -> tuple[int, str]:
+def answer(link: str, token: str) -> tuple[int, str]:
     """Status and text of an answer over plain HTTP, with the cookie that a link leaves."""
-    host, port = re.search(r"//([^:]+):(\d+)/", link).groups()  # type: ignore[union-attr]
+    host, port, name = re.search(r"//([^:]+):(\d+)/(\w+)/", link).groups()  # type: ignore[union-attr]
     connection = http.client.HTTPConnection(host, int(port), timeout=30)
-    connection.request("GET", path, headers={"Cookie": f"cleanset-{port}={token}"})
+    connection.request("GET", f"/{name}/", headers={"Cookie": f"cleanset-{port}-{name}={token}"})
     got = connection.getresponse()
     return got.status, got.read().decode(errors="replace")
 
 
 def status(edition: Path) -> dict[str, dict[str, object]]:
     found: dict[str, dict[str, object]] = json.loads(
-        run(edition, "cleanset", "review", "--status", "--json", *NAMES)
+        run(edition, "cleanset", "review", "status", "--json", *NAMES)
     )["reviewers"]  # fmt: skip
     return found
 
@@ -100,8 +100,8 @@ def test_a_team_from_links_to_a_set(edition: Path, links: dict[str, str], browse
     assert list(links) == [*TEAM, "board"]
     keys = {name: link.partition("?token=")[2] for name, link in links.items()}
     assert len(set(keys.values())) == 4
-    assert answer(links["ana"], "/", "")[0] == answer(links["ana"], "/", keys["ana"][:-1])[0] == 403
-    assert all(f"cleanset review: {name}" in answer(link, "/", keys[name])[1] for name, link in links.items())
+    assert answer(links["ana"], "")[0] == answer(links["ana"], keys["ana"][:-1])[0] == 403
+    assert all(f"cleanset review: {name}" in answer(link, keys[name])[1] for name, link in links.items())
     before = status(edition)
     shares = {name: set(before[name]["classes"]) for name in TEAM}  # type: ignore[call-overload]
     assert set.union(*shares.values()) == {f"c{index:02}" for index in range(CLASSES)}
@@ -137,7 +137,7 @@ def test_a_team_from_links_to_a_set(edition: Path, links: dict[str, str], browse
     pages["ana"].go(contested)
     assert "nothing is written there" not in pages["ana"].page.inner_text("#view")
     run(edition, "dvc", "repro", "--quiet")
-    auditor = serve(edition, "dan", "--audit", "5", "--model", "images", "--port", "0")
+    auditor = serve(edition, "dan", "audit", "5", "--model", "images", "--port", "0")
     at = opened(browser, auditor.address)
     while at.mode != "end":
         at.press("a")

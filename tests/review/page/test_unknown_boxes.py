@@ -7,7 +7,7 @@ import pytest
 from cleanset.edition.paths import Edition
 from cleanset.review.page.library import open_library
 from cleanset.vocabulary import class_keys
-from tests.review.texts import GOLDFISH
+from tests.review.texts import GOLDFISH, sent
 
 from .conftest import Open, Serve
 from .reviewing import REASONS, TabAlone, change_review, reviews, write
@@ -32,7 +32,7 @@ def images(edition: Path) -> dict[int, list[str]]:
 def draw(tab: TabAlone, reason: str = "watermark") -> None:
     """Give the reason, state that the object stays visible, and save the box."""
     for key in (REASONS[reason], "v", "Enter"):
-        tab.press(key, [], BOX)
+        tab.press(sent(key, [], BOX))
 
 
 def test_the_page_opens_the_crop_of_an_image_whose_box_is_asked_for(
@@ -48,7 +48,7 @@ def test_the_page_opens_the_crop_of_an_image_whose_box_is_asked_for(
     assert (tab.mode, tab.cursor.focus) == ("class", second)
     assert "to be cropped: draw the box" in view
     assert "scooter" not in view.split("</figure>")[0]  # whose verdict it is, is no matter
-    tab.press("x", [second])
+    tab.press(sent("x", [second]))
     draw(tab)
     assert reviews(edition)[GOLDFISH][second]["crop"] == list(BOX)
     assert tab.mode == "class"
@@ -63,7 +63,7 @@ def test_the_reviewer_without_a_box_is_asked_for_it(edition: Path, images: dict[
     tab = TabAlone(edition, "scooter", at=FIRST_CLASS)
     assert (tab.mode, tab.draft and tab.draft.reason) == ("crop", "border")
     for key in ("v", "Enter"):
-        tab.press(key, [], BOX)
+        tab.press(sent(key, [], BOX))
     assert tab.notice is None
     saved = reviews(edition, "scooter", without=("sha256", "seen"))[GOLDFISH][first]
     assert saved == {"verdict": "crop", "reason": "border", "crop": list(BOX), "object_fully_visible": True}

@@ -60,7 +60,7 @@ def web(publisher: Publisher, certificate: Path, monkeypatch: pytest.MonkeyPatch
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     with serving(publisher.remote, context) as found:
-        monkeypatch.setattr(fetching, "ZENODO", f"{found.url}/api/records/")
+        monkeypatch.setattr(fetching, "ZENODO_API", f"{found.url}/api/records/")
         yield found
 
 

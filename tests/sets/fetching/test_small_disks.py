@@ -15,10 +15,7 @@ from tests.small_disks import small_disk_at
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
-TO_DO = (
-    "expected a folder for what is fetched, with room, that can be written: free some, or set CLEANSET_CACHE to "
-    "another folder"
-)
+TO_DO = "expected a folder for sets, with room, that can be written: free some, or set CLEANSET_CACHE to another folder"
 
 
 @pytest.fixture

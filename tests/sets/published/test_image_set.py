@@ -14,7 +14,7 @@ from PIL import Image
 
 from cleanset.dataset.labels import read_original_labels
 from cleanset.errors import CleansetError
-from cleanset.images.codec import Facts
+from cleanset.images.codec import ImageFacts
 from cleanset.loading import load
 from cleanset.sets import description, publish, verify
 from cleanset.sets.description import Release
@@ -22,7 +22,13 @@ from cleanset.sets.folder import read_entries
 from cleanset.sets.published import image_set, source_images
 from cleanset.sets.published import source_images as digests
 from cleanset.sets.published.image_set import select_images
-from cleanset.sets.published.lists import MODELS, PublishedChoice, ilsvrc_class, ilsvrc_classes, published_verdicts
+from cleanset.sets.published.lists import (
+    PUBLISHED_ROLES,
+    PublishedChoice,
+    ilsvrc_class,
+    ilsvrc_classes,
+    published_verdicts,
+)
 from cleanset.sets.published.source_images import SourceImages, archive_md5, check_sides
 from cleanset.vocabulary import class_keys
 from replay import differences, numbers, real_labels
@@ -45,6 +51,12 @@ def verdicts(repository: Path) -> dict[tuple[str, str], str]:
     return found
 
 
+def counted(written: image_set.WrittenSet) -> tuple[int, int, int]:
+    """Whole images, cropped ones, and those that are left out for lack of a crop box."""
+    cropped = sum(entry.crop is not None for entry in written.entries)
+    return len(written.entries) - cropped, cropped, int((written.rejected["reason"] == "box_unknown").sum())
+
+
 def ranks(repository: Path, model: str) -> dict[str, int]:
     rows = csv.DictReader((repository / "imagenet" / "published" / "top5.csv").open())
     return {row["image_id"]: int(row["rank"]) for row in rows if row["model"] == model}
@@ -65,7 +77,7 @@ def test_its_images_are_the_published_ones(drawn: Drawn, repository: Path) -> No
     rows = list(csv.DictReader((drawn.out / "rejected.csv").open()))
     left_out = {(row["wnid"], row["image_id"]) for row in rows if row["reason"] == "box_unknown"}
     assert left_out == {key for key in first if first[key] == "crop"}
-    assert (drawn.written.whole, drawn.written.cropped, drawn.written.boxes) == (2857, 0, 109)
+    assert counted(drawn.written) == (2857, 0, 109)
 
 
 def test_the_published_numbers() -> None:
@@ -133,7 +145,7 @@ def test_the_labels_are_those_of_the_devkit(real: Path) -> None:
 
 def test_every_candidate_has_one_reassessed_label_its_class() -> None:
     real = real_labels()
-    for model in MODELS:
+    for model in PUBLISHED_ROLES:
         table = select_images(PublishedChoice(model)).candidates
         for class_index, image_id in zip(table["class_index"], table["image_id"], strict=True):
             assert real[image_id] == [class_index]
@@ -152,10 +164,10 @@ def test_every_candidate_has_one_reassessed_label_its_class() -> None:
 def test_the_other_models(
     model: str, unreviewed: str, kept: int, classes: int, boxes: int, asked: int, repository: Path
 ) -> None:
-    """As docs/published_set.md has them."""
+    """As docs/published_lists.md has them."""
     how = "`pending` or `clean`" if model == "norm_robust" else f"`{unreviewed}`"
     row = f"| `{model}` | {how} | {kept:,} | {classes} | {boxes} | {asked:,} |\n"
-    assert row in (repository / "docs" / "published_set.md").read_text()
+    assert row in (repository / "docs" / "published_lists.md").read_text()
     filled = select_images(PublishedChoice(model, unreviewed)).filled
     whole = filled.selection[~filled.selection["box_unknown"]]
     found = (
@@ -240,9 +252,9 @@ def test_damaged_archives(few: Drawn, tmp_path: Path) -> None:
 
 def test_images_that_were_resized(tmp_path: Path) -> None:
     """Nine of ten with one side are still taken; all with one short or one long side are not."""
-    originals = [Facts(64, 90 + height, "RGB", "") for height in range(9)]
-    check_sides(tmp_path, [*originals, Facts(75, 95, "RGB", "")])
-    of_long_side = [Facts(120, 60 + height, "RGB", "") for height in range(9)]
+    originals = [ImageFacts(64, 90 + height, "RGB", "") for height in range(9)]
+    check_sides(tmp_path, [*originals, ImageFacts(75, 95, "RGB", "")])
+    of_long_side = [ImageFacts(120, 60 + height, "RGB", "") for height in range(9)]
     for which, side, images in (("short", 64, originals), ("long", 120, of_long_side)):
         with pytest.raises(CleansetError, match=f"9 of 9 images have a {which} side of {side} pixels: resized; exp"):
             check_sides(tmp_path, images)
@@ -363,7 +375,8 @@ def test_crops_whose_boxes_somebody_has_drawn(few: Drawn, tmp_path: Path) -> Non
     )
     choice = PublishedChoice(reviews=(tmp_path / "reviews",))
     written = image_set.run(choice, few.archive, tmp_path / "out", few.digests)
-    assert (written.whole, written.cropped, written.boxes) == (few.written.whole, 1, few.written.boxes - 1)
+    whole, cropped, boxes = counted(few.written)
+    assert (cropped, counted(written)) == (0, (whole, 1, boxes - 1))
     (entry,) = [each for each in read_entries(tmp_path / "out") if each.crop]
     assert (entry.image_id, entry.crop, entry.confidence, entry.reviewers) == (image_id, (0, 1, 36, 37), None, 2)
     assert entry.source_confidence is not None
@@ -394,7 +407,8 @@ def test_unreviewed_images_taken_for_clean(tmp_path: Path) -> None:
     body = (tmp_path / "out" / "README.md").read_text().split("# cleanset-standard\n\n")[1]
     notice = "Images that nobody has reviewed were taken for clean: a first look, not for a study."
     assert body.startswith(f"**{notice}**\n")
-    assert f"\nimages that nobody has reviewed: {written.unreviewed:,}\n{notice}\n" in image_set.render(written)
+    unreviewed = sum(entry.reviewers == 0 for entry in written.entries)
+    assert f"\nimages that nobody has reviewed: {unreviewed:,}\n{notice}\n" in image_set.render(written)
 
 
 def test_the_lines_it_prints(drawn: Drawn) -> None:

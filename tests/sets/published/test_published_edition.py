@@ -12,7 +12,7 @@ import yaml
 
 from cleanset.edition.paths import Edition
 from cleanset.sets.published.image_set import select_images
-from cleanset.sets.published.lists import MODELS, PublishedChoice
+from cleanset.sets.published.lists import PUBLISHED_ROLES, PublishedChoice
 from cleanset.tables import INDEX, LOCATIONS, SELECTION, read_table, write_table
 from replay import real_labels
 from tests.checkouts import Checkout
@@ -68,7 +68,7 @@ def published_edition(pristine: Checkout, tmp_path_factory: pytest.TempPathFacto
 
 def test_the_set_as_files_has_the_same_images(published_edition: Checkout) -> None:
     """In the same places, for every model: what the package computes in memory, and the stages from tables."""
-    for model in MODELS:
+    for model in PUBLISHED_ROLES:
         in_memory = select_images(PublishedChoice(model)).filled.selection
         by_stages = read_table(Edition(published_edition.folder / BUILT).selection(model), SELECTION)
         columns = ["class_index", "place", "image_id", "box_unknown"]

@@ -94,7 +94,7 @@ def test_the_published_set_is_reproduced(replayed: tuple[Checkout, str], votes: 
 
 def test_the_page_has_the_numbers(replayed: tuple[Checkout, str]) -> None:
     clone, printed = replayed
-    page = (clone.folder / "docs" / "published_set.md").read_text()
+    page = (clone.folder / "docs" / "published_lists.md").read_text()
     cells = {tuple(cell.strip(" `") for cell in line.split("|")[1:-1]) for line in page.splitlines() if "|" in line}
     left = [line.rsplit(maxsplit=3) for line in printed.split("at most")[1].splitlines()[1:5]]
     assert [name for name, *_ in left] == ["standard", "norm_robust", "corruption_robust", "all models"]

@@ -14,8 +14,9 @@ from cleanset.edition.paths import Edition
 from cleanset.scoring.engine import score_few, settings_for
 from cleanset.scoring.models import load_model
 from cleanset.studies.attacks.study import AttackStudy
-from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, with_class_logit
-from cleanset.studies.robustness.images import STUDY_IMAGES
+from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, with_family_step
+from cleanset.studies.robustness.families import family_named
+from cleanset.studies.robustness.images import STUDY_IMAGES, ChangeName
 from cleanset.tables import CROP_SCORES, SCORES, write_table
 from cleanset.vocabulary import class_keys
 from tests.ten_images import drawn_image, id_of, jpeg
@@ -76,12 +77,10 @@ def score(study: AttackStudy, images: dict[str, bytes]) -> None:
         rows.append((file, image_id, label, None, hashlib.sha256(data).hexdigest(), [ROLE]))
     table = pd.DataFrame(rows, columns=STUDY_IMAGES.names)
     write_table(study.robustness.images, table, STUDY_IMAGES)
-    read = ReadAnswers(range(1000), keeps_logits=True)
-    answers = score_few(
-        model, images.__getitem__, settings_for(params.score), list(images),
-        read_off=lambda logits: with_class_logit(read(logits), labels),  # all images are one batch
-    )  # fmt: skip
-    names = {"file": table["file"].tolist(), "change": ["clean"] * COUNT, "severity": [0] * COUNT}
+    read_off = ReadAnswers(range(1000), dict(zip(table["file"], labels, strict=True)))
+    files = dict(zip(table["file"], images.values(), strict=True))
+    names = [ChangeName(file, "clean", 0) for file in files]
+    answers = score_few(model, lambda name: files[name.file], settings_for(params.score), names, read_off=read_off)
     for family in ("corruptions", "scenarios"):
-        columns = PREDICTIONS[family]
-        write_table(study.robustness.predictions(family, ROLE), answers.assign(**names)[columns.names], columns)
+        of_family = with_family_step(answers, family_named(family))
+        write_table(study.robustness.predictions(family, ROLE), of_family, PREDICTIONS[family])

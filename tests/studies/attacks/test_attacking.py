@@ -24,7 +24,7 @@ from cleanset.scoring.devices import choose_devices
 from cleanset.scoring.models import load_model
 from cleanset.studies.attacks.attacking import run_attack, run_warnings
 from cleanset.studies.attacks.base import Pixels, Result, Subject
-from cleanset.studies.attacks.changes import NAME, RandomSpatialAttack
+from cleanset.studies.attacks.changes import RandomSpatialAttack
 from cleanset.studies.attacks.page import attacks_data, write_measures
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.study import AttackParams, AttackStudy
@@ -56,6 +56,7 @@ def attacked(made: AttackStudy, tmp_path_factory: pytest.TempPathFactory) -> Att
     study = copied(made, tmp_path_factory.mktemp("attacked") / "edition")
     for name in SETTINGS.names:
         run_attack(study, ROLE, name, SETTINGS)
+    run_warnings(study, ROLE, SETTINGS)
     write_measures(study, SETTINGS)
     return study
 
@@ -152,7 +153,7 @@ def test_a_guess_has_the_severity_of_its_mistake(study: AttackStudy) -> None:
     clean = read_table(path, PREDICTIONS["corruptions"])
     mistaken = clean.assign(change="contrast", severity=4, log_odds=np.float32(50))
     mistaken["top5_class"] = [(classes + 1) % 1000 for classes in clean["top5_class"]]
-    both = pd.concat([clean, mistaken]).sort_values(NAME, ignore_index=True)
+    both = pd.concat([clean, mistaken]).sort_values(["file", "change", "severity"], ignore_index=True)
     write_table(path, both, PREDICTIONS["corruptions"])
     masks = clean[["file"]].assign(mask=None, mask_sha256=None, mask_format=None, origin=None, left_out="no_mask")
     write_table(study.robustness.masks_table, masks, MASKS)
@@ -177,7 +178,6 @@ def test_the_table_of_all(attacked: AttackStudy) -> None:
 def test_what_the_page_shows_of_it(attacked: AttackStudy, tmp_path: Path) -> None:
     """Warnings, sizes, what confidences are read from, and small copies: all but those of the attack none."""
     study = copied(attacked, tmp_path / "edition")
-    run_warnings(study, ROLE, SETTINGS)
     study.params_yaml.write_text(json.dumps(SETTINGS.model_dump(exclude_none=True)))
     found = attacks_data(study, tmp_path)
     assert (found.models, found.sizes) == ([ROLE], {ROLE: 160})

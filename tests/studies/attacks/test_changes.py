@@ -226,7 +226,7 @@ PREDICTIONS = pd.DataFrame(
         ("c/1", "fog", 1, [7, 1], 4.0),  # correct
         ("d/1", "fog", 1, [8, 1], 8.0),  # of no image here
     ],
-    columns=["file", "change", "severity", "top5_class", "log_odds"],
+    columns=["file", "change", "step", "top5_class", "log_odds"],
 )
 
 

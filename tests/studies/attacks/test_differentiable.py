@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from cleanset.scoring.decoding import Batch
+from cleanset.scoring.decoding import PixelBatch
 from cleanset.scoring.devices import device_of
 from cleanset.scoring.differentiable import (
     EightBit,
@@ -33,8 +33,8 @@ def normalized(classes: int) -> LoadedModel:
 
 def test_the_logits_are_those_of_the_scorer_bit_for_bit() -> None:
     images = np.stack([drawn(number) for number in range(4)])
-    scorer = Scorer(normalized(1000), device_of(CPU), "float64", read_off=lambda logits: {"logits": logits})
-    (scored,) = scorer([Batch(["a", "b", "c", "d"], images)])
+    scorer = Scorer(normalized(1000), device_of(CPU), "float64", read_off=lambda logits, _: {"logits": logits})
+    (scored,) = scorer([PixelBatch(["a", "b", "c", "d"], images)])
     network = PixelNetwork(normalized(1000).network, CPU, "float64")
     with arithmetic("float64"), torch.inference_mode():
         logits = network(torch.from_numpy(images).double() / 255)

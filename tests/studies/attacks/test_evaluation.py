@@ -4,6 +4,7 @@ import json
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from cleanset.errors import CleansetError
 from cleanset.measure.command import Wanted
 from cleanset.studies.attacks import gradient_attacks
 from cleanset.studies.attacks.base import Ball
-from cleanset.studies.attacks.evaluation import AttackedModels, as_text, attack_params, run
+from cleanset.studies.attacks.evaluation import AttackedModels, as_text, attack_params, paper_table, run
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
 
 pytestmark = pytest.mark.slow
@@ -128,7 +129,7 @@ def both(folder: Path) -> AttackedModels:
 
 def accuracies(found: AttackedModels, model: str) -> list[float]:
     lines = [found.value("worst_case", model, name) for name in ("clean_accuracy", "robust_accuracy")]
-    return [line.value for line in lines if line is not None]
+    return [line.value for line in lines if line is not None and line.is_defined]
 
 
 def success(found: AttackedModels, attack: str, model: str) -> float:
@@ -140,7 +141,8 @@ def success(found: AttackedModels, attack: str, model: str) -> float:
 def test_the_worst_case_comes_first(both: AttackedModels) -> None:
     """PGD finds nothing on rounded pixels, where images of the other model break all but the four far ones."""
     assert accuracies(both, "mine:honest") == pytest.approx([1, 4 / 12])
-    assert accuracies(both, "mine:rounded") == pytest.approx([1, 4 / 12])
+    # its robust accuracy is not known, since signs of gradient masking were seen
+    assert accuracies(both, "mine:rounded") == [1]
     assert success(both, "pgd", "mine:honest") == pytest.approx(8 / 12)
     assert success(both, "pgd", "mine:rounded") == 0
     assert success(both, "transfer", "mine:rounded") == pytest.approx(8 / 12)
@@ -159,9 +161,26 @@ def test_what_is_printed(both: AttackedModels) -> None:
     Console(file=text, width=80, color_system=None).print(as_text(both), highlight=False)
     lines = text.getvalue().splitlines()
     assert lines[0].endswith("set: 12 images of 2 classes")
-    assert any(line.split() == ["mine:rounded", "12", "100.0", "at", "most", "33.3", "(13.8–60.9)"] for line in lines)
+    assert any(line.split() == ["mine:rounded", "12", "100.0", "–"] for line in lines)
     assert "mine:honest: no sign that it only looks strong (12 images)" in lines
     assert all(len(line.rstrip()) <= 80 for line in lines)
+
+
+def test_a_model_that_classifies_nothing_correctly_is_not_called_strong(both: AttackedModels) -> None:
+    wrong = [each._replace(value=0.0) if each.measure == "clean_accuracy" else each for each in both.lines]
+    text = StringIO()
+    Console(file=text, width=200, color_system=None).print(as_text(replace(both, lines=wrong)), highlight=False)
+    assert (
+        "mine:honest: classifies none of 12 images correctly, which says nothing about its strength: check the order "
+        "of its classes and its preprocessing\n"
+    ) in text.getvalue()
+    assert "no sign" not in text.getvalue()
+
+
+def test_a_table_for_a_paper(both: AttackedModels) -> None:
+    text = paper_table(both).in_form("csv")
+    assert text.splitlines()[0] == 'model,images,clean,robust,"robust, low","robust, high"'
+    assert text.splitlines()[2] == "mine:rounded,12,100.0,,,"
 
 
 def test_what_is_written(folder: Path, both: AttackedModels) -> None:
@@ -169,7 +188,7 @@ def test_what_is_written(folder: Path, both: AttackedModels) -> None:
     results = json.loads((folder / "both" / "attack_results.json").read_text())
     assert [each["model"] for each in results["models"]] == ["mine:honest", "mine:rounded"]
     robust = results["models"][1]["robust_accuracy"]
-    assert (robust["images"], robust["value"]) == (12, 0.333333333)
+    assert (robust["images"], robust["value"], robust["interval"]) == (12, None, None)
     assert results["attacks"]["pgd"]["eps"] == 8 / 255
     for path in (folder / "both" / "attacks" / "pgd" / "mine_honest" / "images").rglob("*.png"):
         clean = np.asarray(Image.open(folder / "set" / path.parent.name / path.stem).resize((8, 8)), np.int64)
@@ -192,13 +211,15 @@ def test_what_is_finished_is_not_computed_again(
         evaluated(folder, "both", ["mine:honest"], "transfer", warnings=False, transfer_from=["mine:rounded"])
 
 
-@pytest.mark.parametrize("name", ["remembering", pytest.param("remembering_in_module", marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", ["remembering", "remembering_in_module"])
+@pytest.mark.long
 def test_a_memory_of_earlier_queries(folder: Path, name: str) -> None:
     """Images made on the honest model are judged by the model loaded anew, which they break; so says a rerun."""
     for warnings in (True, False):
         options: dict[str, Any] = {"transfer_from": ["mine:honest"], "warnings": warnings}
         found = evaluated(folder, name, [f"mine:{name}"], "none,transfer", **options)
-        assert accuracies(found, f"mine:{name}") == pytest.approx([1, 4 / 12])
+        assert accuracies(found, f"mine:{name}") == [1]
+        assert success(found, "transfer", f"mine:{name}") == pytest.approx(8 / 12)
         seen = found.warnings[f"mine:{name}"].warnings[0]  # of 12 images and twice 12 files
         text = "12 of 36 files get another answer from the model loaded anew, 8 of them another verdict, which counts"
         assert (seen.sign, seen.text) == ("depends_on_others", text)

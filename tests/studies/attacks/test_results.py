@@ -115,6 +115,12 @@ class TestWorstCase:
         assert {(line.attack, line.model) for line in lines.values()} == {("all", "mine")}
         assert worst_case_measures("all", "mine", {}) == []
 
+    def test_a_masked_model_has_no_robust_accuracy(self) -> None:
+        lines = worst_case_measures("all", "mine", self.results, is_masked=True)
+        assert {line.measure: line.is_defined for line in lines} == {
+            "clean_accuracy": True, "robust_accuracy": False, "tried_by_all": True,
+        }  # fmt: skip
+
     def test_an_attack_that_breaks_nothing_changes_nothing(self) -> None:
         more = self.results | {"none": attacked("abcdef", "abcde", "f")}
         assert worst_case(more)["is_robust"].tolist() == worst_case(self.results)["is_robust"].tolist()

@@ -222,8 +222,8 @@ def test_it_is_run_and_shown(with_toy: ModuleType, study: AttackStudy, monkeypat
     record = json.loads(study.results("toy", ROLE).record.read_text())
     assert record["parameters"] == {"images": None, "kind": "toy", "levels": 4}
     assert {"pillow", "scikit-image"} <= set(record["versions"])
-    page.write_measures(study, found)
     run_warnings(study, ROLE, found)
+    page.write_measures(study, found)
     study.params_yaml.write_text(json.dumps(given))
     monkeypatch.setattr(page, "read_attack_params", with_toy.read_attack_params)
     page.write_report(study)

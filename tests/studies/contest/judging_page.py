@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from tests.browser_tab import Server, Tab
+from tests.browser_tab import PATIENCE, Server, Tab
 from tests.studies.contest.sample_copy import cut
 
 ADA, BEN = "3f9c2a71", "8b04d6e5"
@@ -46,6 +46,21 @@ class Judging(Tab):
     def token(self) -> str:
         return self.page.get_attribute("img[data-image]", "data-image") or ""
 
+    def press(self, *keys: str) -> None:
+        """Press keys as a judge who looks at the image before they answer."""
+        for key in keys:
+            if self.mode == "image" and key not in ("z", "s", "?"):
+                self.look()
+            super().press(key)
+
+    def look(self) -> None:
+        """Wait until an answer to the image counts."""
+        self.page.wait_for_function(
+            "document.querySelector('.stage .error') || secondsSeen(document.querySelector('#view').dataset.subject,"
+            " [...document.querySelectorAll('#view img[data-image]')]) >= 0.5",
+            timeout=PATIENCE,
+        )
+
     def click_corner(self, x: int, y: int) -> None:
         """Click on a point of the image, given in its own pixels, the middle of which is on the screen."""
         box = self.page.locator("#outline").bounding_box()
@@ -58,5 +73,6 @@ class Judging(Tab):
         self.answered(before)
 
     def draw(self, corners: Sequence[Sequence[int]]) -> None:
+        self.look()
         for x, y in corners:
             self.click_corner(x, y)

@@ -19,7 +19,7 @@ from cleanset.sets.archive import sign
 from cleanset.sets.manifest import file_name, manifest_csv
 from cleanset.studies.contest.entering import enter
 from cleanset.studies.contest.files import ContestFiles
-from cleanset.studies.contest.log import LOG, NAMESPACE, SIGNATURE, START, read_state, signed_text
+from cleanset.studies.contest.log import LOG, LOG_SIGNATURE, NAMESPACE, START, read_state, signed_text
 from cleanset.studies.contest.rules import parse_instant
 from tests.studies.contest.made import BIRD, JUDGES, RULES, day
 from tests.studies.robustness.entries import entry
@@ -99,7 +99,7 @@ def write_log(contest: Path, text: str, name: str = "staff") -> None:
     """Write a log, signed."""
     contest.mkdir(parents=True, exist_ok=True)
     (contest / LOG).write_text(text)
-    (contest / SIGNATURE).write_text(signature(text.encode(), name))
+    (contest / LOG_SIGNATURE).write_text(signature(text.encode(), name))
 
 
 class OnDisk:

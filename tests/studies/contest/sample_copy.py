@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cleanset.sets.archive import sign
-from cleanset.studies.contest.log import LOG, NAMESPACE, SIGNATURE
+from cleanset.studies.contest.log import LOG, LOG_SIGNATURE, NAMESPACE
 from tests.checkouts import Checkout
 
 MAIL = Path(__file__).parents[3] / "sample" / "contest"
@@ -39,7 +39,7 @@ def cut(contest: Path, lines: int) -> None:
     """Leave the first lines of the sample's log, signed."""
     text = "".join(each + "\n" for each in (contest / LOG).read_text().split("\n")[:lines])
     (contest / LOG).write_text(text)
-    (contest / SIGNATURE).write_bytes(sign(text.encode(), sample_key("staff"), NAMESPACE))
+    (contest / LOG_SIGNATURE).write_bytes(sign(text.encode(), sample_key("staff"), NAMESPACE))
 
 
 def colors() -> dict[str, Any]:

@@ -37,7 +37,7 @@ from cleanset.studies.contest.defending import (
 from cleanset.studies.contest.defending import run as run_threshold
 from cleanset.studies.contest.entering import check, enter_runs
 from cleanset.studies.contest.files import Defence, ModelOfEdition
-from cleanset.studies.contest.log import LOG, SIGNATURE, Objects
+from cleanset.studies.contest.log import LOG, LOG_SIGNATURE, Objects
 from cleanset.studies.contest.rules import parse_instant
 from tests.checkouts import Checkout
 from tests.documents import blocks
@@ -582,7 +582,7 @@ def test_a_model_of_the_sample(tmp_path: Path, repository: Path, made: OnDisk) -
     found = score_few(
         load_model(params.model("standard"), tmp_path),
         lambda _: decode(made.image().read_bytes(), ("PNG",)),
-        settings_for(params.score), ["x"], read_off=lambda logits: {f"logit {n}": logits[:, n] for n in range(1000)},
+        settings_for(params.score), ["x"], read_off=lambda logits, _: {f"logit {n}": logits[:, n] for n in range(1000)},
     )  # fmt: skip
     groups = made.state().rules.groups()
     first, second = (float(found[f"logit {members[0]}"].iloc[0]) for members in groups.classes)
@@ -640,7 +640,7 @@ def test_on_the_sample(built: Checkout, repository: Path, tmp_path: Path) -> Non
         (tmp_path / name).symlink_to(built.folder / name)
     contest = tmp_path / "studies" / "contest"
     contest.mkdir(parents=True)
-    for name in (LOG, SIGNATURE):
+    for name in (LOG, LOG_SIGNATURE):
         shutil.copyfile(repository / "studies" / "contest" / name, contest / name)
     first, *others = run_threshold(contest, "standard", "softmax", 0.8, "plain").splitlines()
     answered = re.fullmatch(

@@ -19,7 +19,7 @@ from PIL import Image
 from cleanset.errors import CleansetError
 from cleanset.parsing import parse_yaml
 from cleanset.studies.contest.entering import check, image_entry, kind_of, sign_entry
-from cleanset.studies.contest.log import LOG, SIGNATURE, entry_of
+from cleanset.studies.contest.log import LOG, LOG_SIGNATURE, entry_of
 from cleanset.studies.contest.report import notices
 from cleanset.studies.contest.standing import standing
 from tests.documents import blocks
@@ -30,12 +30,12 @@ from tests.time_limits import at_most
 
 def refused(made: OnDisk, message: str, *paths: Path, at: str = "2026-11-09T12:00:00Z") -> None:
     """In one line; nothing is written, by whoever only checks nor by whoever enters."""
-    before = made.path(LOG).read_bytes(), made.path(SIGNATURE).read_bytes()
+    before = made.path(LOG).read_bytes(), made.path(LOG_SIGNATURE).read_bytes()
     for act in (made.check, made.enter):
         with pytest.raises(CleansetError, match=message) as caught:
             act(*paths, at=at)
         assert "\n" not in str(caught.value)
-    assert (made.path(LOG).read_bytes(), made.path(SIGNATURE).read_bytes()) == before
+    assert (made.path(LOG).read_bytes(), made.path(LOG_SIGNATURE).read_bytes()) == before
 
 
 def test_a_whole_contest(made: OnDisk) -> None:
@@ -295,6 +295,7 @@ def test_a_defence_of_a_name_that_is_taken(made: OnDisk) -> None:
     refused(made, "gold/wall was entered before; expected each once", folder)
 
 
+@pytest.mark.slow
 def test_the_weights_of_an_open_model(made: OnDisk) -> None:
     """Those of the edition's params.yaml, entered or public; what it crops is entered with it."""
     given: dict[str, object] = {"command": None, "model": MODEL, **OPEN}

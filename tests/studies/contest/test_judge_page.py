@@ -17,7 +17,7 @@ from cleanset.studies.contest.judge_page.session import JudgeDraft, JudgeTab
 from cleanset.studies.contest.log import read_state
 from cleanset.studies.contest.rules import parse_instant
 from cleanset.studies.contest.standing import standing
-from tests.browser_tab import Server
+from tests.browser_tab import PATIENCE, Server
 from tests.measure.compare.command import cleanset
 from tests.report.pages import violations
 from tests.studies.contest.judging_page import ADA, BEN, DAY, WEEK, Judging, answers, serve, unjudged
@@ -323,9 +323,26 @@ def test_every_step_is_accessible_and_fits(contest: Path, start: Start, visit: V
     assert violations(at.page) == []
 
 
+def test_a_press_within_half_a_second_of_the_image_is_no_answer(contest: Path, start: Start, visit: Visit) -> None:
+    """Eight presses in a row, and four clicks, with the page's clock stopped but for one look."""
+    at = visit(start(), listen=lambda page: page.clock.install())
+    at.press("Enter", "4")
+    at.page.clock.pause_at(at.page.evaluate("Date.now()") / 1000 + 1)
+    for _ in range(8):
+        at.page.keyboard.press("4")
+    at.page.wait_for_selector("[data-pressed='10']", timeout=PATIENCE)
+    assert (len(answers(contest)), at.notice[:28]) == (1, "The image was not shown yet,")
+    at.page.clock.run_for(700)
+    for pressed in range(11, 15):
+        at.page.click("button[data-key='4']")
+        at.page.wait_for_selector(f"[data-pressed='{pressed}']", timeout=PATIENCE)
+    assert (len(answers(contest)), at.notice[:28]) == (2, "The image was not shown yet,")
+
+
 def test_by_mouse_alone(contest: Path, start: Start, visit: Visit) -> None:
     at = visit(start())
     for text in ("begin", "Definitely no", "Definitely yes"):
+        at.look() if text != "begin" else None
         before = at.of_view("pressed")
         at.page.click(f"button:has-text('{text}')")
         at.answered(before)

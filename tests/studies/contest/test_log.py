@@ -11,7 +11,7 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.entering import check, enter
-from cleanset.studies.contest.log import LOG, SIGNATURE, Objects, parse, read, signed_text
+from cleanset.studies.contest.log import LOG, LOG_SIGNATURE, Objects, parse, read, signed_text
 from cleanset.studies.contest.rules import parse_instant
 from cleanset.studies.contest.standing import standing
 from tests.properties import examples
@@ -49,7 +49,7 @@ def mutated(data: bytes, pick: random.Random) -> bytes:
 def test_mutations_of_log_signature_and_objects(made: OnDisk) -> None:
     """Each is found in one line, by whoever reads that file."""
     made.enter(made.yaml("team.yaml", {"team": {"name": "pink"}}))
-    paths = [made.path(LOG), made.path(SIGNATURE), made.image()]
+    paths = [made.path(LOG), made.path(LOG_SIGNATURE), made.image()]
     assert check(made.folder, None, None, False)
     for seed in range(examples(1000).max_examples):
         pick = random.Random(seed)
@@ -125,7 +125,7 @@ def test_who_signs_the_log(made: OnDisk) -> None:
     text = made.path(LOG).read_text()
     write_log(made.folder, text, "ada")
     refused(made, r"log\.jsonl\.sig: not by a signer in .*; expected a signature of log.jsonl by one of its signers")
-    made.path(SIGNATURE).unlink()
+    made.path(LOG_SIGNATURE).unlink()
     refused(made, r"log\.jsonl\.sig: missing; expected the organizers' signature")
     write_log(made.folder, text)
     with pytest.raises(CleansetError, match="ada: not the key of a signer; expected that of staff"):
@@ -320,7 +320,7 @@ def test_two_organizers(made: OnDisk, tmp_path: Path) -> None:
 
 def test_what_is_read_through_no_link(made: OnDisk, tmp_path: Path) -> None:
     """Neither log nor signature, objects or the folder of the contest."""
-    for name in (LOG, SIGNATURE, f"objects/{made.sha256}", "objects"):
+    for name in (LOG, LOG_SIGNATURE, f"objects/{made.sha256}", "objects"):
         made.path(name).rename(tmp_path / "elsewhere")
         made.path(name).symlink_to(tmp_path / "elsewhere")
         with pytest.raises(CleansetError, match="a link; expected a file or folder: put a copy of what it leads to"):

@@ -19,8 +19,8 @@ from cleanset.studies.attacks.warnings import Seen, WarningRecord
 from cleanset.studies.contest.files import ContestFiles, DefenceRun, WarningSign
 from cleanset.studies.contest.log import read, state
 from cleanset.studies.contest.page import (
+    CardImage,
     ModelWarnings,
-    ShownImage,
     attacked_images,
     contest_page,
     decoded,
@@ -74,7 +74,7 @@ def files(**others: Any) -> ContestFiles:
 
 
 def page(found: ContestFiles, on: str = SECOND_SATURDAY, warnings: ModelWarnings | None = None) -> BeautifulSoup:
-    images = {sha(name): ShownImage(PageImage(f"{name}.jpg", 50, 40)) for name in "xyz"}
+    images = {sha(name): CardImage(PageImage(f"{name}.jpg", 50, 40)) for name in "xyz"}
     text = contest_page(until(found, day(on)), day(on), images, warnings or {}, history(found, day(on)))
     return BeautifulSoup(text, "html.parser")
 

@@ -18,7 +18,7 @@ from cleanset.errors import CleansetError
 from cleanset.studies.contest.defending import run_defence
 from cleanset.studies.contest.entering import check, enter
 from cleanset.studies.contest.judging import agreement_by_question, by_rule
-from cleanset.studies.contest.log import LOG, OBJECTS, SIGNATURE, Objects, read, read_content, read_state
+from cleanset.studies.contest.log import LOG, LOG_SIGNATURE, OBJECTS, Objects, read, read_content, read_state
 from cleanset.studies.contest.page import write_page
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.contest.standing import standing
@@ -69,31 +69,23 @@ def test_its_images(contest: Path) -> None:
 
 
 def test_the_commands_of_its_documentation(built: Checkout, contest: Path, tmp_path: Path, repository: Path) -> None:
-    """docs/contest.md, verbatim."""
-    copy_with_data(built, contest, tmp_path)
+    """docs/contest.md, verbatim; they need neither a model nor the edition's data but the finished sets."""
+    copy = copy_with_data(built, contest, tmp_path)
+    shutil.rmtree(copy / "results" / "page_images")
+    (copy / "results" / "page.html").unlink()
     lines = block(repository, "cleanset contest check --contest studies/contest")
     done = subprocess.run(["bash", "-ec", lines], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "4 defences, 3 submissions with 4 images" in done.stdout
     assert "Standing on 2026-11-14" in done.stdout
+    assert re.search(r"tide/standard *broken *staked 2026-11-02 *grove", done.stdout)
+    assert done.stdout.endswith("studies/contest/results/page.html\n")
+    assert "orchard 1/2" in (copy / "results" / "page.html").read_text()
     judges = re.findall(r"(?m)^\| (\w{8}) \| (\d) \| (\d) \| (\S+) \|$", (contest / "README.md").read_text())
     assert len(judges) == 3
     for judge, controls, correct, overlap in judges:
         accuracy = f"{int(correct) / int(controls):.2f}"
         assert re.search(rf"{judge} *│ *4 *│ *{controls} *│ *{correct} *│ *{accuracy} *│ *{overlap} ", done.stdout)
-
-
-def test_the_commands_of_the_readme(built: Checkout, contest: Path, tmp_path: Path, repository: Path) -> None:
-    """Verbatim; they need neither a model nor the edition's data but the finished sets."""
-    copy = copy_with_data(built, contest, tmp_path)
-    shutil.rmtree(copy / "results" / "page_images")
-    (copy / "results" / "page.html").unlink()
-    lines = block(repository, "cleanset contest standing --contest studies/contest --on 2026-11-14")
-    done = subprocess.run(["bash", "-ec", lines], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert re.search(r"tide/standard *broken *staked 2026-11-02 *grove", done.stdout)
-    assert done.stdout.endswith("studies/contest/results/page.html\n")
-    assert "orchard 1/2" in (copy / "results" / "page.html").read_text()
 
 
 @pytest.mark.parametrize(
@@ -114,7 +106,7 @@ def test_the_log_is_built_from_what_came_by_mail(built: Checkout, repository: Pa
     (copy / OBJECTS / next(iter(sorted(path.name for path in (copy / OBJECTS).iterdir())))).unlink()
     program = "import sys; sys.path.insert(0, 'sample'); import contest_log; contest_log.main([sys.argv[1]])"
     subprocess.run([sys.executable, "-c", program, str(copy)], cwd=repository, check=True, capture_output=True)
-    for name in (LOG, SIGNATURE):
+    for name in (LOG, LOG_SIGNATURE):
         assert (copy / name).read_bytes() == (repository / CONTEST / name).read_bytes()
     assert {path.name for path in (copy / OBJECTS).iterdir()} == {
         path.name for path in (repository / CONTEST / OBJECTS).iterdir()
@@ -149,6 +141,7 @@ def test_the_committed_standing_is_that_of_its_day(repository: Path) -> None:
     }
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_dvc_runs_standing_and_page_for_another_day(built: Checkout, tmp_path: Path) -> None:
     """In a clone without anything that is not in git but the data of the sample."""

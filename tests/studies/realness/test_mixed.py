@@ -12,7 +12,7 @@ import pytest
 from cleanset.errors import CleansetError
 from cleanset.studies.realness import mixed as crossed
 from cleanset.studies.realness.mixed import RandomTerms, fit
-from cleanset.studies.realness.planning import PUBLISHED
+from cleanset.studies.realness.planning import PUBLISHED_FIT
 from tests.studies.realness.conftest import DIFFERENT_PEOPLE, arguments, path_of, published
 
 R_FOUND = """
@@ -168,7 +168,9 @@ def test_normal_degrees_are_infinite_and_change_nothing_else(repository: Path) -
 def test_the_defaults_of_the_plan_are_the_medians_of_the_studies(repository: Path) -> None:
     found = [fit(*arguments(published(repository, study)), degrees="normal").variances for study in DIFFERENT_PEOPLE]
     for name in ("person", "slope", "covariance", "real", "modified", "residual"):
-        assert getattr(PUBLISHED, name) == pytest.approx(np.median([getattr(each, name) for each in found]), abs=6e-4)
+        assert getattr(PUBLISHED_FIT, name) == pytest.approx(
+            np.median([getattr(each, name) for each in found]), abs=6e-4
+        )
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,14 @@ import pytest
 from starlette.testclient import TestClient
 
 from cleanset.errors import CleansetError
-from cleanset.studies.realness.serving import GivenAnswer, ServeSettings, StudyServer, Visit, application
+from cleanset.studies.realness.serving import GivenAnswer, PageVisit, ServeSettings, StudyServer, application
 from tests.browser_tab import Server
 from tests.studies.realness.conftest import command, rows
 
 
 def opened(server: StudyServer, person: str = "") -> dict[str, Any]:
     """What somebody who begins, or comes back, is given."""
-    return server.visit(Visit(id=person, begins=True))
+    return server.visit(PageVisit(id=person, begins=True))
 
 
 def answer_of(trials: list[dict[str, str]], position: int, choice: int = 1) -> str | int:
@@ -59,9 +59,9 @@ def test_each_answer_is_on_the_disk_and_the_same_person_comes_back_to_the_next(p
     server = restarted(server)
     again = opened(server, "ada")
     assert (again["answered"], again["key"], again["trials"]) == (3, page["key"], page["trials"])
-    assert server.visit(Visit(key=page["key"]))["answered"] == 3  # without an id: the key in the address
+    assert server.visit(PageVisit(key=page["key"]))["answered"] == 3  # without an id: the key in the address
     complete(server, "ada")
-    assert server.visit(Visit(id="ada")) == {"state": "done", "completion": None}
+    assert server.visit(PageVisit(id="ada")) == {"state": "done", "completion": None}
     assert (len(rows(file)), server.complete) == (12, 1)
 
 
@@ -75,7 +75,7 @@ def test_the_recruiters_id_is_apart_from_the_answers(plan: Path) -> None:
     assert "ada" not in file.read_text()
     assert page["key"] not in file.read_text()
     assert ((plan / "people.csv").stat().st_mode & 0o777) == 0o600
-    assert server.visit(Visit(key=row["person"]))["state"] == "consent"  # the pseudonym opens nothing
+    assert server.visit(PageVisit(key=row["person"]))["state"] == "consent"  # the pseudonym opens nothing
 
 
 def test_lists_are_balanced_and_the_number_wanted_is_a_bound(plan: Path) -> None:
@@ -176,7 +176,7 @@ def test_a_recruiters_id_is_needed_where_the_parameter_is_named(plan: Path) -> N
     server = StudyServer(plan, ServeSettings(id_parameter="PROLIFIC_PID"))
     for each in ("", "{{%PROLIFIC_PID%}}", "x" * 65):
         assert opened(server, each)["title"] == "No participant id"
-    assert server.visit(Visit(key="unknown", begins=True))["title"] == "No participant id"
+    assert server.visit(PageVisit(key="unknown", begins=True))["title"] == "No participant id"
     assert opened(server, "5f3c")["state"] == "open"
 
 

@@ -23,13 +23,14 @@ from cleanset.studies.robustness.answers import (
     DigestRun,
     DigestVerification,
     TakenDigests,
+    digests_in,
     installed_versions,
     read_versions,
     verify,
 )
 from cleanset.studies.robustness.families import FAMILIES, ChangePlan, StudyParams, change_plan, family_named
 from cleanset.studies.robustness.family import Changing
-from cleanset.studies.robustness.images import Sources, Study
+from cleanset.studies.robustness.images import ChangeName, Sources, Study
 from cleanset.tables import write_table
 from tests.checkouts import Checkout
 from tests.studies.robustness.drawn import drawn
@@ -54,7 +55,7 @@ def test_order_and_processes_change_no_digest(sources: Sources, monkeypatch: pyt
     """They are those of the pixels that models see, rows of red, green and blue, made in this process."""
     monkeypatch.setattr(answers, "BATCH_SIZE", 4)
     run = digest_run(sources, 2)
-    changed, names = run.plan.changed_images(sources.files, run.wanted), run.names()
+    changed, names = run.plan.changed_images(sources.files, run.wanted), run.plan.names()
     expected = {name: sha256(np.asarray(changed(name)).tobytes()) for name in names}
     assert len(set(expected.values())) == len(names) == 2 * (1 + 4 * 2)
     mixed = names[::2] + names[::-2]
@@ -65,28 +66,27 @@ def test_of_which_pixels(sources: Sources) -> None:
     """Of an unchanged image without the JPEG step: rows of red, green and blue, of the crop after a resize to 256."""
     with Image.open(sources.files["1.png"].path) as image:
         pixels = np.array(image.resize((256, 256), Image.Resampling.BILINEAR))[16:240, 16:240]
-    assert list(digest_run(sources, 1, jpeg=None).digests(["1.png unchanged 00"])) == [sha256(pixels.tobytes())]
+    name = ChangeName("1.png", "unchanged", 0)
+    assert list(digest_run(sources, 1, jpeg=None).digests([name])) == [sha256(pixels.tobytes())]
 
 
 def test_finished_shards_are_kept(sources: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = digest_run(sources, 1)
-    shards = run.shards(tmp_path / "shards")
-    made: list[str] = []
+    made: list[ChangeName] = []
 
-    def counted(_: DigestRun, names: list[str]) -> Iterator[str]:
+    def counted(_: DigestRun, names: list[ChangeName]) -> Iterator[str]:
         made.extend(names)
-        yield from (sha256(name.encode()) for name in names)
+        yield from (sha256(str(name).encode()) for name in names)
 
     monkeypatch.setattr(DigestRun, "digests", counted)
-    run.fill(shards)
-    assert made == run.names()
-    again = run.shards(tmp_path / "shards")
-    run.fill(again)
-    assert len(made) == len(run.names())
+    run.complete(tmp_path / "shards")
+    assert made == run.plan.names()
+    again = run.complete(tmp_path / "shards")
+    assert len(made) == len(run.plan.names())
     assert again.table().columns.tolist() == NAMED_DIGESTS.names
     other = digest_run(sources, 1, jpeg=84).shards(tmp_path / "shards")
     assert other.missing == [0]
-    run.fill(run.shards(tmp_path / "shards"))
+    run.complete(tmp_path / "shards")
     monkeypatch.setattr(answers, "code_of", lambda *_: "other code")
     assert run.shards(tmp_path / "shards").missing == [0]
 
@@ -94,8 +94,8 @@ def test_finished_shards_are_kept(sources: Sources, tmp_path: Path, monkeypatch:
 def test_taken_digests_are_those_of_the_stage(sources: Sources, tmp_path: Path) -> None:
     """In any order; the shards are kept until all of them are known."""
     run = digest_run(sources, 1)
-    names = run.names()
-    expected = {name: sha256(name.encode()) for name in names}
+    names = run.plan.names()
+    expected = {name: sha256(str(name).encode()) for name in names}
     taken = TakenDigests(run.shards(tmp_path / "shards"))
     for some in (names[5:], names[:3]):
         taken.take(some, [expected[name] for name in some])
@@ -103,7 +103,7 @@ def test_taken_digests_are_those_of_the_stage(sources: Sources, tmp_path: Path) 
     taken.take(names[3:5], [expected[name] for name in names[3:5]])
     shards = run.shards(tmp_path / "shards")
     assert shards.missing == []
-    assert dict(shards.table().itertuples(index=False, name=None)) == expected
+    assert digests_in(shards.table()) == expected
     for known in ({}, expected | {names[0]: "0" * 64}):
         taken.remove_known(known)
         assert (tmp_path / "shards").is_dir()
@@ -116,7 +116,7 @@ def test_an_image_that_has_changed_is_named(sources: Sources) -> None:
     path = sources.files["2.png"].path
     path.write_bytes(path.read_bytes() + b" ")
     with pytest.raises(CleansetError, match=r"2\.png: SHA-256 .* as in the manifest"):
-        list(run.digests(run.names()))
+        list(run.digests(run.plan.names()))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import json
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from io import StringIO
@@ -148,6 +148,20 @@ def test_it_is_what_the_study_finds(edition: Edition, evaluated: tuple[Evaluated
     metrics = json.loads((out / "metrics" / "corruptions" / "mean_error.json").read_text())
     lines = found.lines["corruptions"]
     assert metrics["norm_robust"] == pytest.approx(values(lines, "union", "norm_robust")["mean_error", ""], abs=1e-6)
+
+
+def test_the_difference_of_two_models_is_printed(evaluated: tuple[Evaluated, Path]) -> None:
+    found, out = evaluated
+    table = pd.read_csv(out / "measures" / "corruption_differences.csv")
+    row = table[(table["measure"] == "mean_error") & (table["selection"] == "union") & table["change"].isna()].iloc[0]
+    text = StringIO()
+    Console(file=text, width=80).print(as_text(found), highlight=False)
+    lines = [line.split() for line in text.getvalue().splitlines()]
+    (line,) = [line for line in lines if line[:2] == ["standard", "norm_robust"]]
+    assert line[2] == f"{100 * row['value']:.1f}"
+    assert line[-1] == f"{row['p_holm']:.4f}"
+    assert f"{100 * row['low']:.1f}" in line[3]
+    assert any(" ".join(line).startswith("p: exact sign test") for line in lines)
 
 
 def test_the_results_carry_a_card(edition: Edition, evaluated: tuple[Evaluated, Path], tmp_path: Path) -> None:
@@ -459,13 +473,13 @@ def test_the_images_are_made_once_for_all_stages(
     study.params_yaml.write_text(yaml.safe_dump(PARAMS | one_change | {"images": images}))
     image_sets.run(study)
     shown: list[list[str]] = []
-    answer = answering.answer_in_one_pass
+    answer = answering.OnePass.answer
 
-    def counted(models: dict[str, Any], *arguments: Any) -> dict[str, Exception]:
-        shown.append(list(models))
-        return answer(models, *arguments)
+    def counted(shared: answering.OnePass) -> dict[str, Exception]:
+        shown.append(list(shared.models))
+        return answer(shared)
 
-    monkeypatch.setattr(answering, "answer_in_one_pass", counted)
+    monkeypatch.setattr(answering.OnePass, "answer", counted)
     # one of the models cannot be loaded by now: its own stage tells
     weights = edition.folder / "sample" / "weights" / "corruption_robust.safetensors"
     moved = weights.rename(weights.with_suffix(".moved"))
@@ -488,13 +502,13 @@ def test_the_images_are_made_once_for_all_stages(
         expected = stored[stored["file"].isin(seen) & (stored["change"] != "pixelate")].reset_index(drop=True)
         pd.testing.assert_frame_equal(pd.read_parquet(study.predictions("corruptions", role)), expected)
     made: list[str] = []
-    fill = answers.DigestRun.fill
+    digests = answers.DigestRun.digests
 
-    def counted_fill(self: answers.DigestRun, shards: Shards, *arguments: Any) -> None:
-        made.extend(f"{self.plan.name} {name}" for number in shards.missing for name in shards.image_ids(number))
-        fill(self, shards, *arguments)
+    def counted_digests(self: answers.DigestRun, names: Sequence[ChangeName]) -> Iterator[str]:
+        made.extend(f"{self.plan.name} {name}" for name in names)
+        yield from digests(self, names)
 
-    monkeypatch.setattr(answers.DigestRun, "fill", counted_fill)
+    monkeypatch.setattr(answers.DigestRun, "digests", counted_digests)
     monkeypatch.setattr(answers, "available_cores", lambda: 1)
     answers.run(study)
     # with images: own the last model saw further ones
@@ -618,7 +632,7 @@ def test_published_images_give_the_answers_of_made_ones(
         for change, severity in family.changes:
             path = folder / change / str(severity) / file
             path.parent.mkdir(parents=True, exist_ok=True)
-            changed(str(ChangeName(file, change, severity))).save(path, format="PNG")
+            changed(ChangeName(file, change, severity)).save(path, format="PNG")
     published = {"corruptions": PARAMS["corruptions"] | {"published": folder.name}, "jpeg": 85}  # type: ignore[operator]
     study.params_yaml.write_text(yaml.safe_dump(PARAMS | published))
     image_sets.run(study)

@@ -5,18 +5,17 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 import pandas as pd
 import pytest
-from pydantic import Field
 
+from cleanset.scoring.scorer import Scored, to_table
 from cleanset.statistics.bootstrap import Resamples
 from cleanset.studies.robustness import families
-from cleanset.studies.robustness.answers import ReadAnswers, predictions_table, with_class_logit, with_keys
+from cleanset.studies.robustness.answers import ReadAnswers, predictions_table
 from cleanset.studies.robustness.families import FAMILIES, change_plan, families_in, notice, with_sections
-from cleanset.studies.robustness.family import Changing, CommonParams, Family, SheetLayout
+from cleanset.studies.robustness.family import Changing, CommonParams, Family, FamilySection, SheetLayout
 from cleanset.studies.robustness.images import (
     AnswerFiles,
     ChangeName,
@@ -30,8 +29,7 @@ from cleanset.studies.robustness.results import (
     UNCHANGED,
     Chosen,
     FamilyStudy,
-    SampledMeasure,
-    SeenAnswers,
+    Sampled,
     StudiedImages,
     sampled_means,
 )
@@ -40,11 +38,8 @@ from cleanset.validation import Section
 from tests.studies.robustness.sources import sources_of
 
 
-class Fades(Section):
+class Fades(FamilySection):
     """A section with one change."""
-
-    names: Annotated[list[str], Field(default_factory=list)]
-    published: str | None = None
 
     def changes(self) -> list[tuple[str, int]]:
         return [(name, 0) for name in self.names]
@@ -63,21 +58,21 @@ class FadeStudy(FamilyStudy):
     compared = ("accuracy",)
     answers: Mapping[str, np.ndarray]
 
-    def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[SampledMeasure]:
-        yield SampledMeasure(
-            "accuracy", "", sampled_means(self.answers[role][chosen][:, None], ["fade"], resamples, role)["fade"]
-        )
+    def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[Sampled]:
+        yield sampled_means(self.answers[role][chosen][:, None], ["fade"], resamples, role)["fade"].named("accuracy")
 
     def tables(self) -> dict[str, pd.DataFrame]:
         return {}
 
 
-def fade_study(params: CommonParams, answers: SeenAnswers, images: StudiedImages) -> FamilyStudy:
-    correct = {}
-    for name, _, seen, predictions in answers:
-        rows = predictions[predictions["change"] == "fade"].set_index("file").loc[seen["file"]]
-        correct[name] = rows["top5_class"].str[0].to_numpy() == seen["class_index"].to_numpy()
-    return FadeStudy(images, correct)
+def is_correct(answers: pd.DataFrame, params: CommonParams) -> np.ndarray:
+    return np.asarray(answers["top5_class"].str[0] == answers["class_index"])
+
+
+def fade_study(
+    params: CommonParams, answers: Mapping[str, np.ndarray], images: StudiedImages, rows: pd.DataFrame
+) -> FamilyStudy:
+    return FadeStudy(images, {name: correct[:, 2] for name, correct in answers.items()})
 
 
 def no_published(folder: Path, images: Sequence[StudyFile], params: CommonParams) -> Changing:
@@ -86,19 +81,18 @@ def no_published(folder: Path, images: Sequence[StudyFile], params: CommonParams
 
 FADES = Family(
     name="fades",
-    singular="fade",
     section=Fades,
     measures_section=FadeMeasures,
     make_images=lambda sources, images, params: Changing(lambda file, *_: base_pixels(file) // 2, {}),
     read_images=no_published,
     layout="<fade>/<wnid>/<image>",
     notice_if_made="Faded here.",
+    read=is_correct,
     study=fade_study,
     with_intervals=("accuracy",),
     summary={"accuracy": "accuracy"},
     unit="percent",
     page="fades.html",
-    template=Path("fades.html"),
     page_context=lambda data: {},
     headlines={"accuracy": "accuracy"},
     shown_differences=("accuracy",),
@@ -119,30 +113,28 @@ def test_a_new_family_runs_through_images_answers_and_measures(tmp_path: Path, m
     images, files = sources.images, sources.files
     plan = change_plan(FADES, sources, params)
     assert len(plan.names()) == 8
-    changed = plan.changed_images(files, params)(str(ChangeName("1.png", "fade", 0)))
+    changed = plan.changed_images(files, params)(ChangeName("1.png", "fade", 0))
     assert np.array_equal(np.array(changed), base_pixels(files["1.png"]) // 2)
 
     logits = np.full((4, 1000), -9.0)
     logits[[0, 1, 2, 3], [0, 1, 0, 5]] = 9.0  # the last is misclassified
-    read_off = with_class_logit(ReadAnswers([0, 1, 5], keeps_logits=True)(logits), images["class_index"].tolist())
-    read = pd.DataFrame({name: list(values) for name, values in read_off.items()})
+    class_of = dict(zip(images["file"], images["class_index"], strict=True))
     table = predictions_table(FADES)
     assert table.key == ("file", "change")
-    parts = [
-        with_keys(read, [ChangeName(file, change, 0) for file in images["file"]], table)
-        for change in (CLEAN, UNCHANGED, "fade")
-    ]
+    parts = []
+    for change in (CLEAN, UNCHANGED, "fade"):
+        names = [ChangeName(file, change, 0) for file in images["file"]]
+        parts.append(to_table([Scored(names, ReadAnswers([0, 1, 5], class_of)(logits, names))]))
     stored = AnswerFiles(tmp_path / "data")
-    sorted_rows = pd.concat(parts).sort_values(["file", "change"], ignore_index=True)
-    write_table(stored.predictions("fades", "standard"), sorted_rows, table)
+    write_table(stored.predictions("fades", "standard"), pd.concat(parts, ignore_index=True), table)
     assert len(read_table(stored.predictions("fades", "standard"), table)) == 12
     record = {"images_sha256": images_sha256(images), "seed": 0, "jpeg": None, "parameters": 1}
     stored.record("fades", "standard").write_text(json.dumps(record))
 
     studied = Studied(images, sources.masks, params, {"standard": "standard"}, ["standard"], ["union"], stored)
     notices = {"fades": notice(FADES, params, images)}
-    lines = measure(studied, notices, tmp_path / "measures", tmp_path / "metrics")
-    assert [(line.measure, line.value) for line in lines["fades"]] == [("accuracy", 0.75)]
+    lines, _ = measure(studied, notices, tmp_path / "measures", tmp_path / "metrics")["fades"]
+    assert [(line.measure, line.value) for line in lines] == [("accuracy", 0.75)]
     assert (tmp_path / "measures" / "notices.csv").read_text() == "family,notice\nfades,Faded here.\n"
     assert pd.read_csv(tmp_path / "measures" / "fades.csv")["official"].tolist() == ["no"]
     assert json.loads((tmp_path / "metrics" / "fades" / "accuracy.json").read_text()) == {"standard": 0.75}

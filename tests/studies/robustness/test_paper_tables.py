@@ -8,7 +8,8 @@ from typer.testing import CliRunner
 
 from cleanset.cli import app
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.pages import ESCAPES, formatted, paper_table
+from cleanset.measure.table import ESCAPES
+from cleanset.studies.robustness.pages import paper_table
 from cleanset.studies.robustness.results import MeasureDifference
 
 LINES = [
@@ -57,13 +58,13 @@ a\&b & 42.0 {\scriptsize [30.0, 50.0]} & 52.2 {\scriptsize [50.0, 60.0]} & -- \\
 
 
 def test_models_in_latex(folder: Path) -> None:
-    caption, _, tabular = formatted(paper_table(folder, "corruptions", None, None), "latex").partition("\n")
+    caption, _, tabular = paper_table(folder, "corruptions", None, None).in_form("latex").partition("\n")
     assert caption == "% corruptions, 71 images (union), percent except nll and mean_nll; 95 % intervals"
     assert tabular == LATEX
 
 
 def test_changes_as_csv(folder: Path) -> None:
-    assert formatted(paper_table(folder, "corruptions", "error", "union"), "csv") == (
+    assert paper_table(folder, "corruptions", "error", "union").in_form("csv") == (
         'change,norm_robust,"norm_robust, low","norm_robust, high",a&b,"a&b, low","a&b, high"\n'
         "fog,50.0,40.0,60.0,25.0,20.0,30.0\n"
         "frost,100.0,,,,,\n"
@@ -74,13 +75,13 @@ def test_changes_as_csv(folder: Path) -> None:
 def test_a_model_whose_name_reads_as_another_value(folder: Path, name: str) -> None:
     path = folder / "measures" / "corruptions.csv"
     path.write_text(path.read_text().replace("a&b", name))
-    found = formatted(paper_table(folder, "corruptions", None, None), "latex")
+    found = paper_table(folder, "corruptions", None, None).in_form("latex")
     assert rf"{name} & 42.0 {{\scriptsize [30.0, 50.0]}}" in found
 
 
 def test_another_selection(folder: Path) -> None:
     table = paper_table(folder, "corruptions", None, "own")
-    assert [label for label, _ in table.rows] == ["a&b"]
+    assert [texts for texts, _ in table.rows] == [("a&b",)]
     assert table.caption.startswith("corruptions, 34 images (own)")
 
 
@@ -96,14 +97,13 @@ def test_what_latex_escapes() -> None:
         ("perturbations", None, None, "csv", "unknown family 'perturbations'; expected one of corruptions"),
         ("corruptions", "fp", None, "csv", "unknown measure 'fp'; expected one of error"),
         ("corruptions", None, "all", "csv", "unknown selection 'all'; expected one of union, own"),
-        ("corruptions", None, None, "word", "unknown format 'word'; expected one of latex, csv"),
     ],
 )
 def test_what_is_not_there_is_named(
     folder: Path, family: str, measure: str | None, selection: str | None, form: str, message: str
 ) -> None:
     with pytest.raises(CleansetError, match=message):
-        formatted(paper_table(folder, family, measure, selection), form)
+        paper_table(folder, family, measure, selection).in_form(form)
 
 
 def test_a_measure_that_was_not_computed_has_its_reason(folder: Path) -> None:

@@ -216,13 +216,13 @@ def test_order_and_processes_change_no_pixel(studied: Checkout, family: str) -> 
     study = Study(studied.folder / STUDY)
     files = files_of(study.edition, read_table(study.images, STUDY_IMAGES))
     change, steps = changes(studied)[family]
-    names = [str(ChangeName(file, *step)) for file in list(files)[:3] for step in steps]
+    names = [ChangeName(file, *step) for file in list(files)[:3] for step in steps]
     found = []
     for order, workers in ((names, 1), (names[::-1], 3)):
         source = ChangedImages(files, change, 85, 0)
         with SharedBatches(source, RES256CROP224, 4, workers) as batches:
             groups = [order[start : start + 4] for start in range(0, len(order), 4)]
-            pixels: dict[str, bytes] = {}
+            pixels: dict[ChangeName, bytes] = {}
             for batch in batches.batches(groups):
                 pixels |= {name: batch.pixels[place].tobytes() for place, name in enumerate(batch.image_ids)}
         found.append(pixels)

@@ -80,7 +80,7 @@ def written(
             folder = sources.study.folder / "published" / change / str(severity) / Path(file).parent
             folder.mkdir(parents=True, exist_ok=True)
             if file != CROPPED:
-                save(changed(f"{file} {change} {severity:02d}"), folder / f"{image_id}{suffix}")
+                save(changed(ChangeName(file, change, severity)), folder / f"{image_id}{suffix}")
 
 
 def lossless(image: Image.Image, path: Path) -> None:
@@ -99,8 +99,8 @@ def told(images: pd.DataFrame, family: str = "corruptions", **given: bool) -> st
     return notice(family_named(family), params, images, **given)
 
 
-def pixels(changed: ChangedImages, name: ChangeName | str) -> NDArray[np.uint8]:
-    return np.array(changed(str(name)))
+def pixels(changed: ChangedImages, name: ChangeName) -> NDArray[np.uint8]:
+    return np.array(changed(name))
 
 
 def test_lossless_images_are_those_that_were_made(sources: Sources) -> None:
@@ -111,7 +111,7 @@ def test_lossless_images_are_those_that_were_made(sources: Sources) -> None:
     _, with_jpeg = made(sources, "corruptions", wanted(85, corruptions=CORRUPTIONS))
     assert len(family.names()) == 2 * 5
     for name in family.names():
-        expected = (with_jpeg if "unchanged" in name else without_jpeg)(str(name))
+        expected = (with_jpeg if "unchanged" in name else without_jpeg)(name)
         np.testing.assert_array_equal(pixels(changed, name), np.array(expected))
 
 
@@ -123,7 +123,7 @@ def test_a_jpeg_of_the_benchmarks_quality_is_the_jpeg_step(sources: Sources) -> 
     family, changed = read(sources)
     _, with_jpeg = made(sources, "corruptions", wanted(85, corruptions=CORRUPTIONS))
     for name in family.names():
-        np.testing.assert_array_equal(pixels(changed, name), np.array(with_jpeg(str(name))))
+        np.testing.assert_array_equal(pixels(changed, name), np.array(with_jpeg(name)))
 
 
 def test_imagenet_c_bar(sources: Sources) -> None:
@@ -137,7 +137,7 @@ def test_imagenet_c_bar(sources: Sources) -> None:
     names = ["sparkles", "plasma_noise"]
     family, changed = read(sources, names=names, severities=[1, 2])
     assert family.changes == [(name, severity) for name in ("plasma_noise", "sparkles") for severity in (1, 2)]
-    found = pixels(changed, "n01440764/ILSVRC2012_val_00000001.JPEG sparkles 02")
+    found = pixels(changed, ChangeName("n01440764/ILSVRC2012_val_00000001.JPEG", "sparkles", 2))
     np.testing.assert_array_equal(found, np.asarray(image))
     params = wanted(corruptions={"names": names, "published": "published"})
     assert notice(family_named("corruptions"), params, sources.images).endswith(
@@ -171,7 +171,7 @@ def test_digests_are_of_the_published_pixels(sources: Sources) -> None:
     path = sources.study.folder / "published/fog/4/n01440764/ILSVRC2012_val_00000001.png"
     with Image.open(path) as image:
         expected = hashlib.sha256(image.tobytes()).hexdigest()
-    (found,) = run.digests(["n01440764/ILSVRC2012_val_00000001.JPEG fog 04"])
+    (found,) = run.digests([ChangeName("n01440764/ILSVRC2012_val_00000001.JPEG", "fog", 4)])
     assert found == expected
     before = family.as_record()
     Image.new("RGB", (224, 224)).save(path)
@@ -197,7 +197,8 @@ def test_an_image_in_the_folder_of_another_class(sources: Sources) -> None:
     (folder / "n02110341").mkdir()
     shutil.move(folder / "n01440764" / name, folder / "n02110341" / name)
     _, changed = read(sources)
-    np.testing.assert_array_equal(pixels(changed, "n01440764/ILSVRC2012_val_00000001.JPEG fog 01"), expected)
+    found = pixels(changed, ChangeName("n01440764/ILSVRC2012_val_00000001.JPEG", "fog", 1))
+    np.testing.assert_array_equal(found, expected)
     shutil.copytree(folder / "n02110341", folder / "n02110342")
     with pytest.raises(CleansetError, match=r"fog/1: n02110341/.*1\.png and n02110342/.*1\.png are one image twice"):
         read(sources)
@@ -255,7 +256,7 @@ def test_an_image_that_is_none(sources: Sources, spoil: Callable[[Path], None], 
     spoil(path)
     _, changed = read(sources)
     with pytest.raises(CleansetError) as error:
-        changed("n01443537/ILSVRC2012_val_00000002.JPEG contrast 01")
+        changed(ChangeName("n01443537/ILSVRC2012_val_00000002.JPEG", "contrast", 1))
     assert message in str(error.value)
     assert str(path) in str(error.value)
 
@@ -327,10 +328,10 @@ def test_the_frames_of_videos(sources: Sources, videos: Path) -> None:
     assert len(family.changes) == 41 + 31
     file = sources.images["file"][0]
     for frame in (0, 7, 40):
-        found = pixels(changed, f"{file} translate {frame:02d}").reshape(-1, 3).mean(axis=0)
+        found = pixels(changed, ChangeName(file, "translate", frame)).reshape(-1, 3).mean(axis=0)
         np.testing.assert_allclose(found, (6 * frame, 100, 250 - 6 * frame), atol=4)
     hard = read(sources, "perturbations", difficulty=3)[1]
-    found = pixels(hard, f"{file} gaussian_noise 01").reshape(-1, 3).mean(axis=0)
+    found = pixels(hard, ChangeName(file, "gaussian_noise", 1)).reshape(-1, 3).mean(axis=0)
     np.testing.assert_allclose(found, (6 * 29, 100, 250 - 6 * 29), atol=4)
     in_source = read(sources, "perturbations", frames="source_003")[0]
     assert len(in_source.changes) == 60
@@ -356,7 +357,7 @@ def test_a_video_that_is_none(
         path.write_bytes(b"no video")
     _, changed = read(sources, "perturbations")
     with pytest.raises(CleansetError) as error:
-        changed(f"n01443537/ILSVRC2012_val_00000002.JPEG {name} 00")
+        changed(ChangeName("n01443537/ILSVRC2012_val_00000002.JPEG", name, 0))
     assert str(error.value).startswith(f"{path}: {message}")
     assert capfd.readouterr().err == ""  # OpenCV's library tells of errors itself
 
@@ -382,12 +383,13 @@ def test_scenarios_of_any_name_and_size(sources: Sources) -> None:
     family, changed = read(sources, "scenarios", names=["in_the_rain", "transparent"], matte="white")
     assert family.changes == [("transparent_image", 0), ("in_the_rain", 0)]
     file = family.images["file"][1]
-    seen = pixels(changed, f"{file} transparent_image 00")
+    seen = pixels(changed, ChangeName(file, "transparent_image", 0))
     assert (seen[:100] == (10, 20, 30)).all()
     assert (seen[100:] == 255).all()
     resized = np.array(Image.fromarray(large).resize((341, 256), Image.Resampling.BILINEAR))
     left = round((341 - 224) / 2)
-    np.testing.assert_array_equal(pixels(changed, f"{file} in_the_rain 00"), resized[16:240, left : left + 224])
+    rain = pixels(changed, ChangeName(file, "in_the_rain", 0))
+    np.testing.assert_array_equal(rain, resized[16:240, left : left + 224])
     assert told(sources.images[:2], "scenarios") == (
         "Published images, read from a folder. A prediction is correct if the class is the most probable of the "
         "edition's classes (answers: restricted)."

@@ -14,7 +14,7 @@ from cleanset.studies.robustness.answers import DigestRun, ShownPixels
 from cleanset.studies.robustness.evaluation import family_card
 from cleanset.studies.robustness.families import ChangePlan, StudyParams, change_plan, family_named
 from cleanset.studies.robustness.image_sets import OpenedImages
-from cleanset.studies.robustness.images import Sources
+from cleanset.studies.robustness.images import ChangeName, Sources
 from tests.studies.robustness.sources import sources_of
 
 pytestmark = pytest.mark.slow
@@ -30,7 +30,7 @@ MODEL = CardModel(weights_sha256="a" * 64, preprocessing="keras256", preprocessi
 def without_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process to make images in takes seconds to start."""
 
-    def digests(run: DigestRun, names: Sequence[str]) -> Iterator[str]:
+    def digests(run: DigestRun, names: Sequence[ChangeName]) -> Iterator[str]:
         found = digests_of(run.plan, run.sources, run.wanted)
         yield from (found[name] for name in names)
 
@@ -41,9 +41,9 @@ def plan_of(sources: Sources, params: StudyParams, name: str = "corruptions") ->
     return change_plan(family_named(name), sources, params)
 
 
-def digests_of(plan: ChangePlan, sources: Sources, params: StudyParams) -> dict[str, str]:
+def digests_of(plan: ChangePlan, sources: Sources, params: StudyParams) -> dict[ChangeName, str]:
     changed = plan.changed_images(sources.files, params)
-    return {name: sha256(np.asarray(changed(name)).tobytes()) for name in map(str, plan.names())}
+    return {name: sha256(np.asarray(changed(name)).tobytes()) for name in plan.names()}
 
 
 def card_of(sources: Sources, name: str = "corruptions", /, **wanted: object) -> ComparabilityCard:

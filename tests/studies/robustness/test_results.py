@@ -14,7 +14,6 @@ from cleanset.studies.robustness.results import (
     Definition,
     MeasureLine,
     Sampled,
-    SampledMeasure,
     StudiedImages,
     constant,
     mean_of,
@@ -23,6 +22,7 @@ from cleanset.studies.robustness.results import (
     undefined_names,
 )
 from cleanset.studies.robustness.scenarios.measures import sampled_score
+from tests.studies.robustness.one_measure import OneMeasure
 
 ROLES = ["a", "b", "c"]
 
@@ -31,11 +31,11 @@ def lines(*sets: tuple[str, ...]) -> list[MeasureLine]:
     """The only measure, of the images 0, 1, ... their number, of images in these sets."""
     images = StudiedImages(np.zeros(len(sets), np.int64), sets, ROLES, Bootstrap(resamples=20))
 
-    def measured(role: str, chosen: Chosen, resamples: Resamples) -> Iterator[SampledMeasure]:
+    def measured(role: str, chosen: Chosen, resamples: Resamples) -> Iterator[Sampled]:
         found = sampled_means(np.arange(len(sets))[chosen][:, None], ["fog"], resamples, role, len(sets))
-        yield SampledMeasure("number", "fog", found["fog"])
+        yield found["fog"].named("number", "fog")
 
-    return list(images.lines(measured))
+    return list(OneMeasure(images, measured).lines())
 
 
 def test_a_selection_with_fewer_than_two_images() -> None:
@@ -54,9 +54,7 @@ def test_a_selection_with_fewer_than_two_images() -> None:
 
 def test_a_model_without_a_set() -> None:
     images = StudiedImages(np.zeros(2, np.int64), [["a"], ["a"]], ["a", "other"], Bootstrap(resamples=20), owners=["a"])
-    found = images.lines(
-        lambda _role, _chosen, resamples: iter([SampledMeasure("number", "fog", constant(1.0, resamples))])
-    )
+    found = OneMeasure(images, lambda _, __, resamples: iter([constant(1.0, resamples).named("number", "fog")])).lines()
     assert [(each.selection, each.model, each.images) for each in found] == [
         ("union", "a", 2), ("union", "other", 2), ("own", "a", 2), ("common", "a", 2), ("common", "other", 2),
     ]  # fmt: skip

@@ -12,18 +12,23 @@ import torch
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.measure.run import NAMED_SCORES
 from cleanset.scoring.engine import Settings, open_pipelines, score_shards
 from cleanset.scoring.logits import top5
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.shards import Shards
-from cleanset.studies.robustness.answering import ModelInPass, answer_in_one_pass, squares
-from cleanset.studies.robustness.answers import NAMED_DIGESTS, TakenDigests
+from cleanset.studies.robustness.answering import ModelInPass, OnePass, squares
+from cleanset.studies.robustness.answers import NAMED_DIGESTS, TakenDigests, digests_in
+from cleanset.studies.robustness.images import ChangeName
+from cleanset.tables import SCORES, Table
 from tests.scoring.networks import CPU, Linear, linear
 
 pytestmark = pytest.mark.slow
 
-NAMES = [f"{number:02}.png fog 01" for number in range(53)]
+NAMES = [ChangeName(f"{number:02}.png", "fog", 1) for number in range(53)]
+COLUMNS = {name: NAMED_DIGESTS.columns[name] for name in ChangeName._fields} | SCORES.columns
+COLUMNS.pop("image_id")
+TABLE = Table(None, key=ChangeName._fields, **COLUMNS)
+"""The scores by changed image."""
 ROW = np.arange(224)
 
 
@@ -34,8 +39,8 @@ class Drawn:
     log: Path
     broken: str = ""
 
-    def __call__(self, name: str) -> Image.Image:
-        if name == self.broken:
+    def __call__(self, name: ChangeName) -> Image.Image:
+        if str(name) == self.broken:
             raise CleansetError(f"{name}: cannot be made")
         with self.log.open("a") as file:
             file.write(f"{name}\n")
@@ -45,8 +50,8 @@ class Drawn:
         return self.log.read_text().splitlines() if self.log.exists() else []
 
 
-def drawn(name: str) -> np.ndarray:
-    number = int(name[:2])
+def drawn(name: ChangeName) -> np.ndarray:
+    number = int(name.file[:2])
     values = (ROW[:, None, None] * (number + 1) + ROW[None, :, None] * 3 + np.arange(3) * 40 * number) % 251
     return values.astype(np.uint8)
 
@@ -62,8 +67,8 @@ def settings(devices: int = 1, batch_size: int = 4) -> Settings:
     return Settings([CPU] * devices, "float64", batch_size, devices)
 
 
-def shards_in(folder: Path, batch_size: int = 4, only: Sequence[str] | None = None) -> Shards:
-    return Shards(folder, "f", NAMES, batch_size, 8, NAMED_SCORES, only)
+def shards_in(folder: Path, batch_size: int = 4, only: Sequence[ChangeName] | None = None) -> Shards:
+    return Shards(folder, "f", NAMES, batch_size, 8, TABLE, only)
 
 
 def alone(folder: Path, model: LoadedModel, log: Path) -> pd.DataFrame:
@@ -80,16 +85,15 @@ def test_each_image_is_made_once(tmp_path: Path) -> None:
     models = {name: ModelInPass(model, shards_in(tmp_path / name, 3), top5) for name, model in networks.items()}
     taken = Shards(tmp_path / "taken", "f", NAMES, 20, 20, NAMED_DIGESTS)
     images, counted, digests = Drawn(tmp_path / "log"), list[int](), TakenDigests(taken)
-    problems = answer_in_one_pass(
-        models, images, settings(2, 3), lambda count, _: counted.append(count), print, digests
-    )
+    shared = OnePass(models, images, settings(2, 3), lambda count, _: counted.append(count), print, digests)
+    problems = shared.answer()
     assert problems == {}
-    assert sorted(images.made()) == NAMES
+    assert sorted(images.made()) == list(map(str, NAMES))
     assert sum(counted) == 3 * len(NAMES)
     for name, model in networks.items():
         expected = alone(tmp_path / f"{name} alone", model, tmp_path / "others")
         pd.testing.assert_frame_equal(models[name].shards.table(), expected, check_exact=True)
-    found = dict(taken.table().itertuples(index=False, name=None))
+    found = digests_in(taken.table())
     assert found == {name: hashlib.sha256(drawn(name).tobytes()).hexdigest() for name in NAMES}
 
 
@@ -99,7 +103,7 @@ def test_a_model_is_shown_what_it_lacks(tmp_path: Path) -> None:
     few = NAMES[3:11] + NAMES[50:]
     begun = shards_in(tmp_path / "begun")
     for number in (0, 2):
-        begun.keep(number, whole[whole["image_id"].isin(begun.image_ids(number))])
+        begun.keep(number, whole[whole["file"].isin([name.file for name in begun.image_ids(number)])])
     models = {
         "begun": ModelInPass(sized(32), shards_in(tmp_path / "begun"), top5),
         "few": ModelInPass(sized(32), shards_in(tmp_path / "few", only=few), top5),
@@ -107,10 +111,10 @@ def test_a_model_is_shown_what_it_lacks(tmp_path: Path) -> None:
     assert models["few"].shards.missing == [0, 1, 6]
     assert models["few"].shards.total_images() == len(few)
     images = Drawn(tmp_path / "log")
-    assert answer_in_one_pass(models, images, settings()) == {}
-    assert sorted(images.made()) == sorted({*NAMES[8:16], *NAMES[24:], *few})
+    assert OnePass(models, images, settings()).answer() == {}
+    assert sorted(images.made()) == sorted(map(str, {*NAMES[8:16], *NAMES[24:], *few}))
     pd.testing.assert_frame_equal(models["begun"].shards.table(), whole, check_exact=True)
-    rows = whole[whole["image_id"].isin(few)].reset_index(drop=True)
+    rows = whole[whole["file"].isin([name.file for name in few])].reset_index(drop=True)
     pd.testing.assert_frame_equal(models["few"].shards.table(), rows, check_exact=True)
     assert shards_in(tmp_path / "few", only=few).missing == []
 
@@ -129,7 +133,7 @@ def test_a_model_that_fails_stops_no_other(tmp_path: Path) -> None:
         "broken": ModelInPass(broken, shards_in(tmp_path / "broken"), top5),
         "whole": ModelInPass(sized(32), shards_in(tmp_path / "whole"), top5),
     }
-    problems = answer_in_one_pass(models, Drawn(tmp_path / "log"), settings())
+    problems = OnePass(models, Drawn(tmp_path / "log"), settings()).answer()
     assert list(problems) == ["broken"]
     assert "a logit is NaN or infinite" in str(problems["broken"])
     assert shards_in(tmp_path / "whole").missing == []
@@ -139,4 +143,4 @@ def test_a_model_that_fails_stops_no_other(tmp_path: Path) -> None:
 def test_an_image_that_cannot_be_made(tmp_path: Path) -> None:
     models = {"one": ModelInPass(sized(32), shards_in(tmp_path / "one"), top5)}
     with pytest.raises(CleansetError, match=r"^30\.png fog 01: cannot be made$"):
-        answer_in_one_pass(models, Drawn(tmp_path / "log", "30.png fog 01"), settings())
+        OnePass(models, Drawn(tmp_path / "log", "30.png fog 01"), settings()).answer()

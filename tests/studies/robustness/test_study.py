@@ -8,13 +8,15 @@ import pandas as pd
 import pytest
 
 from cleanset.errors import CleansetError
+from cleanset.scoring.scorer import Scored, to_table
 from cleanset.studies.robustness.answers import (
     ANSWERS,
     PREDICTIONS,
     ReadAnswers,
+    answer_columns,
     check_clean,
-    with_class_logit,
-    with_keys,
+    with_family_step,
+    with_step,
 )
 from cleanset.studies.robustness.corruptions.params import (
     ALL_CORRUPTIONS,
@@ -22,10 +24,11 @@ from cleanset.studies.robustness.corruptions.params import (
     CorruptionMeasures,
     Corruptions,
 )
-from cleanset.studies.robustness.families import read_study_params
+from cleanset.studies.robustness.families import family_named, read_study_params
 from cleanset.studies.robustness.images import ChangeName, first_images, images_for, join_sets
 from cleanset.studies.robustness.perturbations.params import ALL_PERTURBATIONS, PERTURBATION_GROUPS, Perturbations
 from cleanset.studies.robustness.scenarios.params import SCENARIO_GROUPS, SCENARIOS
+from cleanset.tables import read_table, write_table
 from tests.documents import blocks
 from tests.studies.robustness.entries import entry
 
@@ -123,19 +126,10 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
         ("further_models: {more: {source: tim, name: a}}", "further_models.more.source"),
         ("images: both", "images"),
         ("pictures: union", "unknown key 'pictures'"),
-        ("corruptions: {reference: alexnet}", ": corruptions.reference: moved to measures.corruptions.reference"),
-        ("corruptions: {trained_on: {}}", ": corruptions.trained_on: moved to measures.corruptions.trained_on"),
-        (
-            "{perturbations: {reference: null}, scenarios: {answers: all, baselines: {}}}",
-            ": perturbations.reference: moved to measures.perturbations.reference; scenarios.answers: moved to "
-            "measures.scenarios.answers; scenarios.baselines: moved to measures.scenarios.baselines",
-        ),
+        ("corruptions: {reference: alexnet}", "corruptions: unknown key 'reference'; expected published, names, sev"),
         ("measures: {blurs: {}}", "measures: unknown key 'blurs'; expected corruptions, perturbations, scenarios"),
         ("measures: {scenarios: {answer: all}}", "measures.scenarios: unknown key 'answer'; expected answers"),
-        (
-            "attack: {images: 7}",
-            "attack: this section has become a file of its own; expected its keys in studies/attacks",
-        ),
+        ("attack: {images: 7}", "unknown key 'attack'; expected images, jpeg, seed"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
@@ -189,7 +183,7 @@ def test_what_is_read_off() -> None:
     logits = np.full((2, 1000), -50.0)
     logits[0, [3, 7, 9]] = 2.0, 1.0, 0.5
     logits[1, [3, 9]] = 0.25, 4.0
-    found = ReadAnswers([9, 7])(logits)
+    found = answer_columns(logits, [9, 7])
     assert found["top5_class"][:, 0].tolist() == [3, 9]
     assert found["largest_logit"].tolist() == [2.0, 4.0]
     assert found["second_logit"].tolist() == [1.0, 0.25]
@@ -200,11 +194,11 @@ def test_what_is_read_off() -> None:
 
 def test_the_logit_of_an_images_class() -> None:
     logits = np.arange(3000.0).reshape(3, 1000)[:, ::-1]
-    columns = ReadAnswers([9, 7], keeps_logits=True)(logits)
-    found = with_class_logit(columns, [999, 0, 7])
+    names = [ChangeName("b.png", "fog", 2), ChangeName("a b.png", "snow", 1), ChangeName("c.png", "clean", 0)]
+    found = ReadAnswers([9, 7], {"a b.png": 0, "b.png": 999, "c.png": 7})(logits, names)
     assert found["class_logit"].tolist() == [0, 1999, 2992]
     assert found.keys() == ANSWERS.keys()
-    assert ReadAnswers([9, 7])(logits).keys() == ANSWERS.keys() - {"class_logit"}
+    assert answer_columns(logits, [9, 7]).keys() == ANSWERS.keys() - {"class_logit"}
 
 
 @pytest.mark.parametrize("broken", [np.nan, np.inf, -np.inf])
@@ -212,7 +206,7 @@ def test_a_logit_that_is_no_number(broken: float) -> None:
     logits = np.zeros((2, 1000))
     logits[1, 4] = broken
     with pytest.raises(ValueError, match=r"^a logit is NaN or infinite$"):
-        ReadAnswers([7])(logits)
+        answer_columns(logits, [7])
 
 
 @pytest.mark.parametrize(
@@ -223,18 +217,17 @@ def test_a_logit_that_is_no_number(broken: float) -> None:
         ("scenarios", ["file", "change"]),
     ],
 )
-def test_names_become_columns(family: str, keys: list[str]) -> None:
-    name = ChangeName("n01440764/ILSVRC2012_val_00000001.JPEG", "fog", 4)
-    assert ChangeName.parsed(str(name)) == name
-    answers = pd.DataFrame({key: [values[0]] for key, values in read().items()})
-    table = with_keys(answers, [name], PREDICTIONS[family])
+def test_names_become_columns(tmp_path: Path, family: str, keys: list[str]) -> None:
+    name = ChangeName("n01440764/ILSVRC2012_val_00000001.JPEG", "fog", 4 if len(keys) > 2 else 0)
+    rows = to_table([Scored([name], ReadAnswers([0, 1], {name.file: 5})(np.arange(1000.0)[None] % 7, [name]))])
+    path = tmp_path / "answers.parquet"
+    write_table(path, with_family_step(rows, family_named(family)), PREDICTIONS[family])
+    table = read_table(path, PREDICTIONS[family])
     assert table.columns.tolist()[: len(keys) + 1] == [*keys, "top5_class"]
     assert tuple(table.iloc[0][keys]) == name[: len(keys)]
-
-
-def test_frames_sorted_by_name_are_in_order() -> None:
-    names = [str(ChangeName("a.JPEG", "scale", frame)) for frame in range(31)]
-    assert sorted(names) == names
+    again = with_step(table, family_named(family))
+    assert again[[*ChangeName._fields]].iloc[0].tolist() == list(name)
+    assert str(name) == f"n01440764/ILSVRC2012_val_00000001.JPEG fog 0{name.step}"
 
 
 @pytest.mark.parametrize(
@@ -254,11 +247,6 @@ def test_frames_and_levels() -> None:
     assert len(wanted.changes()) == 134
     in_source = Perturbations.model_validate({"names": names, "frames": "source_003"})
     assert set(in_source.frame_counts().values()) == {30}
-
-
-def read() -> dict[str, np.ndarray]:
-    columns = ReadAnswers([0, 1], keeps_logits=True)(np.arange(1000.0)[None] % 7)
-    return {key: list(values) for key, values in with_class_logit(columns, [5]).items()}  # type: ignore[misc]
 
 
 def box(*edges: int) -> Any:

@@ -20,8 +20,9 @@ from cleanset.statistics.bootstrap import Bootstrap, Resamples
 from cleanset.studies.robustness.families import read_study_params
 from cleanset.studies.robustness.family import TrainedModel
 from cleanset.studies.robustness.images import STUDY_IMAGES, images_for
-from cleanset.studies.robustness.results import Chosen, SampledMeasure, StudiedImages, sampled_means
+from cleanset.studies.robustness.results import Chosen, StudiedImages, sampled_means
 from cleanset.studies.robustness.trained_models import further_preprocessing, load_further, load_trained
+from tests.studies.robustness.one_measure import OneMeasure
 
 pytestmark = pytest.mark.slow
 WNIDS = ["n02165456", "n01443537", "n07753592"]
@@ -81,7 +82,7 @@ def test_other_weights_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"classes": ["n02165456", "n1"]}, "unknown class 'n1'; expected one of the 1,000 wnids"),
+        ({"classes": ["n02165456", "n1"]}, "classes.1\n  Value error, expected one of the 1,000 wnids"),
         ({"classes": ["n02165456", "n02165456"]}, "'n02165456' twice; expected each once"),
         ({"weights": None, "sha256": None}, "classes and size go with weights of a network of timm or torchvision"),
     ],
@@ -109,12 +110,13 @@ def test_models_are_compared_on_the_images_of_both() -> None:
 
     def measured(role: str, chosen: Chosen, resamples: Resamples) -> Any:
         values = answers[role][chosen][:, np.newaxis]
-        yield SampledMeasure("accuracy", "", sampled_means(values, ["x"], resamples, role)["x"])
+        yield sampled_means(values, ["x"], resamples, role)["x"].named("accuracy")
 
-    lines = {line.model: line for line in studied.lines(measured)}
+    study = OneMeasure(studied, measured)
+    lines = {line.model: line for line in study.lines()}
     assert (lines["a"].images, lines["a"].value) == (8, 0.5)
     assert (lines["b"].images, lines["b"].value) == (6, 1 / 6)
-    (difference,) = studied.differences(measured, ["accuracy"])
+    (difference,) = study.differences()
     assert difference.value == pytest.approx(3 / 6 - 1 / 6)
 
 

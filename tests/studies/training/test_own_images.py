@@ -21,7 +21,7 @@ from cleanset.studies.training import data, train
 from cleanset.studies.training.classification import build_network, trained_network
 from cleanset.studies.training.images import TRAINING_IMAGES, read_fold
 from cleanset.studies.training.params import Run, read_training_params
-from cleanset.studies.training.study import TrainingStudy, model_entry, use_classes_of_study
+from cleanset.studies.training.study import TrainingStudy, model_entry
 from cleanset.tables import read_table
 from cleanset.vocabulary import class_keys, class_table, classes_in_use, imagenet, use_classes
 from tests.documents import block, blocks
@@ -96,7 +96,7 @@ def study(reproduced: Path, tmp_path: Path) -> TrainingStudy:
     shutil.copytree(reproduced.parent / "images", tmp_path / "images")
     found = TrainingStudy(mine / "studies" / "training")
     shutil.copytree(reproduced / "studies" / "training", found.folder, ignore=shutil.ignore_patterns("runs", "report"))
-    use_classes_of_study(found)
+    found.use_classes()
     return found
 
 
@@ -172,7 +172,7 @@ def test_every_recipe_trains_a_custom_network(study: TrainingStudy, recipe: str)
 def test_a_clone_without_the_edition_knows_the_classes(study: TrainingStudy) -> None:
     (study.edition.folder / "data").unlink()
     use_classes(imagenet())
-    use_classes_of_study(study)
+    study.use_classes()
     assert classes_in_use().keys == tuple(sorted(COLOURS))
 
 
@@ -281,7 +281,10 @@ def test_networks_that_do_not_fit(study: TrainingStudy, keys: dict[str, Any], me
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"classes": ["toad", "newt"]}, "unknown class 'newt'; expected a class of classes.tsv, such as red fox"),
+        (
+            {"classes": ["toad", "newt"]},
+            "classes.1\n  Value error, expected a class of classes.tsv, such as red fox .*newt",
+        ),
         ({"classes": "ximagenet_12"}, "list 'ximagenet_12'; expected a list of your classes: only ImageNet's"),
         ({"network": {"source": "module", "name": "mynet"}}, "module 'mynet'; expected MODULE:CALLABLE"),
     ],

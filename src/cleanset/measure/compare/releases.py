@@ -1,4 +1,4 @@
-"""Differences between two exports: of all that their manifests say, or between two releases with reasons (`diff`)."""
+"""The command `diff`: differences between two releases, or exports, with reasons."""
 
 import json
 from collections import Counter
@@ -8,9 +8,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cleanset.sets.description import reasons_of_rejection, release_of
-from cleanset.sets.folder import CROISSANT, REJECTED_CSV, read_entries, read_regular_file
-from cleanset.sets.manifest import Entry
+from cleanset.files import sha256
+from cleanset.sets.description import UNPUBLISHED, Release, reasons_of_rejection
+from cleanset.sets.folder import REJECTED_CSV, read_entries, read_regular_file, read_release
+from cleanset.sets.manifest import MANIFEST, Entry
 from cleanset.vocabulary import class_indices, label_names
 
 
@@ -32,7 +33,7 @@ def short(text: str) -> str:
     return f"{text[:12]}..." if len(text) == 64 else text
 
 
-def about(entries: Sequence[Entry], version: str = "") -> str:
+def about(entries: Sequence[Entry], version: str) -> str:
     """The models of a set, its version, and its numbers of images and classes, in words."""
     models = ", ".join(sorted({entry.model for entry in entries})) or "empty"
     images, classes = len(entries), len({entry.wnid for entry in entries})
@@ -43,8 +44,8 @@ def about(entries: Sequence[Entry], version: str = "") -> str:
 class ManifestChange(NamedTuple):
     """One difference in an image of a class, with its values in the two manifests.
 
-    `what` is one of CHANGES: source means other bytes of the original; file means other bytes of the exported file,
-    though source and crop are the same.
+    `what`: added, dropped, crop, rank, tier, confidence, source_confidence, labels, reviewers, source: other
+    bytes of the original, source_check, or file: other bytes of the exported file though source and crop are the same.
     """
 
     wnid: str
@@ -52,12 +53,6 @@ class ManifestChange(NamedTuple):
     what: str
     a: str
     b: str
-
-
-CHANGES = (
-    "added", "dropped", "crop", "rank", "tier", "confidence", "source_confidence", "labels", "reviewers", "source",
-    "source_check", "file",
-)  # fmt: skip
 
 
 def compare_exports(a: Iterable[Entry], b: Iterable[Entry]) -> list[ManifestChange]:
@@ -101,31 +96,6 @@ def _shown_values(entry: Entry) -> dict[str, str]:
     }
 
 
-def exports(a: Path, b: Path) -> ComparisonResult:
-    """Compare two exports, each a folder or its manifest, in all that their manifests say."""
-    entries = read_entries(a), read_entries(b)
-    changes = compare_exports(*entries)
-    counts = {what: sum(change.what == what for change in changes) for what in CHANGES}
-    lines = [
-        line for name, path, of in zip("AB", (a, b), entries, strict=True) for line in (f"{name}  {path}", about(of))
-    ]
-    lines += ["", *(f"{what if what in CHANGES[:2] else 'other ' + what:<23}{counts[what]:>6}" for what in CHANGES)]
-    for wnid, of_class in groupby(changes, lambda change: change.wnid):
-        lines += ["", wnid]
-        for change in of_class:
-            values = " -> ".join(filter(None, (short(change.a), short(change.b))))
-            lines.append(f"  {change.image_id}  {change.what:<17}  {values}")
-    content = {
-        "kind": "exports",
-        "a": str(a),
-        "b": str(b),
-        "same": not changes,
-        "counts": counts,
-        "changes": [change._asdict() for change in changes],
-    }
-    return ComparisonResult(lines, content, not changes)
-
-
 NOT_A_CANDIDATE = "not a candidate"
 UNKNOWN = f"unknown, because {REJECTED_CSV} is missing"
 
@@ -135,24 +105,32 @@ _SHOWN = {"added": "in", "dropped": "out", "crop": "other crop", "source": "othe
 
 @dataclass(frozen=True, slots=True)
 class ReleasedSet:
-    """A release as it lies in a folder: its version, the lines of its manifest, and why other candidates are not in."""
+    """A release as it lies in a folder: the lines of its manifest, and why other candidates are not in.
+
+    `sha256`: of its manifest, which tells apart what has the same version.
+    """
 
     path: Path
-    version: str
+    release: Release
+    sha256: str
     entries: Sequence[Entry]
     rejected: Mapping[tuple[str, str], str] | None
 
     @classmethod
     def read(cls, path: Path) -> "ReleasedSet":
         """Read a release, the folder of a set or its manifest."""
-        entries = read_entries(path)
-        folder = path if path.is_dir() else path.parent
-        croissant, rejected = folder / CROISSANT, folder / REJECTED_CSV
-        version = release_of(read_regular_file(croissant)).version if croissant.is_file() else "of unknown version"
-        if not rejected.is_file():
-            return cls(path, version, entries, None)
-        text = read_regular_file(rejected).decode("utf-8", "replace")
-        return cls(path, version, entries, reasons_of_rejection(text, str(rejected)))
+        folder, entries, rejected = path if path.is_dir() else path.parent, read_entries(path), None
+        if (file := folder / REJECTED_CSV).is_file():
+            rejected = reasons_of_rejection(read_regular_file(file).decode("utf-8", "replace"), str(file))
+        digest = sha256(read_regular_file(path / MANIFEST if path.is_dir() else path))
+        return cls(path, read_release(folder), digest, entries, rejected)
+
+    @property
+    def name(self) -> str:
+        """Version, date and digest of the manifest, for people."""
+        version = "of unknown version" if self.release.version == UNPUBLISHED else self.release.version
+        dated = f" of {self.release.date}" if self.release.date else ""
+        return f" {version}{dated}, manifest {short(self.sha256)}"
 
     def reason(self, change: ManifestChange) -> str:
         """The reason why the image of a change is not in this set."""
@@ -175,7 +153,7 @@ def diff(a: Path, b: Path) -> ComparisonResult:
     out, new = (_by_frequency(reasons[each] for each in reasons if each.what == what) for what in ("dropped", "added"))
     lines = []
     for side, release in (("A", before), ("B", after)):
-        lines += [f"{side}  {release.path}", about(release.entries, f" {release.version}")]
+        lines += [f"{side}  {release.path}", about(release.entries, release.name)]
     lines += ["", *(f"{name:<17}{number:>7,}" for name, number in counts.items())]
     for title, of_reason in (("Why they are out:", out), ("Why they were not in:", new)):
         if of_reason:
@@ -185,7 +163,13 @@ def diff(a: Path, b: Path) -> ComparisonResult:
         lines += [_line(change, reasons.get(change)) for change in of_class]
     content = {
         **{
-            side: {"path": str(release.path), "version": release.version, "images": len(release.entries)}
+            side: {
+                "path": str(release.path),
+                "version": release.release.version,
+                "date": release.release.date,
+                "manifest_sha256": release.sha256,
+                "images": len(release.entries),
+            }
             for side, release in (("a", before), ("b", after))
         },
         "same": not changes,

@@ -12,9 +12,10 @@ from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, use_classes_of
 from cleanset.errors import CleansetError
 from cleanset.files import check_regular, is_there
-from cleanset.measure.compare.releases import ComparisonResult, exports, short
+from cleanset.measure.compare.releases import ComparisonResult, diff, short
 from cleanset.review.decided import checked_votes, decide_all
-from cleanset.scoring.record import ListRecord, ScoreComparison, ScoreRecord, compare_scores, read_record
+from cleanset.scoring.distance import ScoreComparison, compare_scores
+from cleanset.scoring.record import ListRecord, ScoreRecord, read_record
 from cleanset.selection.candidates import candidates, of_tiers, shared
 from cleanset.selection.crop_check import predictions_of_crops
 from cleanset.selection.fill import Decision, fill, with_decisions
@@ -40,7 +41,7 @@ def run(a: Path, b: Path, edition: Edition | None, role: str | None, most: int) 
         return _of_scores(a, b, edition, role, most)
     if edition or role:
         raise CleansetError("compare: --edition and --model go with score tables; these are exports")
-    return exports(a, b)
+    return diff(a, b)
 
 
 def _is_export(path: Path) -> bool:

@@ -5,6 +5,7 @@ A comparison is one table of what is comparable, and why the rest is not in it.
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,13 +15,14 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes
 from cleanset.measure.comparability import CLEAN, CardModel, ComparabilityCard, first_difference
-from cleanset.measure.rendering import MODEL, NUMBER, plain_table
+from cleanset.measure.measures import Pair, pairs_of
+from cleanset.measure.rendering import for_paper, pairs_table
+from cleanset.measure.table import MeasureTable, cell
 from cleanset.parsing import check_digest, parse_json
 from cleanset.validation import first_problem, join_names, shown
 
@@ -75,10 +77,14 @@ class MeasuredValue(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MeasuredModels:
-    """The card of one kind of measurement in a result file, and the headline measures of each model by name."""
+    """The card of one kind of measurement in a result file, and the headline measures of each model by name.
+
+    `misses`: the misclassified images by model; older results do not tell them.
+    """
 
     card: ComparabilityCard
     models: Mapping[str, Mapping[str, MeasuredValue]]
+    misses: Mapping[str, Counter[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,17 +175,31 @@ def _measured(part: Mapping[str, Any], name: str) -> MeasuredModels:
     if card.measured not in HEADLINES:
         raise CleansetError(f"{name}: unknown measurement {shown(card.measured)}; expected {', '.join(HEADLINES)}")
     models: dict[str, dict[str, MeasuredValue]] = {}
+    misses: dict[str, Counter[str]] = {}
     entries = part.get("models")
     for entry in entries if isinstance(entries, list) else []:
         model = entry.get("model") if isinstance(entry, dict) else None
         if not isinstance(model, str) or model in models:
             raise CleansetError(f"{name}: models: {shown(model)}; expected the name of each model once")
         models[model] = dict(_values(entry, card.measured, f"{name}: {model}"))
+        if (found := entry.get("misclassified")) is not None:
+            misses[model] = _misses(found, entry, f"{name}: {model}")
     if models.keys() != card.models.keys() or not models:
         raise CleansetError(
             f"{name}: models {shown(sorted(models))}; expected those of the card, {shown(sorted(card.models))}"
         )
-    return MeasuredModels(card, models)
+    return MeasuredModels(card, models, misses)
+
+
+def _misses(found: object, entry: Mapping[str, Any], where: str) -> Counter[str]:
+    listed = [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
+    images, correct = entry.get("images"), entry.get("correct")
+    if not (isinstance(images, int) and isinstance(correct, int) and len(listed) == images - correct):
+        raise CleansetError(
+            f"{where}: misclassified: {len(listed):,} texts; expected one for each of {shown(images)} images but the "
+            f"{shown(correct)} correct ones: run the evaluation again"
+        )
+    return Counter(listed)
 
 
 def _values(entry: Mapping[str, Any], measured: str, where: str) -> Iterator[tuple[str, MeasuredValue]]:
@@ -237,6 +257,7 @@ class ModelRow:
     model: str
     facts: CardModel
     values: dict[tuple[str, str], MeasuredValue]
+    misses: Counter[str] | None
 
 
 class NotComparable(NamedTuple):
@@ -264,6 +285,18 @@ class ComparedResults:
         """The measures that a row has, in their order."""
         had = {key for row in self.rows for key, value in row.values.items() if value.value is not None}
         return [(name, each) for name in self.cards for each in HEADLINES[name] if (name, each.name) in had]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the rows: those of the models, with their results where one name is in several."""
+        several = len({row.model for row in self.rows}) < len(self.rows)
+        return [_where(row) if several else row.model for row in self.rows]
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """Every two models whose misclassified images are known, the more accurate one first."""
+        known = [(name, row.misses) for name, row in zip(self.names, self.rows, strict=True) if row.misses is not None]
+        return pairs_of(known, self.cards[CLEAN][1].images.count) if known else []
 
 
 def are_results(paths: Sequence[Path]) -> bool:
@@ -302,7 +335,8 @@ def compare_results(results: Sequence[ResultFile]) -> ComparedResults:
                 left_out.append(NotComparable(result.name, name, field, found, other, expected))
                 continue
             for model, values in measured.models.items():
-                row = of_file.setdefault(model, ModelRow(result.name, model, measured.card.models[model], {}))
+                facts, misses = measured.card.models[model], measured.misses.get(model)
+                row = of_file.setdefault(model, ModelRow(result.name, model, facts, {}, misses))
                 row.values.update({(name, measure): value for measure, value in values.items()})
         rows += of_file.values()
     compared = ComparedResults(rows, cards, left_out, list(_notices(rows)))
@@ -375,14 +409,12 @@ def _where(row: ModelRow) -> str:
 
 
 def as_text(compared: ComparedResults) -> Group:
-    """The table, the cards, what is not comparable, and the notices; fits into 80 columns."""
-    parts: list[RenderableType] = [_table(compared), Text()]
-    for name, (_, card) in compared.cards.items():
-        classes, interval = card.classes.of_images, card.interval
-        counted = f"{card.images.count:,} images of {classes:,} {'class' if classes == 1 else 'classes'}"
-        draws = f", {interval.draws:,} draws" if interval.draws is not None else ""
-        kind = f"{100 * interval.level:g} %, {interval.kind}{draws}"
-        parts.append(Text(f"{name}: card {card.short_digest}, {counted}; intervals: {kind}"))
+    """The table, the tests, the cards, what is not comparable, and the notices; fits into 80 columns."""
+    parts: list[RenderableType] = [_table(compared).in_terminal("\n"), Text()]
+    if tested := compared.pairs:
+        table = pairs_table(compared.names, tested)
+        parts += [table.in_terminal(), Text(table.caption), Text()]
+    parts += map(Text, _cards(compared))
     left_out = [
         f"{each.result}{'' if each.field == 'measured' else f', {each.measured}'}: {each.field} {each.value}, "
         f"but {each.its_value} in {each.compared_with}"
@@ -395,28 +427,33 @@ def as_text(compared: ComparedResults) -> Group:
     return Group(*parts)
 
 
-def _table(compared: ComparedResults) -> Table:
-    """A row for each model; below its name the preprocessing and the precision, below a value its interval."""
-    number = NUMBER | {"vertical": "top"}
-    several = len({row.model for row in compared.rows}) < len(compared.rows)
+def _cards(compared: ComparedResults) -> Iterator[str]:
+    for name, (_, card) in compared.cards.items():
+        classes, interval = card.classes.of_images, card.interval
+        counted = f"{card.images.count:,} images of {classes:,} {'class' if classes == 1 else 'classes'}"
+        draws = f", {interval.draws:,} draws" if interval.draws is not None else ""
+        kind = f"{100 * interval.level:g} %, {interval.kind}{draws}"
+        yield f"{name}: card {card.short_digest}, {counted}; intervals: {kind}"
+
+
+def paper_table(compared: ComparedResults) -> MeasureTable:
+    """The table for a paper."""
+    return for_paper(_table(compared), compared.pairs, "; ".join(["shares in percent", *_cards(compared)]))
+
+
+def _table(compared: ComparedResults) -> MeasureTable:
+    """A row for each model; below its name the preprocessing and the precision."""
     rows = []
-    for rank, row in enumerate(compared.rows, start=1):
+    for rank, (name, row) in enumerate(zip(compared.names, compared.rows, strict=True), start=1):
         facts = row.facts.preprocessing or "predictions made elsewhere", row.facts.precision
-        lines = [_where(row) if several else row.model, "  " + ", ".join(filter(None, facts))]
-        cells = (_cell(row.values.get((name, each.name)), each) for name, each in compared.columns)
-        rows.append((str(rank), Text("\n".join(lines)), *cells))
-    headers = [(headline.title, number) for _, headline in compared.columns]
-    return plain_table([("#", number), ("model", MODEL), *headers], rows, gap=2)
-
-
-def _cell(found: MeasuredValue | None, headline: Headline) -> str:
-    if found is None or found.value is None:
-        return "–"
-    factor, digits, unit = (100, 2, " %") if headline.is_share else (1, 4, "")
-    value = f"{factor * found.value:.{digits}f}{unit}"
-    if found.interval is None:
-        return value
-    return f"{value}\n{' – '.join(f'{factor * end:.{digits}f}' for end in found.interval)}"
+        label = f"{name}\n  {', '.join(filter(None, facts))}"
+        cells = []
+        for measured, each in compared.columns:
+            found = row.values.get((measured, each.name), MeasuredValue(None))
+            scale: dict[str, Any] = {"unit": " %"} if each.is_share else {"factor": 1, "digits": 4}
+            cells.append(cell(*found, **scale))
+        rows.append(((str(rank), label), cells))
+    return MeasureTable(("#", "model"), [headline.title for _, headline in compared.columns], rows)
 
 
 def as_json(compared: ComparedResults) -> str:
@@ -434,6 +471,7 @@ def as_json(compared: ComparedResults) -> str:
         "comparable": not compared.left_out,
         "cards": {name: {"digest": card.digest, "from": where} for name, (where, card) in compared.cards.items()},
         "rows": rows,
+        "pairs": [pair.as_json() for pair in compared.pairs],
         "not_comparable": [each._asdict() for each in compared.left_out],
         "notices": list(compared.notices),
     }

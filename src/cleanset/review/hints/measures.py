@@ -1,10 +1,8 @@
-"""The plain margins of a border, and straight edges, in the brightness of an image.
+"""Measures behind the hints: borders, straight edges, noise, grey, JPEG quality and perceptual hashes.
 
-Cheap measures of signs that an image was modified; the thresholds are in `hints`.
-
-All but the hash are measured on the brightness (Rec. 601) or colours of the image, reduced by a whole
-factor until no side is longer than `MAX_SIDE_PIXELS` pixels; a flaw that is visible only at the
-full size of a larger image is missed.
+The thresholds are in `hints`. All measures but the hash are taken on the brightness (Rec. 601) or colours of the image,
+reduced by an integer factor until no side is longer than `MAX_SIDE_PIXELS` pixels; a flaw visible only at the full size
+of a larger image is missed.
 """
 
 from dataclasses import dataclass

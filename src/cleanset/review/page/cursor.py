@@ -1,7 +1,4 @@
-"""The cursor of a tab (a class, and an image of it), and the order of the classes.
-
-All the rest of a class as clean: which of its images one key takes, and which it leaves.
-"""
+"""The cursor of a tab (class and image), the order of the classes, and accepting the rest of a class as clean."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,21 +1,19 @@
-"""A verdict in the making, and the verdicts that were made in a tab, which can be undone.
+"""The draft of a verdict, and the likeliest reason to reject an image.
 
-The likeliest reason to reject an image: what a key that gives no reason rejects it for.
+A key that gives no reason rejects the image for its likeliest one.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from cleanset.errors import CleansetError
-from cleanset.files import ChangedMeanwhileError
 from cleanset.images.boxes import Box, check_crop
 from cleanset.review.page.library import IndexedImage
 from cleanset.review.page.session import ReviewerClassStatus, Session
-from cleanset.review.save import VerdictChange
 from cleanset.review.verdicts import Review
 from cleanset.validation import first_problem
 from cleanset.vocabulary import REASONS, Seen
@@ -26,7 +24,7 @@ if TYPE_CHECKING:  # it imports SciPy, which would delay the start
 
 @dataclass
 class Draft:
-    """The parts of a verdict that are decided so far.
+    """The parts of a verdict that are decided so far, from the first key for it until it is written.
 
     `visible_in`: the box, and the only one, for which the reviewer has stated that the object stays fully visible.
     `note`: the notes of the verdict that the board takes, to begin its own with.
@@ -105,97 +103,6 @@ class Draft:
             )
         except ValidationError as error:
             raise CleansetError(first_problem(error)) from None
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """The verdicts on images of a class that were changed in a tab by one key: by image id, before and after."""
-
-    class_index: int
-    changes: Mapping[str, tuple[Review | None, Review | None]]
-
-    @property
-    def image_id(self) -> str:
-        """The first image changed."""
-        return next(iter(self.changes))
-
-    @property
-    def in_words(self) -> str:
-        """The step in words, such as: clean, 3 images."""
-        _, after = self.changes[self.image_id]
-        what = after.verdict if after else "taking it back"
-        return what if len(self.changes) == 1 else f"{what}, {len(self.changes)} images"
-
-    def notes_taken_away(self) -> dict[str, str]:
-        """By image id, the notes that were saved with a first verdict, and go with it when the step is undone."""
-        return {
-            image_id: after.note
-            for image_id, (before, after) in self.changes.items()
-            if before is None and after is not None and after.note
-        }
-
-
-@dataclass
-class History:
-    """The steps of one tab, the last one last, so that they can be undone.
-
-    `shown`: this reviewer's verdicts as the tab shows them; only over these does it write another. `opened`: the images
-    that were opened by themselves in this tab, by class index and image id.
-    """
-
-    session: Session
-    shown: dict[str, Review | None] = field(default_factory=dict)
-    opened: set[tuple[int, str]] = field(default_factory=set)
-    steps: list[Step] = field(default_factory=list)
-
-    def seen(self, class_index: int, image_id: str) -> Seen | None:
-        """The mark of a verdict on one image: single where it was opened."""
-        return "single" if (class_index, image_id) in self.opened else None
-
-    def write(self, class_index: int, reviews: Mapping[str, Review | None]) -> None:
-        """Write verdicts by image id (None: remove it), as one step.
-
-        Raises CleansetError or OSError as `review.save.save_all` does.
-        """
-        before = {image_id: self.session.own(class_index, image_id) for image_id in reviews}
-        # as the tab shows it, not as last read: nobody overwrites a verdict that was not on the screen
-        changes = {image_id: VerdictChange(review, self.shown.get(image_id)) for image_id, review in reviews.items()}
-        self.session.save_verdicts(class_index, changes)
-        made = {image_id: (before[image_id], review) for image_id, review in reviews.items()}
-        made = {image_id: change for image_id, change in made.items() if change[0] != change[1]}
-        if made:
-            self.steps.append(Step(class_index, made))
-
-    def is_last_replaced(self) -> bool:
-        """Whether somebody has already put back, elsewhere, all that undoing the last step would put back."""
-        if not self.steps:
-            return False
-        step = self.steps[-1]
-        self.session.refresh_class(step.class_index)
-        for image_id, (before, after) in step.changes.items():
-            own = self.session.own(step.class_index, image_id)
-            is_back = own == before or (own is not None and before is not None and own.is_same_verdict(before))
-            if own == after or not is_back:
-                return False
-        return True
-
-    def undo(self) -> Step | None:
-        """Undo the last step, and return it; None if there is none. A note that it takes away is unsaved again.
-
-        A step is dropped if an entry was changed since; one that could not be written stays, to be tried again.
-        """
-        if not self.steps:
-            return None
-        step = self.steps[-1]
-        changes = {image_id: VerdictChange(before, after) for image_id, (before, after) in step.changes.items()}
-        try:
-            self.session.save_verdicts(step.class_index, changes)
-        except ChangedMeanwhileError:
-            self.steps.pop()
-            raise
-        for image_id, note in step.notes_taken_away().items():
-            self.session.notes.setdefault((step.class_index, image_id), note)
-        return self.steps.pop()
 
 
 # further reasons that a kind of hint stands for: a line near an edge is read as text, and may be a watermark

@@ -1,10 +1,9 @@
-"""The draws of an audit in place of the candidates of the review page.
+"""Gold items and the draws of an audit, mixed into the candidates of the review page.
 
-Gold items in a session: shown in the place of a candidate, asked for and saved as any image, deciding nothing.
-
-A class with a gold item goes on as if the item were one of its candidates: who calls it clean is asked for one image
-less, who rejects it for the next one. Only when nothing else is asked of the reviewer any more do its classes go on
-without it. So nothing tells during the review which images were gold items.
+A gold item is shown in the place of a candidate, asked for and saved as any image, and decides nothing. A class with a
+gold item goes on as if the item were one of its candidates: a reviewer who calls it clean is asked for one image less,
+one who rejects it for the next one. Only when nothing else is asked of the reviewer any more do its classes go on
+without it. So nothing reveals during the review which images were gold items.
 """
 
 from collections.abc import Sequence

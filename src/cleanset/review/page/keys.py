@@ -1,12 +1,16 @@
-"""The keys and their meaning in each mode; the help page is rendered from this.
+"""The keys and their meaning in each mode, from which the help page is rendered; a key as it arrives.
 
-The notices of a tab, which stay until a key is pressed with them on the screen.
+A notice stays until a key is pressed with it on the screen.
 """
 
 import time
 from dataclasses import dataclass, field
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BeforeValidator, Field
+
+from cleanset.images.boxes import Box, parse_box
+from cleanset.web.keys import SentKey
 
 REASON_KEYS = {
     "w": "watermark",
@@ -38,16 +42,32 @@ BY_KEYS = {"r": "reason", "h": "hint"}
 VERDICTS = {"c": "clean", "x": "crop", "r": "reject", "u": "unsure"}
 
 
-class Screen(BaseModel):
-    """The screen when a key was pressed, beside the images on it; None: not known.
+def _box(box: object) -> Box | None:
+    """A crop box as the browser sends it; None for anything else."""
+    try:
+        return parse_box(box)
+    except ValueError:
+        return None
 
-    `class_key`: the class. `seconds`: by image id, for how long the reviewer had an image before them, whole and wide
-    enough. `answered`: the number of the last key answered then. `reason`: the one shown, or the key of one.
-    `shown`: seconds since all images of the class were there.
+
+class ReviewKey(SentKey):
+    """A key of a reviewer as it arrives from the browser, with the screen that it was pressed on.
+
+    Beside the keys of the keyboard: `focus` an image (`card`), `visit` a class (`card` is its wnid), `box`: the box
+    drawn has changed, `guess`: reject an image (`card`) for the reason that it shows (`reason`), `reason`: reject the
+    image in focus for that reason, `lost`: keys (`card`: how many) were lost with the connection,
+    `keep`: a note (`text`) on an image (`card`) that the browser has kept.
+
+    `box`: the box drawn. `text`: typed in a dialog. `tab`: the browser's name of the tab, also when it is loaded anew.
+    Of the screen (None: not known) `class_key`: the class; `seconds`: by image id, for how long the reviewer had an
+    image before them, whole and large enough; `answered`: the number of the last key answered then; `reason`: the one
+    shown, or the key of one; `shown`: seconds since all images of the class were there.
     """
 
-    model_config = ConfigDict(frozen=True, strict=True)
-
+    box: Annotated[Box | None, BeforeValidator(_box)] = None
+    card: str | None = None
+    text: str = ""
+    tab: Annotated[str, Field(max_length=64)] = ""
     class_key: str | None = None
     seconds: dict[str, float] = Field(default_factory=dict)
     answered: int | None = None
@@ -55,7 +75,7 @@ class Screen(BaseModel):
     shown: float | None = None
 
 
-NO_SCREEN = Screen()
+NO_KEY = ReviewKey(key="", number=0, seen=[])
 
 
 # time in which somebody notices that keys did nothing

@@ -1,6 +1,6 @@
-"""The part of an edition that stays the same during a review: classes, candidates, images, preprocessings.
+"""The fixed data of a review (classes, candidates, images, preprocessings), and the share of each reviewer.
 
-How the work is split: the classes that each reviewer is asked for, and those that all of them are asked for.
+A share lists the classes that one reviewer is asked for; common classes are asked of all.
 """
 
 import re
@@ -42,7 +42,7 @@ class IndexedImage:
     def url(self, size: str) -> str:
         """The address of a copy of this size: card, tile or full."""
         # it changes with the bytes, so that a browser may cache it
-        return f"/image/{size}/{quote(self.image_id)}?{self.sha256[:16]}"
+        return f"image/{size}/{quote(self.image_id)}?{self.sha256[:16]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,7 +150,7 @@ def _kinds_of_hints(session: Session, verdicts: list[PastVerdict]) -> dict[Image
     }
 
 
-EXAMPLES = "/static/examples"
+EXAMPLES = "static/examples"
 """Address of the drawn examples: <reason>_clean.webp and <reason>_flawed.webp."""
 
 CLEAN = "clean"

@@ -8,12 +8,10 @@ import gc
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Annotated
 
 from fastapi import FastAPI, Request
 from nicegui import ui
 from PIL.Image import Image
-from pydantic import BeforeValidator, Field
 from starlette.responses import PlainTextResponse, Response
 
 from cleanset.edition.paths import Edition, images_are_official
@@ -25,7 +23,7 @@ from cleanset.review.gold import read_gold_key
 from cleanset.review.hints.background import BackgroundHints
 from cleanset.review.opinions import Opinions, read_look_again, read_opinions
 from cleanset.review.page.gold_and_audit import audit_library, mix_in_golds
-from cleanset.review.page.keys import Screen
+from cleanset.review.page.keys import ReviewKey
 from cleanset.review.page.library import (
     IndexedImage,
     Library,
@@ -47,7 +45,6 @@ from cleanset.web.pages import (
     FRESH,
     KEPT,
     KeyedTab,
-    SentKey,
     image_response,
     kept_tokens,
     new_application,
@@ -110,8 +107,9 @@ def run(
     if team:
         announcement = "Review page, a link for each reviewer (Ctrl+C ends it; every verdict is on disk):\n{}"
     usual = usual_port(edition.folder, "team" if team else reviewers[0])
-    tokens = kept_tokens(edition.folder / ".dvc" / "tmp" / "review_links", team) if team else {}
-    run_page(make_application, announcement, host, port, usual, browser, public_url=public_url, people=tokens)
+    links = edition.folder / ".dvc" / "tmp" / "review_links"
+    people = kept_tokens(links, team) if team else dict.fromkeys(reviewers, "")
+    run_page(make_application, announcement, host, port, usual, browser, public_url=public_url, people=people)
 
 
 def open_session(
@@ -176,7 +174,7 @@ def application(sessions: Mapping[str, Session]) -> FastAPI:
             session.hints.close()
 
     def session_of(request: Request) -> Session:
-        return next(iter(sessions.values())) if len(sessions) == 1 else sessions[request.scope[PERSON]]
+        return sessions[request.scope[PERSON]]
 
     app = new_application(lifespan=lifespan)
     serve_images(app, session_of)
@@ -368,31 +366,11 @@ Make it at least 640 pixels wide, or zoom out.</p>
 REFRESH_SECONDS = 1.0
 
 _HEAD = """
-<link rel="stylesheet" href="/static/cropper.min.css">
-<link rel="stylesheet" href="/static/page.css">
-<script src="/static/cropper.min.js"></script>
-<script type="module" src="/static/page.js"></script>
+<link rel="stylesheet" href="static/cropper.min.css">
+<link rel="stylesheet" href="static/page.css">
+<script src="static/cropper.min.js"></script>
+<script type="module" src="static/page.js"></script>
 """
-
-
-def _box(box: object) -> Box | None:
-    """A crop box as the browser sends it; None for anything else."""
-    try:
-        return parse_box(box)
-    except ValueError:
-        return None
-
-
-class ReviewKey(SentKey, Screen):
-    """A key of a reviewer, with the box that is drawn, the card that it is about, and the text typed in a dialog.
-
-    `tab`: the browser's name of the tab, which stays when it is loaded anew.
-    """
-
-    box: Annotated[Box | None, BeforeValidator(_box)] = None
-    card: str | None = None
-    text: str = ""
-    tab: Annotated[str, Field(max_length=64)] = ""
 
 
 class TabElements(KeyedTab):
@@ -433,7 +411,7 @@ class TabElements(KeyedTab):
             if sent.key == "Escape" or chosen is not None:
                 self._tab.leave_search(chosen)
         else:
-            self._tab.press(sent.key, sent.seen, sent.box, sent.card, sent)
+            self._tab.press(sent)
 
     async def _leave_search(self, class_index: int | None) -> None:
         await self.do(lambda: self._tab.leave_search(class_index))

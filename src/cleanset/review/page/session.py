@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
 
 class StoredVotes:
-    """The reviews in `folder`, which others may change at any time, and where `reviewer` saves theirs.
+    """The review files in `folder` for the page: those of all reviewers are read, those of `reviewer` written.
 
-    The page asks at every step, so a file is parsed only when its text changed. Its time and size would not do: another
-    text within a tick of the clock may have the same.
+    Others may change files at any time. The page asks at every step, so a file is parsed only when its text changed.
+    Its time and size would not do: another text within a tick of the clock may have the same.
     `official_images`: the images are those of the official archive, so that a review may name one by its id alone.
     `golds`: the gold items; answers to them are left out of the votes unless `mixed`.
     """
@@ -254,7 +254,9 @@ def in_words(seconds: float) -> str:
 
 @dataclass
 class Session:
-    """One reviewer's work on one edition. Not thread-safe: callers hold a lock.
+    """One reviewer's work on one edition, shared by their tabs: the status of each class, and what follows a verdict.
+
+    Not thread-safe: callers hold a lock.
 
     `share`: the classes that are asked for; None for all. `is_audit`: each image is asked for once, of one auditor;
     `checks_labels`: of as many reviewers as a decision needs.

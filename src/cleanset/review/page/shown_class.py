@@ -1,10 +1,10 @@
-"""The class that a tab shows, the draft of a verdict on its image in focus, and the way on once it is written.
+"""The class on the screen of a tab: the draft of a verdict on its image in focus, and the step after it is written.
 
-To the board, the class shows the verdicts that it decides between: each distinct one, with those who gave it.
+To the board, the class shows the verdicts in conflict: each distinct one, with the reviewers who gave it.
 """
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
@@ -12,13 +12,15 @@ from typing import Literal
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box
 from cleanset.review.page.cursor import ClassOrder, Cursor, lacks_box
-from cleanset.review.page.drafts import Draft, History
-from cleanset.review.page.keys import NO_SCREEN, Notice, UnreadNotices
+from cleanset.review.page.drafts import Draft
+from cleanset.review.page.history import History
+from cleanset.review.page.keys import NO_KEY, Notice, UnreadNotices
 from cleanset.review.page.library import IndexedImage
 from cleanset.review.page.session import Session
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review, Vote
 from cleanset.vocabulary import VERDICTS, class_keys
+from cleanset.web import MIN_SHOWN_SECONDS
 
 # width over height of the room for the images in a usual window
 _ROOM = 1.7
@@ -95,10 +97,6 @@ _STATE_LEFT = {
 """The notice about a class in which nothing is asked any more, by its state."""
 
 
-# time from the appearance of a class's images until a key can settle it; a key before was meant for the class left
-MIN_SHOWN_SECONDS = 0.5
-
-
 class NotShownError(CleansetError):
     """A verdict on an image that was not on the screen when its key was pressed."""
 
@@ -123,7 +121,7 @@ class ShownClass:
         self.ended = self.zoomed = False
         self._came_by_settling = False
         self.pressed = self.scrolled_at = 0
-        self._screen = NO_SCREEN
+        self._sent = NO_KEY
 
     @property
     def wnid(self) -> str:
@@ -229,12 +227,12 @@ class ShownClass:
         found = verdict_options(self.cursor.status.votes.get((self.cursor.class_index, focus), {}))
         return found if len(found) > 1 else []
 
-    def _check_seen(self, seen: Collection[str]) -> None:
+    def _check_seen(self) -> None:
         """Raise CleansetError unless the image in focus was on the screen when the key was pressed."""
         focus = self.cursor.focus
         assert focus is not None
         self._check_class()
-        if focus in seen:
+        if focus in self._sent.seen:
             return
         fault = self.session.library.photos.faults.get(focus)
         if fault is not None:
@@ -248,12 +246,12 @@ class ShownClass:
 
     def _check_class(self) -> None:
         """Raise NotShownError if another class was on the screen when the key was pressed."""
-        if self._screen.class_key not in (None, self.wnid):
+        if self._sent.class_key not in (None, self.wnid):
             raise NotShownError
 
     def _check_shown(self) -> None:
         """Raise NotShownError if the class had only just appeared when the key was pressed."""
-        if self._screen.shown is not None and self._screen.shown < MIN_SHOWN_SECONDS:
+        if self._sent.shown is not None and self._sent.shown < MIN_SHOWN_SECONDS:
             raise NotShownError
 
     def _check_not_meant_before(self) -> None:

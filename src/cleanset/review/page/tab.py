@@ -1,13 +1,12 @@
-"""One tab: what each key does in it. No HTML, no network."""
+"""One tab of the review page: the effect of each key. No HTML, no network."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from cleanset.errors import CleansetError
-from cleanset.images.boxes import Box
 from cleanset.review.hints.text import can_read_text
 from cleanset.review.page.cursor import rest_in_words, rest_of_class
 from cleanset.review.page.drafts import Draft, LikeliestReasons
-from cleanset.review.page.keys import BY_KEYS, FILTERS, NO_SCREEN, REASON_KEYS, VERDICTS, Notice, Screen
+from cleanset.review.page.keys import BY_KEYS, FILTERS, REASON_KEYS, VERDICTS, Notice, ReviewKey
 from cleanset.review.page.overlays import GuidelinesSection, LookBack, guidelines_sections
 from cleanset.review.page.session import Session
 from cleanset.review.page.shown_class import Mode, NotShownError, ShownClass
@@ -39,79 +38,67 @@ class Tab(ShownClass):
 
     # Keys
 
-    def press(
-        self,
-        key: str,
-        seen: Collection[str],
-        box: Box | None = None,
-        card: str | None = None,
-        screen: Screen = NO_SCREEN,
-    ) -> None:
-        """Carry out a key. `seen`: image ids that were on the screen when it was pressed; `box`: the box drawn.
-
-        Beside the keys of the keyboard: `focus` an image (`card`), `visit` a class (`card` is its wnid), `box`: the box
-        drawn has changed, `guess`: reject an image (`card`) for the reason that it shows (`screen.reason`), `reason`:
-        reject the image in focus for that reason, `lost`: keys (`card`: how many) were lost with the connection.
-        """
+    def press(self, sent: ReviewKey) -> None:
+        """Carry out a key."""
         self.pressed += 1
         if self.mode in ("search", "note"):
             return  # typed text, not a command
-        self.notice, self._screen = None, screen
-        self.unread.begin(screen.answered)
+        key, self.notice, self._sent = sent.key, None, sent
+        self.unread.begin(sent.answered)
         last_guess, self._last_guess = self._last_guess, None
         was_guess_lost, self._is_guess_lost = self._is_guess_lost, False
         with self._reporting_errors():
             if key == "visit":
-                self._visit(card)
+                self._visit(sent.card)
             elif key == "lost":
-                self._tell_lost(card)
+                self._tell_lost(sent.card)
             elif self.mode in ("reason", "filter") and key in ("focus", "guess"):
-                self._point_at(key, seen, card)
+                self._point_at(key)
             elif self.mode in ("reason", "crop"):
-                self._edit_draft(key, seen, box)
+                self._edit_draft(key)
             elif self.mode in ("filter", "help", "guidelines", "back"):
-                self._press_in_overlay(key, card)
+                self._press_in_overlay(key)
             elif key == "reason":
-                self._reject_for_reason(last_guess, was_guess_lost, seen)
+                self._reject_for_reason(last_guess, was_guess_lost)
             elif key in ("focus", "guess"):
-                self._point_at(key, seen, card)
+                self._point_at(key)
             else:
-                self._press_in_class(key, seen)
+                self._press_in_class(key)
 
-    def _press_in_overlay(self, key: str, card: str | None) -> None:
+    def _press_in_overlay(self, key: str) -> None:
         if self.mode == "filter":
             self._choose_filter(key)
         elif self.mode == "back":
-            self._press_in_look_back(key, card)
+            self._press_in_look_back(key, self._sent.card)
         else:
             self.close()
 
-    def _point_at(self, key: str, seen: Collection[str], card: str | None) -> None:
+    def _point_at(self, key: str) -> None:
         """Focus the card that is clicked, or reject it; the question of a filter ends, that of a reason goes there."""
         is_rejecting = self.draft is not None
         if self.mode in ("reason", "filter"):
             self.draft = self.asked_filter = None
             self.close()
         if key == "guess":
-            self._reject_by_guess(card, seen)
+            self._reject_by_guess(self._sent.card)
         else:
-            self.cursor.focus_card(card)
+            self.cursor.focus_card(self._sent.card)
             if is_rejecting:
-                self._begin("reject", seen)
+                self._begin("reject")
 
     def _tell_nothing(self, key: str, why: str = "does nothing here; ? shows the keys.") -> None:
         self.notice = Notice(f"{'Space' if key == ' ' else key} {why}")
 
-    def _press_in_class(self, key: str, seen: Collection[str]) -> None:
+    def _press_in_class(self, key: str) -> None:
         move = self.cursor.move
         actions: dict[str, Callable[[], None]] = {
             "n": lambda: self._go_to_neighbour(1), "PageDown": lambda: self._go_to_neighbour(1),
             "p": lambda: self._go_to_neighbour(-1), "PageUp": lambda: self._go_to_neighbour(-1),
-            "s": self._skip, "z": self._undo, "Backspace": self._undo, "d": lambda: self._take_back(seen),
-            "a": lambda: self._take_rest(seen), "m": self._toggle_every,
+            "s": self._skip, "z": self._undo, "Backspace": self._undo, "d": self._take_back,
+            "a": self._take_rest, "m": self._toggle_every,
             "f": lambda: self._switch("filter"), "/": lambda: self._switch("search"),
             "?": lambda: self._switch("help"), "h": self._show_guidelines, "b": self._look_back,
-            "e": lambda: self._switch("note"), "i": lambda: self._ask_for_class(seen),
+            "e": lambda: self._switch("note"), "i": self._ask_for_class,
             "Enter": self._toggle_zoom, " ": self._toggle_zoom, "Escape": self._leave_zoom,
             "ArrowRight": lambda: move(1), "ArrowDown": lambda: move(1),
             "ArrowLeft": lambda: move(-1), "ArrowUp": lambda: move(-1),
@@ -121,13 +108,13 @@ class Tab(ShownClass):
         if self.ended and key not in _KEYS_AT_THE_END:
             self._tell_nothing(key, "does nothing here: no class is shown; / and n go to one.")
         elif key in VERDICTS:
-            self._begin(VERDICTS[key], seen)
+            self._begin(VERDICTS[key])
         elif key in actions:
             actions[key]()
             if key.startswith(("Arrow", "Esc")) and (self.cursor.focus, self.mode) == before:
                 self._tell_nothing(key, "does nothing here: there is no other image." if key[0] == "A" else _NOT_OPEN)
         elif key.isdecimal() and self.mode == "class" and self.options():
-            self._take_option(int(key), seen)
+            self._take_option(int(key))
         elif key.isdecimal() and self.mode == "class" and 1 <= int(key) <= len(images):
             self.cursor.focus = images[int(key) - 1]
         else:
@@ -166,11 +153,11 @@ class Tab(ShownClass):
 
     # Verdicts
 
-    def _begin(self, verdict: str, seen: Collection[str]) -> None:
+    def _begin(self, verdict: str) -> None:
         self._check_open()
         if self.cursor.focus is None:
             return
-        self._check_seen(seen)
+        self._check_seen()
         if verdict == "clean":
             self._check_not_meant_before()
         elif verdict == "unsure":
@@ -183,17 +170,17 @@ class Tab(ShownClass):
         else:
             self._draft_crop()
 
-    def _ask_for_class(self, seen: Collection[str]) -> None:
+    def _ask_for_class(self) -> None:
         """Begin to reject the image in focus for its wrong class; the class that it shows is searched for."""
-        self._begin("reject", seen)
+        self._begin("reject")
         if self.draft is not None:
             self.draft.reason = "wrong_class"
             self.mode = "search"
 
-    def _take_option(self, number: int, seen: Collection[str]) -> None:
+    def _take_option(self, number: int) -> None:
         """Begin the board's verdict with that of an option, unchanged; an unknown box has to be drawn."""
         self._check_open()
-        self._check_seen(seen)
+        self._check_seen()
         chosen = next((option for option in self.options() if option.number == number), None)
         if chosen is None:
             self._tell_nothing(str(number))
@@ -206,7 +193,7 @@ class Tab(ShownClass):
         else:
             self._save_draft()
 
-    def _edit_draft(self, key: str, seen: Collection[str], box: Box | None) -> None:
+    def _edit_draft(self, key: str) -> None:
         assert self.draft is not None
         if key == "Escape":
             self.draft = None
@@ -216,19 +203,19 @@ class Tab(ShownClass):
             if self.mode == "reason":
                 self._save_draft()
         elif self.mode == "crop" and key == "box":
-            self.draft.change_box(box)
+            self.draft.change_box(self._sent.box)
         elif self.mode == "crop" and key == "v":
-            self.draft.toggle_visible(box, BOX_SEEN in seen)
+            self.draft.toggle_visible(self._sent.box, BOX_SEEN in self._sent.seen)
         elif self.mode == "crop" and key == "Enter":
-            self._save_crop(box)
+            self._save_crop()
         elif self.mode == "reason":
             self._tell_nothing(key, "is not the key of a reason; Esc leaves the image as it is.")
         else:
             self._tell_nothing(key, "does nothing while a crop is drawn; Enter saves it, Esc leaves it.")
 
-    def _save_crop(self, box: Box | None) -> None:
+    def _save_crop(self) -> None:
         """Save the crop, or report what is missing; the box stays drawn meanwhile."""
-        draft, image = self.draft, self.cursor.image()
+        draft, image, box = self.draft, self.cursor.image(), self._sent.box
         assert draft is not None
         assert image is not None
         draft.change_box(box)
@@ -259,7 +246,7 @@ class Tab(ShownClass):
             self.cursor.focus_next()
             self._ask_for_box()
 
-    def _reject_by_guess(self, card: str | None, seen: Collection[str]) -> None:
+    def _reject_by_guess(self, card: str | None) -> None:
         """Reject an image for its likeliest reason, which its card shows; the next key can change the reason."""
         self._check_open()
         self._is_guess_lost = True
@@ -270,10 +257,10 @@ class Tab(ShownClass):
         before = self.cursor.focus
         self.cursor.focus_card(card)
         assert self.cursor.focus is not None
-        self._check_seen(seen)
+        self._check_seen()
         self._is_guess_lost = False
         left, focus = self.cursor.class_index, self.cursor.focus
-        reason = self._screen.reason or self.likeliest.of(left, [focus])[focus]
+        reason = self._sent.reason or self.likeliest.of(left, [focus])[focus]
         self.draft = Draft("reject", reason)
         self._save_draft()
         if self.cursor.class_index == left and self.mode == "class" and before in self.cursor.asked():
@@ -292,11 +279,9 @@ class Tab(ShownClass):
             self._early.update([image_id] if image_id else [])
             raise
 
-    def _reject_for_reason(
-        self, last_guess: tuple[int, str] | None, was_guess_lost: bool, seen: Collection[str]
-    ) -> None:
+    def _reject_for_reason(self, last_guess: tuple[int, str] | None, was_guess_lost: bool) -> None:
         """Change the reason of the guess that the key before made, or else reject the image in focus for a reason."""
-        reason = REASON_KEYS.get(self._screen.reason or "")
+        reason = REASON_KEYS.get(self._sent.reason or "")
         if reason is None:
             raise CleansetError("not the key of a reason: ? shows them")
         own = self.session.own(*last_guess) if last_guess else None
@@ -313,12 +298,12 @@ class Tab(ShownClass):
             raise NotShownError
         elif not self.ended:
             self._check_not_too_early(self.cursor.focus)
-            self._begin("reject", seen)
+            self._begin("reject")
             if self.draft is not None:
                 self.draft.reason = reason
                 self._save_draft()
 
-    def _take_rest(self, seen: Collection[str]) -> None:
+    def _take_rest(self) -> None:
         """Take as clean, at once, all images of the queue that are on the screen and that nobody has rejected."""
         self._check_open()
         self._check_class()
@@ -332,7 +317,7 @@ class Tab(ShownClass):
             self._leave_settled()  # somebody else, or another tab, has settled it
             return
         left, shown = self.cursor.class_index, self.cursor.images()
-        rest = rest_of_class(self.cursor, self._screen.seconds, seen, self._early)
+        rest = rest_of_class(self.cursor, self._sent.seconds, self._sent.seen, self._early)
         self._early.clear()  # this notice names them
         if rest["clean"]:
             images, notes = self.session.library.images, self.session.notes
@@ -355,10 +340,10 @@ class Tab(ShownClass):
             self.cursor.focus_next()
             self._ask_for_box()
 
-    def _take_back(self, seen: Collection[str]) -> None:
+    def _take_back(self) -> None:
         if self.cursor.own() is not None:
             assert self.cursor.focus is not None
-            self._check_seen(seen)
+            self._check_seen()
             self._write({self.cursor.focus: None})
             self.notice = Notice("Taken back.")
         else:

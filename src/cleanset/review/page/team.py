@@ -1,4 +1,4 @@
-"""The progress of each reviewer of a team, by class: what they are asked for, and what they have decided."""
+"""The progress of each reviewer of a team by class: images asked for and decided."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

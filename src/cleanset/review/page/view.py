@@ -15,13 +15,14 @@ from cleanset.review.page.cursor import MIN_HEIGHT, MIN_WIDTH, Cursor
 from cleanset.review.page.keys import BY_KEYS, FILTERS, REASON_KEYS
 from cleanset.review.page.library import IndexedImage, Library
 from cleanset.review.page.session import Session, in_words
-from cleanset.review.page.shown_class import MIN_SHOWN_SECONDS, columns_for
+from cleanset.review.page.shown_class import columns_for
 from cleanset.review.page.tab import Tab
 from cleanset.review.queue import Candidate, Question
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
 from cleanset.selection.crop_check import is_misclassified
 from cleanset.vocabulary import class_column, class_indices, classes_in_use, label_names
+from cleanset.web import MIN_SHOWN_SECONDS
 from cleanset.web.pages import html_templates
 
 if TYPE_CHECKING:

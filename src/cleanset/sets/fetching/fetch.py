@@ -43,7 +43,7 @@ from cleanset.files import (
     write_text,
 )
 from cleanset.parsing import parse_json
-from cleanset.progress import cache_folder, tracked
+from cleanset.progress import cache_folder, tracked, writing_cache
 from cleanset.sets import verify
 from cleanset.sets.archive import unpack
 from cleanset.sets.description import Release, notices_of, release_of
@@ -73,7 +73,7 @@ STALE_SECONDS = 7 * 24 * 3600
 _LIST, _CHECKED, _PART, _LOCK = "list.json", "checked.json", "part", "lock"
 THREADS = 16
 """Files that are downloaded at a time."""
-ZENODO = "https://zenodo.org/api/records/"
+ZENODO_API = "https://zenodo.org/api/records/"
 MAX_RELEASE_BYTES = 1 << 36
 """Limit of a tar; one with the images of 1,000 classes has 0.3 GB."""
 
@@ -85,23 +85,6 @@ class SetLocation:
     commit: str
     directory: str
     remote: Remote
-
-
-@contextmanager
-def writing() -> Iterator[None]:
-    """Name the cache, and what to do, where a system error in the block comes from it: no room, no permission."""
-    try:
-        yield
-    except OSError as error:
-        cache = cache_folder()
-        # a write names no file
-        at = Path(error.filename).absolute() if isinstance(error.filename, str) else cache
-        if error.strerror is None or not (at.is_relative_to(cache) or cache.is_relative_to(at)):
-            raise
-        raise CleansetError(
-            f"{cache}: {error.strerror}; expected a folder for what is fetched, with room, that can be written: free "
-            "some, or set CLEANSET_CACHE to another folder"
-        ) from None
 
 
 class KeptSet:
@@ -369,7 +352,7 @@ def render(fetched: FetchedSet) -> str:
     return "\n".join([f"{fetched.folder}: {images} {at}, checked", *fetched.notices])
 
 
-@writing()
+@writing_cache()
 def fetch(published: PublishedSet, update: bool = False, force: bool = False) -> FetchedSet:
     """The set, from this machine if it is here, whole; else what is missing or damaged is fetched. See `run`."""
     kept = KeptSet(published, _located(published, update))
@@ -396,7 +379,7 @@ def fetch(published: PublishedSet, update: bool = False, force: bool = False) ->
     return _set_at(kept.whole, kept.located.commit)
 
 
-@writing()
+@writing_cache()
 def descriptions(published: PublishedSet, update: bool = False) -> tuple[str, str, Release]:
     """The text of the set's manifest, its name for messages, and the release; fetches no image.
 
@@ -470,7 +453,7 @@ def _set_at(folder: Path, commit: str) -> FetchedSet:
     return FetchedSet(folder, entries[0].model, commit, len(entries), notices_of(entries, read_release(folder)))
 
 
-@writing()
+@writing_cache()
 def opened(place: str | Path, afresh: bool = False) -> Path:
     """The folder of a release, in the cache; any other path as it is. `afresh`: not as it is in the cache already.
 
@@ -497,8 +480,8 @@ def _downloaded(address: str, workspace: Path) -> Path:
     if number is None:
         download(address, tar, MAX_RELEASE_BYTES)
         return tar
-    download(ZENODO + number, record, MAX_TEXT_BYTES)
-    files = parse_json(record.read_text("utf-8", "replace"), ZENODO + number, "a record of Zenodo")
+    download(ZENODO_API + number, record, MAX_TEXT_BYTES)
+    files = parse_json(record.read_text("utf-8", "replace"), ZENODO_API + number, "a record of Zenodo")
     try:
         ((url, size, digest),) = (
             (each["links"]["self"], min(int(each["size"]), MAX_RELEASE_BYTES), each["checksum"])
@@ -507,8 +490,8 @@ def _downloaded(address: str, workspace: Path) -> Path:
         )
     except (LookupError, TypeError, ValueError, AttributeError):
         raise CleansetError(
-            f"{ZENODO}{number}: not what Zenodo says of an open record with one tar; expected one of cleanset publish: "
-            "give the address of the tar"
+            f"{ZENODO_API}{number}: not what Zenodo says of an open record with one tar; expected one of "
+            "cleanset publish: give the address of the tar"
         ) from None
     download(url, tar, max(size, 0))
     if (found := f"md5:{md5(blocks_of(tar))}") != digest:

@@ -1,4 +1,4 @@
-"""A set that a git repository publishes: files of the repository, and the location of the set in DVC.
+"""Git repositories that publish a set: reading their files, and locating the set in their DVC remote.
 
 The program git reads the files without a full clone; dvc.lock, .dvc/config and the list of a folder's files say where
 the images are.

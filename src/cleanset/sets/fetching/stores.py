@@ -1,6 +1,6 @@
-"""Reading a file by its MD5 from a DVC remote: over HTTP(S) and from a folder here, from all others through dvc.
+"""Downloads: files by MD5 from a DVC remote, and any file over HTTP(S).
 
-Downloads of any file over HTTP(S).
+Remotes over HTTP(S) and in local folders are read directly, all others through dvc.
 """
 
 import http.client
@@ -21,8 +21,8 @@ from cleanset.validation import shown
 
 ATTEMPTS = 3
 TIMEOUT_SECONDS = 30
-MAX_SHOWN_CHARACTERS = 160
-MAX_FILE_BYTES = 1 << 29
+MAX_ANSWER_CHARACTERS = 160
+MAX_DOWNLOAD_BYTES = 1 << 29
 """Size limit of a file, above that of any image or manifest."""
 
 _Found = TypeVar("_Found")
@@ -71,7 +71,7 @@ class HttpStore:
     def read(self, md5: str) -> bytes:
         """The bytes of the file."""
         address = f"{self._url}/{quote(object_path(md5))}"
-        return _retried(lambda: b"".join(_blocks(address, self.name, "a DVC remote", MAX_FILE_BYTES)))
+        return _retried(lambda: b"".join(_blocks(address, self.name, "a DVC remote", MAX_DOWNLOAD_BYTES)))
 
 
 def download(address: str, path: Path, limit: int) -> None:
@@ -139,7 +139,7 @@ class FolderStore:
         """The bytes of the file."""
         try:
             with open_file(self._folder / object_path(md5)) as file:
-                return file.read(MAX_FILE_BYTES)
+                return file.read(MAX_DOWNLOAD_BYTES)
         except FileNotFoundError:
             if self._folder.is_dir():
                 raise MissingError from None
@@ -182,7 +182,7 @@ class DvcStore:
 
 def _shown(url: str) -> str:
     """An address for messages, without credentials and cut where it is long."""
-    return cut(without_credentials(url), MAX_SHOWN_CHARACTERS)
+    return cut(without_credentials(url), MAX_ANSWER_CHARACTERS)
 
 
 def _folder(remote: Remote, repository_url: str) -> Path:

@@ -12,7 +12,7 @@ cleanset, and the images, by the MD5 of the archive, or by path, size and time o
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
@@ -27,8 +27,8 @@ from cleanset.edition.params import Params, ReviewPolicy, checked_params
 from cleanset.edition.readings import readings, review_policy
 from cleanset.errors import CleansetError
 from cleanset.files import locked, new_folder, remove_abandoned, replacing, sha256
-from cleanset.images.codec import Facts
-from cleanset.progress import cache_folder, found_in_threads, keep_freed_memory
+from cleanset.images.codec import ImageFacts
+from cleanset.progress import cache_folder, found_in_threads, keep_freed_memory, writing_cache
 from cleanset.review.decided import decide_all
 from cleanset.review.store import Votes, check_reviews, reviewer_counts, verdicts_by_reviewer, vote_table
 from cleanset.review.verdicts import votes_that
@@ -45,7 +45,7 @@ from cleanset.sets.description import (
     rejected_csv,
 )
 from cleanset.sets.folder import CARD, REJECTED_CSV, read_entries, write_descriptions
-from cleanset.sets.manifest import COLUMNS, MANIFEST, Entry
+from cleanset.sets.manifest import MANIFEST, MANIFEST_COLUMNS, Entry
 from cleanset.sets.published.lists import (
     PublishedChoice,
     digests_of_inputs,
@@ -107,7 +107,7 @@ def fill_classes(candidates: pd.DataFrame, model: str, review: ReviewPolicy, vot
     return fill(reviewed, IMAGES_PER_CLASS, review.crops_in_rank)
 
 
-VERSION, DATE = "1.0.0", "2026-11-23"
+PUBLISHED_VERSION, PUBLISHED_DATE = "1.0.0", "2026-11-23"
 """Version and date that card and Croissant give; raised when a changed list or verdict changes what is in a set.
 
 A set with further reviews or with a notice has no date: the version does not say what is in it.
@@ -116,19 +116,12 @@ A set with further reviews or with a notice has no date: the version does not sa
 
 @dataclass(frozen=True, slots=True)
 class WrittenSet:
-    """A written set: its numbers, its notices, and how the bytes of its images were checked.
-
-    `boxes`: images left out for lack of a crop box; `asked`: images without a verdict that could still come in.
-    """
+    """A written set: its images and the rejected ones, its notices, and how the bytes of its images were checked."""
 
     out: str
     model: str
-    whole: int
-    cropped: int
-    classes: int
-    unreviewed: int
-    boxes: int
-    asked: int
+    entries: Sequence[Entry]
+    rejected: pd.DataFrame
     notices: Sequence[str]
     source_check: SourceCheck
 
@@ -169,7 +162,7 @@ def write_set(folder: Path, chosen: SelectedImages, source: SourceImages, out: s
         if source.is_archive:
             check_md5(source.images, md5_of_archive(), source.expected_md5)
     release = Release(
-        version=VERSION,
+        version=PUBLISHED_VERSION,
         archive=source.images.resolve().name,
         archive_md5=source.expected_md5 if source.is_archive or not source.is_official else "",
         review=review_policy(chosen.params.review),
@@ -177,7 +170,7 @@ def write_set(folder: Path, chosen: SelectedImages, source: SourceImages, out: s
     )
     notices = notices_of(entries, release)
     if not limits_of(entries, release) and not chosen.choice.reviews:
-        release = replace(release, date=DATE)
+        release = replace(release, date=PUBLISHED_DATE)
     provenance = Provenance(
         model=model,
         release=release,
@@ -192,18 +185,7 @@ def write_set(folder: Path, chosen: SelectedImages, source: SourceImages, out: s
     )
     texts = {CARD: card(provenance, selection, rejected, votes), REJECTED_CSV: rejected_csv(rejected)}
     write_descriptions(folder, entries, release, texts)
-    return WrittenSet(
-        out=out,
-        model=model,
-        whole=sum(entry.crop is None for entry in entries),
-        cropped=sum(entry.crop is not None for entry in entries),
-        classes=len({entry.class_index for entry in entries}),
-        unreviewed=sum(entry.reviewers == 0 for entry in entries),
-        boxes=int((rejected["reason"] == BOX_UNKNOWN).sum()),
-        asked=int(rejected["open"].sum()),
-        notices=notices,
-        source_check=source.check,
-    )
+    return WrittenSet(out, model, entries, rejected, notices, source.check)
 
 
 def _row(row: Mapping[Any, Any], reviewers: Mapping[str, int], source_check: SourceCheck) -> dict[Any, Any]:
@@ -225,7 +207,7 @@ def _row(row: Mapping[Any, Any], reviewers: Mapping[str, int], source_check: Sou
 def _write_images(folder: Path, model: str, rows: Sequence[Mapping[Any, Any]], source: SourceImages) -> list[Entry]:
     make_class_folders(folder, (row["class_index"] for row in rows))
 
-    def write(row: Mapping[Any, Any]) -> tuple[Entry, Facts] | CleansetError:
+    def write(row: Mapping[Any, Any]) -> tuple[Entry, ImageFacts] | CleansetError:
         try:
             data, facts = source.read(row["image_id"])
         except CleansetError as error:
@@ -267,16 +249,19 @@ _CHECKS: dict[SourceCheck, str] = {
 
 def render(written: WrittenSet) -> str:
     """The lines that the command prints; the last says how the images were checked."""
-    crops = f", {written.cropped:,} cropped images" if written.cropped else ""
+    entries, rejected = written.entries, written.rejected
+    cropped = sum(entry.crop is not None for entry in entries)
+    crops = f", {cropped:,} cropped images" if cropped else ""
+    classes = len({entry.class_index for entry in entries})
     lines = [
-        f"{written.out}: {written.whole:,} whole images{crops} of {written.classes:,} classes, model {written.model}"
+        f"{written.out}: {len(entries) - cropped:,} whole images{crops} of {classes:,} classes, model {written.model}"
     ]
-    if written.boxes:
-        lines.append(f"left out, because nobody has drawn their crop boxes yet: {written.boxes:,} (rejected.csv)")
-    if written.asked:
-        lines.append(f"without a verdict, and could still come in: {written.asked:,} (rejected.csv: unreviewed)")
-    if written.unreviewed:
-        lines.append(f"images that nobody has reviewed: {written.unreviewed:,}")
+    if boxes := int((rejected["reason"] == BOX_UNKNOWN).sum()):
+        lines.append(f"left out, because nobody has drawn their crop boxes yet: {boxes:,} (rejected.csv)")
+    if asked := int(rejected["open"].sum()):
+        lines.append(f"without a verdict, and could still come in: {asked:,} (rejected.csv: unreviewed)")
+    if unreviewed := sum(entry.reviewers == 0 for entry in entries):
+        lines.append(f"images that nobody has reviewed: {unreviewed:,}")
     lines += [notice for notice in written.notices if NOT_VERIFIED not in notice.lower()]
     return "\n".join([*lines, _CHECKS[written.source_check]])
 
@@ -293,19 +278,14 @@ def kept_set(choice: PublishedChoice, images: Path, digests: Path | None = None,
     whole = home / choice.model
     if not force and _is_whole(whole):
         return whole
-    with ExitStack() as stack:
-        try:
-            home.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(locked(home, "lock"))
-        except OSError as error:
-            raise CleansetError(
-                f"{home}: {error.strerror}; expected a cache that can be written: set CLEANSET_CACHE to another folder"
-            ) from None
-        # looked at again under the lock: another process may have made it meanwhile
-        if force or not _is_whole(whole):
-            remove_abandoned(home)
-            with replacing(whole) as folder:
-                write_set(folder, chosen, source, str(whole))
+    with writing_cache():
+        home.mkdir(parents=True, exist_ok=True)
+        with locked(home, "lock"):
+            # looked at again under the lock: another process may have made it meanwhile
+            if force or not _is_whole(whole):
+                remove_abandoned(home)
+                with replacing(whole) as folder:
+                    write_set(folder, chosen, source, str(whole))
     return whole
 
 
@@ -314,7 +294,7 @@ def _key(chosen: SelectedImages, source: SourceImages) -> str:
         "inputs": [(each.path, each.sha256) for each in digests_of_inputs(chosen.votes)],
         "model": chosen.choice.model,
         "unreviewed": chosen.choice.unreviewed,
-        "cleanset": [version("cleanset"), VERSION, *COLUMNS],
+        "cleanset": [version("cleanset"), PUBLISHED_VERSION, *MANIFEST_COLUMNS],
         "digests": source.table_sha256,
         "images": source.expected_md5 if source.is_archive else _state_of_folder(source.images, chosen),
     }

@@ -1,4 +1,4 @@
-"""The published lists of source 000: which set to make of them, and the scores that they stand for.
+"""The published lists of source 000: the choice among the sets they give, and score tables made from them.
 
 The published files that decide a set (lists, original labels, verdicts) are part of the package. `data` and `reviews`
 are links to the ImageNet edition's folders; a wheel holds the files themselves.
@@ -20,13 +20,13 @@ import numpy as np
 import pandas as pd
 
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number
-from cleanset.edition.models import CORRECT, LIST_COLUMNS, ListedImage, images_beyond
+from cleanset.edition.models import LIST_COLUMNS, RESTORE, ListedImage, images_beyond
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.files import md5, sha256
 from cleanset.parsing import read_rows
 from cleanset.review.store import Votes, read_file, read_reviews
-from cleanset.scoring.brought import Labels, scores_of
+from cleanset.scoring.brought import LabelsOfImages, scores_of
 from cleanset.sets.description import InputDigest
 from cleanset.sets.texts import SCOOTER
 from cleanset.validation import check_known, shown
@@ -36,7 +36,7 @@ PUBLISHED_SET = "scooter"
 """The name by which `cleanset.load` knows the published set."""
 PUBLISHED_MODEL = "norm_robust"
 """The model that the published set was made for."""
-MODELS = (PUBLISHED_MODEL, "standard", "corruption_robust")
+PUBLISHED_ROLES = (PUBLISHED_MODEL, "standard", "corruption_robust")
 """The models with published lists."""
 
 
@@ -50,26 +50,26 @@ class PublishedChoice:
 
     def check(self) -> None:
         """Raise CleansetError for an unknown model or an unknown way with unreviewed images."""
-        check_known("model", self.model, MODELS)
+        check_known("model", self.model, PUBLISHED_ROLES)
         if self.unreviewed not in ("pending", "clean"):
             raise CleansetError(f"unreviewed {self.unreviewed!r}; expected pending or clean")
 
 
 HERE = Path(__file__).resolve().parent
 _DATA = HERE / "data"
-TOP5, BEYOND, LABELS, DIGESTS = (
+TOP5, BEYOND, LABELS_FILE, DIGESTS = (
     _DATA / name for name in ("top5.csv", "beyond.csv", "ilsvrc_labels.txt", "digests.csv")
 )
-VERDICTS = HERE / "reviews" / SCOOTER
+REVIEWS = HERE / "reviews" / SCOOTER
 
 
 @cache
 def ilsvrc_classes() -> tuple[int, ...]:
     """The class index of each validation image's original label, image 1 first."""
-    classes = tuple(map(int, LABELS.read_text(encoding="ascii").split()))
+    classes = tuple(map(int, LABELS_FILE.read_text(encoding="ascii").split()))
     if len(classes) != VALIDATION_IMAGES:
         raise CleansetError(
-            f"{LABELS}: {len(classes):,} labels; expected {VALIDATION_IMAGES:,}: install cleanset again"
+            f"{LABELS_FILE}: {len(classes):,} labels; expected {VALIDATION_IMAGES:,}: install cleanset again"
         )
     return classes
 
@@ -82,7 +82,7 @@ def ilsvrc_class(image_id: str) -> int:
 def published_verdicts() -> Votes:
     """The published verdicts, by class index and image id."""
     # these files alone: in a checkout other reviewers' folders lie beside them
-    votes = [vote for path in sorted(VERDICTS.glob("n*.yaml")) for vote in read_file(path)]
+    votes = [vote for path in sorted(REVIEWS.glob("n*.yaml")) for vote in read_file(path)]
     return {(class_indices()[vote.wnid], vote.image_id): {SCOOTER: vote} for vote in votes}
 
 
@@ -124,8 +124,8 @@ def published_candidates(model: str) -> pd.DataFrame:
 
 def digests_of_inputs(votes: Votes) -> list[InputDigest]:
     """The digests of the published files, and of the reviews that were read beside them, by reviewer."""
-    found = [_digest(f"imagenet/published/{path.name}", [path.read_bytes()]) for path in (LABELS, TOP5, BEYOND)]
-    found.append(_digest("imagenet/reviews/scooter", [path.read_bytes() for path in sorted(VERDICTS.glob("n*.yaml"))]))
+    found = [_digest(f"imagenet/published/{path.name}", [path.read_bytes()]) for path in (LABELS_FILE, TOP5, BEYOND)]
+    found.append(_digest("imagenet/reviews/scooter", [path.read_bytes() for path in sorted(REVIEWS.glob("n*.yaml"))]))
     others = sorted({reviewer for by_reviewer in votes.values() for reviewer in by_reviewer} - {SCOOTER})
     for reviewer in others:
         # of their content, whichever folder they lie in
@@ -155,18 +155,18 @@ def read_top5(path: Path, labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
     found: list[tuple[object, ...]] = []
     begun: set[tuple[str, int]] = set()
     before, rank, last = ("", -1), 0, (np.float32(0), "")
-    for where, row in read_rows(path, LIST_COLUMNS, ListedImage, CORRECT, key=("model", "image_id")):
+    for where, row in read_rows(path, LIST_COLUMNS, ListedImage, RESTORE, key=("model", "image_id")):
         check_label(where, row.image_id, row.class_index, labels)
         # rounded as the table stores it: what is equal there has to be in the order of the image ids
         of_list, key = (row.model, row.class_index), (-np.float32(row.confidence), row.image_id)
         begins = of_list != before
         if row.rank != (1 if begins else rank + 1) or (begins and of_list in begun):
             raise CleansetError(
-                f"{where}: rank {row.rank} out of order; expected ranks from 1, a list at a time: {CORRECT}"
+                f"{where}: rank {row.rank} out of order; expected ranks from 1, a list at a time: {RESTORE}"
             )
         if not begins and key < last:
             raise CleansetError(
-                f"{where}: {row.image_id} out of order; expected falling confidence, equal ones by image id: {CORRECT}"
+                f"{where}: {row.image_id} out of order; expected falling confidence, equal ones by image id: {RESTORE}"
             )
         begun.add(of_list)
         before, rank, last = of_list, row.rank, key
@@ -178,12 +178,12 @@ def read_top5(path: Path, labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
 def check_label(where: str, image_id: str, class_index: int, labels: Mapping[str, Sequence[int]]) -> None:
     """Raise CleansetError, naming `where`, unless the image is in the index and the class is its only label."""
     if image_id not in labels:
-        raise CleansetError(f"{where}: {shown(image_id)} is not in the index; expected an image of it: {CORRECT}")
+        raise CleansetError(f"{where}: {shown(image_id)} is not in the index; expected an image of it: {RESTORE}")
     if list(labels[image_id]) != [class_index]:
         found = ", ".join(map(str, labels[image_id])) or "none"
         raise CleansetError(
             f"{where}: {image_id} in the list of class {class_index}, its labels: {found}; "
-            f"expected this class as its only label: {CORRECT}"
+            f"expected this class as its only label: {RESTORE}"
         )
 
 
@@ -203,7 +203,7 @@ class ListScores:
     beyond: Sequence[str]
 
 
-def list_scores(folder: Path, model: Model, labels: Labels) -> ListScores:
+def list_scores(folder: Path, model: Model, labels: LabelsOfImages) -> ListScores:
     """The scores that a list gives the images of `labels`; `folder` is the edition's.
 
     Raises CleansetError as `read_top5` and `images_beyond` do, and for an image from beyond the list that is in it, or
@@ -216,7 +216,7 @@ def list_scores(folder: Path, model: Model, labels: Labels) -> ListScores:
     return ListScores(scores_of(with_extras(listed, extras), labels), len(listed), beyond)
 
 
-def read_extras(folder: Path, model: Model, listed: pd.DataFrame, labels: Labels) -> dict[int, list[str]]:
+def read_extras(folder: Path, model: Model, listed: pd.DataFrame, labels: LabelsOfImages) -> dict[int, list[str]]:
     """By class, the images from beyond a model's list, `listed`. Raises CleansetError as `list_scores` does."""
     known = set(listed["image_id"])
     extras: dict[int, list[str]] = {}

@@ -1,13 +1,10 @@
-"""The MD5 of an archive, computed beside other work on it.
+"""A user's copy of ImageNet's images, verified: by the archive's MD5, or by a table of digests (`cleanset digests`).
 
-MD5 of 6.7 GB takes one core ten seconds. hashlib releases the interpreter's lock, so the images can be read and decoded
+MD5 of 6.7 GB takes one core ten seconds. hashlib releases the interpreter's lock, so the images are read and decoded
 meanwhile on the others.
 
-The command `digests`: a table of the SHA-256 of every image of the official archive, to verify folders with.
-
-Its first row is of the archive itself: `archive`, its size, and `md5:` with its MD5.
-
-The images of a set where their owner has them, and whatever shows that they are the originals.
+The table has the SHA-256 of every image of the official archive. Its first row describes the archive itself: `archive`,
+its size, and `md5:` with its MD5.
 """
 
 import re
@@ -21,11 +18,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from cleanset.dataset.archives import SOURCES, Location, locate
+from cleanset.dataset.archives import SOURCES, NamedLocation, locate
 from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, VALIDATION_IMAGES, parse_image_name
 from cleanset.errors import CleansetError
 from cleanset.files import check_regular, md5, open_file, sha256, sha256_of, write_text
-from cleanset.images.codec import Facts, inspect
+from cleanset.images.codec import ImageFacts, inspect
 from cleanset.parsing import csv_text, read_rows
 from cleanset.progress import found_in_threads
 from cleanset.sets.published.lists import DIGESTS, ilsvrc_class
@@ -80,7 +77,7 @@ def check_md5(path: Path, found: str, expected: str) -> None:
         )
 
 
-COLUMNS = ("image_id", "size", "sha256")
+DIGEST_COLUMNS = ("image_id", "size", "sha256")
 ARCHIVE = "archive"
 
 _SIZE, _MD5, _SHA256 = re.compile("[1-9][0-9]{0,14}"), re.compile("md5:([0-9a-f]{32})"), re.compile("[0-9a-f]{64}")
@@ -120,7 +117,7 @@ def run(images: Path, out: Path) -> str:
         digests = found_in_threads(lambda each: sha256(each.read()), locations.values(), "SHA-256")
         found = md5_of_archive()
     rows = zip(locations, (at.size for at in locations.values()), digests, strict=True)
-    text = csv_text(COLUMNS, [(ARCHIVE, images.stat().st_size, f"md5:{found}"), *rows])
+    text = csv_text(DIGEST_COLUMNS, [(ARCHIVE, images.stat().st_size, f"md5:{found}"), *rows])
     write_text(out, text)
     official = "ImageNet's official archive"
     if found != OFFICIAL_IMAGES_MD5:
@@ -135,7 +132,7 @@ def read_digests(path: Path) -> DigestTable:
     """Read a table. Raises CleansetError, naming the line, for anything that `run` does not write."""
     archive, last = "", ""
     images: dict[str, tuple[int, str]] = {}
-    for where, cells in read_rows(path, COLUMNS, dict[str, str], _REMEDY):
+    for where, cells in read_rows(path, DIGEST_COLUMNS, dict[str, str], _REMEDY):
         image_id, size, digest = cells.values()
         first = not archive
         pattern = _MD5 if first else _SHA256
@@ -153,7 +150,7 @@ def read_digests(path: Path) -> DigestTable:
     return DigestTable(archive, images)
 
 
-MAX_NAMED = 10
+MAX_NAMED_IMAGES = 10
 """Missing images that a message names."""
 MAX_SHARE_OF_ONE_SIDE = 0.9
 """Share of images with one short, or one long, side above which a folder was resized.
@@ -179,7 +176,7 @@ class SourceImages:
         self.expected_md5 = table.archive_md5 if table else OFFICIAL_IMAGES_MD5
         checks: tuple[SourceCheck, SourceCheck] = ("archive_md5", "image_sha256" if table else "none")
         self.check: SourceCheck = checks[0] if self.is_archive else checks[1]
-        self._locations: Mapping[str, Location] = {}
+        self._locations: Mapping[str, NamedLocation] = {}
 
     @property
     def is_official(self) -> bool:
@@ -193,7 +190,7 @@ class SourceImages:
         if missing:
             raise CleansetError(
                 f"{self.images}: missing images: {len(missing):,} of {len(needed):,}: "
-                f"{first_names(missing, MAX_NAMED)}; expected ImageNet's validation images: add them"
+                f"{first_names(missing, MAX_NAMED_IMAGES)}; expected ImageNet's validation images: add them"
             )
         for image_id in needed["image_id"]:
             found, expected = self._locations[image_id].wnid, class_keys()[ilsvrc_class(image_id)]
@@ -203,7 +200,7 @@ class SourceImages:
                     "ILSVRC2012 label: move it"
                 )
 
-    def read(self, image_id: str) -> tuple[bytes, Facts]:
+    def read(self, image_id: str) -> tuple[bytes, ImageFacts]:
         """The bytes of an image, and what is measured on it. Raises CleansetError if they are not the original."""
         data = self._locations[image_id].read()
         if self.table is not None:
@@ -216,7 +213,7 @@ class SourceImages:
             ) from None
 
 
-def check_sides(images: Path, measured: Sequence[Facts]) -> None:
+def check_sides(images: Path, measured: Sequence[ImageFacts]) -> None:
     """Raise CleansetError if nearly all images have one short or one long side: then they were resized."""
     for name, shorter in (("short", min), ("long", max)):
         side, count = Counter(shorter(each.width, each.height) for each in measured).most_common(1)[0]

@@ -1,4 +1,4 @@
-"""Files that attacks wrote, judged once more by the model loaded anew in a fresh process, in another order.
+"""Check the files of an attack once more with the model loaded anew in a fresh process, in another order.
 
 A model that remembers earlier queries starts with an empty memory there, so the verdicts of the fresh process count:
 everyone else will get the same answers to these files.
@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -58,7 +59,7 @@ class FreshModel:
         found, signs = dict[tuple[str, str], Logits](), list[Seen]()
         with ProcessPoolExecutor(1, worker_processes([__name__]), max_tasks_per_child=1) as pool:
             try:
-                for answers, seen in pool.map(_Task(self, classes_in_use(), Path.cwd()), parts):
+                for answers, seen in pool.map(partial(_answered, self, classes_in_use(), Path.cwd()), parts):
                     found |= answers
                     signs += [] if seen is None else [seen]
             except BrokenProcessPool:
@@ -69,38 +70,34 @@ class FreshModel:
         return found, signs[0] if signs else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    model: FreshModel
-    classes: ClassTable
-    folder: Path
+def _answered(
+    fresh: FreshModel, classes: ClassTable, folder: Path, asked: Sequence[Asked]
+) -> tuple[dict[tuple[str, str], Logits], Seen | None]:
+    os.chdir(folder)
+    use_classes(classes)
+    model, how, files = fresh.load(), fresh.how, SetImages(fresh.files)
 
-    def __call__(self, asked: Sequence[Asked]) -> tuple[dict[tuple[str, str], Logits], Seen | None]:
-        os.chdir(self.folder)
-        use_classes(self.classes)
-        model, how, files = self.model.load(), self.model.how, SetImages(self.model.files)
+    def pixels(each: Asked) -> Pixels:
+        if each.attack == CLEAN:
+            return pixels_of(each.file, files, model.preprocessing)
+        return pixels_of_png(each.png.read_bytes())
 
-        def pixels(each: Asked) -> Pixels:
-            if each.attack == CLEAN:
-                return pixels_of(each.file, files, model.preprocessing)
-            return pixels_of_png(each.png.read_bytes())
-
-        # neither the order of the attacks nor that of their images; an image after what attacks have made of it
-        ordered = sorted(asked, key=_place)
-        judge = Judge(model, how.device, precision=how.precision)
-        found = {(each.attack, each.file): judge.logits([pixels(each)], [each.seed])[0] for each in ordered}
-        few = ordered[: min(how.batch_size, MAX_CHECKED)]
-        network = how.network(model.network)
-        batches, answers = [[few[number] for number in batch] for batch in batches_to_ask(len(few))], []
-        with arithmetic(how.precision), torch.inference_mode():
-            for batch in batches:
-                logits = network(to_unit([pixels(each) for each in batch], network))
-                answers.append(np.asarray(logits.double().cpu().numpy()))
-        if not np.array_equal(answers[0], answers[1]):
-            # a random model, which is seeded for each file: random_answers is its sign
-            return found, None
-        alone = np.stack([found[each.attack, each.file] for each in few])
-        return found, rounded_dependence(answers, how.precision, alone)
+    # neither the order of the attacks nor that of their images; an image after what attacks have made of it
+    ordered = sorted(asked, key=_place)
+    judge = Judge(model, how.device, precision=how.precision)
+    found = {(each.attack, each.file): judge.logits([pixels(each)], [each.seed])[0] for each in ordered}
+    few = ordered[: min(how.batch_size, MAX_CHECKED)]
+    network = how.network(model.network)
+    batches, answers = [[few[number] for number in batch] for batch in batches_to_ask(len(few))], []
+    with arithmetic(how.precision), torch.inference_mode():
+        for batch in batches:
+            logits = network(to_unit([pixels(each) for each in batch], network))
+            answers.append(np.asarray(logits.double().cpu().numpy()))
+    if not np.array_equal(answers[0], answers[1]):
+        # a random model, which is seeded for each file: random_answers is its sign
+        return found, None
+    alone = np.stack([found[each.attack, each.file] for each in few])
+    return found, rounded_dependence(answers, how.precision, alone)
 
 
 def _place(each: Asked) -> tuple[bool, bytes]:

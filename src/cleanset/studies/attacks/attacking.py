@@ -1,4 +1,4 @@
-"""The stages of a study that run a model: one attack on one model, and the signs that a model only looks strong.
+"""The stages of a study that run a model: one attack on one model, and the signs of gradient masking.
 
 attacks, further_attacks, wrapped_attacks: the candidates are searched for in any precision and judged in float64.
 attack_warnings, further_warnings, wrapped_warnings: the signs are probed on some of the images.
@@ -56,7 +56,7 @@ from cleanset.studies.attacks.warnings import (
     write_warnings,
 )
 from cleanset.studies.robustness.image_sets import OpenedImages
-from cleanset.studies.robustness.images import first_images
+from cleanset.studies.robustness.images import first_images, images_sha256
 from cleanset.tables import Table, read_table, write_table
 
 SETTLED = "judged_anew"
@@ -141,7 +141,7 @@ class Attacking:
             "searched_on": device_of(device).name,
             "weights_sha256": target.model.weights_sha256,
             "images": len(images),
-            "images_sha256": sha256("\n".join(images["file"] + " " + images["file_sha256"]).encode()),
+            "images_sha256": images_sha256(images),
             "versions": library_versions() | library_versions(libraries),
             **({} if lpips is None else {"lpips_weights_sha256": lpips.weights_sha256}),
         }

@@ -1,4 +1,4 @@
-"""The parts of every attack: its parameters and its search, the ball that a candidate has to lie in, and seeds.
+"""The base of every attack: its parameters, its search, the ball that bounds its candidates, and its seeds.
 
 An attack is a class: its fields are its parameters, `results` its search; and a line in `study.ATTACKS`. Modules with
 attacks do not import torch on import, so that params.yaml can be read without it.

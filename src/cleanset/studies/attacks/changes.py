@@ -1,4 +1,4 @@
-"""Attacks that apply given changes, whatever the model's gradient: none, spatial, common corruptions, known mistakes.
+"""Attacks that apply given changes without a gradient: none, spatial, common corruptions, known mistakes.
 
 The unchanged image goes through the same loop as all attacks.
 
@@ -41,6 +41,7 @@ from cleanset.studies.attacks.base import (
     to_unit,
 )
 from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS
+from cleanset.studies.robustness.images import ChangeName
 
 # torch is imported when an attack searches, not when its parameters are read
 if TYPE_CHECKING:
@@ -219,9 +220,6 @@ class CommonCorruptionsAttack(OneByOne):
 GUESSED = ("corruptions", "scenarios")
 """The families of changes whose stored predictions are read."""
 
-NAME = ["file", "change", "severity"]
-"""The columns that name a changed image."""
-
 
 class GuessAttack(OneByOne):
     """The known mistake of each image's class, from the stored predictions; no parameters, and always there."""
@@ -237,21 +235,17 @@ class GuessAttack(OneByOne):
         return Result(known.guess(subject), 0)
 
 
-def most_confident_mistakes(images: pd.DataFrame, predictions: pd.DataFrame) -> dict[int, tuple[str, str, int]]:
-    """File, change and severity of the misclassified image with the highest log-odds, by class; ties by name.
+def most_confident_mistakes(images: pd.DataFrame, predictions: pd.DataFrame) -> dict[int, ChangeName]:
+    """The changed image that is misclassified with the highest log-odds, by class; ties by name.
 
-    `images` have file and class_index, `predictions` the columns of PREDICTIONS for these files and others. Classes
+    `images` have file and class_index, `predictions` the columns of NAMED_ANSWERS for these files and others. Classes
     without a mistake are left out.
     """
     joined = predictions.merge(images[["file", "class_index"]], on="file")
     mistakes = joined[joined["top5_class"].str[0] != joined["class_index"]]
-    ordered = mistakes.sort_values(["log_odds", *NAME], ascending=[False, True, True, True])
+    ordered = mistakes.sort_values(["log_odds", *ChangeName._fields], ascending=[False, True, True, True])
     first = ordered.drop_duplicates("class_index")
-    names = first[NAME].itertuples(index=False)
-    return {
-        int(index): (file, change, int(severity))
-        for index, (file, change, severity) in zip(first["class_index"], names, strict=True)
-    }
+    return dict(zip(first["class_index"].tolist(), ChangeName.of_rows(first), strict=True))
 
 
 class NoAttack(OneByOne):

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cleanset.edition.options import HERE, AnyImages, Architecture, Device, EditionOfRoles, StudyFolder, show
-from cleanset.edition.paths import use_classes_of
+from cleanset.edition.options import HERE, AnyImages, Architecture, Device, EditionOfRoles, Form, StudyFolder, show
 from cleanset.errors import CleansetError
 
 if TYPE_CHECKING:
@@ -23,14 +22,9 @@ Role = Annotated[str, typer.Option("--model", help="Role of the model in the edi
 
 
 def _study(folder: Path) -> "AttackStudy":
-    from cleanset.files import remove_abandoned
     from cleanset.studies.attacks.study import AttackStudy
 
-    study = AttackStudy(folder)
-    use_classes_of(study.edition.folder)
-    for each in study.written_folders():
-        remove_abandoned(each)
-    return study
+    return AttackStudy.open(folder)
 
 
 @app.command(hidden=True)
@@ -117,6 +111,7 @@ def evaluate(
     ] = None,
     device: Device = None,
     edition: EditionOfRoles = HERE,
+    form: Form = None,
 ) -> None:
     """Attack any models on any images, outside DVC, as a study does.
 
@@ -138,6 +133,6 @@ def evaluate(
         straight_through=straight_through or (),
         warnings=warnings,
     )
-    show(evaluation.as_text(evaluated))
+    show(evaluation.paper_table(evaluated).in_form(form) if form else evaluation.as_text(evaluated))
     for (name, of), text in evaluated.problems.items():
         raise CleansetError(f"{name} {of}: {text} (all other results are in {out})")

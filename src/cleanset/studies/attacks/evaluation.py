@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from cleanset.edition.params import read_params
@@ -16,8 +15,8 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import remove_abandoned, write_text
 from cleanset.measure.command import Wanted
-from cleanset.measure.rendering import MODEL_COLUMN, SHORT, numbers, plain_table
 from cleanset.measure.specs import CommandModel, Spec, parse_specs
+from cleanset.measure.table import Cell, MeasureTable, cell
 from cleanset.parsing import read_yaml
 from cleanset.progress import cache_folder
 from cleanset.studies.attacks.base import LinfRadius
@@ -147,7 +146,8 @@ def run(
         warnings=warnings,
     )
     names = [spec.text for spec in models.specs]
-    lines = measure_lines(names, results, params.of_image, params.resampling)
+    masked = [model for model, record in records.items() if record.warnings]
+    lines = measure_lines(names, results, params.of_image, params.resampling, masked)
     evaluated = AttackedModels(images, params, names, lines, records, problems)
     write_csv(out / "attack_measures.csv", AttackMeasure._fields, lines)
     write_text(out / RESULTS, json.dumps(content_of(evaluated), indent=2) + "\n")
@@ -226,17 +226,25 @@ def _model(evaluated: AttackedModels, model: str) -> dict[str, Any]:
 
 MEANING = (
     "robust: classified correctly, and broken by no attack. success: of the images that are classified correctly, "
-    "those that the attack breaks. Both with Wilson's 95 % interval. at most: signs below tell why attacks fail on the "
-    "model though it may not be robust."
+    "those that the attack breaks. Both with Wilson's 95 % interval. –: signs below tell why attacks fail on the model "
+    "though it may not be robust: its robust accuracy is not known."
 )
 
 
 def as_text(evaluated: AttackedModels) -> Group:
     """The images, a table of the robust accuracies, one of the attacks, and the warnings; fits into 80 columns."""
     parts: list[RenderableType] = [*map(Text, evaluated.images.about())]
-    parts += [Text(), _robust(evaluated), Text(), _attacks(evaluated), Text(), Text(MEANING)]
+    parts += [Text(), _robust(evaluated).in_terminal(), Text(), _attacks(evaluated).in_terminal()]
+    parts += [Text(), Text(MEANING)]
     for model, record in evaluated.warnings.items():
         parts.append(Text())
+        clean = evaluated.value(WORST_CASE, model, "clean_accuracy")
+        if clean is not None and clean.value == 0:
+            text = (
+                f"{model}: classifies none of {clean.images:,} images correctly, which says nothing about its strength"
+            )
+            parts.append(Text(f"{text}: check the order of its classes and its preprocessing", style="red"))
+            continue
         if not record.warnings and not record.not_told:
             parts.append(Text(f"{model}: no sign that it only looks strong ({record.images} images)"))
         parts += [Text(f"{model}: {each.sign}: {each.text}", style="red") for each in record.warnings]
@@ -245,7 +253,14 @@ def as_text(evaluated: AttackedModels) -> Group:
     return Group(*parts)
 
 
-def _robust(evaluated: AttackedModels) -> Table:
+def paper_table(evaluated: AttackedModels) -> MeasureTable:
+    """The table of the robust accuracies for a paper."""
+    robust = "robust: correct, and broken by no attack; not known of a model with a sign of gradient masking"
+    caption = f"{next(iter(evaluated.images.about()))}; percent, 95 % intervals; {robust}"
+    return replace(_robust(evaluated), caption=caption)
+
+
+def _robust(evaluated: AttackedModels) -> MeasureTable:
     rows = []
     for model in evaluated.models:
         names = ("clean_accuracy", "robust_accuracy", "tried_by_all")
@@ -253,26 +268,20 @@ def _robust(evaluated: AttackedModels) -> Table:
         images = "–" if robust is None else f"{robust.images:,}"
         if robust is not None and tried is not None and tried.value < 1:
             images = f"{images}, {round(tried.value * tried.images):,} by all attacks"
-        warned = evaluated.warnings.get(model)
-        bound = "at most " if warned is not None and warned.warnings else ""
-        rows.append((Text(model), images, _share(clean, has_interval=False), f"{bound}{_share(robust)}"))
-    return plain_table([MODEL_COLUMN, *numbers("images", "clean", "robust")], rows, gap=2)
+        rows.append(((model,), [Cell(images), Cell(_share(clean).value), _share(robust)]))
+    return MeasureTable(("model",), ("images", "clean", "robust"), rows)
 
 
-def _attacks(evaluated: AttackedModels) -> Table:
+def _attacks(evaluated: AttackedModels) -> MeasureTable:
     rows = []
     for model in evaluated.models:
         for place, attack in enumerate(evaluated.params.attacks):
             success, queries = (evaluated.value(attack, model, measure) for measure in ("success", "queries"))
-            cells = ["–" if queries is None else f"{queries.images:,}", _share(success)]
-            cells.append("–" if queries is None else f"{queries.value:,.0f}")
-            rows.append((Text(model if place == 0 else ""), attack, *cells))
-    return plain_table([MODEL_COLUMN, ("attack", SHORT), *numbers("images", "success", "queries")], rows, gap=2)
+            counts = (None, None) if queries is None else (queries.images, queries.value)
+            images, asked = (Cell("" if each is None else f"{each:,.0f}") for each in counts)
+            rows.append(((model if place == 0 else "", attack), [images, _share(success), asked]))
+    return MeasureTable(("model", "attack"), ("images", "success", "queries"), rows)
 
 
-def _share(line: AttackMeasure | None, *, has_interval: bool = True) -> str:
-    """Percent, with the ends of the interval where there are any."""
-    if line is None or not line.is_defined:
-        return "–"
-    text = f"{100 * line.value:.1f}"
-    return text if line.interval is None or not has_interval else f"{text} ({100 * line.low:.1f}–{100 * line.high:.1f})"
+def _share(line: AttackMeasure | None) -> Cell:
+    return Cell() if line is None else cell(line.value, line.interval, digits=1)

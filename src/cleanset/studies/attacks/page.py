@@ -4,8 +4,9 @@ The page shows measures, warnings, accuracy over coverage, images, and how few i
 when the page is made: the contest draws lines of accuracy over coverage without it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import floor, log10
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,22 +23,14 @@ from cleanset.images.preprocessing import Pixels, Preprocessing, enlarged_differ
 from cleanset.parsing import read_frame
 from cleanset.report.pages import page_environment
 from cleanset.scoring.decoding import pixels_of
-from cleanset.scoring.logits import Groups, ReadOff, stored_columns
-from cleanset.statistics.coverage import (
-    CONFIDENCES,
-    CURVE_POINTS,
-    AtCoverage,
-    Flags,
-    Floats,
-    at_coverage,
-    confidences,
-    ranked,
-)
+from cleanset.scoring.logits import Groups, ScoreColumns, stored_columns
+from cleanset.statistics.basics import Flags, Floats
+from cleanset.statistics.coverage import CONFIDENCES, CURVE_POINTS, AtCoverage, at_coverage, confidences, ranked
 from cleanset.studies.attacks.base import LEVELS
 from cleanset.studies.attacks.results import ATTACKED, WORST_CASE, AttackMeasure, by_name, measure_lines, metrics_of
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, read_attack_params
 from cleanset.studies.attacks.warnings import SIGNS, WarningRecord, read_warnings
-from cleanset.studies.robustness.answers import ReadAnswers
+from cleanset.studies.robustness.answers import answer_columns
 from cleanset.studies.robustness.families import read_study_params
 from cleanset.studies.robustness.family import further_roles
 from cleanset.studies.robustness.images import STUDY_IMAGES, SetImages, StudyFile, files_of
@@ -275,7 +268,7 @@ READ_OFF = ("largest_logit", "second_logit", "log_sum_exp", "log_odds")
 
 
 def write_measures(study: AttackStudy, params: AttackParams | None = None) -> None:
-    """Read the results of all attacks, write data/attack_measures.csv and attack_metrics/."""
+    """Read the results of all attacks and the warnings, write data/attack_measures.csv and attack_metrics/."""
     roles = list(read_params(study.edition.folder).models)
     further = further_roles(study.robustness.params_yaml)
     params = read_attack_params(study.params_yaml, roles, further) if params is None else params
@@ -283,7 +276,9 @@ def write_measures(study: AttackStudy, params: AttackParams | None = None) -> No
         (name, model): read_table(study.results(name, model).table, ATTACKED)
         for name, model in params.runs(roles, further)
     }
-    lines = measure_lines(params.models(roles, further), results, params.of_image, params.resampling)
+    models = params.models(roles, further)
+    masked = [model for model in models if read_warnings(study.warnings(model)).warnings]
+    lines = measure_lines(models, results, params.of_image, params.resampling, masked)
     write_csv(study.measures, AttackMeasure._fields, lines)
     # metrics are of the edition's models; the CSV file has the wrapped ones, too
     write_metrics(study.metrics, metrics_of(line for line in lines if line.model in roles))
@@ -318,7 +313,8 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
     for name, model in settings.runs(roles, further):
         folder = study.results(name, model)
         results, grouped = read_table(folder.table, ATTACKED), groups.get(model)
-        read = ReadAnswers(params.dataset.class_list()) if grouped is None else stored_columns
+        classes = params.dataset.class_list()
+        read = partial(answer_columns, classes=classes) if grouped is None else stored_columns
         answers[name, model] = with_columns(results, read)
         if settings.attack(name).changes_images:
             prefix = f"{IMAGES}/{name}_{model}"
@@ -340,7 +336,7 @@ def names_of(groups: Groups | None) -> Sequence[str]:
     return [each.name for each in class_names()] if groups is None else groups.names
 
 
-def with_columns(results: pd.DataFrame, read: ReadOff) -> pd.DataFrame:
+def with_columns(results: pd.DataFrame, read: Callable[[NDArray[np.float64]], ScoreColumns]) -> pd.DataFrame:
     """The rows of ATTACKED with what confidences are read from, of the logits before and after."""
     found = results[["file", "was_correct", "is_error"]].copy()
     for column, suffix in (("logits_before", ""), ("logits_after", "_after")):

@@ -1,4 +1,4 @@
-"""The table of attacked images, and measures of it: success, error, distance, queries, and what withstands all attacks.
+"""The table of attacked images, and its measures: success, error, distance, queries, worst case over all attacks.
 
 The measures are computed from the stored results alone, and have intervals.
 """
@@ -166,12 +166,15 @@ def worst_case(results: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return found.assign(attacks=of_file.size()).reset_index()
 
 
-def worst_case_measures(name: str, model: str, results: Mapping[str, pd.DataFrame]) -> list[AttackMeasure]:
+def worst_case_measures(
+    name: str, model: str, results: Mapping[str, pd.DataFrame], *, is_masked: bool = False
+) -> list[AttackMeasure]:
     """The measures of all attacks together, under a name in place of an attack's; none without an attack.
 
     `clean_accuracy` and `robust_accuracy`: of all images, those that are classified correctly before any attack, and
     those that no attack broke. `tried_by_all`: the share of the images on which every attack was tried. Intervals are
-    Wilson's, which have a width at 0 and 1, too.
+    Wilson's, which have a width at 0 and 1, too. `is_masked`: the model shows a sign of gradient masking, so that these
+    attacks cannot tell its robust accuracy, which is undefined.
     """
     if not results:
         return []
@@ -185,7 +188,8 @@ def worst_case_measures(name: str, model: str, results: Mapping[str, pd.DataFram
     for measure, column in flags.items():
         low, high = wilson(int(column.sum()), len(found))
         ends = (NAN, NAN) if measure == "tried_by_all" else (low, high)
-        lines.append(AttackMeasure(name, model, measure, len(found), *map(nine_digits, (column.mean(), *ends))))
+        values = (NAN, NAN, NAN) if is_masked and measure == "robust_accuracy" else (column.mean(), *ends)
+        lines.append(AttackMeasure(name, model, measure, len(found), *map(nine_digits, values)))
     return lines
 
 
@@ -224,15 +228,17 @@ def measure_lines(
     results: Mapping[tuple[str, str], pd.DataFrame],
     of_image: Collection[str],
     bootstrap: Bootstrap,
+    masked: Collection[str] = (),
 ) -> list[AttackMeasure]:
     """The measures of all attacks together by model, then those of each attack; `results` by attack and model.
 
-    `of_image`: the attacks that can break an image, which are taken together.
+    `of_image`: the attacks that can break an image, which are taken together. `masked`: the models with a sign of
+    gradient masking.
     """
     lines = []
     for model in models:
         of_model = {name: found for (name, of), found in results.items() if of == model and name in of_image}
-        lines += worst_case_measures(WORST_CASE, model, of_model)
+        lines += worst_case_measures(WORST_CASE, model, of_model, is_masked=model in masked)
     for (name, model), found in results.items():
         lines += attack_measures(name, model, found, bootstrap)
     return lines

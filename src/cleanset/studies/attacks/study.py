@@ -1,4 +1,4 @@
-"""The attacks on an edition's models, the DVC project `studies/attacks`: the paths of its files, and its params.yaml.
+"""The DVC project `studies/attacks`: the paths of its files, and its params.yaml.
 
 params.yaml says which attacks are run, with which parameters, and on which wrapped models: models of the edition with
 something around them.
@@ -66,13 +66,6 @@ class AttackStudy(StudyBesideRobustness):
 
     warnings = PathOfName("data/attack_warnings/{}.json")
     """The signs that a model only looks strong, as JSON."""
-
-    def written_folders(self) -> list[Path]:
-        """The folders in which the stages write, as far as there are any."""
-        data = self.folder / "data"
-        return [
-            self.folder, data, data / "attack_warnings", data / "attacks", *sorted((data / "attacks").glob("*/")),
-        ]  # fmt: skip
 
 
 class WrappedModel(Section):

@@ -1,4 +1,4 @@
-"""The models that are attacked, the verdicts on candidates, and the other models that images are made on.
+"""The models under attack, the verdict on each candidate, and the substitute models of transfer attacks.
 
 Attacked are those of the edition, further ones, and those that params.yaml wraps.
 
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
 
-from cleanset.edition.params import Params, read_params
+from cleanset.edition.params import Params, Precision, read_params
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images import codec
@@ -41,7 +41,7 @@ from cleanset.scoring.differentiable import PixelNetwork, wrap_network
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.logits import Groups
 from cleanset.scoring.models import LoadedModel
-from cleanset.scoring.scorer import Precision, arithmetic
+from cleanset.scoring.scorer import arithmetic
 from cleanset.studies.attacks.base import (
     LEVELS,
     Ball,
@@ -55,7 +55,7 @@ from cleanset.studies.attacks.base import (
 )
 from cleanset.studies.attacks.changes import GUESSED, most_confident_mistakes
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, WrappedModel, read_attack_params
-from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, check_of_stored
+from cleanset.studies.robustness.answers import PREDICTIONS, answer_columns, check_of_stored, with_step
 from cleanset.studies.robustness.families import StudyParams, change_plan, family_named, read_study_params
 from cleanset.studies.robustness.images import (
     STUDY_IMAGES,
@@ -471,18 +471,16 @@ def check_scores(study: AttackStudy, params: Params, target: AttackedModel, imag
     if not target.has_scores or params.score.precision != "float64":
         return
     logits = np.stack([target.before(file) for file in images["file"]])
-    clean = ReadAnswers(params.dataset.class_list())(logits)
+    clean = answer_columns(logits, params.dataset.class_list())
     frame = pd.DataFrame({column: list(values) for column, values in clean.items()})
     check_of_stored(study.edition, target.name)(images, frame)
 
 
 def guess_of(study: Study, params: StudyParams, target: AttackedModel) -> Callable[[Subject], Pixels]:
     """The most confident known mistake of an image's class, by the stored predictions of a study, made again."""
-    corruptions, scenarios = (
-        read_table(study.predictions(family, target.name), PREDICTIONS[family]) for family in GUESSED
-    )
-    # scenarios have no severity; 0 is below all severities of corruptions
-    mistakes = most_confident_mistakes(target.images, pd.concat((corruptions, scenarios.assign(severity=0))))
+    families = [family_named(name) for name in GUESSED]
+    stored = (read_table(study.predictions(each.name, target.name), PREDICTIONS[each.name]) for each in families)
+    mistakes = most_confident_mistakes(target.images, pd.concat(map(with_step, stored, families)))
     # a changed image is square already: it is resized, never cropped
     whole = Resized(target.model.preprocessing.size)
 
@@ -492,15 +490,15 @@ def guess_of(study: Study, params: StudyParams, target: AttackedModel) -> Callab
 
     # the images of a class, which follow each other, share a mistake
     @lru_cache(maxsize=16)
-    def pixels(file: str, name: str, severity: int) -> Pixels:
-        if name == CLEAN:
-            return target.pixels(file)
+    def pixels(name: ChangeName) -> Pixels:
+        if name.change == CLEAN:
+            return target.pixels(name.file)
         # of all families the unchanged images are the same; severities begin with 1
-        family = "corruptions" if severity or name == UNCHANGED_IMAGE else "scenarios"
-        return whole(changed(family)(str(ChangeName(file, name, severity))))
+        family = "corruptions" if name.step or name.change == UNCHANGED_IMAGE else "scenarios"
+        return whole(changed(family)(name))
 
     def guess(subject: Subject) -> Pixels:
         mistake = mistakes.get(subject.class_index)
-        return subject.pixels if mistake is None else pixels(*mistake)
+        return subject.pixels if mistake is None else pixels(mistake)
 
     return guess

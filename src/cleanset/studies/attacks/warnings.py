@@ -1,9 +1,8 @@
-"""The signs that a model only looks strong: attacks fail on it, though it can be fooled.
+"""Signs of gradient masking: rules, the probes that measure them on a model, and their record.
 
-They are those of A. Athalye, N. Carlini, D. Wagner, "Obfuscated Gradients Give a False Sense of Security" (ICML 2018)
-and of N. Carlini et al., "On Evaluating Adversarial Robustness" (2019). Each rule is a function of what was measured.
-
-Probing a model for the signs that it only looks strong, and the record of them.
+The signs are those of A. Athalye, N. Carlini, D. Wagner, "Obfuscated Gradients Give a False Sense of Security" (ICML
+2018) and of N. Carlini et al., "On Evaluating Adversarial Robustness" (2019): attacks fail on such a model, though it
+can be fooled. Each rule is a function of the values measured.
 """
 
 import json

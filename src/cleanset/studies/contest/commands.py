@@ -20,7 +20,7 @@ def _of_imagenet(contest: Path) -> Path:
     return contest
 
 
-Folder = Annotated[
+ContestFolder = Annotated[
     Path,
     typer.Option("--contest", help="Folder of the contest.", show_default="the current one", callback=_of_imagenet),
 ]
@@ -56,7 +56,7 @@ At = Annotated[
     datetime.datetime | None,
     typer.Option("--at", help=INSTANT, parser=_instant, metavar="<str>", show_default="now"),
 ]
-Key = Annotated[Path, typer.Option("--key", help="Your SSH key, or the public one that an agent holds.")]
+KeyFile = Annotated[Path, typer.Option("--key", help="Your SSH key, or the public one that an agent holds.")]
 OWN_KEY = Path("~/.ssh/id_ed25519")
 
 
@@ -68,7 +68,7 @@ def check(
     ] = None,
     runs: Annotated[bool, typer.Option("--runs", help="Compute the answers of models in all runs again.")] = False,
     at: At = None,
-    contest: Folder = HERE,
+    contest: ContestFolder = HERE,
 ) -> None:
     """Check the whole log, or what is to be entered, of which nothing is written.
 
@@ -90,9 +90,9 @@ def enter(
     onto: Annotated[
         Path | None, typer.Option("--onto", help="Another organizer's log, after which your own new lines are put.")
     ] = None,
-    key: Key = OWN_KEY,
+    key: KeyFile = OWN_KEY,
     at: At = None,
-    contest: Folder = HERE,
+    contest: ContestFolder = HERE,
 ) -> None:
     """Check what has come, and add it to the log, which is signed.
 
@@ -109,8 +109,8 @@ def enter(
 def sign(
     entry: Annotated[Path, typer.Argument(help="The file of a decision of the board, or of a judge's answers.")],
     name: Annotated[str, typer.Option("--name", help="Your name on the board, or your id as a judge.")],
-    key: Key = OWN_KEY,
-    contest: Folder = HERE,
+    key: KeyFile = OWN_KEY,
+    contest: ContestFolder = HERE,
 ) -> None:
     """Sign what you have decided or answered, in a file beside it."""
     from cleanset.studies.contest.entering import sign_entry
@@ -119,7 +119,7 @@ def sign(
 
 
 @app.command()
-def log(contest: Folder = HERE) -> None:
+def log(contest: ContestFolder = HERE) -> None:
     """List the lines of the log, with their digests: keep one, and publish it."""
     from cleanset.studies.contest.log import read
 
@@ -142,9 +142,9 @@ def defend(
     unconfined: Annotated[
         bool, typer.Option("--unconfined", help="Run a command even where it can read whatever this machine has.")
     ] = False,
-    key: Key = OWN_KEY,
+    key: KeyFile = OWN_KEY,
     at: At = None,
-    contest: Folder = HERE,
+    contest: ContestFolder = HERE,
 ) -> None:
     """Run defences over every submitted image and the eligibility list.
 
@@ -163,7 +163,7 @@ def threshold(
     confidence: Annotated[str, typer.Option(help="max_logit, softmax, margin or energy.")] = "softmax",
     coverage: Annotated[float, typer.Option(help="The share of the eligibility list to answer.")] = 0.8,
     ranking: Annotated[str, typer.Option(help="plain, or as_published: the counting of the published kit.")] = "plain",
-    contest: Folder = HERE,
+    contest: ContestFolder = HERE,
 ) -> None:
     """Find the threshold below which a model of the edition has to abstain.
 
@@ -180,7 +180,7 @@ def standing(
     on: On,
     as_json: Json = False,
     write: Annotated[bool, typer.Option("--write", help="Write results/standing.json and results/notices/.")] = False,
-    contest: Folder = HERE,
+    contest: ContestFolder = HERE,
 ) -> None:
     """Show the standing at the end of a day, from the log alone."""
     from cleanset.studies.contest import report
@@ -198,7 +198,7 @@ def standing(
 
 
 @app.command()
-def page(on: On, contest: Folder = HERE) -> None:
+def page(on: On, contest: ContestFolder = HERE) -> None:
     """Make the page of the contest at the end of a day.
 
     Writes results/page.html, which opens without a server or a network,
@@ -218,7 +218,7 @@ def judge(
     port: Port = None,
     browser: Browser = True,
     public_url: PublicUrl = None,
-    contest: Folder = HERE,
+    contest: ContestFolder = HERE,
 ) -> None:
     """Judge submitted images in the browser.
 
@@ -231,7 +231,7 @@ def judge(
 
 
 @app.command()
-def judges(contest: Folder = HERE) -> None:
+def judges(contest: ContestFolder = HERE) -> None:
     """Show how each judge answers the control images. For organizers, not for judges."""
     from cleanset.studies.contest.judges import as_table, judge_scores
     from cleanset.studies.contest.log import read_state

@@ -43,12 +43,11 @@ from cleanset.measure.predictions import printed_answers
 from cleanset.scoring.logits import Groups, predicted_groups, stored_columns
 from cleanset.sets.folder import read_entries
 from cleanset.sets.manifest import MANIFEST, Entry
+from cleanset.statistics.basics import Flags, Floats
 from cleanset.statistics.coverage import (
     CONFIDENCES,
     RANKINGS,
     Confidence,
-    Flags,
-    Floats,
     Ranking,
     at_coverage,
     check_coverage,
@@ -133,11 +132,11 @@ def _interpreters(program: str, folder: Path) -> set[str]:
 
 MAX_OUTPUT_BYTES = 100_000_000
 POLL_SECONDS = 0.05
-KEPT = ("PATH", "LANG", "LC_ALL")
+KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL")
 """Environment variables that a command is given; its home is an empty folder."""
 
 
-SIDE = 299
+DEFENCE_SIDE = 299
 """Width and height of the images that a command is given: those of the paper's data."""
 
 
@@ -203,7 +202,7 @@ def nameless_copy(path: Path, folder: Path) -> str:
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    image = decode(path.read_bytes()).convert("RGB").resize((SIDE, SIDE), Image.Resampling.BICUBIC)
+    image = decode(path.read_bytes()).convert("RGB").resize((DEFENCE_SIDE, DEFENCE_SIDE), Image.Resampling.BICUBIC)
     # Pillow would write the color profile of the original
     image.info.clear()
     name = f"{secrets.token_hex(16)}.png"
@@ -229,7 +228,7 @@ def answers_of(
     """
     with tempfile.TemporaryDirectory() as scratch:
         # no other variables: they may hold credentials, and somebody else wrote the command
-        environment = {key: os.environ[key] for key in KEPT if key in os.environ}
+        environment = {key: os.environ[key] for key in KEPT_VARIABLES if key in os.environ}
         if can_confine():
             whole = confined(command, folder, images)
             environment |= {"HOME": "/home", "TMPDIR": "/tmp"}
@@ -375,7 +374,7 @@ def read_image(paths: Mapping[str, Path], name: str) -> Image.Image:
 
 
 def group_columns(
-    groups: Groups, logits: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]"
+    groups: Groups, logits: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]", _ids: Sequence[str] = ()
 ) -> dict[str, "np.ndarray"]:
     """The columns that confidences need, and the predicted group, from logits of shape (n, 1000).
 
@@ -385,7 +384,7 @@ def group_columns(
     return {**stored_columns(found), "group": predicted_groups(found)}
 
 
-UNPUBLISHED = "unpublished"
+UNPUBLISHED_LIST = "unpublished"
 """The folder, beside contest.yaml, of the list that is not published; git ignores it."""
 
 
@@ -445,7 +444,7 @@ def checked_list(contest: Path, rules: ContestRules, unpublished: Path | None) -
 
     Raises CleansetError for another list than the one that it names, and as `unpublished_list` does.
     """
-    folder = contest / UNPUBLISHED if unpublished is None else unpublished
+    folder = contest / UNPUBLISHED_LIST if unpublished is None else unpublished
     if rules.unpublished is None and unpublished is None:
         return {}
     if not folder.is_dir():

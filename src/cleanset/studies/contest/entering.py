@@ -1,4 +1,4 @@
-"""Read what comes by mail, check it against the log, the clean set and earlier images, and enter it.
+"""Enter mail into the log: check it against the log, the clean set and earlier images.
 
 `cleanset contest check` does the same and writes nothing, or checks all that has been entered.
 """
@@ -22,7 +22,7 @@ from cleanset.studies.contest.defending import clean_images, different_answers, 
 from cleanset.studies.contest.files import Defence, repeats
 from cleanset.studies.contest.images import can_hash, copied, decode_submitted, known_images, lookalikes
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer, points_outside
-from cleanset.studies.contest.log import Draft, Line, Objects, read, read_content, refuse_link, visible
+from cleanset.studies.contest.log import DraftLine, Line, Objects, read, read_content, refuse_link, visible
 from cleanset.studies.contest.rules import ContestRules, day_of
 from cleanset.studies.contest.standing import standing
 from cleanset.validation import check_known, shown
@@ -31,7 +31,7 @@ CONTEST_YAML, DEFENCE_YAML, MANIFEST_YAML = "contest.yaml", "defence.yaml", "man
 MAX_IMAGE_BYTES = 100_000_000
 
 
-def draft_of(path: Path, edition: Edition) -> Draft:
+def draft_of(path: Path, edition: Edition) -> DraftLine:
     """The entry in a file or in the folder of a defence or submission, with the signatures beside it.
 
     Raises CleansetError for a link, an unknown entry, and a file that is missing or belongs to none.
@@ -41,26 +41,26 @@ def draft_of(path: Path, edition: Edition) -> Draft:
         if (path / name).is_file():
             return _draft_of_folder(path, path / name, kind, edition)
     content, files = read_content(path), dict[str, Path]()
-    kind, data = (log.CONTEST, content) if path.name == CONTEST_YAML else kind_of(path, content)
+    kind, data = (log.RULES, content) if path.name == CONTEST_YAML else kind_of(path, content)
     if kind in ("controls", "examples"):
         there = {sha256_of(each): each for each in visible(path.parent / "images") if each.is_file()}
         files = {digest: each for digest, each in there.items() if digest in data[kind]}
         data = {kind: {digest: _with_mask(path, digest, one) for digest, one in data[kind].items()}}
     beside = [each for each in sorted(path.parent.glob("*.sig")) if each.name.startswith(f"{path.name}.")]
     signatures = {each.name[len(path.name) + 1 : -4]: read_text(each, "sign again") for each in beside}
-    return Draft(kind, data, signatures, files)
+    return DraftLine(kind, data, signatures, files)
 
 
 def kind_of(path: Path, content: dict[str, Any]) -> tuple[str, Any]:
     """The kind of the entry in a file, and its data. Raises CleansetError for an unknown entry."""
-    kinds = [key for key in content if key in log.KINDS]
+    kinds = [key for key in content if key in log.ENTRIES]
     if len(kinds) != 1 or not isinstance(content[kinds[0]], dict):
         raise CleansetError(
             f"{path}: not an entry of a contest; expected {MANIFEST_YAML} or {DEFENCE_YAML} in a folder, "
-            f"{CONTEST_YAML}, or a file with one of {', '.join(log.KINDS)} at its top"
+            f"{CONTEST_YAML}, or a file with one of {', '.join(log.ENTRIES)} at its top"
         )
     # a list by judge or image has the name of its kind itself
-    return kinds[0], content if kinds[0] in log.KINDS[kinds[0]].model_fields else content[kinds[0]]
+    return kinds[0], content if kinds[0] in log.ENTRIES[kinds[0]].model_fields else content[kinds[0]]
 
 
 def _with_mask(path: Path, digest: str, one: Any) -> Any:
@@ -71,7 +71,7 @@ def _with_mask(path: Path, digest: str, one: Any) -> Any:
     return one | {"mask": base64.b64encode(read_bytes(mask)).decode()}
 
 
-def _draft_of_folder(folder: Path, file: Path, kind: str, edition: Edition) -> Draft:
+def _draft_of_folder(folder: Path, file: Path, kind: str, edition: Edition) -> DraftLine:
     data = read_content(file)
     there = {each.relative_to(folder).as_posix(): each for each in _below(folder)}
     del there[file.name]
@@ -79,13 +79,13 @@ def _draft_of_folder(folder: Path, file: Path, kind: str, edition: Edition) -> D
         data = data | {"images": [image_entry(path) for path in there.values()]}
     entry: Any = log.entry_of(kind, data, datetime.date.min, (), file)
     if kind == "submission":
-        return Draft(kind, data, {}, {each.sha256: there[each.file] for each in entry.images})
+        return DraftLine(kind, data, {}, {each.sha256: there[each.file] for each in entry.images})
     named = {each.path: each.sha256 for each in entry.files}
     for name in sorted(there.keys() ^ named.keys()):
         raise CleansetError(f"{folder / name}: expected the files that {file.name} names, and no others")
     if entry.model is not None:
         data = data | {"model": data["model"] | {"seen": share_seen(edition, entry.model.role)}}
-    return Draft(kind, data, {}, {digest: there[name] for name, digest in named.items()})
+    return DraftLine(kind, data, {}, {digest: there[name] for name, digest in named.items()})
 
 
 def image_entry(path: Path) -> dict[str, str | int]:
@@ -129,7 +129,7 @@ def enter(
     own lines are put first.
     """
     edition = edition_of(contest)
-    drafts = [draft_of(path, edition) for path in paths] + ([Draft("publish", {})] if publish else [])
+    drafts = [draft_of(path, edition) for path in paths] + ([DraftLine("publish", {})] if publish else [])
     if not drafts and onto is None:
         raise CleansetError("nothing to enter; expected files or folders, or --publish")
     return log.append(contest, drafts, partial(check_lines, edition), key, at, onto)
@@ -159,7 +159,7 @@ def enter_runs(
             if key is None:
                 yield json.dumps(data)
             else:
-                yield from log.append(contest, [Draft("run", data)], partial(check_lines, edition), key, at)
+                yield from log.append(contest, [DraftLine("run", data)], partial(check_lines, edition), key, at)
         except CleansetError as error:
             problems[name] = error
     if problems:

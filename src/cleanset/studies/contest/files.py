@@ -1,4 +1,4 @@
-"""Entries of teams, judges and the board, each checked by itself; runs of defences; all of a contest on a day."""
+"""Entries of teams, judges and the board, each checked by itself; runs of defences; the state of a contest on a day."""
 
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from cleanset.images.codec import MAX_AREA
-from cleanset.statistics.coverage import Confidence, Count, Eligibility, Flags, Floats
+from cleanset.statistics.basics import Flags, Floats
+from cleanset.statistics.coverage import Confidence, Eligibility, ImageCount
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer
 from cleanset.studies.contest.rules import MIN_JUDGES, ContestRules, Day, Instant, Name, PublicKey
 from cleanset.validation import Role, Section, Sha256
@@ -19,14 +20,14 @@ from cleanset.validation import Role, Section, Sha256
 DefenceName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*/[a-z0-9][a-z0-9_-]*$", max_length=129)]
 JudgeId = Annotated[str, Field(pattern=r"^[0-9a-f]{8,32}$")]
 """Drawn at random instead of a name, so that all answers can be published unchanged."""
-ImageFile = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*\.(png|jpg|jpeg|PNG|JPG|JPEG)$", max_length=100)]
+ImageName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*\.(png|jpg|jpeg|PNG|JPG|JPEG)$", max_length=100)]
 FilePath = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*$", max_length=200)
 ]
 """Relative to the folder of the file that names it, and inside that folder."""
 Text = Annotated[str, Field(pattern=r"[\p{L}\p{N}]", max_length=10_000)]
 """At least one letter or digit, so that no reason is empty."""
-Side = Annotated[int, Field(ge=1, le=65_535)]
+SidePixels = Annotated[int, Field(ge=1, le=65_535)]
 
 
 class NamedFile(Section):
@@ -95,11 +96,11 @@ class Defence(Section):
 class SubmittedImage(Section):
     """An image of a submission; `pixels_sha256` is of its RGB bytes, row by row."""
 
-    file: ImageFile
+    file: ImageName
     sha256: Sha256
     pixels_sha256: Sha256
-    width: Side
-    height: Side
+    width: SidePixels
+    height: SidePixels
 
     @model_validator(mode="after")
     def _no_bomb(self) -> Self:
@@ -221,7 +222,7 @@ class WarningSign(Section):
     text: Text
 
 
-CoverageStep = Annotated[list[Count], Field(min_length=2, max_length=2)]
+CoverageStep = Annotated[list[ImageCount], Field(min_length=2, max_length=2)]
 
 
 class DefenceRun(Section):

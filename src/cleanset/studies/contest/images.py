@@ -1,4 +1,4 @@
-"""Submitted images: refused if people see something else than models, or if they are copies of known ones.
+"""Checks of submitted images: refused if people would see something else than models, or if copied.
 
 Bytes after the end of an image, and metadata by which a viewer shows other colors, show people something else. Copies
 have the same pixels but for a few levels, or are JPEGs of the known image. A JPEG is found by making it: the known
@@ -21,6 +21,7 @@ from PIL import Image, JpegImagePlugin
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes
 from cleanset.images.codec import decode, decode_file
+from cleanset.images.preprocessing import Pixels
 
 _PNG, _JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8"
 # 1/2.2, and the primaries of sRGB, in hundred-thousandths: what viewers take anyway
@@ -84,12 +85,10 @@ MAX_CHANGE = 1.0
 """Mean absolute difference, of 255, up to which an image is the known one."""
 MAX_JPEG_CHANGE = 0.5
 """The same between an image and a JPEG of the known one; encoders differ in rounding."""
-MAX_DISTANCE, MIN_QUALITY = 31, 50
+MAX_DISTANCE, MIN_HASH_QUALITY = 31, 50
 """PDQ's own limits: bits of 256 in which images that look alike differ, and quality below which a hash says little."""
 _SMALL, _MAX_SMALL_CHANGE, _PART = (32, 32), 24.0, 256
 """An image and its JPEG of quality 1 differ by 10 to 22 of 255, two photographs by 27 and more."""
-
-Pixels = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +160,7 @@ def _hashes(image: Image.Image) -> NDArray[np.bool_]:
     import pdqhash
 
     hashes, quality = pdqhash.compute_dihedral(np.asarray(image))
-    return np.array(hashes, np.bool_) if quality >= MIN_QUALITY else np.empty((0, 256), np.bool_)
+    return np.array(hashes, np.bool_) if quality >= MIN_HASH_QUALITY else np.empty((0, 256), np.bool_)
 
 
 def _change(one: Pixels, other: Pixels) -> float:
@@ -189,7 +188,7 @@ def _jpeg(image: Image.Image, **options: object) -> Pixels:
         return np.asarray(found.convert("RGB"))
 
 
-MODES = ("RGB", "L")
+PIXEL_MODES = ("RGB", "L")
 
 
 _ORIENTATION = 0x0112
@@ -202,7 +201,7 @@ def decode_submitted(path: Path, data: bytes) -> Image.Image:
     image.
     """
     found = decode_file(data, path, "a PNG or JPEG that can be decoded")
-    if found.mode not in MODES or "transparency" in found.info:
+    if found.mode not in PIXEL_MODES or "transparency" in found.info:
         raise CleansetError(f"{path}: mode {found.mode}; expected RGB or grayscale without transparency: convert it")
     if getattr(found, "n_frames", 1) != 1:
         raise CleansetError(f"{path}: an animation; expected one image")

@@ -1,4 +1,4 @@
-"""Judges and the images that they judge: whose answers count, the state of an image, and what each judge is asked.
+"""Judges and their images: disqualification, the state of an image, and the tasks of each judge.
 
 A judge whose answers to control images are bad, by the numbers of contest.yaml, is left out.
 
@@ -149,8 +149,8 @@ class ImageState:
         return self.verdict.group if self.stage == "final" and self.verdict is not None else None
 
 
-Event = JudgeAnswer | Appeal | BoardDecision
-Events = list[tuple[datetime.date, int, str, Event]]
+ImageEvent = JudgeAnswer | Appeal | BoardDecision
+Events = list[tuple[datetime.date, int, str, ImageEvent]]
 """All that happens to an image, by day: answers first, then appeals, then decisions; within each by judge or team."""
 
 
@@ -292,7 +292,7 @@ class ImageCourse:
         return ImageState(stage, found, judges=count, appeals_until=until, judged_on=self._judged_on)
 
 
-SIDES = ("left", "right", "top", "bottom")
+EDGES = ("left", "right", "top", "bottom")
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +318,7 @@ def tasks(files: ContestFiles, judge: str, images: Mapping[str, ImageState]) -> 
         submitted = [image.sha256 for each in submissions if each.week == week for image in each.manifest.images]
         asked = [each for each in submitted if each in answered or images[each].stage != "final"]
         order = _shuffled([*asked, *controls], seed, judge, str(week))
-        found += [JudgeTask(week, each, SIDES[_digest(seed, judge, each)[0] % len(SIDES)]) for each in order]
+        found += [JudgeTask(week, each, EDGES[_digest(seed, judge, each)[0] % len(EDGES)]) for each in order]
     return found
 
 

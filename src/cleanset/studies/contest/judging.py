@@ -1,4 +1,4 @@
-"""The judges' verdict on an image: the group that it unambiguously shows, or the reasons why it is rejected.
+"""Judges' answers on an image: outlines, and the verdict with its group or the reasons for rejection.
 
 The questions are those of source 004, appendix G. The published rules of size contradict each other; each has a name
 here.
@@ -24,7 +24,7 @@ Point = tuple[int, int]
 Outline = tuple[Point, ...]
 """Corners as x to the right and y down, in pixels from the top left corner; the last is joined to the first."""
 MIN_POINTS = 3
-MAX_POINTS = 1000
+MAX_CORNERS = 1000
 MAX_COORDINATE = 65_535
 
 _NUMBER = "(?:0|[1-9][0-9]{0,4})"
@@ -39,8 +39,8 @@ def parse_outline(points: Any) -> Outline:
     Raises ValueError unless it is a polygon that does not cross or touch itself.
     """
     outline = _parsed(points) if isinstance(points, str) else _from_list(points)
-    if not MIN_POINTS <= len(outline) <= MAX_POINTS:
-        raise ValueError(f"an outline with {len(outline)} points; expected {MIN_POINTS} to {MAX_POINTS}")
+    if not MIN_POINTS <= len(outline) <= MAX_CORNERS:
+        raise ValueError(f"an outline with {len(outline)} points; expected {MIN_POINTS} to {MAX_CORNERS}")
     if len(set(outline)) < len(outline):
         raise ValueError(
             "an outline with a point twice; expected each corner once, and the last not equal to the first"
@@ -167,7 +167,7 @@ def _meet(a: Point, b: Point, c: Point, d: Point) -> bool:
 Contains = Literal["definitely_yes", "rather_yes", "rather_no", "definitely_no"]
 CONTAINS: tuple[str, ...] = get_args(Contains)
 RejectionReason = Literal["too_small", "depiction", "occluded", "truncated", "ambiguous"]
-REASONS: tuple[RejectionReason, ...] = get_args(RejectionReason)
+FAULTS: tuple[RejectionReason, ...] = get_args(RejectionReason)
 """Reasons for a rejection, in the order of the published script, which gives the first that applies."""
 STATEMENTS = ("complete", "not_occluded", "real")
 
@@ -258,7 +258,7 @@ def verdict(
         "ambiguous": not all(each.is_certain for each in answers) or len({each.object_of for each in answers}) > 1,
     }
     # in the order of the published script, which reports the first one
-    reasons = tuple(reason for reason in REASONS if found[reason])
+    reasons = tuple(reason for reason in FAULTS if found[reason])
     return ImageVerdict(None, reasons) if reasons else ImageVerdict(answers[0].object_of)
 
 

@@ -1,4 +1,4 @@
-"""The log of a contest: one file to which lines are only added, its signature, the objects that it names.
+"""The log of a contest: an append-only file, its signature, and the objects that it names.
 
 Each line has the digest of the line before, and the organizers sign the whole file, so that one signature covers all.
 Whoever keeps the digest of one line can prove later what was changed before it. Nothing but `log.jsonl`,
@@ -36,7 +36,7 @@ from cleanset.studies.contest.judging import JudgeAnswer
 from cleanset.studies.contest.rules import BOARD, ContestRules, Instant, Name, PublicKey, after, day_of, week_of_day
 from cleanset.validation import EachOnce, Section, Sha256, check_known, shown, validate
 
-LOG, SIGNATURE, OBJECTS = "log.jsonl", "log.jsonl.sig", "objects"
+LOG, LOG_SIGNATURE, OBJECTS = "log.jsonl", "log.jsonl.sig", "objects"
 NAMESPACE = "cleanset-contest"
 """Purpose of the signatures of a contest (ssh-keygen -n)."""
 MAX_CHARACTERS = 2**26
@@ -67,9 +67,9 @@ class Void(Section):
     reason: entries.Text
 
 
-CONTEST = "contest"
-KINDS: Mapping[str, type[Section]] = {
-    CONTEST: ContestRules, "team": Team, "key": NewKey, "roster": entries.Roster, "controls": entries.ControlsFile,
+RULES = "contest"
+ENTRIES: Mapping[str, type[Section]] = {
+    RULES: ContestRules, "team": Team, "key": NewKey, "roster": entries.Roster, "controls": entries.ControlsFile,
     "examples": entries.ExamplesFile, "defence": entries.Defence, "accept": entries.Acceptance,
     "stake": entries.Stake, "submission": entries.SubmissionManifest, "publish": Section,
     "answers": entries.AnswerFile, "appeal": entries.Appeal, "decision": entries.BoardDecision,
@@ -118,7 +118,7 @@ def entry_of(kind: str, data: Mapping[str, Any], day: datetime.date, signers: It
         }
     if kind == "decision":
         content["members"] = sorted(signers)
-    return validate(KINDS[kind], content, where)
+    return validate(ENTRIES[kind], content, where)
 
 
 def signed_text(contest: str, kind: str, data: Mapping[str, Any]) -> bytes:
@@ -209,7 +209,7 @@ def state(lines: Sequence[Line], on: datetime.date | None = None) -> ContestFile
     """
     lines = [each for each in lines if on is None or each.day <= on or each.n == 0]
     void, rules = voided(lines), lines[0].entry
-    of: dict[str, list[Any]] = {kind: [] for kind in KINDS}
+    of: dict[str, list[Any]] = {kind: [] for kind in ENTRIES}
     for line in lines:
         if line.n not in void:
             of[line.kind].append(line.entry)
@@ -322,7 +322,7 @@ def mask_of(text: str) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class DraftLine:
     """An entry that is not in the log yet; `files`: the objects that it names, by SHA-256."""
 
     kind: str
@@ -445,8 +445,8 @@ def _add(lines: list[Line], text: str, where: str) -> None:
         )
     if lines and line.at < lines[-1].at:
         raise CleansetError(f"{where}: at {line.at:%FT%TZ}; expected no instant before the previous line's")
-    check_known("kind of entry", line.kind, KINDS)
-    if (line.kind == CONTEST) != (not lines):
+    check_known("kind of entry", line.kind, ENTRIES)
+    if (line.kind == RULES) != (not lines):
         raise CleansetError(f"{where}: {line.kind}; expected contest in the first line, and there alone")
     keys = keys_before(lines, line.n) if lines else {}
     lines.append(line)
@@ -491,7 +491,7 @@ Check = Callable[[Sequence[Line], int, Objects], list[str]]
 
 def append(
     contest: Path,
-    drafts: Sequence[Draft],
+    drafts: Sequence[DraftLine],
     check: Check,
     key: Path | None,
     at: datetime.datetime | None = None,
@@ -506,7 +506,7 @@ def append(
     if not contest.is_dir():
         raise CleansetError(f"{contest}: no folder; expected that of a contest")
     with locked(contest):
-        begins = [each.kind for each in drafts[:1]] == [CONTEST] and not (contest / LOG).exists()
+        begins = [each.kind for each in drafts[:1]] == [RULES] and not (contest / LOG).exists()
         own = [] if begins else read(contest) if theirs is None else parse(read_text(contest / LOG, _REMEDY), contest)
         lines = own if theirs is None else _read(theirs)
         common = sum(one.digest == other.digest for one, other in zip(lines, own, strict=False))
@@ -517,7 +517,7 @@ def append(
             named = line.entry.lines if line.kind == "void" else [getattr(line.entry, "since", None) or 0]
             if max(named) >= common:
                 raise CleansetError(f"{line}: names line {max(named)}, whose number changes; sign and enter it anew")
-            _add_draft(lines, Draft(line.kind, line.data, line.signatures), max(line.at, lines[-1].at))
+            _add_draft(lines, DraftLine(line.kind, line.data, line.signatures), max(line.at, lines[-1].at))
         for draft in drafts:
             _add_draft(lines, draft, at or datetime.datetime.now(datetime.UTC).replace(microsecond=0))
         if at is not None and not lines[0].entry.made_up:
@@ -529,7 +529,7 @@ def append(
         return notes
 
 
-def _add_draft(lines: list[Line], draft: Draft, at: datetime.datetime) -> None:
+def _add_draft(lines: list[Line], draft: DraftLine, at: datetime.datetime) -> None:
     prev = lines[-1].digest if lines else START
     content = {"n": len(lines), "at": f"{at:%FT%TZ}", "kind": draft.kind, "prev": prev, "data": draft.data}
     if draft.signatures:
@@ -552,4 +552,4 @@ def _write(contest: Path, lines: Sequence[Line], objects: Objects, key: Path) ->
         if not (contest / OBJECTS / digest).exists():
             replace_file(contest / OBJECTS / digest, objects.read(digest))
     replace_file(contest / LOG, data)
-    replace_file(contest / SIGNATURE, signature)
+    replace_file(contest / LOG_SIGNATURE, signature)

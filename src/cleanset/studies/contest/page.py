@@ -1,4 +1,4 @@
-"""The page of a contest and its small images: standing, history, what people decided on each image, the defences."""
+"""The page of a contest and its thumbnails: standing, history, people's decisions on each image, the defences."""
 
 import datetime
 from collections import Counter
@@ -21,21 +21,21 @@ from cleanset.studies.attacks.page import TEMPLATES as COVERAGE_TEMPLATES
 from cleanset.studies.attacks.page import limited_points
 from cleanset.studies.attacks.warnings import read_warnings
 from cleanset.studies.contest.files import ContestFiles, DefenceRun, counted, points, submitted_images
-from cleanset.studies.contest.judging import REASONS, STATEMENTS, agreement_by_question, box_area, by_rule, doubled_area
+from cleanset.studies.contest.judging import FAULTS, STATEMENTS, agreement_by_question, box_area, by_rule, doubled_area
 from cleanset.studies.contest.log import Line, Objects, state
 from cleanset.studies.contest.rules import ABSTAIN, SIZE_RULES, after
 from cleanset.studies.contest.standing import Standing, history, standing
 from cleanset.tables import parquet_content
 
 TEMPLATES = Path(__file__).parent / "templates"
-SHOWN_PIXELS, QUALITY = 320, 85
+CARD_PIXELS, CARD_QUALITY = 320, 85
 """Longest side of the images on the page, and their JPEG quality."""
 THUMBNAILS = "page_images"
-STUDY = Path("..", "attacks")
+ATTACKS_FOLDER = Path("..", "attacks")
 """The attacks on the edition's models, from the folder of the contest."""
 NONE = "none"
 """The attack that changes nothing; its files are the images as the models see them."""
-COLUMNS = ["image_id", "png", "png_sha256"]
+ATTACKED_COLUMNS = ["image_id", "png", "png_sha256"]
 
 
 class AttackedImage(NamedTuple):
@@ -47,7 +47,7 @@ class AttackedImage(NamedTuple):
     clean: Path | None
 
 
-class ShownImage(NamedTuple):
+class CardImage(NamedTuple):
     """The small copy of a submitted image, and its origin if an attack of the edition's study made it.
 
     `clean` and `difference`: its clean image, and the change enlarged by `factor`; None if the former is not stored.
@@ -67,7 +67,7 @@ ModelWarnings = Mapping[str, Sequence[tuple[str, str]]]
 def contest_page(
     files: ContestFiles,
     on: datetime.date,
-    images: Mapping[str, ShownImage],
+    images: Mapping[str, CardImage],
     warnings: ModelWarnings,
     past: Sequence[Standing],
 ) -> str:
@@ -164,7 +164,7 @@ def reason_counts(current: Standing) -> list[tuple[str, int, int]]:
     rejected = [each.verdict for each in current.images.values() if each.verdict and each.verdict.group is None]
     first = Counter(each.reason for each in rejected)
     every = Counter(reason for each in rejected for reason in each.reasons)
-    return [(reason, first[reason], every[reason]) for reason in REASONS if every[reason]]
+    return [(reason, first[reason], every[reason]) for reason in FAULTS if every[reason]]
 
 
 def attacked_images(study: Path, wanted: Collection[str]) -> dict[str, AttackedImage]:
@@ -190,7 +190,7 @@ def attacked_images(study: Path, wanted: Collection[str]) -> dict[str, AttackedI
 def read_attacked(table: Path) -> pd.DataFrame:
     """Read the columns that identify the files of an attack."""
     try:
-        rows: pd.DataFrame = parquet_content(table).select(COLUMNS).to_pandas()
+        rows: pd.DataFrame = parquet_content(table).select(ATTACKED_COLUMNS).to_pandas()
     except (OSError, ValueError, KeyError) as error:
         first = str(error).partition("\n")[0]
         raise CleansetError(
@@ -213,7 +213,7 @@ def write_page(folder: Path, lines: Sequence[Line], on: datetime.date) -> Path:
     It shows the warnings of the study beside the contest, and the clean version of each image that an attack made, if
     these exist. Raises CleansetError as `standing` does, and for a published image that is missing or changed.
     """
-    results, study, files, objects = folder / "results", folder / STUDY, state(lines, on), Objects(folder)
+    results, study, files, objects = folder / "results", folder / ATTACKS_FOLDER, state(lines, on), Objects(folder)
     weeks = (each for each in files.submissions if each.week <= on)
     published = {image.sha256: objects.path(image.sha256) for _, image in submitted_images(weeks)}
     attacked = attacked_images(study, published.keys())
@@ -235,26 +235,26 @@ def decoded(path: Path, data: bytes) -> Image.Image:
     return decode_file(data, path).convert("RGB")
 
 
-def _shown(folder: Path, digest: str, image: Image.Image, attacked: AttackedImage | None) -> ShownImage:
+def _shown(folder: Path, digest: str, image: Image.Image, attacked: AttackedImage | None) -> CardImage:
     """Write the small copies of an image into a folder, with the clean image and the difference if that is stored."""
     thumbnail = _small_copy(folder, f"{digest}.jpg", image)
     if attacked is None or attacked.clean is None:
-        return ShownImage(thumbnail, attacked)
+        return CardImage(thumbnail, attacked)
     clean = decoded(attacked.clean, attacked.clean.read_bytes())
     pixels, factor = enlarged_difference(np.asarray(clean), np.asarray(image), shown_size(image))
     name = f"{digest}_difference.png"
     (folder / name).write_bytes(png(pixels))
     difference = PageImage(f"{THUMBNAILS}/{name}", *pixels.size)
-    return ShownImage(thumbnail, attacked, _small_copy(folder, f"{digest}_clean.jpg", clean), difference, factor)
+    return CardImage(thumbnail, attacked, _small_copy(folder, f"{digest}_clean.jpg", clean), difference, factor)
 
 
 def _small_copy(folder: Path, name: str, image: Image.Image) -> PageImage:
     small = image.resize(shown_size(image), Image.Resampling.BICUBIC)
-    (folder / name).write_bytes(jpeg(np.asarray(small), QUALITY))
+    (folder / name).write_bytes(jpeg(np.asarray(small), CARD_QUALITY))
     return PageImage(f"{THUMBNAILS}/{name}", *small.size)
 
 
 def shown_size(image: Image.Image) -> tuple[int, int]:
     """Width and height of the copy of an image: its longer side has at most SHOWN_PIXELS."""
-    scale = min(1.0, SHOWN_PIXELS / max(image.size))
+    scale = min(1.0, CARD_PIXELS / max(image.size))
     return max(1, round(scale * image.width)), max(1, round(scale * image.height))

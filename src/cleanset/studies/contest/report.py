@@ -1,4 +1,4 @@
-"""The standing as JSON and as a table, the notices to defenders, and both as files in results/."""
+"""The standing as JSON and as a table, notices to defenders, and the files in results/."""
 
 import json
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ def _image(state: ImageState) -> dict[str, Any]:
     }
 
 
-COLUMNS = ("defence", "status", "dates", "shares", "over-fitting")
+HEADS = ("defence", "status", "dates", "shares", "over-fitting")
 
 
 def as_text(standing: Standing) -> Group:
@@ -74,8 +74,8 @@ def as_table(standing: Standing) -> Table:
         since = (("staked", each.staked_on), ("broken", each.broken_in))
         dates = "\n".join(f"{what} {date}" for what, date in since if date)
         rows.append((each.name, each.status, dates, (shares + unsettled).strip(), overfit))
-    filled = [number for number in range(len(COLUMNS)) if number < 2 or any(row[number] for row in rows)]
-    table = Table(*(COLUMNS[number] for number in filled), title=f"Standing on {standing.on}", box=box.SIMPLE_HEAD)
+    filled = [number for number in range(len(HEADS)) if number < 2 or any(row[number] for row in rows)]
+    table = Table(*(HEADS[number] for number in filled), title=f"Standing on {standing.on}", box=box.SIMPLE_HEAD)
     for column in table.columns[:3]:
         column.no_wrap = True
     for row in rows:

@@ -1,22 +1,17 @@
-"""`cleanset study analyse`: the analysis of a study's ratings or answers, and its results as files and text.
+"""`cleanset study analyse`: the analysis of a study's ratings or answers, as files and text.
 
-Two one-sided tests: is an effect so close to 0 that it makes no difference (D. J. Schuirmann, 1987)?
+Equivalence is tested by two one-sided tests (D. J. Schuirmann, 1987): is an effect close enough to 0 to be irrelevant?
 
-The formula of the published studies, as R reads it: image numbers of the two types are one series.
-
-rating ~ type + (1 + type | pid) + (1 + type | image_id), with the published files, in which real and modified images
-have a series of numbers each. Two things follow that `mixed` avoids by taking the images of the two types for different
-ones:
-
-- A number that both series have is taken for one image, whose real and modified version are correlated.
-- There are two random effects for each number. lme4 stops where these are as many as the ratings, although with
-  distinct images one of the two never has an effect.
+The published studies' formula is read as R reads it, rating ~ type + (1 + type | pid) + (1 + type | image_id), with the
+published files, in which the real and the modified images are each numbered from 1. Two things follow that `mixed`
+avoids by taking the images of the two types for different ones:
 
 A cumulative link model of ratings, as a check of the linear one, which takes the scale's steps for equal.
 
-logit P(rating <= k) = threshold_k - effect * modified (McCullagh, "Regression Models for Ordinal Data", JRSS B 1980),
-fitted by statsmodels' OrderedModel. It has no random effects: the standard error allows for ratings of one person being
-alike (clusters of people), not for those of one image.
+A cumulative link model checks the linear one, which takes the steps of the scale as equal: logit P(rating <= k) =
+threshold_k - effect * modified (McCullagh, "Regression Models for Ordinal Data", JRSS B 1980), fitted by statsmodels'
+OrderedModel. It has no random effects: the standard error allows for correlated ratings of one person (clusters of
+people), not for correlated ratings of one image.
 """
 
 import json
@@ -38,7 +33,7 @@ from scipy.stats import t
 
 from cleanset.errors import CleansetError, install_command
 from cleanset.files import new_folder, write_text
-from cleanset.measure.rendering import numbers, plain_table
+from cleanset.measure.table import Cell, MeasureTable, cell
 from cleanset.parsing import csv_text, parse_rows
 from cleanset.review.agreement import Agreement, Counts, overall
 from cleanset.review.opinions import look_again_columns
@@ -375,13 +370,13 @@ def images_csv(images: Iterable[ImageRatings], key: Iterable[Stimulus], class_co
     return csv_text(look_again_columns(class_column), rows)
 
 
-RESULT, IMAGES, LOOK_AGAIN = "analysis.json", "images.csv", "look_again.csv"
+RESULT, IMAGES_CSV, LOOK_AGAIN = "analysis.json", "images.csv", "look_again.csv"
 """Files of `--out`: all numbers, every image, and the real images that most people take for modified."""
-DIGITS = 4
+REPORT_DIGITS = 4
 """Decimals of a result; further ones differ between machines."""
 MAX_TOLD = 20
 """Rows left out that are listed."""
-MODELS = {
+FORMULAS = {
     "slopes": "rating ~ type + (1 + type | person) + (1 + type | image)",
     "intercepts": "rating ~ type + (1 | person) + (1 | image)",
 }
@@ -400,7 +395,7 @@ def run(
             folder.mkdir()
             stimuli, column = () if key is None else tuple(key.values()), class_column_of(files.key)
             write_text(folder / RESULT, as_json(analysis) + "\n")
-            write_text(folder / IMAGES, images_csv(analysis.images, stimuli, column))
+            write_text(folder / IMAGES_CSV, images_csv(analysis.images, stimuli, column))
             write_text(folder / LOOK_AGAIN, images_csv(taken_for_modified(analysis.enough), stimuli, column))
     return analysis
 
@@ -431,7 +426,7 @@ def content(analysis: Analysis) -> dict[str, Any]:
         "ratings": {kind: asdict(analysis.summaries[kind]) for kind in KINDS},
         "agreement": {kind: asdict(analysis.agreements[kind]) for kind in KINDS},
         "model": {
-            "formula": MODELS[settings.random],
+            "formula": FORMULAS[settings.random],
             "degrees_of_freedom": settings.degrees,
             "intercept": _effect(analysis.fit.intercept),
             "modified": _effect(analysis.fit.modified),
@@ -456,7 +451,7 @@ def _effect(effect: Effect) -> dict[str, Any]:
 def _rounded(value: Any) -> Any:
     if isinstance(value, float):
         # + 0.0 turns -0.0 into 0.0
-        return round(value, DIGITS) + 0.0 if math.isfinite(value) else None
+        return round(value, REPORT_DIGITS) + 0.0 if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {key: _rounded(each) for key, each in value.items()}
     return [_rounded(each) for each in value] if isinstance(value, list | tuple) else value
@@ -472,7 +467,7 @@ def as_text(analysis: Analysis) -> Group:
         Text(),
         _summaries(analysis),
         Text(),
-        Text(MODELS[analysis.settings.random]),
+        Text(FORMULAS[analysis.settings.random]),
         Text(f"modified - real: {_shown(analysis.fit.modified)}"),
         Text(f"two one-sided tests, bounds ±{tests.bound:g}, alpha {tests.alpha:g}: {verdict}"),
         Text(f"p {tests.p:.4f}, {100 * (1 - 2 * tests.alpha):g} % interval {low:.3f} to {high:.3f}"),
@@ -533,9 +528,9 @@ def _summaries(analysis: Analysis) -> Table:
     for kind in KINDS:
         found, agreed = analysis.summaries[kind], analysis.agreements[kind]
         values = (found.mean, found.deviation, agreed.rating.agreement, agreed.rating.kappa, agreed.negative.kappa)
-        rows.append((kind, f"{found.ratings:,}", *("-" if each is None else f"{each:.3f}" for each in values)))
-    headers = numbers("n", "mean", "sd", "agreement", "kappa", "kappa of sign")
-    return plain_table([("images", {}), *headers], rows)
+        rows.append(((kind,), [Cell(f"{found.ratings:,}"), *(cell(each, factor=1, digits=3) for each in values)]))
+    titles = ("n", "mean", "sd", "agreement", "kappa", "kappa of sign")
+    return MeasureTable(("images",), titles, rows).in_terminal()
 
 
 def _shown(effect: Effect) -> str:

@@ -1,6 +1,4 @@
-"""The REML criterion of crossed random effects of person and image; the model is described in `mixed`.
-
-A linear mixed model of ratings with crossed random effects of person and image, fitted by REML.
+"""A linear mixed model of ratings with crossed random effects of person and image, fitted by REML.
 
 The model is rating = intercept + effect * modified + person + image + residual, where every image is either real or
 modified. In R, with `image` distinct for the two types:
@@ -33,9 +31,7 @@ from scipy.optimize import Bounds, minimize
 from scipy.sparse import csr_array
 
 from cleanset.errors import CleansetError
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from cleanset.statistics.basics import Flags, Floats, Ints
 
 STARTS: tuple[float, ...] = (0.5, 0.02, 0.1, 2.0)
 """Ratios to the residual's standard deviation from which searches start; the lowest criterion found counts."""
@@ -117,9 +113,7 @@ class RemlProblem:
     and of modified images, then the ratios of real and of modified images. With `intercepts`: people's, and images'.
     """
 
-    def __init__(
-        self, y: Floats, people: Sequence[str], images: Sequence[str], modified: npt.NDArray[np.bool_], slopes: bool
-    ) -> None:
+    def __init__(self, y: Floats, people: Sequence[str], images: Sequence[str], modified: Flags, slopes: bool) -> None:
         _check(y, people, images, modified, slopes)
         self.slopes, self.ratings = slopes, len(y)
         person = np.unique(np.asarray(people, object).astype(str), return_inverse=True)[1].astype(np.int64)
@@ -261,9 +255,7 @@ _UNIDENTIFIED = (
 )
 
 
-def _check(
-    y: Floats, people: Sequence[str], images: Sequence[str], modified: npt.NDArray[np.bool_], slopes: bool
-) -> None:
+def _check(y: Floats, people: Sequence[str], images: Sequence[str], modified: Flags, slopes: bool) -> None:
     if not len(y) == len(people) == len(images) == len(modified):
         raise ValueError("expected as many people, images and types as ratings")
     if not modified.any() or modified.all():

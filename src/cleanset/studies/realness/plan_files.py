@@ -1,4 +1,4 @@
-"""The files of a plan's folder, which plan.json pins: a changed key would give other results without a word."""
+"""The files of a plan's folder, pinned by plan.json: a changed key would silently change the results."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from cleanset.validation import validate
 
 PAGE, KEY, TRIALS, PLAN = "page", "key.csv", "trials.csv", "plan.json"
 """Content of a plan's folder: the page for people; key, table of lists, and plan for the organiser."""
-IMAGES = f"{PAGE}/images"
+PAGE_IMAGES = f"{PAGE}/images"
 SHOWN_MILLISECONDS = 300
 """Time for which all images of a trial have been visible before it can be answered."""
 _EXPECTED = "expected the folder that cleanset study plan wrote"
@@ -39,7 +39,7 @@ class PlanFiles:
     shown_milliseconds: int | None
 
 
-def digests(plan: Path, names: Iterable[str] = (KEY, TRIALS, IMAGES)) -> dict[str, str]:
+def digests(plan: Path, names: Iterable[str] = (KEY, TRIALS, PAGE_IMAGES)) -> dict[str, str]:
     """The SHA-256 of these files; of the folder of images, that of the lines that sha256sum prints for them."""
     return {name: _digest(plan / name) for name in names}
 
@@ -58,13 +58,13 @@ def read_plan(plan: Path, *, images: bool = False) -> PlanFiles:
     content = parse_json(read_text(plan / PLAN, _EXPECTED), str(plan / PLAN), "a plan")
     record = validate(_Record, content, plan / PLAN, "; expected a plan")
     found = PlanFiles(read_text(plan / KEY, _EXPECTED), read_text(plan / TRIALS, _EXPECTED), record.shown_milliseconds)
-    if images and not (plan / IMAGES).is_dir():
-        raise CleansetError(f"{plan / IMAGES}: missing; {_EXPECTED}")
+    if images and not (plan / PAGE_IMAGES).is_dir():
+        raise CleansetError(f"{plan / PAGE_IMAGES}: missing; {_EXPECTED}")
     if record.sha256 is None:
         print_notice(f"{plan}: made before plans had digests: changes of {KEY}, {TRIALS} and images are not noticed")
         return found
     check_digest(content, plan / PLAN, "put it back")
-    names = (KEY, TRIALS, IMAGES)[: 3 if images else 2]
+    names = (KEY, TRIALS, PAGE_IMAGES)[: 3 if images else 2]
     for name, digest in digests(plan, names).items():
         if record.sha256.get(name) != digest:
             raise CleansetError(

@@ -1,8 +1,7 @@
-"""The images that people are shown, all in one size and format, so that nothing else reveals which are real.
+"""`cleanset study plan`: the number of people, and the lists, stimuli, key and page of a study.
 
-`cleanset study plan`: reads a finished set and attacked images, writes lists, stimuli, key and page.
-
-How many people the two one-sided tests of `analysis` need.
+All stimuli have one size and format, so that nothing else reveals which are real. The number of people is the one that
+the two one-sided tests of `analysis` need.
 
 In a balanced study the effect is a difference of two means, and its variance is (Snijders and Bosker, "Multilevel
 Analysis", 2nd ed. 2012, chapter 11, with images as a second, crossed factor)
@@ -28,6 +27,7 @@ import numpy as np
 from PIL import Image, ImageOps
 from scipy.stats import t
 
+from cleanset.dataset.folder import IMAGE_SUFFIXES
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, sha256, write_text
 from cleanset.images.codec import decode_file
@@ -46,16 +46,15 @@ from cleanset.studies.realness.plan import (
     seeded_order,
     trials_csv,
 )
-from cleanset.studies.realness.plan_files import IMAGES, KEY, PAGE, PLAN, SHOWN_MILLISECONDS, TRIALS, digests
+from cleanset.studies.realness.plan_files import KEY, PAGE, PAGE_IMAGES, PLAN, SHOWN_MILLISECONDS, TRIALS, digests
 from cleanset.studies.realness.ratings import ImageKind, read_ratings, texts_of
 from cleanset.vocabulary import classes_in_use
 
-ENDINGS = (".jpeg", ".jpg", ".png")
 MAX_SIDE = 2048
 TILES = 4
 """Tiles along each side of an obviously modified image."""
 
-PUBLISHED = Variances(person=0.198, slope=0.376, covariance=-0.191, real=0.501, modified=0.143, residual=0.928)
+PUBLISHED_FIT = Variances(person=0.198, slope=0.376, covariance=-0.191, real=0.501, modified=0.143, residual=0.928)
 """The medians over the six published studies of different people (without cadv_4_6), each by `mixed.fit`."""
 MAX_PEOPLE = 100_000
 
@@ -67,7 +66,7 @@ class StudyDesign:
     real_images: int
     modified_images: int
     wish: PlanRequest
-    variances: Variances = PUBLISHED
+    variances: Variances = PUBLISHED_FIT
 
     def standard_error(self, people: int) -> float:
         """The standard error of the effect with a number of people."""
@@ -147,7 +146,7 @@ def attacked_images(folder: Path) -> list[str]:
     """The JPEGs and PNGs in a folder, at any depth, by their path in it, sorted; hidden ones are left out."""
     if not folder.is_dir():
         raise CleansetError(f"{folder}: not a folder; expected one with attacked images")
-    found = (path.relative_to(folder) for path in folder.rglob("*") if path.suffix.lower() in ENDINGS)
+    found = (path.relative_to(folder) for path in folder.rglob("*") if path.suffix.lower() in IMAGE_SUFFIXES)
     names = sorted(path.as_posix() for path in found if not any(part.startswith(".") for part in path.parts))
     if not names:
         raise CleansetError(f"{folder}: no images; expected attacked images as JPEGs or PNGs")
@@ -169,7 +168,7 @@ def source_of(name: str, entries: Iterable[Entry] = ()) -> str:
 
 
 def _without_suffixes(name: str) -> str:
-    while (path := PurePosixPath(name)).suffix.lower() in (*ENDINGS, ".crop"):
+    while (path := PurePosixPath(name)).suffix.lower() in (*IMAGE_SUFFIXES, ".crop"):
         name = path.with_suffix("").as_posix()
     return name
 
@@ -220,13 +219,15 @@ def write_stimuli(
 
 
 STATIC = (
-    "index.html", "study.css", "study.js", "jspsych.min.js", "html-button-response.min.js", "jspsych.LICENSE",
+    "index.html", "study.css", "study.js", "seen.js", "jspsych.min.js", "html-button-response.min.js",
+    "jspsych.LICENSE",
 )  # fmt: skip
 
 
 def static_file(name: str) -> bytes:
     """A file of the page that is the same in every plan."""
-    return (files("cleanset.studies.realness") / "static" / name).read_bytes()
+    package = "web" if name == "seen.js" else "studies.realness"
+    return (files(f"cleanset.{package}") / "static" / name).read_bytes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +246,7 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
     made = attacked_images(attacked)
     images = [StudyImage("real", name, entry.image_id) for name, entry in entries.items()]
     images += [StudyImage("modified", name, source_of(name, entries.values())) for name in made]
-    design = StudyDesign(len(entries), len(made), wish, PUBLISHED if pilot is None else variances_of(pilot))
+    design = StudyDesign(len(entries), len(made), wish, PUBLISHED_FIT if pilot is None else variances_of(pilot))
     try:
         needed = design.people_needed()
     except CleansetError:
@@ -263,7 +264,7 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
     size = (wish.side, wish.side) if wish.side else common_size({name: attacked / name for name in made})
     outcome = PlanOutcome(plan, size, design, needed)
     with new_folder(out) as folder:
-        sources = write_stimuli(folder / IMAGES, plan, size, set_folder, entries, attacked)
+        sources = write_stimuli(folder / PAGE_IMAGES, plan, size, set_folder, entries, attacked)
         wnids: dict[tuple[ImageKind, str], str] = {("real", name): entry.wnid for name, entry in entries.items()}
         write_text(folder / KEY, key_csv(plan, wnids, sources))
         write_text(folder / TRIALS, trials_csv(plan))

@@ -1,4 +1,4 @@
-"""Ratings and answers, from two kinds of CSV file in which every value is checked, and the people who are excluded.
+"""Reading ratings and answers from CSV, every value checked, and excluding people.
 
 Ratings, as source 000's authors published theirs: rating,pid,image_type,image_id. Answers, as the study's page writes
 them: without types, which come from the plan's key.
@@ -35,7 +35,7 @@ TRIAL_KINDS = (*KINDS, "attention", "pair")
 """The kinds of a key's rows: images to be rated, attention checks, comprehension pairs."""
 SIDES = ("left", "right")
 # a name is printed in messages and becomes part of keys
-MAX_NAME = 200
+MAX_PERSON = 200
 
 CORRECT = "correct the file, or leave it out"
 
@@ -43,7 +43,7 @@ _ANSWERS_FILE = re.compile(r"answers-([0-9]+)-([A-Za-z0-9._-]{1,64})")
 _Name = Annotated[
     str,
     AfterValidator(normal_text),
-    checked(lambda name: name.isprintable() and 0 < len(name) <= MAX_NAME, f"1 to {MAX_NAME} printable characters"),
+    checked(lambda name: name.isprintable() and 0 < len(name) <= MAX_PERSON, f"1 to {MAX_PERSON} printable characters"),
 ]
 _Milliseconds = Annotated[float, numeric(float, 0, 1e15, "a number of 0 or more, or nothing")]
 _Stripped = Annotated[str, AfterValidator(str.strip)]

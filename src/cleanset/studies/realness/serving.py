@@ -1,4 +1,4 @@
-"""`cleanset study serve`: a plan's page as a server, which gives out lists and saves each answer when it is given.
+"""`cleanset study serve`: a server that gives out the lists of a plan and saves each answer at once.
 
 `people.csv` in the plan's folder has a row for each person who began: the id that a recruiting service gave them, the
 key by which their browser comes back, their pseudonym and their list. The files in `answers/` have the pseudonym alone.
@@ -30,17 +30,17 @@ from cleanset.errors import CleansetError, system_error
 from cleanset.files import append_line, cut_torn_line, read_text, sha256, take_lock
 from cleanset.parsing import csv_text, parse_rows, read_rows
 from cleanset.studies.realness.plan import Trial, scale
-from cleanset.studies.realness.plan_files import IMAGES, SHOWN_MILLISECONDS, TRIALS, read_plan
+from cleanset.studies.realness.plan_files import PAGE_IMAGES, SHOWN_MILLISECONDS, TRIALS, read_plan
 from cleanset.studies.realness.planning import STATIC, static_file
 from cleanset.studies.realness.ratings import ANSWER_COLUMNS, SCALE, SIDES, TRIAL_COLUMNS
 from cleanset.validation import first_problem
 from cleanset.web.pages import FRESH, new_application, run_page, usual_port
 
-ANSWERS, PEOPLE = "answers", "people.csv"
+ANSWERS_FOLDER, PEOPLE = "answers", "people.csv"
 PEOPLE_COLUMNS = ("began", "id", "key", "person", "list")
 # ten times what the longest answer takes
 MAX_BODY_BYTES = 4_000
-REMEDY = "restore the file that cleanset wrote"
+RESTORE_FILE = "restore the file that cleanset wrote"
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 # it becomes part of the name of a file: from a changed people.csv, ../ must not
 _PERSON = re.compile(r"[0-9a-f]{16}")
@@ -64,7 +64,7 @@ class ServeSettings:
     completion: Annotated[str, Field(pattern=r"^https?://[!-~]+$")] | None = None
 
 
-class Visit(BaseModel):
+class PageVisit(BaseModel):
     """A browser that opens the page: the recruiter's id and the key in its address, and whether the person consents."""
 
     model_config = ConfigDict(frozen=True, strict=True)
@@ -117,13 +117,13 @@ class StudyServer:
         found = read_plan(plan, images=True)
         self.shown_milliseconds = found.shown_milliseconds or SHOWN_MILLISECONDS
         self.trials: dict[int, list[Trial]] = {}
-        for _, (number, trial) in parse_rows(found.trials, TRIAL_COLUMNS, _listed, str(plan / TRIALS), REMEDY):
+        for _, (number, trial) in parse_rows(found.trials, TRIAL_COLUMNS, _listed, str(plan / TRIALS), RESTORE_FILE):
             self.trials.setdefault(number, []).append(trial)
         self.wanted = self.settings.people or len(self.trials)
         texts = {name: getattr(self.settings, name) for name in ("consent", "instructions")}
         self.texts = {name: path and read_text(path, "expected a piece of HTML") for name, path in texts.items()}
         self._lock = Lock()
-        (plan / ANSWERS).mkdir(exist_ok=True)
+        (plan / ANSWERS_FOLDER).mkdir(exist_ok=True)
         self._file = os.open(plan / PEOPLE, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             # until this process ends: a second server would give out the same lists
@@ -148,16 +148,16 @@ class StudyServer:
         path = self.plan / PEOPLE
         cut_torn_line(path)
         lists = {str(each): each for each in self.trials}
-        for where, row in read_rows(path, PEOPLE_COLUMNS, dict[str, str], REMEDY) if path.stat().st_size else ():
+        for where, row in read_rows(path, PEOPLE_COLUMNS, dict[str, str], RESTORE_FILE) if path.stat().st_size else ():
             if row["list"] not in lists or not _PERSON.fullmatch(row["person"]) or not row["began"].isdecimal():
-                raise CleansetError(f"{where}: not a person of this plan: {REMEDY}")
+                raise CleansetError(f"{where}: not a person of this plan: {RESTORE_FILE}")
             one = Participant(row["id"], row["key"], row["person"], lists[row["list"]], float(row["began"]))
-            answered = self.plan / ANSWERS / one.file
+            answered = self.plan / ANSWERS_FOLDER / one.file
             if answered.exists():
                 cut_torn_line(answered)
-                for at, given in read_rows(answered, ANSWER_COLUMNS, dict[str, str], REMEDY):
+                for at, given in read_rows(answered, ANSWER_COLUMNS, dict[str, str], RESTORE_FILE):
                     if (given["person"], given["list"]) != (one.person, row["list"]):
-                        raise CleansetError(f"{at}: of another person or list; {REMEDY}")
+                        raise CleansetError(f"{at}: of another person or list; {RESTORE_FILE}")
                     one.answers.append((given["stimulus"], given["answer"]))
                 one.active = max(one.active, answered.stat().st_mtime)
             self._add(one)
@@ -167,7 +167,7 @@ class StudyServer:
         """Number of people who answered their whole list."""
         return sum(self._is_complete(each) for each in self._by_key.values())
 
-    def visit(self, visit: Visit) -> dict[str, Any]:
+    def visit(self, visit: PageVisit) -> dict[str, Any]:
         """The page for a browser: consent, the open list, the end, or a message."""
         with self._lock:
             known = self._by_key.get(visit.key) or self._by_id.get(visit.id)
@@ -207,7 +207,7 @@ class StudyServer:
             least = self.shown_milliseconds
             raise ValueError(f"an answer after {given.milliseconds} ms; expected one after {least} ms: answer again")
         row = (known.person, known.number, given.position, given.stimulus, answer, given.milliseconds)
-        append_line(self.plan / ANSWERS / known.file, *_lines(ANSWER_COLUMNS, row))
+        append_line(self.plan / ANSWERS_FOLDER / known.file, *_lines(ANSWER_COLUMNS, row))
         known.answers.append((given.stimulus, answer))
 
     def _is_complete(self, one: Participant) -> bool:
@@ -230,7 +230,7 @@ class StudyServer:
         one.active = time.time()
         return True
 
-    def _newcomer(self, visit: Visit) -> dict[str, Any]:
+    def _newcomer(self, visit: PageVisit) -> dict[str, Any]:
         has_id = _ID.fullmatch(visit.id) is not None
         if self.settings.id_parameter and not has_id:
             return _message("No participant id", "Please open the study by the link that the recruiting service gives.")
@@ -280,7 +280,7 @@ def run(
     """Serve a plan's page until Ctrl+C; `port` None is the usual one, 0 any free one."""
     server = StudyServer(plan, settings)
     found = f"{server.complete} of {server.wanted} people complete"
-    announcement = f"Study, {found}: {{}}  (Ctrl+C ends it; answers are saved in {plan / ANSWERS})"
+    announcement = f"Study, {found}: {{}}  (Ctrl+C ends it; answers are saved in {plan / ANSWERS_FOLDER})"
     usual = usual_port(plan, "study")
     # people whom a recruiting service sends have no token
     run_page(lambda: application(server), announcement, host, port, usual, browser, "cleanset study", public_url, False)
@@ -315,7 +315,7 @@ def application(server: StudyServer) -> FastAPI:
 
     @app.post("/visit")
     async def visit(request: Request) -> Response:
-        return await _reply(request, Visit, server.visit)
+        return await _reply(request, PageVisit, server.visit)
 
     @app.post("/answer")
     async def answer(request: Request) -> Response:
@@ -329,7 +329,7 @@ def application(server: StudyServer) -> FastAPI:
     def index() -> Response:
         return Response(static_file("index.html"), media_type="text/html", headers=FRESH)
 
-    app.mount("/images", StaticFiles(directory=server.plan / IMAGES))
+    app.mount("/images", StaticFiles(directory=server.plan / PAGE_IMAGES))
 
     @app.get("/{name}")
     def static(name: str) -> Response:

@@ -1,4 +1,4 @@
-"""Answers of models to the changed images of a family: what they depend on, and the way to their file.
+"""Compute and cache models' predictions on changed images.
 
 All lacking models are shown the images in one pass: each image is made once, and its digest is taken. Making the images
 takes longer than most models do, so no model and no digest has them made a second time. The answers go into shards of
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from time import perf_counter
 from typing import Any
@@ -32,18 +32,17 @@ from cleanset.images.preprocessing import BASE_SIZE, ResizeAndCrop, Resized
 from cleanset.measure.user_model import NetworkError, load_member
 from cleanset.parsing import with_digest
 from cleanset.progress import print_notice, rate_bar
-from cleanset.scoring.decoding import Batch, SharedBatches, worker_processes
+from cleanset.scoring.decoding import PixelBatch, SharedBatches, worker_processes
 from cleanset.scoring.devices import Device
+from cleanset.scoring.distance import SAMPLE_SEED, compare_scores, sample_size
 from cleanset.scoring.engine import OnProgress, Settings, score_few, settings_for
-from cleanset.scoring.logits import Columns, ReadOff
+from cleanset.scoring.logits import ReadOff
 from cleanset.scoring.models import LoadedModel
-from cleanset.scoring.record import SEED, compare_scores, sample_size
 from cleanset.scoring.scorer import Notify, Scored, Scorer, arithmetic, grouped, to_table
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, below_float64, code_of, library_versions
 from cleanset.studies.robustness.answers import (
     BATCH_SIZE,
-    LOGITS,
     NAMED_ANSWERS,
     CheckClean,
     DigestRun,
@@ -53,8 +52,7 @@ from cleanset.studies.robustness.answers import (
     installed_versions,
     predictions_table,
     read_digests,
-    with_class_logit,
-    with_keys,
+    with_family_step,
 )
 from cleanset.studies.robustness.families import (
     CHANGING,
@@ -65,7 +63,7 @@ from cleanset.studies.robustness.families import (
     family_named,
     read_study_params,
 )
-from cleanset.studies.robustness.images import AnswerFiles, ChangeName, SetImages, Sources, Study, StudyFile, images_for
+from cleanset.studies.robustness.images import AnswerFiles, ChangeName, Sources, Study, StudyFile, images_for
 from cleanset.studies.robustness.results import CLEAN
 from cleanset.studies.robustness.trained_models import load_further
 from cleanset.tables import write_table
@@ -81,46 +79,11 @@ FAILURES = (CleansetError, RuntimeError)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelInPass:
-    """A model that lacks answers: where they go, and what is read off its logits.
-
-    `finish`: function from the names of images and their columns to the columns that are kept.
-    """
+    """A model that lacks answers: where they go, and what is read off its logits."""
 
     model: LoadedModel
     shards: Shards
     read_off: ReadOff
-    finish: Callable[[Sequence[str], Columns], Columns] = lambda names, columns: columns
-
-
-def answer_in_one_pass(
-    models: Mapping[str, ModelInPass],
-    images: Source,
-    settings: Settings,
-    on_progress: OnProgress = lambda *_: None,
-    notify: Notify = lambda _: None,
-    digests: TakenDigests | None = None,
-) -> dict[str, Exception]:
-    """Compute the shards that each model lacks; each device takes the next one when it has finished one.
-
-    All models have the same number of shards. `images` makes a changed image of 224 x 224 pixels by its name, in worker
-    processes. Returns the problem of each model that failed, by name: it is shown no further images, the others are.
-    Raises CleansetError for an image that cannot be made; the shards that are finished then stay.
-    """
-    lacking: dict[int, list[str]] = {}
-    for name, each in models.items():
-        for number in each.shards.missing:
-            lacking.setdefault(number, []).append(name)
-    shared = _Pass(models, lacking, images, settings, on_progress, notify, digests)
-    numbers = iter(sorted(lacking))
-    with arithmetic(settings.precision), ThreadPoolExecutor(len(settings.devices)) as pool:
-        try:
-            running = [pool.submit(shared.run, each, numbers) for each in settings.devices]
-            for finished in as_completed(running):
-                finished.result()
-        finally:
-            # one device's error ends the others at their next shard
-            shared.stop.set()
-    return shared.problems
 
 
 def squares(size: int) -> ResizeAndCrop:
@@ -131,7 +94,7 @@ def squares(size: int) -> ResizeAndCrop:
 class _Block:
     """The changed images of a shard, by the size of their side; as they are made, 224."""
 
-    def __init__(self, number: int, names: Sequence[str], pixels: Pixels, pool: Executor) -> None:
+    def __init__(self, number: int, names: Sequence[ChangeName], pixels: Pixels, pool: Executor) -> None:
         self.number, self.names, self._pool = number, names, pool
         self._places = {name: place for place, name in enumerate(names)}
         self._by_size = {BASE_SIZE: pixels}
@@ -140,7 +103,7 @@ class _Block:
         """The digest of each image, as those of stage digests."""
         return self._pool.map(lambda each: sha256(_rows(each).tobytes()), self._by_size[BASE_SIZE])
 
-    def batches(self, wanted: Sequence[str], side: int, batch_size: int) -> Iterator[Batch]:
+    def batches(self, wanted: Sequence[ChangeName], side: int, batch_size: int) -> Iterator[PixelBatch]:
         """Some of the images in batches, filled up with zeros as `SharedBatches` has it."""
         if side not in self._by_size:
             resize, made = squares(side), self._by_size[BASE_SIZE]
@@ -149,7 +112,7 @@ class _Block:
         for group in grouped(wanted, batch_size):
             pixels = np.zeros((batch_size, 3, side, side), np.uint8)
             pixels[: len(group)] = self._by_size[side][[self._places[name] for name in group]]
-            yield Batch(group, pixels)
+            yield PixelBatch(group, pixels)
 
 
 def _rows(pixels: Pixels) -> Pixels:
@@ -157,19 +120,46 @@ def _rows(pixels: Pixels) -> Pixels:
     return np.ascontiguousarray(pixels.transpose(1, 2, 0))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Pass:
-    """A pass of all devices; `lacking`: by the number of a shard, the models that lack it."""
+@dataclass(frozen=True, eq=False)
+class OnePass:
+    """A pass of all devices over changed images, which are made once for all models.
+
+    All models have the same number of shards. `images` makes a changed image of 224 x 224 pixels by its name, in worker
+    processes. `problems`: those of the models that failed, by name.
+    """
 
     models: Mapping[str, ModelInPass]
-    lacking: Mapping[int, Sequence[str]]
     images: Source
     settings: Settings
-    on_progress: OnProgress
-    notify: Notify
-    digests: TakenDigests | None
+    on_progress: OnProgress = lambda *_: None
+    notify: Notify = lambda _: None
+    digests: TakenDigests | None = None
     problems: dict[str, Exception] = field(default_factory=dict)
     stop: threading.Event = field(default_factory=threading.Event)
+
+    @cached_property
+    def lacking(self) -> Mapping[int, Sequence[str]]:
+        """By the number of a shard, the models that lack it."""
+        numbers = sorted({number for each in self.models.values() for number in each.shards.missing})
+        return {
+            number: [name for name, each in self.models.items() if number in each.shards.missing] for number in numbers
+        }
+
+    def answer(self) -> dict[str, Exception]:
+        """Compute the shards that each model lacks; each device takes the next one when it has finished one.
+
+        Returns the problem of each model that failed, by name: it is shown no further images, the others are. Raises
+        CleansetError for an image that cannot be made; the shards that are finished then stay.
+        """
+        numbers, devices = iter(self.lacking), self.settings.devices
+        with arithmetic(self.settings.precision), ThreadPoolExecutor(len(devices)) as pool:
+            try:
+                for finished in as_completed([pool.submit(self.run, each, numbers) for each in devices]):
+                    finished.result()
+            finally:
+                # one device's error ends the others at their next shard
+                self.stop.set()
+        return self.problems
 
     @property
     def workers(self) -> int:
@@ -196,9 +186,9 @@ class _Pass:
 
     def _blocks(self, shared: SharedBatches, numbers: Iterator[int], pool: Executor) -> Iterator[_Block]:
         """The changed images of each shard; the processes make those of the next while models are shown one."""
-        started: deque[tuple[int, Sequence[str]]] = deque()
+        started: deque[tuple[int, Sequence[ChangeName]]] = deque()
 
-        def groups() -> Iterator[Sequence[str]]:
+        def groups() -> Iterator[Sequence[ChangeName]]:
             for number in numbers:
                 if self.stop.is_set():
                     return
@@ -227,7 +217,7 @@ class _Pass:
             if name not in scorers:
                 scorers[name] = Scorer(each.model, device, settings.precision, self.notify, each.read_off)
             for batch in scorers[name](batches, self.workers):
-                scored.append(Scored(batch.image_ids, each.finish(batch.image_ids, batch.columns)))
+                scored.append(batch)
                 self.on_progress(len(batch.image_ids), waiting)
         except FAILURES as error:
             self.problems[name] = error
@@ -341,7 +331,7 @@ def _answer(shown: "Sequence[_FamilyAnswers]", digests: TakenDigests | None = No
     with rate_bar(sum(each.shards.total_images() for each in shown), f"{first.plan.name} {' '.join(models)}") as done:
         done(sum(each.shards.finished_images() for each in shown), 0.0)
         # the plan of all: each model's shards name its own images
-        return answer_in_one_pass(models, first.changed_of_all, first.target.settings, done, print_notice, digests)
+        return OnePass(models, first.changed_of_all, first.target.settings, done, print_notice, digests).answer()
 
 
 class _FamilyAnswers:
@@ -352,13 +342,12 @@ class _FamilyAnswers:
     ) -> None:
         self.target, self.plan = target, plan_for(of_all, wanted, target.name)
         self.changed_of_all = of_all.changed_images(files, wanted)
-        self._class_of = dict(zip(self.plan.images["file"], self.plan.images["class_index"].tolist(), strict=True))
-        self._files = {file: files[file] for file in self.plan.images["file"]}
+        class_of = dict(zip(self.plan.images["file"], self.plan.images["class_index"].tolist(), strict=True))
+        self._read_off = ReadAnswers(target.classes, class_of)
         self._record, self._stem = target.record(wanted, self.plan), target.stem or target.name
         self._made_from = target.made_from(wanted, self.plan)
         # models whose shards are cut from one list are shown the images of a shard together
-        self._of_all = list(map(str, of_all.names()))
-        self._names = {str(name): name for name in self.plan.names()}
+        self._of_all, self._names = of_all.names(), set(self.plan.names())
         self._clean = pd.DataFrame(columns=NAMED_ANSWERS.names)
         self.open_shards()
 
@@ -372,11 +361,7 @@ class _FamilyAnswers:
 
     def in_pass(self) -> ModelInPass:
         """The model's part in a pass over changed images."""
-
-        def finish(names: Sequence[str], columns: Columns) -> Columns:
-            return with_class_logit(columns, [self._class_of[self._names[name].file] for name in names])
-
-        return ModelInPass(self._of_squares(), self.shards, ReadAnswers(self.target.classes, keeps_logits=True), finish)
+        return ModelInPass(self._of_squares(), self.shards, self._read_off)
 
     def _of_squares(self) -> LoadedModel:
         """The model with a preprocessing that crops nothing of a changed image."""
@@ -385,13 +370,9 @@ class _FamilyAnswers:
 
     def answer_clean(self) -> None:
         """Answer the clean images, with the model's own preprocessing, and compare with stored scores."""
-        target, files = self.target, self._files
-        if files:
-            read = SetImages(files)
-            read_off = ReadAnswers(target.classes, keeps_logits=True)
-            clean = score_few(target.model, read, target.settings, list(files), read_off=read_off)
-            logits = {LOGITS: np.stack(clean.pop(LOGITS).tolist())}
-            self._clean = clean.assign(**with_class_logit(logits, [self._class_of[file] for file in files]))
+        target, names = self.target, [ChangeName(file, CLEAN, 0) for file in self.plan.images["file"]]
+        if names:
+            self._clean = score_few(target.model, self.changed_of_all, target.settings, names, read_off=self._read_off)
         if target.check is not None:
             target.check(self.plan.images, self._clean)
 
@@ -405,12 +386,8 @@ class _FamilyAnswers:
             record["against_float64"] = self._against_float64(scored)
             against = record["against_float64"] or "not compared, as the network does not run in it"
             print_notice(f"{name} {target.name}: {settings.precision} against float64: {against}")
-        clean_names = [ChangeName(file, CLEAN, 0) for file in self._clean["image_id"]]
-        # shards are sorted by text, whatever order they ran in
-        scored_names = [self._names[text] for text in scored["image_id"]]
-        table = predictions_table(self.plan.family)
-        answers = with_keys(pd.concat([self._clean, scored]), [*clean_names, *scored_names], table)
-        write_table(answers_file, answers, table)
+        family, answers = self.plan.family, pd.concat([self._clean, scored], ignore_index=True)
+        write_table(answers_file, with_family_step(answers, family), predictions_table(family))
         if target.is_sealed:
             record = with_digest(record, answers_file)
         write_text(target.answers.record(name, self._stem), json.dumps(record, indent=2) + "\n")
@@ -422,17 +399,18 @@ class _FamilyAnswers:
         None for a network that does not run in float64, as it has a constant of float32 outside its parameters and
         buffers.
         """
-        names = answers["image_id"].tolist()
+        names = sorted(self._names)
         # a fixed seed, so that two precisions are compared with float64 on the same images
-        drawn = sorted(random.Random(SEED).sample(names, min(len(names), sample_size(len(names)))))
+        drawn = sorted(random.Random(SAMPLE_SEED).sample(names, min(len(names), sample_size(len(names)))))
         # in processes: the library draws from numpy's global generator, which threads would share
         exact_settings = replace(self.target.settings, precision="float64", in_processes=True)
-        model, changed = self._of_squares(), self.changed_of_all
         try:
-            exact = score_few(model, changed, exact_settings, drawn, read_off=ReadAnswers(self.target.classes))
+            model, images = self._of_squares(), self.changed_of_all
+            exact = score_few(model, images, exact_settings, drawn, read_off=self._read_off)
         except NetworkError:
             return None
-        found = compare_scores(exact, answers[answers["image_id"].isin(drawn)])
+        keyed = answers.set_index([*ChangeName._fields], drop=False).loc[drawn]
+        found = compare_scores(*(each.assign(image_id=list(map(str, drawn))) for each in (exact, keyed)))
         return {
             "images": found.images,
             "top1_agreement": round(1 - found.top1_changed / max(1, found.images), 6),
@@ -467,7 +445,7 @@ def run(study: Study, role: str, family: str | None = None) -> None:
         # before stage digests has run, it has stored none
         with suppress(CleansetError):
             stored = read_digests(study.digests / f"{plan.name}.parquet", plan.family)
-            digests.remove_known({str(name): digest for name, digest in stored.items()})
+            digests.remove_known(stored)
 
 
 class StudyModels:

@@ -1,4 +1,4 @@
-"""The stored data of a changed image: a model's answer, with all that the measures need, and the digest of its pixels.
+"""Stored predictions on changed images and digests of their pixels: tables, checks, stage `digests`.
 
 The answers to clean images, with the model's own preprocessing, are checked against the stored scores of the edition.
 
@@ -19,16 +19,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, replacing, sha256, write_text
+from cleanset.images.boxes import box_of
 from cleanset.images.preprocessing import BASE_SIZE, Resized
 from cleanset.parsing import read_json
-from cleanset.progress import available_cores, rate_bar, tracked
+from cleanset.progress import available_cores, tracked
 from cleanset.scoring.decoding import SharedBatches
-from cleanset.scoring.logits import Columns, top5
+from cleanset.scoring.logits import ScoreColumns, top5
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions
 from cleanset.studies.robustness.families import CHANGING, FAMILIES, ChangePlan, StudyParams, change_plan, params_of
@@ -40,11 +42,14 @@ from cleanset.tables import (
     FILE,
     LOG_ODDS,
     LOGIT,
+    NAME,
     SCORES,
     SHA256,
     TOP5_CLASSES,
     TOP5_PROBABILITIES,
+    Column,
     Table,
+    between,
     read_table,
     write_table,
 )
@@ -79,11 +84,23 @@ ANSWERS: dict[str, Any] = {
     "class_of_edition": CLASS,  # the highest among the edition's classes
     "class_logit": LOGIT,  # of the image's class
 }
+STEP = Column(pa.int8(), "a severity or a frame, 0 for neither", between(0, 127))
+
+NAMED_ANSWERS = Table(key=ChangeName._fields, file=FILE, change=NAME, step=STEP, **ANSWERS)
+"""The table of answers by changed image, whatever its family."""
+
 CHECKED_COLUMNS = ("top5_class", "top5_probability", "log_odds")
 """The columns in which the answers to a clean image must equal the scores that the edition's sets were chosen by."""
 
-NAMED_ANSWERS = Table(image_id=FILE, **ANSWERS)
-"""The table of answers by the name of a changed image."""
+
+def with_family_step(rows: pd.DataFrame, family: Family) -> pd.DataFrame:
+    """Rows by changed image, the step under the family's own name of it, such as severity."""
+    return rows.rename(columns=dict(zip(["step"], family.steps, strict=False)))
+
+
+def with_step(rows: pd.DataFrame, family: Family) -> pd.DataFrame:
+    """Rows of a family's table with the column `step`, 0 for a family without steps."""
+    return rows.rename(columns=dict.fromkeys(family.steps, "step")) if family.steps else rows.assign(step=0)
 
 
 def predictions_table(family: Family) -> Table:
@@ -95,50 +112,38 @@ PREDICTIONS = {family.name: predictions_table(family) for family in FAMILIES}
 """The tables of answers by family."""
 
 
-LOGITS = "logits"
-"""The column of all logits, from which `with_class_logit` takes those of the images' classes."""
+def answer_columns(logits: NDArray[np.float64], classes: Iterable[int]) -> ScoreColumns:
+    """The columns of ANSWERS but class_logit, from logits of shape (n, 1000) and the edition's class indices.
+
+    Raises ValueError if a logit is not finite.
+    """
+    found = top5(logits)
+    second, largest = np.sort(logits, axis=1)[:, -2:].T
+    of_edition = np.asarray(sorted(classes), np.int16)
+    return found | {
+        "largest_logit": largest.astype(np.float32),
+        "second_logit": second.astype(np.float32),
+        # the largest is subtracted first, since exp overflows above 709
+        "log_sum_exp": (largest + np.log(np.exp(logits - largest[:, None]).sum(axis=1))).astype(np.float32),
+        # argmax takes the lower of equal ones
+        "class_of_edition": of_edition[np.argmax(logits[:, of_edition], axis=1)],
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class ReadAnswers:
-    """Function from logits of shape (n, 1000) to the columns of ANSWERS but class_logit.
+    """Function from logits and the names of changed images to the columns of ANSWERS.
 
-    `classes`: the edition's class indices. `keeps_logits`: there is a column LOGITS, too, since logits do not tell
-    whose images they are of.
+    `classes`: the edition's class indices. `class_of`: that of each image, by file.
     """
 
     classes: Sequence[int]
-    keeps_logits: bool = False
+    class_of: Mapping[str, int]
 
-    def __call__(self, logits: NDArray[np.float64]) -> Columns:
+    def __call__(self, logits: NDArray[np.float64], names: Sequence[ChangeName]) -> ScoreColumns:
         """The columns. Raises ValueError if a logit is not finite."""
-        found = top5(logits)
-        second, largest = np.sort(logits, axis=1)[:, -2:].T
-        classes = np.asarray(sorted(self.classes), np.int16)
-        if self.keeps_logits:
-            found |= {LOGITS: logits}
-        return found | {
-            "largest_logit": largest.astype(np.float32),
-            "second_logit": second.astype(np.float32),
-            # the largest is subtracted first, since exp overflows above 709
-            "log_sum_exp": (largest + np.log(np.exp(logits - largest[:, None]).sum(axis=1))).astype(np.float32),
-            # argmax takes the lower of equal ones
-            "class_of_edition": classes[np.argmax(logits[:, classes], axis=1)],
-        }
-
-
-def with_class_logit(columns: Columns, classes: Sequence[int]) -> Columns:
-    """The columns of ANSWERS, from those that `keeps_logits` leaves and the class index of each image."""
-    logits = columns[LOGITS]
-    chosen = logits[np.arange(len(logits)), np.asarray(classes, np.int64)].astype(np.float32)
-    return {**{name: values for name, values in columns.items() if name != LOGITS}, "class_logit": chosen}
-
-
-def with_keys(columns: pd.DataFrame, names: Sequence[ChangeName], table: Table) -> pd.DataFrame:
-    """The columns of a table by image, change and step, from rows in the order of `names`."""
-    keys = pd.DataFrame(list(names), columns=[*ChangeName._fields]).astype({"step": "int8"})
-    keys = keys.rename(columns={"step": table.key[2]} if len(table.key) > 2 else {})
-    return columns.reset_index(drop=True).assign(**{name: keys[name] for name in table.key})[table.names]
+        chosen = logits[np.arange(len(logits)), [self.class_of[name.file] for name in names]]
+        return answer_columns(logits, self.classes) | {"class_logit": chosen.astype(np.float32)}
 
 
 def check_clean(
@@ -149,17 +154,16 @@ def check_clean(
     `images` are rows of STUDY_IMAGES, `clean` the answers to them by file, in the same order, `scores` and
     `crop_scores` the stored ones of whole images and of crops.
     """
-    whole = {image_id: row for image_id, *row in scores[["image_id", *CHECKED_COLUMNS]].itertuples(index=False)}
-    cropped = {
-        (image_id, tuple(crop)): row
-        for image_id, crop, *row in crop_scores[["image_id", "crop", *CHECKED_COLUMNS]].itertuples(index=False)
+    stored = {
+        (image_id, box_of(crop)): row
+        for table in (scores.assign(crop=None), crop_scores)
+        for image_id, crop, *row in table[["image_id", "crop", *CHECKED_COLUMNS]].itertuples(index=False)
     }
     answers = clean[list(CHECKED_COLUMNS)].itertuples(index=False)
     for file, image_id, crop, answer in zip(images["file"], images["image_id"], images["crop"], answers, strict=True):
-        stored = whole.get(image_id) if crop is None else cropped.get((image_id, tuple(crop)))
-        if stored is None:
+        if (found := stored.get((image_id, box_of(crop)))) is None:
             raise CleansetError(f"{file}: {role} has no stored scores of it; run dvc repro in the edition")
-        for column, left, right in zip(CHECKED_COLUMNS, answer, stored, strict=True):
+        for column, left, right in zip(CHECKED_COLUMNS, answer, found, strict=True):
             if not np.array_equal(left, right):
                 raise CleansetError(
                     f"{file}: {role} gives {column} {_digits(left)}, the stored scores {_digits(right)}; "
@@ -186,8 +190,8 @@ def check_of_stored(edition: Edition, role: str) -> CheckClean:
 BATCH_SIZE = 128
 """Number of changed images in a batch; five batches are in memory at a time."""
 
-NAMED_DIGESTS = Table(image_id=FILE, sha256=SHA256)
-"""The table of digests by the name of a changed image."""
+NAMED_DIGESTS = Table(key=ChangeName._fields, file=FILE, change=NAME, step=STEP, sha256=SHA256)
+"""The table of digests by changed image, whatever its family."""
 
 
 DIGESTS = {family.name: family.table(sha256=SHA256) for family in FAMILIES}
@@ -199,9 +203,6 @@ VERSIONS = "versions.json"
 MAX_SHOWN = 20
 """Maximum number of differing images that are listed; the rest is counted."""
 SHOWN_DIGITS = 12
-
-OnProgress = Callable[[int, float], None]
-
 
 REMEDY = "run dvc checkout digests to restore it, or dvc repro digests"
 
@@ -217,25 +218,33 @@ class TakenDigests:
 
     def __init__(self, shards: Shards) -> None:
         self._shards, self._open = shards, set(shards.missing)
-        self._taken: dict[str, str] = {}
+        self._taken: dict[ChangeName, str] = {}
         # several devices take digests at once
         self._lock = threading.Lock()
 
-    def take(self, names: Iterable[str], digests: Iterable[str]) -> None:
+    def take(self, names: Iterable[ChangeName], digests: Iterable[str]) -> None:
         """Take the digests of some images, and keep every shard that is whole with them."""
         with self._lock:
             self._taken.update(zip(names, digests, strict=True))
             for number in sorted(self._open):
                 ids = self._shards.image_ids(number)
                 if all(name in self._taken for name in ids):
-                    rows = [(name, self._taken.pop(name)) for name in ids]
-                    self._shards.keep(number, pd.DataFrame(rows, columns=NAMED_DIGESTS.names))
+                    self._shards.keep(number, _digest_rows((name, self._taken.pop(name)) for name in ids))
                     self._open.remove(number)
 
-    def remove_known(self, known: Mapping[str, str]) -> None:
+    def remove_known(self, known: Mapping[ChangeName, str]) -> None:
         """Remove the shards if all of their digests are known, by name."""
-        if all(known.get(name) == found for rows in self._shards.finished() for name, found in rows.to_numpy()):
+        if all(known.items() >= digests_in(rows).items() for rows in self._shards.finished()):
             self._shards.remove()
+
+
+def _digest_rows(digests: Iterable[tuple[ChangeName, str]]) -> pd.DataFrame:
+    return pd.DataFrame([(*name, digest) for name, digest in digests], columns=NAMED_DIGESTS.names)
+
+
+def digests_in(rows: pd.DataFrame) -> dict[ChangeName, str]:
+    """The digests in rows of NAMED_DIGESTS by changed image, in their order."""
+    return dict(zip(ChangeName.of_rows(rows), rows["sha256"], strict=True))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -246,10 +255,6 @@ class DigestRun:
     sources: Sources
     wanted: StudyParams
     workers: int | None = None
-
-    def names(self) -> list[str]:
-        """The names of all changed images, sorted."""
-        return list(map(str, self.plan.names()))
 
     def label(self) -> str:
         """A digest of everything that the digests depend on."""
@@ -264,29 +269,23 @@ class DigestRun:
 
     def shards(self, folder: Path) -> Shards:
         """The shards of the digests, in a folder for those that are finished."""
-        return Shards(folder, self.label(), self.names(), BATCH_SIZE, table=NAMED_DIGESTS)
+        return Shards(folder, self.label(), self.plan.names(), BATCH_SIZE, table=NAMED_DIGESTS)
 
     def complete(self, folder: Path) -> Shards:
-        """All shards, those that nothing has taken made now."""
-        shards = self.shards(folder)
-        with rate_bar(shards.total_images(), f"digests {self.plan.name}") as done:
-            done(shards.finished_images(), 0.0)
-            self.fill(shards, done)
-        return shards
+        """All shards, those that nothing has taken made now.
 
-    def fill(self, shards: Shards, on_progress: OnProgress = lambda *_: None) -> None:
-        """Compute the missing shards. Raises CleansetError for an image whose bytes are not those of the manifest."""
+        Raises CleansetError for an image whose bytes are not those of the manifest.
+        """
+        shards = self.shards(folder)
         names = [name for number in shards.missing for name in shards.image_ids(number)]
         # closing ends the worker processes when an image fails
-        with closing(self.digests(names)) as found:
+        with closing(self.digests(names)) as digests:
+            made = iter(tracked(digests, len(names), f"digests {self.plan.name}"))
             for number in shards.missing:
-                rows = []
-                for name in shards.image_ids(number):
-                    rows.append((name, next(found)))
-                    on_progress(1, 0.0)
-                shards.keep(number, pd.DataFrame(rows, columns=NAMED_DIGESTS.names))
+                shards.keep(number, _digest_rows((name, next(made)) for name in shards.image_ids(number)))
+        return shards
 
-    def digests(self, names: Sequence[str]) -> Generator[str, None, None]:
+    def digests(self, names: Sequence[ChangeName]) -> Generator[str, None, None]:
         """The digest of each of the changed images, in their order."""
         if not names:
             return
@@ -351,7 +350,7 @@ def verify(study: Study, workers: int | None = None) -> DigestVerification:
             raise CleansetError(f"{path}: of other images or changes than the study has; expected the same: {REMEDY}")
         expected |= {f"{plan.name} {name}": digest for name, digest in of_family.items()}
     runs = [DigestRun(plan, sources, wanted, workers) for plan in plans]
-    found = tracked(chain.from_iterable(run.digests(run.names()) for run in runs), len(expected), "verify")
+    found = tracked(chain.from_iterable(run.digests(run.plan.names()) for run in runs), len(expected), "verify")
     # `expected` was filled plan by plan, the order of `runs`
     pairs = zip(expected.items(), found, strict=True)
     different = [Different(name, now, then) for (name, then), now in pairs if now != then]
@@ -359,12 +358,8 @@ def verify(study: Study, workers: int | None = None) -> DigestVerification:
 
 
 def read_digests(path: Path, family: Family) -> dict[ChangeName, str]:
-    """The digests in a table by changed image, sorted by its text. Raises CleansetError as `read_table`."""
-    table = DIGESTS[family.name]
-    rows = read_table(path, table)
-    steps = rows[table.key[2]].tolist() if len(table.key) > 2 else [0] * len(rows)
-    names = map(ChangeName, rows["file"], rows["change"], steps)
-    return dict(sorted(zip(names, rows["sha256"], strict=True), key=lambda each: str(each[0])))
+    """The digests in a table by changed image, sorted. Raises CleansetError as `read_table`."""
+    return digests_in(with_step(read_table(path, DIGESTS[family.name]), family))
 
 
 def run(study: Study) -> None:
@@ -379,8 +374,7 @@ def run(study: Study) -> None:
     for plan in [change_plan(family, sources, wanted) for family in FAMILIES]:
         # the stages of models have taken them, unless these ran elsewhere
         shards = DigestRun(plan, sources, wanted).complete(study.partial_digests(plan.name))
-        # shards have the order of the names
-        tables[plan.name] = with_keys(shards.table(), plan.names(), DIGESTS[plan.name])
+        tables[plan.name] = with_family_step(shards.table(), plan.family)
         finished.append(shards)
     with replacing(study.digests) as folder:
         for name, table in tables.items():
@@ -397,27 +391,31 @@ class ShownPixels:
     path: Path
     run: DigestRun
 
-    def stored(self) -> dict[str, str] | None:
+    def stored(self) -> dict[ChangeName, str] | None:
         """The digests in the file by name; None unless it has those of these images, every one."""
         try:
             head, *lines = read_bytes(self.path).decode("utf-8", "replace").splitlines()
         except (FileNotFoundError, ValueError):  # ValueError: an empty file
             return None
         # the head tells that these are the lines that were written
-        return {line[66:]: line[:64] for line in lines} if head == self._head(lines) else None
+        if head != self._head(lines):
+            return None
+        # from the right: only the name of a file may contain spaces
+        named = ((line[:64], *line[66:].rsplit(" ", 2)) for line in lines)
+        return {ChangeName(file, change, int(step)): digest for digest, file, change, step in named}
 
     def taken(self) -> TakenDigests | None:
         """The shards for digests that are taken while models are shown the images; None where all are stored."""
         return None if self.stored() is not None else TakenDigests(self.run.shards(self._folder))
 
-    def finish(self) -> dict[str, str]:
+    def finish(self) -> dict[ChangeName, str]:
         """The digests of all changed images by name; those that nothing has taken are made now. Writes the file."""
         found = self.stored()
         if found is not None:
             return found
         # earlier versions left answers without digests
         shards = self.run.complete(self._folder)
-        digests = dict(sorted(shards.table().itertuples(index=False, name=None)))
+        digests = digests_in(shards.table())
         lines = [f"{each}  {name}" for name, each in digests.items()]
         write_text(self.path, "\n".join([self._head(lines), *lines, ""]))
         shards.remove()

@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cleanset.edition.options import (
+    ANY_MODEL,
     HERE,
     AnyImages,
     Architecture,
     Device,
     EditionOfRoles,
+    Form,
     Hub,
+    PaperForm,
     Precision,
     StudyFolder,
     show,
 )
-from cleanset.edition.paths import use_classes_of
 
 if TYPE_CHECKING:
     from cleanset.studies.robustness.images import Study
@@ -30,15 +32,9 @@ app.add_typer(stages, name="stage", hidden=True)
 
 
 def _study(folder: Path) -> "Study":
-    from cleanset.files import remove_abandoned
-    from cleanset.studies.robustness.families import FAMILIES
     from cleanset.studies.robustness.images import Study
 
-    for each in (folder, folder / "data", *(folder / "data" / family.name for family in FAMILIES)):
-        remove_abandoned(each)
-    study = Study(folder)
-    use_classes_of(study.edition.folder)
-    return study
+    return Study.open(folder)
 
 
 @stages.command(hidden=True)
@@ -117,13 +113,7 @@ def verify(study: StudyFolder = HERE) -> None:
 
 @app.command()
 def evaluate(
-    model: Annotated[
-        list[str],
-        typer.Option(
-            help="timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights, MODULE:CALLABLE, "
-            "or a role of the edition; repeat it for each model."
-        ),
-    ],
+    model: Annotated[list[str], ANY_MODEL],
     images: AnyImages,
     out: Annotated[Path, typer.Option(help="Write answers and measures here, and continue what was interrupted.")],
     params: Annotated[
@@ -169,16 +159,15 @@ def table(
     selection: Annotated[
         str | None, typer.Option(help="union, own, common or all.", show_default="the first one")
     ] = None,
-    form: Annotated[str, typer.Option("--format", help="latex or csv.")] = "latex",
+    form: Form = PaperForm.latex,
 ) -> None:
     """Print measures with their intervals as a table for a paper.
 
     Without --measure a row for each model, with its measures over all changes.
-    The LaTeX needs the package booktabs.
     """
-    from cleanset.studies.robustness.pages import formatted, paper_table
+    from cleanset.studies.robustness.pages import paper_table
 
-    typer.echo(formatted(paper_table(folder, family, measure, selection), form), nl=False)
+    show(paper_table(folder, family, measure, selection).in_form(form or PaperForm.latex))
 
 
 @app.command()
@@ -194,9 +183,9 @@ def masks(
     """
     from cleanset.studies.robustness.image_sets import wnids_of
     from cleanset.studies.robustness.images import Study
-    from cleanset.studies.robustness.scenarios.masks import ComparedMasks, agreement
+    from cleanset.studies.robustness.scenarios.masks import MaskSource, agreement
 
-    found = agreement(ComparedMasks.parsed(one), ComparedMasks.parsed(other), wnids_of(Study(study)))
+    found = agreement(MaskSource.parsed(one), MaskSource.parsed(other), wnids_of(Study(study)))
     if out is not None:
         from cleanset.files import write_text
 

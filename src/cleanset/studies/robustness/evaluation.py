@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import JsonValue
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from cleanset.edition.params import read_params
@@ -30,11 +29,11 @@ from cleanset.measure.comparability import (
 from cleanset.measure.compare.model_index import write_hub
 from cleanset.measure.compare.results import RESULTS, parse_results
 from cleanset.measure.measures import not_deterministic
-from cleanset.measure.rendering import MODEL_COLUMN, numbers, plain_table
 from cleanset.measure.specs import Spec, ZooModel, file_stems
+from cleanset.measure.table import MeasureTable, cell
 from cleanset.parsing import with_digest
 from cleanset.scoring.validity import read_finished
-from cleanset.statistics.bootstrap import LEVEL
+from cleanset.statistics.basics import LEVEL
 from cleanset.studies.robustness.answers import CheckClean, DigestRun, ShownPixels, check_of_stored, installed_versions
 from cleanset.studies.robustness.corruptions.measures import ALEXNET_CLEAN_ERROR, ALEXNET_ERRORS
 from cleanset.studies.robustness.families import (
@@ -52,7 +51,8 @@ from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.image_sets import OpenedImages, open_images
 from cleanset.studies.robustness.images import AnswerFiles, ChangeName, SetImages, Sources, Study
 from cleanset.studies.robustness.measuring import Studied, measure
-from cleanset.studies.robustness.results import MeasureLine
+from cleanset.studies.robustness.pages import measure_rows
+from cleanset.studies.robustness.results import MeasureDifference, MeasureLine
 from cleanset.studies.robustness.scenarios.masks import masks_found
 from cleanset.vocabulary import classes_in_use
 
@@ -67,7 +67,7 @@ DEFAULTS: dict[str, Any] = {family.name: {"names": list(family.default_names)} f
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluated:
-    """The images, the params, and by family the lines, the notice beside them and the comparability card.
+    """The images, the params, and by family the lines, the differences, the notice and the comparability card.
 
     `random`: the models whose answers depend on more than the image.
     """
@@ -75,6 +75,7 @@ class Evaluated:
     images: OpenedImages
     params: StudyParams
     lines: dict[str, list[MeasureLine]]
+    differences: dict[str, list[MeasureDifference]]
     notices: dict[str, str]
     cards: dict[str, ComparabilityCard]
     random: Collection[str]
@@ -116,9 +117,11 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     studied = Studied(images.images, masks, params, models, images.owners, images.selections, answers)
     notices = {plan.name: notice(plan.family, params, images.images, is_official=plan.is_official) for plan in plans}
     official = [plan.name for plan in plans if plan.is_official]
-    lines = measure(studied, notices, out / "measures", out / "metrics", official)
+    measured = measure(studied, notices, out / "measures", out / "metrics", official)
     cards = {each.name: family_card(each, images, params, shown[each.name].finish(), of_cards) for each in plans}
-    evaluated = Evaluated(images, params, lines, notices, cards, random)
+    lines = {name: found for name, (found, _) in measured.items()}
+    differences = {name: found for name, (_, found) in measured.items()}
+    evaluated = Evaluated(images, params, lines, differences, notices, cards, random)
     results = content(evaluated, official)
     write_text(out / RESULTS, json.dumps(with_digest(results), indent=2) + "\n")
     if wanted.hub is not None:
@@ -259,6 +262,7 @@ class _Run:
 WITHOUT_INTERVAL = ("clean", "unchanged")
 
 MEANING = "Intervals of 95 % by bootstrap over images."
+MEANING_OF_P = "p: exact sign test over images, corrected by Holm's method for several pairs."
 
 
 def as_text(evaluated: Evaluated) -> Group:
@@ -268,37 +272,41 @@ def as_text(evaluated: Evaluated) -> Group:
     for name, lines in evaluated.lines.items():
         family = family_named(name)
         chosen = [line for line in lines if line.selection == images.selections[0] and not line.change]
-        if shown_measures(family, chosen):
-            parts += [Text(), Text(f"{name}, {chosen[0].images:,} images: {family.unit}"), _table(family, chosen)]
+        if (table := _table(family, chosen)).titles:
+            parts += [Text(), Text(f"{name}, {chosen[0].images:,} images: {family.unit}"), table.in_terminal()]
             missing = [each.problem for each in chosen if each.problem and each.measure in family.summary]
             parts += map(Text, dict.fromkeys(missing))
         else:  # the means need all changes
             parts += [Text(), Text(f"{name}: no measures over all changes; measures/{name}.csv has those of each")]
+        if differences := _differences(family, evaluated):
+            parts += [Text(), differences.in_terminal(), Text(MEANING_OF_P), Text()]
         parts += [Text(evaluated.notices[name]), Text(evaluated.cards[name].line)]
     return Group(*parts, Text(), Text(MEANING), *(Text(not_deterministic(name)) for name in evaluated.random))
 
 
-def shown_measures(family: Family, lines: Sequence[MeasureLine]) -> dict[str, str]:
-    """The measures of the summary that a model has."""
-    measures = {line.measure for line in lines}
-    return {name: title for name, title in family.summary.items() if name in measures}
-
-
-def _table(family: Family, lines: Sequence[MeasureLine]) -> Table:
+def _table(family: Family, lines: Sequence[MeasureLine]) -> MeasureTable:
     """A row for each model, in the order in which they were named."""
-    found, titles = {(line.model, line.measure): line for line in lines}, shown_measures(family, lines)
-    rows = (
-        [Text(model), *(_cell(found.get((model, name)), family, title) for name, title in titles.items())]
-        for model in dict.fromkeys(line.model for line in lines)
-    )
-    return plain_table([MODEL_COLUMN, *numbers(*titles.values())], rows, gap=2)
+    titles = {name: title for name, title in family.summary.items() if name in {line.measure for line in lines}}
+    cut = {name for name, title in titles.items() if title in WITHOUT_INTERVAL}
+    fields = [each._asdict() | ({"low": np.nan} if each.measure in cut else {}) for each in lines]
+    rows = measure_rows(fields, "model", "measure", list(titles), family)
+    return MeasureTable(("model",), list(titles.values()), rows)
 
 
-def _cell(line: MeasureLine | None, family: Family, title: str) -> str:
-    if line is None or not np.isfinite(line.value):
-        return "–"
-    value, low, high = family.texts(line.measure, line.value, line.low, line.high)
-    return value if title in WITHOUT_INTERVAL or not low else f"{value} ({low}–{high})"
+def _differences(family: Family, evaluated: Evaluated) -> MeasureTable | None:
+    """The paired differences of every two models in the first measure over all changes that has some."""
+    whole = [each for each in evaluated.differences[family.name] if not each.change]
+    names = [name for name in family.shown_differences if any(each.measure == name for each in whole)]
+    rows = [
+        (
+            (each.model, each.other),
+            [family.cell(each.measure, each.value, each.low, each.high), cell(each.p_holm, factor=1, digits=4)],
+        )
+        for each in whole
+        if each.measure == names[0] and each.selection == evaluated.images.selections[0]
+    ]
+    title = f"difference in {family.headlines[names[0]]}" if names else ""
+    return MeasureTable(("model", "compared with"), (title, "p"), rows) if rows else None
 
 
 _SHOWN_OTHERWISE = ("names", "severities", "max_images", "published")
@@ -309,7 +317,7 @@ def family_card(
     plan: ChangePlan,
     images: OpenedImages,
     params: StudyParams,
-    digests: Mapping[str, str],
+    digests: Mapping[ChangeName, str],
     models: Mapping[str, CardModel],
 ) -> ComparabilityCard:
     """The card of a family's measures; `digests`: of the pixels of each changed image, by name."""
@@ -353,10 +361,9 @@ def _settings(plan: ChangePlan, params: StudyParams) -> dict[str, JsonValue]:
     return found
 
 
-def _pixels_digest(digests: Mapping[str, str], classes: Mapping[str, int]) -> str:
+def _pixels_digest(digests: Mapping[ChangeName, str], classes: Mapping[str, int]) -> str:
     """A digest of all changed images by class, change and step; the names of the files do not matter."""
-    names = {text: ChangeName.parsed(text) for text in digests}
-    lines = sorted(f"{classes[name.file]} {name.change} {name.step} {digests[text]}" for text, name in names.items())
+    lines = sorted(f"{classes[name.file]} {name.change} {name.step} {digest}" for name, digest in digests.items())
     return sha256("\n".join(lines).encode())
 
 

@@ -1,4 +1,4 @@
-"""The families of image changes, the changed images that each makes of a study's images, and the params of a study.
+"""The list of the families of image changes; the changed images of a study, and its params.
 
 No model, no torch.
 """
@@ -114,11 +114,10 @@ class ChangePlan:
         return ChangedImages(files, self.changing.change, self.family.jpeg(params), params.seed, self.is_published)
 
     def names(self) -> list[ChangeName]:
-        """All changed images and the unchanged ones, sorted by their texts."""
+        """All changed images and the unchanged ones, sorted."""
         # every family has it, so that its measures need no other family's answers
         changes = [(UNCHANGED, 0), *self.changes]
-        # by text, as shards and tables are sorted
-        return sorted((ChangeName(file, *change) for file in self.images["file"] for change in changes), key=str)
+        return sorted(ChangeName(file, *change) for file in self.images["file"] for change in changes)
 
     def as_record(self) -> dict[str, Any]:
         """Everything that the changed images depend on except seed, JPEG quality and libraries."""
@@ -179,9 +178,7 @@ def read_study_params(
     `roles` are the models of the edition, `others` models that `measures.corruptions.trained_on` may name beside those
     that are measured. Without `further` those of `further_models` are not measured.
     """
-    content = read_yaml(path, "expected the params of a study: git checkout it")
-    _refuse_moved(path, content)
-    params = validate(StudyParams, content, path)
+    params = validate(StudyParams, read_yaml(path, "expected the params of a study: git checkout it"), path)
     _check_further(path, params, roles, is_measured=further)
     # measures can be divided only by those of a model that is measured here
     measured = params.models(roles) if further else list(roles)
@@ -226,25 +223,6 @@ def _check_further(path: Path, params: StudyParams, roles: Sequence[str], *, is_
             raise CleansetError(f"{path}: further_models.{role}: the edition has this role; choose another one")
         if is_measured and params.images == "own":
             raise CleansetError(f"{path}: further_models: {role} has no set of its own; expected images: union")
-
-
-def _refuse_moved(path: Path, content: object) -> None:
-    """Raise CleansetError for sections and keys that have another place now, naming it."""
-    sections = content if isinstance(content, dict) else {}
-    if "attack" in sections:
-        raise CleansetError(
-            f"{path}: attack: this section has become a file of its own; expected its keys in "
-            "studies/attacks/params.yaml: move them there"
-        )
-    moved = [
-        f"{family.name}.{key}"
-        for family in FAMILIES
-        if family.measures_section is not None and isinstance(sections.get(family.name), dict)
-        for key in family.measures_section.model_fields
-        if key in sections[family.name] and key not in family.section.model_fields
-    ]
-    if moved:
-        raise CleansetError(f"{path}: {'; '.join(f'{key}: moved to measures.{key}' for key in moved)}")
 
 
 def _check_named(where: str, model: ReferencedModel, known: Sequence[str], params: StudyParams) -> None:

@@ -1,4 +1,4 @@
-"""A family of image changes: everything that the study knows about one, in one plain object; and the params of a study.
+"""`Family`, everything that a study knows about one family of image changes; the params that all families share.
 
 The params here are the keys that all families share, such as `further_models`; each family adds its own sections. A
 further model is a model of a zoo, as in the edition's params.yaml, or `module:callable`, a custom model.
@@ -10,30 +10,26 @@ family; a family imports nothing that goes through all of them.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
-import numpy as np
 import pandas as pd
-from pydantic import AfterValidator, Field, WrapValidator, model_validator
+from numpy.typing import NDArray
+from pydantic import Field, WrapValidator, model_validator
 
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.measure.specs import ModuleModel, Spec, ZooModel, parse_specs
+from cleanset.measure.table import Cell, cell
 from cleanset.parsing import read_yaml
 from cleanset.studies.robustness.images import Change, Sources, StudyFile
-from cleanset.studies.robustness.results import FamilyStudy, SeenAnswers, StudiedImages
+from cleanset.studies.robustness.results import FamilyStudy, StudiedImages
 from cleanset.tables import FILE, NAME, Table
-from cleanset.validation import EachOnce, Role, Section, shown
+from cleanset.validation import EachOnce, Role, Section, checked, shown
 from cleanset.vocabulary import class_indices, example_key, known_classes
 
-
-def _known_wnid(name: str) -> str:
-    if name not in class_indices():
-        raise ValueError(f"unknown class {shown(name)}; expected {known_classes()}, such as {example_key()}")
-    return name
-
-
-Wnid = Annotated[str, AfterValidator(_known_wnid)]
+Wnid = Annotated[
+    str, checked(lambda key: key in class_indices(), lambda: f"{known_classes()}, such as {example_key()}")
+]
 
 
 class TrainedModel(Model):
@@ -156,22 +152,20 @@ ENDS = ("value", "low", "high")
 """The columns of a measure and of the ends of its interval."""
 
 
-class FamilySection(Protocol):
-    """The section of params.yaml that decides a family's changed images."""
+class FamilySection(Section):
+    """The section of params.yaml that decides a family's changed images.
 
-    @property
-    def names(self) -> list[str]:
-        """Changes or groups of them."""
-        ...
+    `published`: a folder of published images, which are read instead of made; None: the images are made. `names`:
+    changes or groups of them.
+    """
 
-    @property
-    def published(self) -> str | None:
-        """A folder of published images, which are read instead of made; None: the images are made."""
-        ...
+    # before names, which are checked by it
+    published: Annotated[str, Field(min_length=1)] | None = None
+    names: Annotated[list[str], Field(default_factory=list)]
 
     def changes(self) -> list[tuple[str, int]]:
         """Each change and its step, a severity or a frame; 0 for neither."""
-        ...
+        raise NotImplementedError
 
 
 class ReferencedModel(NamedTuple):
@@ -239,10 +233,9 @@ class Family:
     """One family of image changes. Nothing heavy is imported before a function needs it."""
 
     name: str
-    """The key in params.yaml, and the folder of answers."""
-    singular: str
-    section: type[Section]
-    """The pydantic model of its section, a FamilySection: what decides its changed images."""
+    """The key in params.yaml, the folder of answers, and the name of the template of its page."""
+    section: type[FamilySection]
+    """The pydantic model of its section: what decides its changed images."""
     measures_section: type[Section] | None = None
     """The pydantic model of its section of `measures`: what decides only its measures; None: it has none."""
     default_names: tuple[str, ...] = ()
@@ -275,8 +268,11 @@ class Family:
     remark: Callable[[CommonParams], str] = lambda params: ""
     """A sentence that follows the notice; empty for none."""
 
-    study: Callable[[CommonParams, SeenAnswers, StudiedImages], FamilyStudy]
-    """The answers of all models to the images, read from their files."""
+    read: Callable[[pd.DataFrame, CommonParams], NDArray[Any]]
+    """Values that its measures need of each answer, one or a row: from answers with the image's `class_index`."""
+    study: Callable[[CommonParams, Mapping[str, NDArray[Any]], StudiedImages, pd.DataFrame], FamilyStudy]
+    """The answers of all models, ready to be measured: by model, images x changes of what was read, CLEAN and UNCHANGED
+    first; and the rows of STUDY_IMAGES, as `measured_images` left them."""
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The columns of the CSV files of its details, by stem."""
     optional_files: tuple[str, ...] = ()
@@ -294,8 +290,6 @@ class Family:
 
     page: str
     """The file name of its page."""
-    template: Path
-    """The Jinja2 template of its page."""
     page_context: Callable[[PagesData], dict[str, Any]]
     """The variables of its template, except those that all pages have."""
     headlines: Mapping[str, str]
@@ -306,6 +300,16 @@ class Family:
     """Prefixes of measures that are not shares, and so not shown in percent."""
     sheet: SheetLayout
 
+    @property
+    def template(self) -> Path:
+        """The Jinja2 template of its page."""
+        return Path(__file__).parent / self.name / "templates" / f"{self.name}.html"
+
+    @property
+    def differences(self) -> str:
+        """The stem of the CSV file with the differences between models, such as corruption_differences."""
+        return f"{self.name.removesuffix('s')}_differences"
+
     def table(self, **columns: Any) -> Table:
         """A table by image, change, and severity or frame."""
         return Table(key=("file", "change", *self.steps), file=FILE, change=NAME, **self.steps, **columns)
@@ -314,11 +318,10 @@ class Family:
         """The factor that a measure is shown with, 100 for shares, and its digits after the point."""
         return (1, 3) if measure.startswith(self.not_shares) else (100, 1)
 
-    def texts(self, measure: str, value: float, low: float, high: float) -> tuple[str, str, str]:
-        """A measure and the ends of its interval as they are shown; empty for NaN."""
+    def cell(self, measure: str, value: float, low: float, high: float) -> Cell:
+        """A measure with its interval as it is shown in tables."""
         factor, digits = self.scale(measure)
-        first, *ends = (f"{factor * each:.{digits}f}" if np.isfinite(each) else "" for each in (value, low, high))
-        return first, ends[0], ends[1]
+        return cell(value, (low, high), factor, digits)
 
     def jpeg(self, params: CommonParams) -> int | None:
         """The quality at which its changed images are stored and read again; None: not at all."""
@@ -326,6 +329,4 @@ class Family:
 
     def section_in(self, params: CommonParams) -> FamilySection:
         """Its section of the params."""
-        # by name, since the params of a study are built from the families (families.with_sections)
-        section: FamilySection = getattr(params, self.name)
-        return section
+        return params.section(self.section)

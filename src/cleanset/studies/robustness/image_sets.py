@@ -1,10 +1,7 @@
-"""The images that robustness is measured on: by stage images those of all finished sets, with their masks.
+"""The images that robustness is measured on: all finished sets of an edition, one of them, a list, or any folder.
 
-Outside a study: those of an edition, of one of its sets, of a list, or of any folder.
-
-The command `robustness generate` makes images with generated backgrounds: in-painting around the object by a diffusers
-pipeline from a local folder. It needs the extra `generate`. The images are made once and kept as files: a pipeline's
-result may differ between machines.
+The command `robustness generate` paints backgrounds around the object with a diffusers pipeline from a local folder. It
+needs the extra `generate`. The images are made once and kept as files: a pipeline's result may differ between machines.
 """
 
 import json
@@ -23,10 +20,10 @@ from PIL import Image
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, use_classes_of
 from cleanset.errors import CleansetError, install_command, reason
-from cleanset.files import read_bytes, read_text, replacing, sha256, write_text
+from cleanset.files import read_text, replacing, sha256, write_text
 from cleanset.images.preprocessing import BASE_SIZE
 from cleanset.measure.sets import EvaluationSet, open_set
-from cleanset.progress import rate_bar
+from cleanset.progress import tracked
 from cleanset.sets.folder import read_entries, read_image
 from cleanset.sets.manifest import MANIFEST
 from cleanset.statistics.seeds import change_seed, image_seed
@@ -210,12 +207,8 @@ def generate_missing(
         )
         for file in files.values()
     }
-    made = 0
-    with rate_bar(len(paint), "generate") as done:
-        for _ in save_missing(study.generated, paint, generation_record(pipeline_folder, prompts, options)):
-            made += 1
-            done(1, 0.0)
-    return made
+    made = save_missing(study.generated, paint, generation_record(pipeline_folder, prompts, options))
+    return len(list(tracked(made, len(paint), "generate")))
 
 
 Pixels = NDArray[np.uint8]
@@ -240,15 +233,10 @@ def read_prompts(folder: Path, wnids: Sequence[str]) -> dict[str, str]:
     """The prompt of each class, from `<wnid>.txt`. Raises CleansetError for one that is missing or empty."""
     prompts = {}
     for wnid in sorted(set(wnids)):
-        path = folder / f"{wnid}.txt"
-        try:
-            prompts[wnid] = read_bytes(path).decode("utf-8").strip()
-        except FileNotFoundError:
-            raise CleansetError(f"{path}: missing; expected the prompt of a background for this class") from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise CleansetError(f"{path}: cannot be read ({reason(error)}); expected a prompt in UTF-8") from None
+        path, expected = folder / f"{wnid}.txt", "expected the prompt of a background for this class"
+        prompts[wnid] = read_text(path, expected).strip()
         if not prompts[wnid]:
-            raise CleansetError(f"{path}: empty; expected the prompt of a background for this class")
+            raise CleansetError(f"{path}: empty; {expected}")
     return prompts
 
 

@@ -1,4 +1,4 @@
-"""The images of a study: its files and folders, the sets' images with their masks, and changed images by name.
+"""The files and folders of a study, the sets' images with their masks, and changed images by name.
 
 A changed image is a function of image, change, severity or frame, and seed alone.
 """
@@ -14,22 +14,22 @@ import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import Edition, use_classes_of
 from cleanset.errors import CleansetError
-from cleanset.files import PathBelow, PathOfName, sha256
-from cleanset.images.codec import decode
+from cleanset.files import PathBelow, PathOfName, remove_abandoned, sha256
+from cleanset.images.codec import decode_file
 from cleanset.images.preprocessing import base_image, through_jpeg, wide_image
 from cleanset.sets.folder import read_regular_file
 from cleanset.sets.manifest import Entry
 from cleanset.statistics.seeds import image_seed
-from cleanset.studies.robustness.results import UNCHANGED
+from cleanset.studies.robustness.results import CLEAN, UNCHANGED
 from cleanset.tables import BOX, CLASS, FILE, IMAGE_ID, INDEX, NAME, NAMES, SHA256, Table, nullable, read_table
 
 
 class ChangeName(NamedTuple):
     """A changed image: the file that it is made of, the change, and its step, a severity or a frame; 0 for neither.
 
-    Its text is the image's id where the engine that runs models takes one: in shards, and in what workers are sent.
+    It is the image's id for the engine that runs models; shards have a column for each part.
     """
 
     file: str
@@ -37,15 +37,12 @@ class ChangeName(NamedTuple):
     step: int
 
     def __str__(self) -> str:
-        # two digits, so that frames sorted by name are in order
         return f"{self.file} {self.change} {self.step:02d}"
 
     @classmethod
-    def parsed(cls, text: str) -> Self:
-        """The inverse of `str`."""
-        # from the right: only the name of a file may contain spaces
-        file, change, step = text.rsplit(" ", 2)
-        return cls(file, change, int(step))
+    def of_rows(cls, rows: pd.DataFrame) -> list[Self]:
+        """The changed image of each row, in their order."""
+        return list(map(cls, *(rows[name].tolist() for name in cls._fields)))
 
 
 class StudyFile(NamedTuple):
@@ -73,7 +70,7 @@ class SetImages:
 
 @dataclass(frozen=True, slots=True)
 class ChangedImages:
-    """Changed images of 224 x 224 pixels, by the text of a ChangeName; a callable that can be pickled.
+    """Changed images of 224 x 224 pixels, and the images as exported, under CLEAN; a callable that can be pickled.
 
     `jpeg`: the quality at which each is stored and read again; None leaves that out, as `is_published` does for all
     but the unchanged ones. `seed`: that of the study.
@@ -85,10 +82,12 @@ class ChangedImages:
     seed: int
     is_published: bool = False
 
-    def __call__(self, name: str) -> Image.Image:
+    def __call__(self, name: ChangeName) -> Image.Image:
         """The changed image. Raises CleansetError if the file's bytes are not those of the manifest."""
-        file, change, step = ChangeName.parsed(name)
+        file, change, step = name
         source = self.files[file]
+        if change == CLEAN:
+            return _decoded(source)
         if change == UNCHANGED:
             return Image.fromarray(through_jpeg(base_pixels(source), self.jpeg))
         pixels = self.change(source, change, step, image_seed(self.seed, source.image_id))
@@ -125,10 +124,7 @@ def _decoded(file: StudyFile) -> Image.Image:
         raise CleansetError(
             f"{file.path}: SHA-256 {found}, expected {file.sha256} as in the manifest; see cleanset verify"
         )
-    try:
-        return decode(data)
-    except ValueError as error:
-        raise CleansetError(f"{file.path}: cannot be read ({error}); expected a whole JPEG or PNG") from None
+    return decode_file(data, file.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +164,20 @@ class StudyPaths:
 
     params_yaml = PathBelow("params.yaml")
     report = PathBelow("report")
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """The study with its classes in use, and without what stages that were killed have left in its folders."""
+        study = cls(folder)
+        study.use_classes()
+        # names that begin with a dot are those of what is left, or being written
+        for each in (folder, *folder.glob("data"), *folder.glob("data/[!.]*/"), *folder.glob("data/[!.]*/[!.]*/")):
+            remove_abandoned(each)
+        return study
+
+    def use_classes(self) -> None:
+        """Bring the class table of the study's images into use, that of its edition."""
+        use_classes_of(self.edition.folder)
 
 
 class Study(StudyPaths):

@@ -1,4 +1,4 @@
-"""Stage measure: all measures of some models on one set of images, from their answers, as tables and metrics.
+"""Stage `measure`: all measures of some models on one set of images, from their answers, as tables and metrics.
 
 No model runs, no image is read. The tables are CSV files in the folder `data/measures`.
 """
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
 from cleanset.edition.params import Model, read_params
@@ -17,7 +18,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import Lines, metric_lines, replacing, write_metrics, write_text
 from cleanset.parsing import json_record, read_frame
 from cleanset.statistics.bootstrap import Bootstrap
-from cleanset.studies.robustness.answers import predictions_table
+from cleanset.studies.robustness.answers import predictions_table, with_step
 from cleanset.studies.robustness.families import (
     FAMILIES,
     StudyParams,
@@ -29,7 +30,16 @@ from cleanset.studies.robustness.families import (
 )
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, AnswerFiles, Study, images_sha256, is_seen
-from cleanset.studies.robustness.results import SELECTIONS, FamilyStudy, MeasureDifference, MeasureLine, StudiedImages
+from cleanset.studies.robustness.results import (
+    CLEAN,
+    SELECTIONS,
+    UNCHANGED,
+    FamilyStudy,
+    MeasureDifference,
+    MeasureLine,
+    StudiedImages,
+    answers_by_change,
+)
 from cleanset.tables import read_table
 from cleanset.validation import shown
 
@@ -53,7 +63,7 @@ MEASURE_FILES: Mapping[str, tuple[str, ...]] = {
         for family in FAMILIES
         for stem, columns in {
             family.name: MeasureLine._fields,
-            f"{family.singular}_differences": MeasureDifference._fields,
+            family.differences: MeasureDifference._fields,
             **family.files,
         }.items()
     },
@@ -70,7 +80,7 @@ def read_measures(folder: Path, families: Sequence[Family], models: Sequence[str
     for family in families:
         # optional tables need several scenarios, classes or models
         details = family.files.keys() - set(family.optional_files)
-        for stem in ("models", family.name, f"{family.singular}_differences", *sorted(details)):
+        for stem in ("models", family.name, family.differences, *sorted(details)):
             if stem not in tables:
                 raise CleansetError(f"{folder / stem}.csv: missing; expected what stage measure writes: {REMEDY}")
         if tables[family.name].empty:
@@ -112,17 +122,20 @@ class Studied:
     files: AnswerFiles
     weights: Mapping[str, str] = field(default_factory=dict)
 
-    def answers(
-        self, family: Family, images: pd.DataFrame
-    ) -> Iterator[tuple[str, np.ndarray, pd.DataFrame, pd.DataFrame]]:
-        """Yield for each model its name, a flag for each image that it saw, these images, and its answers."""
+    def answers(self, family: Family, images: pd.DataFrame) -> Iterator[tuple[str, NDArray[Any]]]:
+        """Yield each model and what is read off its answers, images x changes.
+
+        Raises CleansetError if an answer is missing, there twice, or to another image or change.
+        """
+        changes = [(CLEAN, 0), (UNCHANGED, 0), *family.section_in(self.params).changes()]
+        table, classes = predictions_table(family), images.set_index("file")["class_index"]
+        # all columns of 1.3 million frames take gigabytes
+        columns = [*table.key, "top5_class", "class_of_edition", *family.answer_columns]
         for name, stem in self.models.items():
             seen = is_seen(images, self.params.images, name, self.params.classes_of(name))
-            table = predictions_table(family)
-            # all columns of 1.3 million frames take gigabytes
-            columns = [*table.key, "top5_class", "class_of_edition", *family.answer_columns]
-            predictions = read_table(self.files.predictions(family.name, stem), table, columns)
-            yield name, seen, images[seen], predictions
+            answers = with_step(read_table(self.files.predictions(family.name, stem), table, columns), family)
+            values = family.read(answers.assign(class_index=answers["file"].map(classes)), self.params)
+            yield name, answers_by_change(images["file"], answers, changes, values, seen)
 
     def parameters(self, family: Family) -> Iterator[tuple[str, int]]:
         """Yield each model and the number of its parameters, from the record of its answers to the family."""
@@ -169,15 +182,15 @@ class Studied:
 
 def measure(
     studied: Studied, notices: Mapping[str, str], measures: Path, metrics: Path, official: Collection[str] = ()
-) -> dict[str, list[MeasureLine]]:
+) -> dict[str, tuple[list[MeasureLine], list[MeasureDifference]]]:
     """Measure some families; write CSV files into the folder `measures`, and JSON files into `metrics`.
 
     `notices`: by family, the notice beside its numbers. `official`: the families of which all published images were
-    read. Returns the lines of each family. Raises CleansetError if answers are missing, or of other images, weights or
-    seed than the study has, and for a family with fewer than two images.
+    read. Returns the lines and differences of each family. Raises CleansetError if answers are missing, or of other
+    images, weights or seed than the study has, and for a family with fewer than two images.
     """
-    found: dict[str, list[MeasureLine]] = {}
-    written: dict[str, Mapping[str, float | int | None]] = {}
+    found: dict[str, tuple[list[MeasureLine], list[MeasureDifference]]] = {}
+    written: dict[str, Mapping[str, float | int | str | None]] = {}
     families = [family_named(name) for name in notices]
     # before the folder of measures is replaced
     studied.check(families)
@@ -189,23 +202,21 @@ def measure(
         for family in families:
             name = family.name
             study = study_of(family, studied)
-            found[name] = list(study.lines())
-            if not found[name]:
+            lines, differences = found[name] = list(study.lines()), list(study.differences())
+            if not lines:
                 raise CleansetError(
                     f"{name}: images to measure on: {len(study.images.classes)}; expected two or more, which intervals "
                     "need: take more images, or fewer families in the params"
                 )
             tables = {
-                name: pd.DataFrame(found[name], columns=MeasureLine._fields),
-                f"{family.singular}_differences": pd.DataFrame(
-                    list(study.differences()), columns=MeasureDifference._fields
-                ),
+                name: pd.DataFrame(lines, columns=MeasureLine._fields),
+                family.differences: pd.DataFrame(differences, columns=MeasureDifference._fields),
                 **study.tables(),
             }
             labels = {OFFICIAL: "yes" if name in official else "no", **family.labels(studied.params)}
             for stem, table in tables.items():
                 write_text(folder / f"{stem}.csv", table.assign(**labels).to_csv(index=False, lineterminator="\n"))
-            written |= metrics_of(family, found[name], studied.selections[0])
+            written |= metrics_of(family, lines, studied.selections[0])
     write_metrics(metrics, written)
     return found
 
@@ -213,7 +224,8 @@ def measure(
 def study_of(family: Family, studied: Studied) -> FamilyStudy:
     """The answers of all models to a family."""
     images = measured_images(family, studied.images, studied.masks, studied.params)
-    return family.study(studied.params, studied.answers(family, images), studied.images_of(family, images))
+    answers = dict(studied.answers(family, images))
+    return family.study(studied.params, answers, studied.images_of(family, images), images)
 
 
 def write_csv(path: Path, names: Sequence[str], rows: Iterable[tuple[object, ...]]) -> None:

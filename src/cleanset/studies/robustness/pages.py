@@ -1,12 +1,10 @@
-"""Stage pages: tables, heat maps, curves, the regression, and sheets of changed images; and tables for papers.
+"""Stage `pages`: tables, heat maps, curves, the regression and sheets of changed images; and tables for papers.
 
 The pages open without a server or a network. The part of each family is in its folder. The command `robustness table`
-prints measures with their intervals in LaTeX or CSV.
+prints measures with their intervals in LaTeX, Markdown or CSV.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, write_text
 from cleanset.images.preprocessing import jpeg
+from cleanset.measure.table import Cell, MeasureTable
 from cleanset.report.pages import page_environment
 from cleanset.studies.robustness.families import (
     FAMILIES,
@@ -76,7 +75,7 @@ def _sheet_changes(family: Family, data: PagesData) -> list[str]:
 
 def _measures(data: PagesData, family: Family) -> dict[str, Any]:
     """The part of a page that every family has: its lines, the selections and the differences."""
-    lines, differences = data.tables[family.name], data.tables[f"{family.singular}_differences"]
+    lines, differences = data.tables[family.name], data.tables[family.differences]
     selections = list(dict.fromkeys(lines["selection"]))
     return {
         "selections": {name: _selected(lines, name) for name in selections},
@@ -159,7 +158,7 @@ def save_sheets(
         for file, image_id, class_index in zip(rows["file"], rows["image_id"], rows["class_index"], strict=True):
             files = {change: f"{images}/{image_id}_{change[0]}_{change[1]}.jpg" for change in changes}
             for change, name in files.items():
-                small = changed(str(ChangeName(file, *change))).resize(SHOWN_SIZE, Image.Resampling.BICUBIC)
+                small = changed(ChangeName(file, *change)).resize(SHOWN_SIZE, Image.Resampling.BICUBIC)
                 (folder / name).write_bytes(jpeg(np.asarray(small), QUALITY))
             found[plan.name].append(SheetImage(image_id, class_names()[class_index].name, files))
     return found
@@ -172,58 +171,7 @@ def spread_over_classes(images: pd.DataFrame, count: int) -> pd.DataFrame:
     return first.iloc[[place * len(first) // count for place in range(count)]]
 
 
-ESCAPES = str.maketrans({
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-})  # fmt: skip
-"""The characters that mean something to LaTeX, and how they are printed."""
-
-Cell = tuple[str, str, str]
-"""A measure and the ends of its interval as texts, shares in percent; empty where it has none."""
-
-
-@dataclass(frozen=True, slots=True)
-class PaperTable:
-    """A table of measures: a row for each label, a column for each title; the caption says what it holds."""
-
-    corner: str
-    titles: Sequence[str]
-    rows: Sequence[tuple[str, Sequence[Cell]]]
-    caption: str
-
-    def as_latex(self) -> str:
-        """A tabular for the package booktabs, below a comment with the caption."""
-        head, *rows = (
-            rf"{' & '.join([label.translate(ESCAPES), *cells])} \\"
-            for label, cells in [
-                (self.corner, [title.translate(ESCAPES) for title in self.titles]),
-                *((label, [_in_latex(*cell) for cell in cells]) for label, cells in self.rows),
-            ]
-        )
-        begin = rf"\begin{{tabular}}{{l{'r' * len(self.titles)}}}"
-        end = [r"\bottomrule", r"\end{tabular}", ""]
-        return "\n".join([f"% {self.caption}", begin, r"\toprule", head, r"\midrule", *rows, *end])
-
-    def as_csv(self) -> str:
-        """CSV with three columns for each title: the value and the ends of its interval."""
-        ends = [f"{title}{end}" for title in self.titles for end in ("", ", low", ", high")]
-        rows = [[label, *chain.from_iterable(cells)] for label, cells in self.rows]
-        return pd.DataFrame(rows, columns=[self.corner, *ends]).to_csv(index=False, lineterminator="\n")
-
-
-def _in_latex(value: str, low: str, high: str) -> str:
-    """The value, and its interval in small type."""
-    return rf"{value} {{\scriptsize [{low}, {high}]}}" if low else value or "--"
-
-
-def formatted(table: PaperTable, form: str) -> str:
-    """The table as text, in LaTeX or CSV. Raises CleansetError for another format."""
-    forms = {"latex": table.as_latex, "csv": table.as_csv}
-    check_known("format", form, forms)
-    return forms[form]()
-
-
-def paper_table(folder: Path, family_name: str, measure: str | None, selection: str | None) -> PaperTable:
+def paper_table(folder: Path, family_name: str, measure: str | None, selection: str | None) -> MeasureTable:
     """The measures of a family in the folder `measures`, of a study or of `robustness evaluate`.
 
     A row for each model with its measures over all changes; or with `measure`, such as error or ce, a row for each
@@ -249,8 +197,8 @@ def paper_table(folder: Path, family_name: str, measure: str | None, selection: 
     is_whole = lines["change"].isna()
     if measure is None:
         titles = {name: title for name, title in family.headlines.items() if name in set(lines[is_whole]["measure"])}
-        rows = _paper_rows(lines[is_whole], "model", "measure", list(titles), family)
-        return PaperTable("model", list(titles.values()), rows, caption)
+        rows = measure_rows(lines[is_whole].to_dict("records"), "model", "measure", list(titles), family)
+        return MeasureTable(("model",), list(titles.values()), rows, caption)
     # a measure that is missing over all changes has the reason there
     reasons = lines[is_whole & (lines["measure"] == f"m{measure}")]["problem"].dropna()
     lines = lines[~is_whole]
@@ -259,13 +207,15 @@ def paper_table(folder: Path, family_name: str, measure: str | None, selection: 
     check_known("measure", measure, lines["measure"].unique())
     lines = lines[lines["measure"] == measure]
     models = lines["model"].unique().tolist()
-    return PaperTable("change", models, _paper_rows(lines, "change", "model", models, family), f"{measure}; {caption}")
+    rows = measure_rows(lines.to_dict("records"), "change", "model", models, family)
+    return MeasureTable(("change",), models, rows, f"{measure}; {caption}")
 
 
-def _paper_rows(
-    lines: pd.DataFrame, label: str, column: str, columns: Sequence[str], family: Family
-) -> list[tuple[str, list[Cell]]]:
+def measure_rows(
+    lines: Iterable[Mapping[Any, Any]], label: str, column: str, columns: Sequence[str], family: Family
+) -> list[tuple[tuple[str], list[Cell]]]:
+    """The rows of a table from lines with the fields of MeasureLine, by the values of two of them."""
     cells: dict[str, dict[str, Cell]] = {}
-    for each in lines.to_dict("records"):
-        cells.setdefault(each[label], {})[each[column]] = family.texts(each["measure"], *(each[end] for end in ENDS))
-    return [(name, [found.get(each, ("", "", "")) for each in columns]) for name, found in cells.items()]
+    for each in lines:
+        cells.setdefault(each[label], {})[each[column]] = family.cell(each["measure"], *(each[end] for end in ENDS))
+    return [((name,), [found.get(each, Cell()) for each in columns]) for name, found in cells.items()]

@@ -1,4 +1,4 @@
-"""Published images, read from a folder instead of made: ImageNet-C, ImageNet-P, XIMAGENET-12, or any of their form.
+"""Published images read from a folder instead of made: ImageNet-C, ImageNet-P, XIMAGENET-12, or any in their layout.
 
 A file belongs to an image of the same name, its suffix aside: in the folder of the same wnid or, named by an image id
 of ILSVRC2012, in any. It is shown to models as it is, without a further JPEG step.

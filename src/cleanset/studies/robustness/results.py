@@ -1,4 +1,4 @@
-"""Measures of every model on selections of the images, with intervals, from answers as arrays.
+"""Measures of models on selections of the images, with intervals, from answers as arrays.
 
 CE is the ratio of two mean errors, mCE a mean of CEs, FR the ratio of two FPs: each is computed in every resample as
 it is of all images. Models that are compared must be resampled together (one `Resamples` for all of them).
@@ -6,17 +6,18 @@ it is of all images. Models that are compared must be resampled together (one `R
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import combinations
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from cleanset.errors import CleansetError
-from cleanset.statistics.bootstrap import LEVEL, Bootstrap, Interval, Resamples, percentile_interval, reflected_interval
+from cleanset.statistics.basics import LEVEL
+from cleanset.statistics.bootstrap import Bootstrap, Interval, Resamples, percentile_interval, reflected_interval
 from cleanset.statistics.paired import holm, sign_test_p
 from cleanset.validation import shown
 
@@ -76,7 +77,7 @@ class Sampled:
 
     `largest`: the largest value that it can have, and its interval with it.
     `by_image`: the image's part of a mean, for paired tests; None for others, such as Score. A ratio's is relative
-    to the divisor of all images.
+    to the divisor of all images. `measure` and `change`: the names that it is reported under; `problem`: why it is NaN.
     """
 
     value: float
@@ -84,6 +85,13 @@ class Sampled:
     shifted: bool = False
     by_image: Floats | None = None
     largest: float = np.inf
+    measure: str = ""
+    change: str = ""
+    problem: str = ""
+
+    def named(self, measure: str, change: str = "", problem: str = "") -> "Sampled":
+        """The statistic as a measure of a change, or without `change` of all of them."""
+        return replace(self, measure=measure, change=change, problem=problem)
 
     def interval(self, level: float = LEVEL) -> Interval:
         """The bootstrap interval: percentiles and the value, or percentiles reflected at it if resampling shifts it.
@@ -176,22 +184,47 @@ def mean_of(values: Mapping[str, Sampled], over: Sequence[str]) -> Sampled:
     return Sampled(float(np.mean([one.value for one in each])), draws, any(one.shifted for one in each), by_image)
 
 
+Chosen = npt.NDArray[np.bool_]
+"""A flag for each image: whether it is measured."""
+
+
+class ChangeStep(NamedTuple):
+    """A change and its severity or frame; 0 for neither."""
+
+    change: str
+    step: int
+
+    def __str__(self) -> str:
+        return f"{self.change} {self.step}" if self.step else self.change
+
+
 SHOWN_CELLS = 3
 """Maximum number of cells that a message names."""
 
 
+def answers_by_change(
+    files: pd.Series, answers: pd.DataFrame, changes: Iterable[tuple[str, int]], values: npt.NDArray[Any], seen: Chosen
+) -> npt.NDArray[Any]:
+    """Values of a model's answers, images x changes; `values` has one, or a row of them, for each answer.
+
+    `files`: all images, and `seen`: which of them the model saw; the others get 0. `answers`: file, change and step of
+    each. Raises CleansetError as `cube`.
+    """
+    keys = pd.DataFrame({"file": answers["file"], "change": list(map(ChangeStep, answers["change"], answers["step"]))})
+    axes = {"file": files[seen].tolist(), "change": list(map(ChangeStep._make, changes))}
+    found = cube(keys, axes, values)
+    of_all = np.zeros((len(seen), *found.shape[1:]), found.dtype)
+    of_all[seen] = found
+    return of_all
+
+
 def cube(
-    rows: pd.DataFrame,
-    axes: Mapping[str, Sequence[object]],
-    value: str | list[str],
-    what: str = "predictions",
-    seen: "Chosen | None" = None,
+    rows: pd.DataFrame, axes: Mapping[str, Sequence[object]], values: npt.NDArray[Any], what: str = "predictions"
 ) -> npt.NDArray[Any]:
     """The values of the rows as an array with one axis for each column of `axes`, in the order of its values.
 
-    With several value columns the last axis is theirs. There must be exactly one row for each combination; raises
-    CleansetError, naming some, for combinations that are missing or there twice, and for a value that is not in `axes`;
-    `what` begins its message. `seen`: which of all images those of the first axis are; the others get 0.
+    There must be exactly one row for each combination; raises CleansetError, naming some, for combinations that are
+    missing or there twice, and for a value that is not in `axes`; `what` begins its message.
     """
     shape = tuple(len(values) for values in axes.values())
     codes = [_codes(rows, column, values, what) for column, values in axes.items()]
@@ -199,27 +232,21 @@ def cube(
     counts = np.bincount(places, minlength=int(np.prod(shape)))
     _refuse(axes, np.flatnonzero(counts == 0), shape, what, "missing")
     _refuse(axes, np.flatnonzero(counts > 1), shape, what, "there more than once")
-    values = rows[value].to_numpy()
     ordered = np.empty_like(values)
     ordered[places] = values
-    found = ordered.reshape(shape + values.shape[1:])
-    if seen is None:
-        return found
-    of_all = np.zeros((len(seen), *found.shape[1:]), found.dtype)
-    of_all[seen] = found
-    return of_all
+    return ordered.reshape(shape + values.shape[1:])
 
 
 def _codes(rows: pd.DataFrame, column: str, values: Sequence[object], what: str) -> npt.NDArray[np.int64]:
     """The position in `values` of each row's value."""
     column_values = rows[column].to_numpy()
     # objects are compared as Python compares them, whatever the dtype of the column
-    known = pd.Index(list(values), dtype=object)
-    codes = known.get_indexer(pd.Index(column_values, dtype=object)).astype(np.int64)
+    known, found = (pd.Index(list(each), dtype=object, tupleize_cols=False) for each in (values, column_values))
+    codes = known.get_indexer(found).astype(np.int64)
     if (codes < 0).any():
-        found = column_values[codes < 0][:1].tolist()[0]
+        unknown = column_values[codes < 0][:1].tolist()[0]
         raise CleansetError(
-            f"{what}, column {column}: found {shown(found)}; expected one of {len(values):,} values, "
+            f"{what}, column {column}: found {shown(unknown)}; expected one of {len(values):,} values, "
             f"{shown(values[0]) if len(values) else 'none'} first; leave these rows out or add the value"
         )
     return codes
@@ -242,12 +269,6 @@ def _refuse(
         "expected one row for each; make the predictions again, or leave out what lacks some"
     )
 
-
-Chosen = npt.NDArray[np.bool_]
-"""A flag for each image: whether it is measured."""
-
-SeenAnswers = Iterable[tuple[str, Chosen, pd.DataFrame, pd.DataFrame]]
-"""The answers by model: its name, a flag for each image that it saw, these images, and its answers."""
 
 SELECTIONS = ("union", "own", "common")
 """The images of all sets, those of the model's own set, and those that are in every set."""
@@ -294,24 +315,6 @@ class MeasureDifference(NamedTuple):
     p_holm: float = np.nan
 
 
-class SampledMeasure(NamedTuple):
-    """A measure with its values in the resamples; if it is NaN, `problem` gives the reason."""
-
-    measure: str
-    change: str
-    sampled: Sampled
-    problem: str = ""
-
-    @classmethod
-    def undefined(cls, measure: str, problem: str, resamples: Resamples) -> Self:
-        """A measure over all changes without a value, and the reason."""
-        return cls(measure, "", constant(np.nan, resamples), problem)
-
-
-Measured = Callable[[str, Chosen, Resamples], Iterator[SampledMeasure]]
-"""Yields the measures of a family for a role, the chosen images and their resamples."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class StudiedImages:
     """The images that a family is measured on: the class index of each, and the roles whose sets contain it.
@@ -331,7 +334,7 @@ class StudiedImages:
 
     def selected(self, selection: str, role: str) -> Chosen:
         """Flags of the images that a selection has for a role."""
-        wanted = {"union": set[str](), ALL: set[str](), "own": {role}, "common": set(self._with_sets)}[selection]
+        wanted = {"union": set[str](), ALL: set[str](), "own": {role}, "common": set(self.with_sets)}[selection]
         found = np.array([wanted <= set(sets) for sets in self.sets], np.bool_)
         return found & self.of_classes[role] if role in self.of_classes else found
 
@@ -339,69 +342,10 @@ class StudiedImages:
         """Flags of the images that the first selection has for a role; details are of these."""
         return self.selected(self.selections[0], role)
 
-    def lines(self, measured: Measured) -> Iterator[MeasureLine]:
-        """Yield every measure of every model on every selection; NaN and the reason below MIN_IMAGES images.
-
-        Nothing is yielded if all selections are too small, or for the own set of a model without one.
-        """
-        chosen = {
-            (selection, role): self.selected(selection, role)
-            for selection in self.selections
-            for role in self.roles
-            if selection != "own" or role in self._with_sets
-        }
-        found = {
-            key: list(self._measured(*key, images, measured))
-            for key, images in chosen.items()
-            if images.sum() >= MIN_IMAGES
-        }
-        # a selection that is too small gets the rows of the others, without values
-        names = dict.fromkeys((line.measure, line.change) for lines in found.values() for line in lines)
-        for key, images in chosen.items():
-            yield from found[key] if key in found else _too_few(*key, int(images.sum()), names)
-
     @property
-    def _with_sets(self) -> Sequence[str]:
+    def with_sets(self) -> Sequence[str]:
+        """The roles that have sets."""
         return self.roles if self.owners is None else self.owners
-
-    def _measured(self, selection: str, role: str, chosen: Chosen, measured: Measured) -> Iterator[MeasureLine]:
-        """Every measure of a model on a selection, whose images are `chosen`."""
-        for each in measured(role, chosen, self.bootstrap.resample(self.classes[chosen])):
-            value = each.sampled.value
-            interval = each.sampled.interval() if np.isfinite(value) else Interval(np.nan, np.nan)
-            ends = interval.low, interval.high
-            yield MeasureLine(selection, role, each.measure, each.change, int(chosen.sum()), value, *ends, each.problem)
-
-    def differences(self, measured: Measured, measures: Sequence[str]) -> Iterator[MeasureDifference]:
-        """Yield the paired differences between every two models, for the given measures, on images of both."""
-
-        @cache
-        def resamples(flags: bytes) -> Resamples:
-            return self.bootstrap.resample(self.classes[np.frombuffer(flags, np.bool_)])
-
-        @cache
-        def found(role: str, flags: bytes) -> dict[tuple[str, str], Sampled]:
-            return {
-                (each.measure, each.change): each.sampled
-                for each in measured(role, np.frombuffer(flags, np.bool_), resamples(flags))
-                if each.measure in measures and np.isfinite(each.sampled.value)
-            }
-
-        for selection in self.selections:
-            # own: other images for each model
-            if selection == "own":
-                continue
-            # the samples of a model are large
-            found.cache_clear()
-            lines = []
-            for one, other in combinations(self.roles, 2):
-                both = self.selected(selection, one) & self.selected(selection, other)
-                if both.sum() < MIN_IMAGES:
-                    continue
-                left, right = found(one, both.tobytes()), found(other, both.tobytes())
-                common = [key for key in left if key in right]
-                lines += [_difference((selection, *key, one, other), left[key] - right[key]) for key in common]
-            yield from _corrected(lines)
 
 
 @dataclass(frozen=True, eq=False)
@@ -412,20 +356,69 @@ class FamilyStudy(ABC):
     compared: ClassVar[Sequence[str]]
 
     @abstractmethod
-    def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[SampledMeasure]:
-        """Every measure of a model on the chosen images."""
+    def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[Sampled]:
+        """Every measure of a model on the chosen images, named."""
 
     @abstractmethod
     def tables(self) -> dict[str, pd.DataFrame]:
         """Details by severity, frame or class, by the stem of their CSV file."""
 
     def lines(self) -> Iterator[MeasureLine]:
-        """Every measure of every model on every selection."""
-        return self.images.lines(self.measured)
+        """Yield every measure of every model on every selection; NaN and the reason below MIN_IMAGES images.
+
+        Nothing is yielded if all selections are too small, or for the own set of a model without one.
+        """
+        chosen = {
+            (selection, role): self.images.selected(selection, role)
+            for selection in self.images.selections
+            for role in self.images.roles
+            if selection != "own" or role in self.images.with_sets
+        }
+        found = {
+            key: list(self._measured(*key, images)) for key, images in chosen.items() if images.sum() >= MIN_IMAGES
+        }
+        # a selection that is too small gets the rows of the others, without values
+        names = dict.fromkeys((line.measure, line.change) for lines in found.values() for line in lines)
+        for key, images in chosen.items():
+            yield from found[key] if key in found else _too_few(*key, int(images.sum()), names)
+
+    def _sampled(self, role: str, chosen: Chosen) -> Iterator[Sampled]:
+        # the resamples of the same images are the same for all models
+        return self.measured(role, chosen, self.images.bootstrap.resample(self.images.classes[chosen]))
+
+    def _measured(self, selection: str, role: str, chosen: Chosen) -> Iterator[MeasureLine]:
+        """Every measure of a model on a selection, whose images are `chosen`."""
+        for each in self._sampled(role, chosen):
+            interval = each.interval() if np.isfinite(each.value) else Interval(np.nan, np.nan)
+            numbers = int(chosen.sum()), each.value, interval.low, interval.high
+            yield MeasureLine(selection, role, each.measure, each.change, *numbers, each.problem)
 
     def differences(self) -> Iterator[MeasureDifference]:
-        """The paired differences between every two models."""
-        return self.images.differences(self.measured, self.compared)
+        """Yield the paired differences between every two models, of the measures `compared`, on images of both."""
+
+        @cache
+        def found(role: str, flags: bytes) -> dict[tuple[str, str], Sampled]:
+            return {
+                (each.measure, each.change): each
+                for each in self._sampled(role, np.frombuffer(flags, np.bool_))
+                if each.measure in self.compared and np.isfinite(each.value)
+            }
+
+        for selection in self.images.selections:
+            # own: other images for each model
+            if selection == "own":
+                continue
+            # the samples of a model are large
+            found.cache_clear()
+            lines = []
+            for one, other in combinations(self.images.roles, 2):
+                both = self.images.selected(selection, one) & self.images.selected(selection, other)
+                if both.sum() < MIN_IMAGES:
+                    continue
+                left, right = found(one, both.tobytes()), found(other, both.tobytes())
+                common = [key for key in left if key in right]
+                lines += [_difference((selection, *key, one, other), left[key] - right[key]) for key in common]
+            yield from _corrected(lines)
 
 
 def _too_few(selection: str, role: str, count: int, names: Iterable[tuple[str, str]]) -> Iterator[MeasureLine]:
@@ -444,23 +437,25 @@ def _difference(names: tuple[str, str, str, str, str], difference: Sampled) -> M
 
 def _corrected(lines: Sequence[MeasureDifference]) -> Iterator[MeasureDifference]:
     """The differences with Holm's correction over those of the same measure."""
-    tested: dict[str, list[int]] = {}
-    for place, line in enumerate(lines):
-        if np.isfinite(line.p):
-            tested.setdefault(line.measure, []).append(place)
+    tested = [line for line in lines if np.isfinite(line.p)]
     corrected = {
-        place: p
-        for places in tested.values()
-        for place, p in zip(places, holm([lines[each].p for each in places]), strict=True)
+        measure: iter(holm([line.p for line in tested if line.measure == measure]))
+        for measure in {line.measure for line in tested}
     }
-    for place, line in enumerate(lines):
-        yield line._replace(p_holm=corrected.get(place, np.nan))
+    for line in lines:
+        yield line._replace(p_holm=next(corrected[line.measure]) if np.isfinite(line.p) else np.nan)
 
 
 def shares(cells: pd.DataFrame, step: str, counted: str, name: str) -> pd.DataFrame:
     """The share of counted images by model, change and step, 0 to 1, for `dvc plots`."""
     sums = cells.groupby(["model", "change", step], sort=False)[["images", counted]].sum().reset_index()
     return sums[["model", "change", step]].assign(**{name: (sums[counted] / sums["images"]).round(6)})
+
+
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table, with None for a missing value."""
+    rows = table.astype(object).where(table.notna(), None).to_dict("records")
+    return [{str(key): value for key, value in row.items()} for row in rows]
 
 
 def percentages(table: pd.DataFrame, keys: list[str], counted: str) -> dict[tuple[Any, ...], float]:

@@ -1,4 +1,4 @@
-"""Networks of timm and torchvision with any number of classes and any size of images, and further models of these.
+"""Trained networks of timm and torchvision, with any number of classes and any image size, and further models.
 
 So studies/training builds what it trains, and the studies load what was trained. Further models of a study of
 robustness are listed for `cleanset models`, too.

@@ -1,4 +1,4 @@
-"""Learning to classify: batches, networks and recipes of a run, the task that the loop trains, tests on scenarios.
+"""Image classification as a training task: batches, networks, recipes, and tests on scenarios.
 
 Batches are decoded in worker processes or kept in memory; they are the same for one seed however many workers.
 """

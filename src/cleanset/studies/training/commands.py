@@ -18,14 +18,9 @@ INSTRUCTIONS = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MK
 
 
 def _study(folder: Path) -> "TrainingStudy":
-    from cleanset.files import remove_abandoned
-    from cleanset.studies.training.study import TrainingStudy, use_classes_of_study
+    from cleanset.studies.training.study import TrainingStudy
 
-    study = TrainingStudy(folder)
-    use_classes_of_study(study)
-    for each in (folder, folder / "data", study.runs):
-        remove_abandoned(each)
-    return study
+    return TrainingStudy.open(folder)
 
 
 @app.command()

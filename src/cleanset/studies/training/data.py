@@ -1,4 +1,4 @@
-"""Stage data: the training images and their masks by digest, and the folds. No image of the edition may be there."""
+"""Stage `data`: the training images and their masks by digest, and the folds. Images of the edition are refused."""
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -20,7 +20,7 @@ from cleanset.progress import available_cores, tracked
 from cleanset.review.hints.hints import NearDuplicates
 from cleanset.review.hints.measures import Packed, packed_hashes
 from cleanset.sets.folder import read_entries, read_regular_file
-from cleanset.studies.robustness.scenarios.masks import MaskedImage, MaskFile, MaskSource, mask_table
+from cleanset.studies.robustness.scenarios.masks import MaskedImage, MaskFile, MaskSource, why_left_out
 from cleanset.studies.training.images import TRAINING_IMAGES, decoded, find_images, folds_table
 from cleanset.studies.training.params import TrainingParams, read_training_params
 from cleanset.studies.training.segmentation.examples import (
@@ -162,16 +162,15 @@ def facts(folders: Folders, image: tuple[str, str]) -> Facts:
     name = Path(file).with_suffix(LABEL_SUFFIXES[folders.mask_format]).as_posix()
     if not (folders.masks / name).is_file():
         return (file, *digests, None, None, "no_mask")
+    mask = read_regular_file(folders.masks / name)
     if folders.mask_format == CLASS_IDS:
-        mask = read_regular_file(folders.masks / name)
         labels = read_class_ids(mask, folders.classes, str(folders.masks / name))
         check_size(labels, np.asarray(pixels.convert("RGB")), str(folders.masks / name))
         # scenarios of classification ask for one object and its background
         return (file, *digests, name, sha256(mask), CLASS_IDS)
-    source = MaskSource("", folders.mask_format, "generator")
+    mask_file = MaskFile(folders.masks / name, name, MaskSource(folders.masks, folders.mask_format))
     masked = MaskedImage(file, file, wnid, pixels.size, None)
-    row = mask_table([masked], {file: MaskFile(folders.masks / name, name, source)}, is_placed=False).iloc[0]
-    return (file, *digests, name, row["mask_sha256"], row["left_out"])
+    return (file, *digests, name, sha256(mask), why_left_out(mask, mask_file, masked, is_placed=False))
 
 
 def check_duplicates(images: pd.DataFrame) -> None:

@@ -1,14 +1,12 @@
-"""Accuracies of trained networks by scenario, as mean and spread over folds, from their counts on held-out images.
+"""The experiments of source 002: accuracies by scenario, grids of runs, EX1 beside EX2, and table 3 with Score.
 
-Grids: runs of a study's params by name, so that a laboratory runs those that it can pay for.
+Accuracies are the mean and spread over folds, from counts on held-out images. Grids are runs of a study's params by
+name, so that a laboratory runs those that it can pay for.
 
-EX1 beside EX2: networks trained on originals and tested on all scenarios, and trained on each scenario.
-
-Table 3 of source 002: deviations from the accuracy on originals by scenario, external and internal, and Score.
-
-External is a network trained on originals, internal are the networks trained on each scenario. The published table
-compares each half with a mean of its own, the accuracy on originals of a network that was trained as those of the half;
-the text has one for both, the external one. Published are squares, their sum over n - 1, and 1 minus both variances.
+Table 3 has deviations from the accuracy on originals by scenario: external of a network trained on originals, internal
+of the networks trained on each scenario. The published table compares each half with a mean of its own, the accuracy on
+originals of a network trained like the networks of that half; the text uses the external mean for both. Published are
+squares, their sum over n - 1, and 1 minus both variances.
 """
 
 import math
@@ -22,7 +20,7 @@ import pandas as pd
 from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Interval
 from cleanset.statistics.paired import fold_interval, unpaired_difference, wilson
-from cleanset.studies.robustness.results import DEFINITIONS, Definition
+from cleanset.studies.robustness.results import DEFINITIONS, Definition, records
 from cleanset.studies.robustness.scenarios.measures import score_of_squares, spread, squared_deviations
 from cleanset.studies.robustness.scenarios.params import ORIGINAL, SCENARIOS
 from cleanset.studies.training.finished import FinishedRun, final_values, history_rows
@@ -316,9 +314,7 @@ class Summary(NamedTuple):
 
     def records(self, name: str) -> list[dict[str, Any]]:
         """The rows of a table, NaN as None; none without the table."""
-        table = self.tables.get(name)
-        rows = [] if table is None else table.astype(object).where(table.notna(), None).to_dict("records")
-        return [{str(key): value for key, value in row.items()} for row in rows]
+        return records(self.tables[name]) if name in self.tables else []
 
 
 def summarise(runs: Sequence[FinishedRun], measures: SegmentationMeasures) -> Summary:

@@ -1,4 +1,4 @@
-"""Finished runs of a training study, read from the files that stage train wrote, and the rows of their histories."""
+"""Finished runs of a training study, read from the output of stage `train`, and the rows of their histories."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

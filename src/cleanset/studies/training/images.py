@@ -1,4 +1,4 @@
-"""The training images: their table, their pixels as they are or in a scenario, and their division into folds.
+"""The training images: their table, their pixels with or without a scenario, and their division into folds.
 
 Folds are parts of equal classes, seeded; a fold of a run is given images to train on, to validate on and to test on.
 """
@@ -18,7 +18,7 @@ from cleanset.dataset.archives import visible_entries
 from cleanset.dataset.folder import GROUP, files_below, read_images
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.images.codec import decode
+from cleanset.images.codec import decode_file
 from cleanset.images.preprocessing import Resized, base_image
 from cleanset.parsing import read_frame
 from cleanset.sets.folder import read_regular_file
@@ -90,10 +90,7 @@ def read_unchanged(path: Path, digest: str) -> bytes:
 
 def decoded(data: bytes, path: Path) -> Image.Image:
     """The image in the bytes of a file. Raises CleansetError for bytes that cannot be read."""
-    try:
-        return decode(data)
-    except ValueError as error:
-        raise CleansetError(f"{path}: cannot be read ({error}); expected a whole JPEG or PNG: remove it") from None
+    return decode_file(data, path, "a whole JPEG or PNG: remove it")
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,4 @@
-"""The report of a training study: runs, curves, EX1 beside EX2, EX3, as pages that open without a server.
-
-Curves of training are polylines of a chart: scales, ticks and points, which the pages draw as SVG."""
+"""The report of a training study: runs, curves as SVG, EX1 beside EX2, EX3; pages that open without a server."""
 
 import math
 import shutil

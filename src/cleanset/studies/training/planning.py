@@ -1,4 +1,4 @@
-"""The plan of a grid: how long each of its runs would take, from some measured steps, and whether that is affordable.
+"""`cleanset training plan`: estimate run times of a grid from a few steps, and compare them with a budget.
 
 Steps are those of the training loop itself, on the run's own images, after some that warm up; no file of a run is read
 or written. Validation after an epoch is measured too, and stands for each test scenario.
@@ -17,7 +17,7 @@ from rich.table import Table
 
 from cleanset.edition.options import show
 from cleanset.errors import CleansetError
-from cleanset.measure.rendering import numbers, plain_table
+from cleanset.measure.table import Cell, MeasureTable
 from cleanset.progress import tracked
 from cleanset.scoring.devices import Device
 from cleanset.studies.training.experiments import grid_runs
@@ -147,14 +147,14 @@ def plan_table(runs: Sequence[PlannedRun], hours: float) -> Table:
     """The plan as a table for the terminal, the sum last."""
     rows = []
     for each in runs:
-        cells = ["", "", "", "finished"]
+        cells = [" ", " ", " ", "finished"]
         if each.measured is not None:
             rate, step = f"{each.run.batch / each.measured.step:,.1f}", f"{1000 * each.measured.step:,.1f}"
             cells = [f"{each.steps:,}", rate, step, duration(each.seconds)]
-        rows.append((each.name, network_name(each.run.network), str(each.folds), *cells))
-    columns = numbers("folds", "steps", "images/s", "ms a step", "time")
-    fold = {"overflow": "fold"}
-    table = plain_table([("run", fold | {"min_width": 12}), ("network", fold), *columns], rows, gap=2)
+        names = each.name, network_name(each.run.network)
+        rows.append((names, [Cell(text) for text in (str(each.folds), *cells)]))
+    titles = ("folds", "steps", "images/s", "ms a step", "time")
+    table = MeasureTable(("run", "network"), titles, rows).in_terminal()
     table.add_row(f"all: {hours:,.2f} hours", "", "", "", "", "", duration(hours * HOUR), style="bold")
     return table
 

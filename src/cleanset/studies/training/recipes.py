@@ -1,16 +1,15 @@
-"""The parts of every recipe: views of an image, made while it is read, and the loss that is learnt from them.
+"""Training recipes: standard, Gaussian noise, adversarial training, AugMix.
 
-Gaussian noise of random strength.
+A recipe makes views of an image while it is read, and has the loss that is learned from them. Gaussian noise is of
+random strength.
 
-Adversarial training: A. Madry et al., "Towards Deep Learning Models Resistant to Adversarial Attacks" (2018).
-
-The minimum over the weights of the expectation of the maximum of the loss over all images of a ball. The maximum is
-sought as studies/attacks does, without its 8 bits: what is trained on is never stored.
+Adversarial training: A. Madry et al., "Towards Deep Learning Models Resistant to Adversarial Attacks" (2018). It
+minimises over the weights the expected maximum of the loss within a ball. The maximum is searched for as in
+studies/attacks, without its 8 bits: adversarial training images are never stored.
 
 AugMix: D. Hendrycks et al., "AugMix: A Simple Data Processing Method to Improve Robustness and Uncertainty" (2020).
-
-Operations, magnitudes and mixtures are those of its authors' code; with consistency, the divergence between the
-predictions of an image and two mixtures of it is learnt, too.
+Operations, magnitudes and mixtures are those in its authors' code; with consistency, the divergence between the
+predictions on an image and on two mixtures of it is learned, too.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

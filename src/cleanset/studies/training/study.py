@@ -1,6 +1,6 @@
-"""The files and folders of a training study.
+"""The files and folders of a training study, and the entry of a trained network for `further_models`.
 
-The entry of a trained network in `further_models` of the robustness study, from the record of its training.
+The entry for the params of the robustness study is derived from the record of the training.
 """
 
 import os
@@ -11,9 +11,8 @@ from typing import Any
 
 import yaml
 
-from cleanset.edition.paths import use_classes_of
 from cleanset.errors import CleansetError
-from cleanset.files import PathBelow, read_text, sha256
+from cleanset.files import PathBelow, PathOfName, read_text, sha256
 from cleanset.parsing import parse_json
 from cleanset.studies.robustness.family import TrainedModel
 from cleanset.studies.robustness.images import StudyBesideRobustness
@@ -61,29 +60,26 @@ class TrainingStudy(StudyBesideRobustness):
     costs = PathBelow("costs")
     """Seconds, images a second and peak memory: they differ from run to run, and DVC does not hold them."""
 
-    def run(self, name: str) -> Path:
-        """The folder of a finished run, with one for each fold."""
-        return self.runs / name
+    run = PathOfName("data/runs/{}")
+    """The folder of a finished run, with one for each fold."""
+
+    partial = PathOfName("data/runs/{}.partial")
+    """The folder of an unfinished run, with one for each fold."""
 
     def fold(self, run: str, fold: str) -> RunFiles:
         """The files that the training of a run's fold leaves."""
         return RunFiles(self.run(run) / fold)
 
-    def partial(self, run: str) -> Path:
-        """The folder of an unfinished run, with one for each fold."""
-        return self.runs / f"{run}.partial"
-
     def cost(self, run: str, fold: str) -> Path:
         return self.costs / run / f"{fold}.json"
 
-
-def use_classes_of_study(study: TrainingStudy) -> None:
-    """Bring the class table of a study's training images into use; before stage data that of its edition."""
-    text = text_of_table(study.images, CLASSES) if study.images.is_file() else None
-    if text is None:
-        use_classes_of(study.edition.folder)
-    else:
-        use_classes(parse_class_table(text, str(study.images)))
+    def use_classes(self) -> None:
+        """Bring the class table of the training images into use; before stage data that of the edition."""
+        text = text_of_table(self.images, CLASSES) if self.images.is_file() else None
+        if text is None:
+            super().use_classes()
+        else:
+            use_classes(parse_class_table(text, str(self.images)))
 
 
 REMEDY = "train the run, or run dvc checkout"

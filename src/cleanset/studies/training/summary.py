@@ -1,4 +1,4 @@
-"""Stage summary: measures of all finished runs as CSV, their metrics, and the report."""
+"""Stage `summary`: measures of all finished runs as CSV, their metrics, and the report."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Stage train: the weights, history, record and tests of every fold of a run."""
+"""Stage `train`: weights, history, record and tests of every fold of a run."""
 
 import json
 import math

@@ -1,7 +1,14 @@
 // What the pages share: the server draws #view anew after each key, and counts there the keys that it answered.
+import "./seen.js";
+
 const RESEND_MILLISECONDS = 3000;
+const TICK_MILLISECONDS = 100;
 
 export const view = () => document.querySelector("#view");
+
+// Seconds for which the person has had all images of the view in sight; each class or image begins anew.
+export const secondsShown = () => secondsSeen(view().dataset.subject, [...document.querySelectorAll("#view img[data-image]")]);
+setInterval(() => view() && secondsShown(), TICK_MILLISECONDS);
 
 let unanswered = null;
 let sentAt = 0;

@@ -5,15 +5,23 @@ import pandas as pd
 import pytest
 
 from cleanset.statistics.bootstrap import Bootstrap
-from cleanset.studies.robustness.corruptions.family import _by_class
+from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY, _by_class
 from cleanset.studies.robustness.corruptions.measures import (
     ALEXNET_ERRORS,
     CorruptionAnswers,
     CorruptionStudy,
-    read_answers,
+    answers_of,
 )
 from cleanset.studies.robustness.corruptions.params import C_BAR_AMOUNTS, CORRUPTIONS, SEVERITIES
-from cleanset.studies.robustness.results import CLEAN, SELECTIONS, UNCHANGED, MeasureLine, StudiedImages
+from cleanset.studies.robustness.families import StudyParams
+from cleanset.studies.robustness.results import (
+    CLEAN,
+    SELECTIONS,
+    UNCHANGED,
+    MeasureLine,
+    StudiedImages,
+    answers_by_change,
+)
 
 SETS = [["a"], ["a", "b"], ["b"], ["a", "b"], ["a"], ["b"], ["a", "b"], ["a", "b"]]
 CLASSES = np.array([0, 0, 1, 1, 1, 2, 2, 0])
@@ -179,21 +187,22 @@ def test_each_model_on_its_own_images_alone() -> None:
 
 def rows(**changed: object) -> pd.DataFrame:
     cells = [("x", CLEAN, 0, 1), ("x", UNCHANGED, 0, 2), ("x", "fog", 1, 1), ("x", "fog", 2, 7)]
-    table = pd.DataFrame(cells, columns=["file", "change", "severity", "class"])
+    table = pd.DataFrame(cells, columns=["file", "change", "step", "class"])
     table["top5_class"] = [[each] for each in table.pop("class")]
     table["largest_logit"] = np.array([2.0, 1.0, 5.0, 0.5], np.float32)
     table["log_sum_exp"] = np.array([2.0, 2.0, 6.0, 3.0], np.float32)
     table["class_logit"] = np.array([2.0, -1.0, 5.0, 0.25], np.float32)
-    return table.assign(**changed)  # type: ignore[arg-type]
+    return table.assign(class_index=1, **changed)  # type: ignore[arg-type]
 
 
-IMAGES = pd.DataFrame({"file": ["x"], "class_index": [1]})
-SEEN = np.array([True])
+FILES = pd.Series(["w", "x"])
 
 
 def test_answers_are_read() -> None:
     """Of two images the second is seen; the other counts as not misclassified."""
-    found = read_answers(IMAGES, rows(), ["fog"], [1, 2], np.array([False, True]))
+    changes = [(CLEAN, 0), (UNCHANGED, 0), ("fog", 1), ("fog", 2)]
+    values = CORRUPTION_FAMILY.read(rows(), StudyParams.model_validate({}))
+    found = answers_of(answers_by_change(FILES, rows(), changes, values, np.array([False, True])), 2)
     assert found.corrupted.tolist() == [[[False, False]], [[False, True]]]
     assert (found.nulls[CLEAN].tolist(), found.nulls[UNCHANGED].tolist()) == ([False] * 2, [False, True])
     assert found.confidences is not None

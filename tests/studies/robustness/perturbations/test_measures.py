@@ -14,6 +14,8 @@ from scipy.stats import rankdata
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Bootstrap
+from cleanset.studies.robustness.families import StudyParams
+from cleanset.studies.robustness.perturbations.family import PERTURBATION_FAMILY
 from cleanset.studies.robustness.perturbations.measures import (
     MAX_TOP5_DISTANCE,
     SUFFIXES,
@@ -25,12 +27,18 @@ from cleanset.studies.robustness.perturbations.measures import (
     by_frame,
     flips,
     pairs,
-    read_answers,
     top5_distance,
     top5_distances,
 )
 from cleanset.studies.robustness.perturbations.params import ALL_PERTURBATIONS, NOISE_PERTURBATIONS, PERTURBATIONS
-from cleanset.studies.robustness.results import ALL, CLEAN, UNCHANGED, MeasureLine, StudiedImages
+from cleanset.studies.robustness.results import (
+    ALL,
+    CLEAN,
+    UNCHANGED,
+    MeasureLine,
+    StudiedImages,
+    answers_by_change,
+)
 from tests.properties import examples
 
 SETS = [["a"], ["a", "b"], ["b"], ["a", "b"], ["a", "b"], ["b"]]
@@ -141,21 +149,43 @@ IMAGES = pd.DataFrame({"file": ["x", "y"], "class_index": [1, 2]})
 def rows() -> pd.DataFrame:
     nulls = [(file, change, 0, 0) for file in "xy" for change in (CLEAN, UNCHANGED)]
     frames = [(file, "snow", frame, 10 * frame + place) for place, file in enumerate("xy") for frame in (2, 0, 1)]
-    table = pd.DataFrame(nulls + frames, columns=["file", "change", "frame", "first"])
+    table = pd.DataFrame(nulls + frames, columns=["file", "change", "step", "first"])
     lists: Any = [list(range(each, each + 5)) for each in table.pop("first")]
     table["top5_class"] = lists
     return table
 
 
+def read(files: str, seen: list[bool], frames: int) -> Ints:
+    changes = [(CLEAN, 0), (UNCHANGED, 0), *(("snow", frame) for frame in range(frames))]
+    values = PERTURBATION_FAMILY.read(rows(), StudyParams.model_validate({}))
+    return answers_by_change(pd.Series(list(files)), rows(), changes, values, np.array(seen))
+
+
 def test_answers_are_read() -> None:
-    found = read_answers(IMAGES, rows(), {"snow": 3}, np.array([True, False, True]))
-    assert found["snow"][..., 0].tolist() == [[0, 10, 20], [0, 0, 0], [1, 11, 21]]
-    assert found["snow"][2, 1].tolist() == [11, 12, 13, 14, 15]
+    found = read("xwy", [True, False, True], 3)[:, 2:]
+    assert found[..., 0].tolist() == [[0, 10, 20], [0, 0, 0], [1, 11, 21]]
+    assert found[2, 1].tolist() == [11, 12, 13, 14, 15]
+
+
+def test_sequences_of_several_lengths_are_told_apart() -> None:
+    """Of each perturbation its own frames, after the clean and the unchanged image."""
+    params = StudyParams.model_validate({"perturbations": {"names": ["snow", "translate"], "difficulty": 2}})
+    images = StudiedImages(np.array([0, 1]), [["a"], ["a"]], ["a"], Bootstrap(resamples=2), (ALL,))
+    values = np.arange(2 * (2 + 31 + 41) * 5).reshape(2, 74, 5)
+    found = PERTURBATION_FAMILY.study(params, {"a": values}, images, IMAGES)
+    assert isinstance(found, PerturbationStudy)
+    assert {name: each.shape for name, each in found.answers["a"].items()} == {
+        "snow": (2, 31, 5), "translate": (2, 41, 5),
+    }  # fmt: skip
+    assert found.answers["a"]["snow"][1, 0].tolist() == [380, 381, 382, 383, 384]
+    assert found.answers["a"]["translate"][0, 40, 4] == 74 * 5 - 1
 
 
 def test_a_frame_is_missing() -> None:
-    with pytest.raises(CleansetError, match="predictions of snow: 2 of 8 cells are missing: file x frame 3"):
-        read_answers(IMAGES, rows(), {"snow": 4}, np.array([True, True]))
+    with pytest.raises(CleansetError, match="predictions: 2 of 12 cells are missing: file x change snow 3, "):
+        read("xy", [True, True], 4)
+    with pytest.raises(CleansetError, match=r"column change: found .*snow.*2.*; expected one of 4 values"):
+        read("xy", [True, True], 2)
 
 
 TOP = [0, 1, 2, 3, 4]

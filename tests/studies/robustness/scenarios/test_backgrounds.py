@@ -40,6 +40,7 @@ def test_photographs_sorted_by_name(tmp_path: Path) -> None:
     for name in ("b.jpg", "a.PNG", "c.jpeg"):
         save(tmp_path, name, 230, 300)
     (tmp_path / "README.md").write_text("not one")
+    (tmp_path / "._b.jpg").write_text("left by a system")
     assert photographs(tmp_path) == ["a.PNG", "b.jpg", "c.jpeg"]
 
 
@@ -54,8 +55,8 @@ def test_no_photographs(tmp_path: Path) -> None:
         ("missing", r"backgrounds: missing; expected a folder of photographs"),
         ("file", r"backgrounds: a file; expected a folder of photographs"),
         ("itself", r"backgrounds: a link that leads nowhere; expected a folder of photographs"),
-        ("above", r"backgrounds/some/loop: a link back to a folder that it lies in; expected photographs: remove it"),
-        ("nowhere", r"backgrounds/a\.jpg: a link that leads nowhere; expected a photograph: remove it"),
+        ("above", r"some/loop: more than 20 folders deep; expected no link to a folder above it"),
+        ("nowhere", r"backgrounds/a\.jpg: a link to .*none\.jpg, where nothing is; restore that, or remove the link"),
     ],
 )
 def test_what_is_no_folder_of_photographs_is_refused_at_once(tmp_path: Path, kind: str, message: str) -> None:

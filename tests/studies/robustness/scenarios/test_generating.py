@@ -104,7 +104,7 @@ def test_prompts(tmp_path: Path) -> None:
     with pytest.raises(CleansetError, match=r"n02165456\.txt: empty"):
         read_prompts(tmp_path, ["n02165456"])
     (tmp_path / "n02165456.txt").write_bytes(b"\xff")
-    with pytest.raises(CleansetError, match=r"n02165456\.txt: cannot be read"):
+    with pytest.raises(CleansetError, match=r"n02165456\.txt: not UTF-8 at byte 0; expected the prompt"):
         read_prompts(tmp_path, ["n02165456"])
 
 

@@ -25,8 +25,8 @@ from cleanset.studies.robustness.scenarios.masks import (
 from cleanset.tables import read_table, write_table
 
 ID = "ILSVRC2012_val_00000001"
-DRAWN = MaskSource("drawn", "png", "generator")
-SEGMENTED = MaskSource("segmented", "imagenet_s", "person")
+DRAWN = MaskSource(Path("drawn"), "png", "generator")
+SEGMENTED = MaskSource(Path("segmented"), "imagenet_s", "person")
 GOLDFISH = "n01443537"
 
 
@@ -49,9 +49,10 @@ def image(crop: Box | None = None, size: tuple[int, int] = (60, 50), wnid: str =
 def table(
     folder: Path, values: np.ndarray, given: MaskedImage, source: MaskSource = DRAWN, *, is_placed: bool = False
 ) -> pd.DataFrame:
-    (folder / source.folder).mkdir(parents=True)
-    (folder / source.folder / f"{ID}.png").write_bytes(png(values))
-    return mask_table([given], find_masks(folder, [source]), is_placed=is_placed)
+    within = source._replace(folder=folder / source.folder)
+    within.folder.mkdir(parents=True)
+    (within.folder / f"{ID}.png").write_bytes(png(values))
+    return mask_table([given], find_masks([within]), is_placed=is_placed)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,7 @@ def test_a_mask_of_no_image(tmp_path: Path) -> None:
         folder.mkdir(parents=True)
         (folder / name).write_bytes(b"")
         with pytest.raises(CleansetError, match="mask of an unknown image"):
-            find_masks(folder.parent, [DRAWN])
+            find_masks([DRAWN._replace(folder=folder)])
 
 
 def test_two_masks_of_one_image(tmp_path: Path) -> None:
@@ -127,12 +128,12 @@ def test_two_masks_of_one_image(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         (tmp_path / folder / f"{ID}.png").write_bytes(b"")
     with pytest.raises(CleansetError, match=f"{ID}: two masks of one image"):
-        find_masks(tmp_path, [DRAWN, MaskSource("other", "png", "model")])
+        find_masks([MaskSource(tmp_path / name) for name in ("drawn", "other")])
 
 
 def test_a_source_without_masks(tmp_path: Path) -> None:
     with pytest.raises(CleansetError, match=r"drawn: no masks; expected files like ILSVRC2012_val_00000001"):
-        find_masks(tmp_path, [DRAWN])
+        find_masks([DRAWN._replace(folder=tmp_path / "drawn")])
 
 
 def test_the_regions_that_models_see() -> None:

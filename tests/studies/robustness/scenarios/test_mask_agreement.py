@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.commands import app
-from cleanset.studies.robustness.scenarios.masks import ComparedMasks, agreement, imagenet_s_wnids
+from cleanset.studies.robustness.scenarios.masks import MaskSource, agreement, imagenet_s_wnids
 
 IDS = [f"ILSVRC2012_val_{number:08d}" for number in range(1, 4)]
 
@@ -30,7 +30,7 @@ def png(values: np.ndarray) -> bytes:
 
 
 @pytest.fixture
-def folders(tmp_path: Path) -> tuple[ComparedMasks, ComparedMasks]:
+def folders(tmp_path: Path) -> tuple[MaskSource, MaskSource]:
     """PNG and LabelMe; the first image has a mask in the first folder only."""
     one, other = tmp_path / "one", tmp_path / "other"
     one.mkdir()
@@ -42,10 +42,10 @@ def folders(tmp_path: Path) -> tuple[ComparedMasks, ComparedMasks]:
         shapes = [{"shape_type": "polygon", "points": corners}]
         text = json.dumps({"imageHeight": 10, "imageWidth": 20, "shapes": shapes})
         (other / f"{image_id}.json").write_text(text)
-    return ComparedMasks(one, "png"), ComparedMasks(other, "labelme")
+    return MaskSource(one, "png"), MaskSource(other, "labelme")
 
 
-def test_images_in_both(folders: tuple[ComparedMasks, ComparedMasks]) -> None:
+def test_images_in_both(folders: tuple[MaskSource, MaskSource]) -> None:
     """The same columns, and 5 of 15 columns."""
     found = agreement(*folders, {})
     assert found["image_id"].tolist() == IDS[1:]
@@ -53,27 +53,27 @@ def test_images_in_both(folders: tuple[ComparedMasks, ComparedMasks]) -> None:
     assert agreement(folders[1], folders[0], {})["iou"].tolist() == found["iou"].tolist()
 
 
-def test_imagenet_s_needs_the_class(folders: tuple[ComparedMasks, ComparedMasks], tmp_path: Path) -> None:
+def test_imagenet_s_needs_the_class(folders: tuple[MaskSource, MaskSource], tmp_path: Path) -> None:
     wnid = imagenet_s_wnids()[6]
     numbers = np.zeros((10, 20, 3), np.uint8)
     numbers[:, :5, 0] = 7
     (tmp_path / "people").mkdir()
     for image_id in IDS:
         (tmp_path / "people" / f"{image_id}.png").write_bytes(png(numbers))
-    people = ComparedMasks(tmp_path / "people", "imagenet_s")
+    people = MaskSource(tmp_path / "people", "imagenet_s")
     found = agreement(people, folders[0], {IDS[0]: wnid})
     assert found.to_numpy().tolist() == [[IDS[0], 0.5]]
     with pytest.raises(CleansetError, match="no image has a mask in both"):
         agreement(people, folders[0], {})
 
 
-def test_other_sizes(folders: tuple[ComparedMasks, ComparedMasks]) -> None:
+def test_other_sizes(folders: tuple[MaskSource, MaskSource]) -> None:
     (folders[0].folder / f"{IDS[1]}.png").write_bytes(png(rectangle(0, 10)[:5]))
     with pytest.raises(CleansetError, match=f"{IDS[1]}: masks of 20 x 5 and 20 x 10 pixels"):
         agreement(*folders, {})
 
 
-def test_the_command(folders: tuple[ComparedMasks, ComparedMasks], tmp_path: Path) -> None:
+def test_the_command(folders: tuple[MaskSource, MaskSource], tmp_path: Path) -> None:
     one, other = (str(each.folder) for each in folders)
     out = tmp_path / "iou.csv"
     arguments = ["masks", one, f"labelme:{other}", "--out", str(out)]
@@ -84,7 +84,7 @@ def test_the_command(folders: tuple[ComparedMasks, ComparedMasks], tmp_path: Pat
 
 
 @pytest.mark.parametrize("place", [0, 1])
-def test_an_unknown_format(folders: tuple[ComparedMasks, ComparedMasks], place: int) -> None:
+def test_an_unknown_format(folders: tuple[MaskSource, MaskSource], place: int) -> None:
     given = [each._replace(format="gif") if number == place else each for number, each in enumerate(folders)]
     with pytest.raises(
         CleansetError, match="unknown mask format 'gif'; expected one of png, coco, labelme, imagenet_s"

@@ -12,13 +12,19 @@ from pydantic import ValidationError
 from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.families import StudyParams
-from cleanset.studies.robustness.results import ALL, CLEAN, UNCHANGED, MeasureLine, StudiedImages
+from cleanset.studies.robustness.results import (
+    ALL,
+    CLEAN,
+    UNCHANGED,
+    MeasureLine,
+    StudiedImages,
+    answers_by_change,
+)
 from cleanset.studies.robustness.scenarios.family import SCENARIO_FAMILY
 from cleanset.studies.robustness.scenarios.measures import (
     ScenarioAnswers,
     ScenarioStudy,
     cells_of,
-    read_answers,
     regression_of,
     sampled_score,
     score_of_squares,
@@ -133,26 +139,22 @@ def test_masks_of_one_origin_have_no_table_of_origins() -> None:
     assert "scenario_origins" not in study().tables()
 
 
-def read(seen: list[tuple[str, list[bool]]], *, is_union: bool = False) -> ScenarioStudy:
+def read_study(seen: list[tuple[str, list[bool]]], *, is_union: bool = False) -> ScenarioStudy:
     """The study of three images, of which each model saw some."""
-    files = ["a.png", "b.png", "c.png"]
-    rows = [(file, change, [index] * 5, index) for index, file in enumerate(files) for change in (CLEAN, UNCHANGED)]
-    predictions = pd.DataFrame(rows, columns=["file", "change", "top5_class", "class_of_edition"])
-    images = pd.DataFrame({"file": files, "class_index": [0, 1, 2], "origin": ["person", "model", "person"]})
-    known = StudiedImages(np.arange(3), [["a"], ["a"], ["b"]], ["a", "b"], Bootstrap(resamples=40))
-    found = []
-    for name, flags in seen:
-        of_model = images[flags]
-        answered = predictions[predictions["file"].isin(of_model["file"])]
-        found.append((name, np.array(flags), of_model, answered))
+    images = pd.DataFrame({"file": list("abc"), "class_index": [0, 1, 2], "origin": ["person", "model", "person"]})
+    of_classes = {name: np.array(flags) for name, flags in seen} if is_union else {}
+    known = StudiedImages(
+        np.arange(3), [["a"], ["a"], ["b"]], ["a", "b"], Bootstrap(resamples=40), of_classes=of_classes
+    )
+    answers = {name: np.array(flags)[:, np.newaxis].repeat(2, axis=1) for name, flags in seen}
     params = StudyParams.model_validate({"images": "union" if is_union else "own"})
-    given = SCENARIO_FAMILY.study(params, found, known)
+    given = SCENARIO_FAMILY.study(params, answers, known, images)
     assert isinstance(given, ScenarioStudy)
     return given
 
 
 def test_origins_are_read_with_the_answers() -> None:
-    found = read([("a", [True, True, False]), ("b", [False, False, True])])
+    found = read_study([("a", [True, True, False]), ("b", [False, False, True])])
     assert found.origins is not None
     assert found.origins.tolist() == ["person", "model", "person"]
 
@@ -160,9 +162,9 @@ def test_origins_are_read_with_the_answers() -> None:
 def test_a_regression_needs_that_all_models_saw_all_images() -> None:
     """So a further model that has all classes of the images leaves it as it is."""
     everything, some = [True, True, True], [True, True, False]
-    assert read([("a", everything), ("b", everything)], is_union=True).baselines is not None
-    assert read([("a", everything), ("b", some)], is_union=True).baselines is None
-    assert read([("a", everything), ("b", everything)]).baselines is None
+    assert read_study([("a", everything), ("b", everything)], is_union=True).baselines is not None
+    assert read_study([("a", everything), ("b", some)], is_union=True).baselines is None
+    assert read_study([("a", everything), ("b", everything)]).baselines is None
 
 
 def test_cells_and_regression() -> None:
@@ -190,30 +192,26 @@ def rows(**changed: object) -> pd.DataFrame:
     cells = [("x", CLEAN, 1, 1), ("x", UNCHANGED, 2, 1), ("x", "image_grey", 5, 1), ("x", "image_r", 1, 2)]
     table = pd.DataFrame(cells, columns=["file", "change", "class", "class_of_edition"])
     table["top5_class"] = [[each] for each in table.pop("class")]
-    return table.assign(**changed)  # type: ignore[arg-type]
+    return table.assign(step=0, class_index=1, **changed)  # type: ignore[arg-type]
 
 
-IMAGES = pd.DataFrame({"file": ["x"], "class_index": [1]})
+def read(rows: pd.DataFrame, which: str = "all") -> list[bool]:
+    params = StudyParams.model_validate({"measures": {"scenarios": {"answers": which}}})
+    changes = [(name, 0) for name in (CLEAN, UNCHANGED, "image_grey", "image_r")]
+    (found,) = answers_by_change(pd.Series(["x"]), rows, changes, SCENARIO_FAMILY.read(rows, params), np.array([True]))
+    return list(found)
 
 
 def test_answers_among_all_classes_and_among_those_of_the_edition() -> None:
-    seen = np.array([True])
-    found = read_answers(IMAGES, rows(), ["image_grey", "image_r"], "all", seen)
-    assert (found.correct.tolist(), found.clean.tolist(), found.unchanged.tolist()) == (
-        [[False, True]],
-        [True],
-        [False],
-    )
-    found = read_answers(IMAGES, rows(), ["image_grey", "image_r"], "restricted", seen)
-    assert (found.correct.tolist(), found.clean.tolist(), found.unchanged.tolist()) == ([[True, False]], [True], [True])
+    assert read(rows()) == [True, False, False, True]
+    assert read(rows(), "restricted") == [True, True, True, False]
 
 
 def test_answers_of_other_images_or_with_a_gap() -> None:
-    seen = np.array([True])
     with pytest.raises(CleansetError, match="found 'y'"):
-        read_answers(IMAGES, rows(file="y"), ["image_grey", "image_r"], "all", seen)
-    with pytest.raises(CleansetError, match="1 of 4 cells are missing: file x change image_r"):
-        read_answers(IMAGES, rows().iloc[:3], ["image_grey", "image_r"], "all", seen)
+        read(rows(file="y"))
+    with pytest.raises(CleansetError, match="1 of 4 cells are missing: file x change image_r;"):
+        read(rows().iloc[:3])
 
 
 TRAINED = {"a": {"original": 0.8, "blur_background": 0.7, "random_background": 0.5}}
@@ -248,7 +246,7 @@ def test_what_such_a_score_is_made_of() -> None:
         ({"inner": "trained"}, "inner: trained needs accuracies by model in trained"),
         (
             {"trained": {"a": {"original": 0.8, "fog": 0.5, "image_r": 0.5}}},
-            r"trained\.a\.fog\.\[key\]\s+Value error, unknown scenario 'fog'; expected one of original, ",
+            r"trained\.a\.fog\.\[key\]\s+Value error, expected one of original, ",
         ),
         (
             {"trained": {"a": {"image_r": 0.8, "image_g": 0.5, "image_b": 0.5}}},

@@ -191,7 +191,7 @@ def test_the_robustness_study_reads_the_masks(tmp_path: Path) -> None:
         "1 image without one, in which it finds no object",
         "1 image without one, in which it finds no background",
     ]
-    found = find_masks(tmp_path, [MaskSource("predicted", "png", ORIGIN)])
+    found = find_masks([MaskSource(tmp_path / "predicted", "png", ORIGIN)])
     assert list(found) == [image_id(1), image_id(5)]
     masked = [
         MaskedImage("1.jpg", image_id(1), WNIDS[0], (64, 48), None),

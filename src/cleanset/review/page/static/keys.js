@@ -1,9 +1,8 @@
 // Keys in their order. Each is handled when the one before is answered, so that it means what the page
 // shows then; none is dropped without a word. A verdict goes with the class and the images that were shown when
 // its key was pressed: the server takes none on others, and says so.
-import { emitKey, isUnanswered, view } from "../web/view.js";
+import { emitKey, isUnanswered, secondsShown, view } from "../web/view.js";
 import { carryOut, isWaiting, onScreen, startChecking, stopWaiting, takeAll } from "./all_clean.js";
-import { secondsShown } from "./looks.js";
 import { magnify } from "./magnifier.js";
 import { discardNote, tab } from "./drafts.js";
 import { scrollText, tileBeside } from "./overlays.js";

@@ -7,7 +7,6 @@ const SHARP_RATIO = 2; // pixels of the page for one of the image
 const LONGEST_TICK_SECONDS = 0.25; // a window that was hidden, a machine that slept
 
 const looked = { classKey: "", seconds: new Map() };
-const shown = { classKey: "", since: null };
 let before = []; // what was whole on the screen at the last tick
 let last = performance.now();
 
@@ -49,21 +48,12 @@ export const whole = () =>
 
 export const secondsOf = (id) => looked.seconds.get(id);
 
-// Seconds since all images of the class were first there; each opening of a class begins anew.
-export function secondsShown() {
-  if (shown.classKey !== view().dataset.classKey) Object.assign(shown, { classKey: view().dataset.classKey, since: null });
-  const areThere = [...document.querySelectorAll("#view img[data-image]")].every((image) => image.complete);
-  if (areThere && document.visibilityState === "visible") shown.since ??= performance.now();
-  return shown.since === null ? 0 : (performance.now() - shown.since) / 1000;
-}
-
 setInterval(() => {
   const seconds = Math.min((performance.now() - last) / 1000, LONGEST_TICK_SECONDS);
   last = performance.now();
   if (!view() || document.visibilityState !== "visible") return;
   // at each tick: images are drawn anew, windows resized, and the wheel zooms
   document.querySelectorAll("#view img, #overlay img").forEach(sharpen);
-  secondsShown();
   if (looked.classKey !== view().dataset.classKey) {
     looked.classKey = view().dataset.classKey;
     looked.seconds.clear();

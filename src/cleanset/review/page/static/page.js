@@ -18,7 +18,7 @@ function noteClass() {
   if (visiting !== null && classKey !== visiting && isBusy()) return;
   visiting = null;
   if (classKey === (classInAddress() ?? "")) return;
-  const address = classKey ? `/?class=${encodeURIComponent(classKey)}` : "/";
+  const address = classKey ? `?class=${encodeURIComponent(classKey)}` : "./";
   if (noteClass.begun) history.pushState(null, "", address);
   else history.replaceState(null, "", address);
 }
@@ -27,7 +27,7 @@ addEventListener("popstate", () => {
   const classKey = classInAddress();
   if (!view() || !classKey || classKey === view().dataset.classKey) return;
   if (document.querySelector("#overlay, .q-dialog")) {
-    history.pushState(null, "", `/?class=${encodeURIComponent(view().dataset.classKey)}`);
+    history.pushState(null, "", `?class=${encodeURIComponent(view().dataset.classKey)}`);
     press("Escape");
   } else {
     visiting = classKey;

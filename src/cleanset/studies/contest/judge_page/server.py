@@ -17,11 +17,12 @@ from starlette.responses import PlainTextResponse, Response
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.judge_page.session import JudgeSession, JudgeTab
 from cleanset.studies.contest.judging import CONTAINS, MAX_COORDINATE, Point
+from cleanset.web import MIN_SHOWN_SECONDS
+from cleanset.web.keys import SentKey
 from cleanset.web.pages import (
     FRESH,
     KEPT,
     KeyedTab,
-    SentKey,
     html_templates,
     image_response,
     new_application,
@@ -30,7 +31,7 @@ from cleanset.web.pages import (
     usual_port,
 )
 
-WORDS = {
+ANSWER_WORDS = {
     "definitely_yes": ("Definitely yes", "and no other judge will say no"),
     "rather_yes": ("Rather yes", "I am not sure"),
     "rather_no": ("Rather no", "I am not sure"),
@@ -41,7 +42,7 @@ WORDS = {
 
 def url_of(session: JudgeSession, sha256: str) -> str:
     """The address of an image, which reveals nothing about it."""
-    return f"/image/{session.tokens[sha256]}"
+    return f"image/{session.tokens[sha256]}"
 
 
 def render(tab: JudgeTab) -> str:
@@ -50,14 +51,15 @@ def render(tab: JudgeTab) -> str:
         "tab": tab,
         "session": tab.session,
         "groups": tab.session.groups,
-        "words": WORDS,
-        "answers": [(str(number), *WORDS[name]) for number, name in enumerate(CONTAINS, start=1)],
+        "words": ANSWER_WORDS,
+        "answers": [(str(number), *ANSWER_WORDS[name]) for number, name in enumerate(CONTAINS, start=1)],
         "url_of": lambda sha256: url_of(tab.session, sha256),
         "path": _path,
         "done": sum(task.sha256 in tab.session.answers for task in tab.session.tasks),
         "all": len(tab.session.tasks),
         "ahead": _ahead(tab.session),
     }
+    content["token"] = tab.session.tokens[tab.task.sha256] if tab.mode == "image" and tab.task else ""
     template = f"{tab.mode}.html"
     if tab.mode == "instructions":
         content["sizes"] = {each: tab.session.size(each) for each in tab.session.examples}
@@ -78,7 +80,7 @@ def _of_image(tab: JudgeTab) -> dict[str, Any]:
     step = draft.step(session.groups)
     return {
         "draft": draft, "step": step, "width": width, "height": height, "fault": fault, "side": task.side,
-        "token": session.tokens[task.sha256], "object": draft.object_of(session.groups),
+        "object": draft.object_of(session.groups),
     }  # fmt: skip
 
 
@@ -103,8 +105,8 @@ def _templates() -> Environment:
 
 STATIC = Path(__file__).parent / "static"
 _HEAD = """
-<link rel="stylesheet" href="/static/judge.css">
-<script type="module" src="/static/judge.js"></script>
+<link rel="stylesheet" href="static/judge.css">
+<script type="module" src="static/judge.js"></script>
 """
 
 
@@ -117,8 +119,12 @@ def _point(point: object) -> Point | None:
 
 
 class JudgeKey(SentKey):
-    """A key of a judge: `point` of the image and `corner` of the outline, where a corner is set or moved."""
+    """A key of a judge: `point` of the image and `corner` of the outline, where a corner is set or moved.
 
+    `shown`: seconds for which the image was before the judge.
+    """
+
+    shown: float
     point: Annotated[Point | None, BeforeValidator(_point)] = None
     corner: int | None = None
 
@@ -134,7 +140,8 @@ class JudgeElements(KeyedTab):
 
     def press(self, sent: JudgeKey) -> None:
         """Carry out a key."""
-        self._tab.press(sent.key, sent.seen, sent.point, sent.corner)
+        seen = sent.seen if sent.shown >= MIN_SHOWN_SECONDS else ()
+        self._tab.press(sent.key, seen, sent.point, sent.corner)
 
 
 def build(session: JudgeSession, lock: asyncio.Lock) -> None:
@@ -172,7 +179,8 @@ def run(
     announcement = "Judge page: {}  (Ctrl+C ends it; every answer is saved)"
     usual = usual_port(contest, judge)
     command = "cleanset contest judge"
-    run_page(lambda: application(session), announcement, host, port, usual, browser, command, public_url)
+    people = {judge: ""}
+    run_page(lambda: application(session), announcement, host, port, usual, browser, command, public_url, people=people)
 
 
 def application(session: JudgeSession) -> FastAPI:

@@ -18,12 +18,12 @@ from pydantic import ConfigDict, Field
 
 from cleanset.errors import CleansetError
 from cleanset.files import ChangedMeanwhileError, locked, replace_file, write_text
-from cleanset.images.codec import FORMATS
+from cleanset.images.codec import IMAGE_FORMATS
 from cleanset.studies.contest.files import AnswerFile
 from cleanset.studies.contest.judges import JudgeTask, tasks
 from cleanset.studies.contest.judging import (
     CONTAINS,
-    MAX_POINTS,
+    MAX_CORNERS,
     STATEMENTS,
     Contains,
     JudgeAnswer,
@@ -48,7 +48,7 @@ class JudgeDraft(Section):
 
     image: Sha256
     contains: list[Contains] = Field(default_factory=list)
-    corners: Annotated[list[Point], Field(max_length=MAX_POINTS)] = Field(default_factory=list)
+    corners: Annotated[list[Point], Field(max_length=MAX_CORNERS)] = Field(default_factory=list)
     closed: bool = False
     statements: list[bool] = Field(default_factory=list)
 
@@ -273,14 +273,14 @@ class JudgeSession:
         """Width and height of an image, in pixels. Raises CleansetError if it cannot be read."""
         if sha256 not in self._sizes:
             try:
-                with Image.open(io.BytesIO(self.photos.read(sha256)), formats=FORMATS) as image:
+                with Image.open(io.BytesIO(self.photos.read(sha256)), formats=IMAGE_FORMATS) as image:
                     self._sizes[sha256] = image.size
             except (OSError, ValueError) as error:
                 raise CleansetError(f"{sha256[:12]}…: {error}") from None
         return self._sizes[sha256]
 
 
-ANSWERS: dict[str, Contains] = dict(zip("1234", CONTAINS, strict=True))  # type: ignore[arg-type]
+ANSWER_OF_KEY: dict[str, Contains] = dict(zip("1234", CONTAINS, strict=True))  # type: ignore[arg-type]
 STATED = {"y": True, "n": False}
 UNDO = ("z", "Backspace")
 
@@ -345,15 +345,16 @@ class JudgeTab:
             self._skip(task)
         elif self.session.tokens[task.sha256] not in seen:
             # keys pressed before the image was drawn would judge an image that nobody has seen
-            self.notice, self.is_error = "The image was not shown yet: look at it, and press the key again.", True
+            text = "The image was not shown yet, or for less than half a second: look at it, and press the key again."
+            self.notice, self.is_error = text, True
         else:
             self._answer(task, self.session.draft_of(task), key, point, corner)
 
     def _answer(self, task: JudgeTask, draft: JudgeDraft, key: str, point: Point | None, corner: int | None) -> None:
         groups = self.session.groups
         step, before = draft.step(groups), draft.model_copy(deep=True)
-        if step == "contains" and key in ANSWERS:
-            draft.contains.append(ANSWERS[key])
+        if step == "contains" and key in ANSWER_OF_KEY:
+            draft.contains.append(ANSWER_OF_KEY[key])
         elif step == "outline" and key == "corner" and point is not None:
             self._add_corner(draft, point, self.session.size(task.sha256))
         elif step == "outline" and key == "move" and point is not None and corner is not None:
@@ -384,8 +385,8 @@ class JudgeTab:
 
     def _add_corner(self, draft: JudgeDraft, point: Point, size: tuple[int, int]) -> None:
         x, y = _inside(point, size)
-        if len(draft.corners) == MAX_POINTS:
-            self.notice = f"An outline has at most {MAX_POINTS} corners."
+        if len(draft.corners) == MAX_CORNERS:
+            self.notice = f"An outline has at most {MAX_CORNERS} corners."
         elif (x, y) not in draft.corners:
             draft.corners.append((x, y))
 

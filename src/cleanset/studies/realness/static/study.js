@@ -85,7 +85,7 @@
   }
 
   // Takes an answer once all images of the trial were in sight for the set time. Resolves to the time since when.
-  async function seen() {
+  async function seen(trial) {
     const buttons = [...main.querySelectorAll(BUTTONS)];
     for (const each of buttons) each.disabled = true;
     const images = [...main.querySelectorAll("#study img")];
@@ -93,13 +93,9 @@
     document.querySelector("#no-image")?.remove();
     for (const each of images) each.style.visibility = "visible"; // a pair at once
     await new Promise(requestAnimationFrame);
-    for (let since = null; ; await wait(20)) {
-      const now = performance.now();
-      since = document.visibilityState === "visible" ? (since ?? now) : null;
-      if (since === null || now - since < STUDY.shown_milliseconds) continue;
-      for (const each of buttons) each.disabled = false;
-      return since;
-    }
+    while (1000 * secondsSeen(trial, images) < STUDY.shown_milliseconds) await wait(20);
+    for (const each of buttons) each.disabled = false;
+    return performance.now() - 1000 * secondsSeen(trial, images);
   }
 
   // `save` is called with each answer, and the next trial waits for it
@@ -116,7 +112,7 @@
         const next = trials[index + 1];
         for (const file of next ? [next.file, next.left, next.right] : [])
           if (file) new Image().src = `images/${encodeURIComponent(file)}`;
-        since = await seen();
+        since = await seen(trial);
       },
       on_finish: (data) => {
         const answer = trial.kind === "pair" ? SIDES[data.response] : numbers[data.response];

@@ -1,4 +1,4 @@
-"""Corruptions of ImageNet-C as its authors' program makes them, value for value, where imagecorruptions has others.
+"""Corruptions of ImageNet-C, value for value as in the authors' program, where imagecorruptions differs.
 
 D. Hendrycks' make_imagenet_c.py (hendrycks/robustness) with ImageMagick 6. Its images have 224 x 224 pixels; others are
 treated alike. The library's elastic_transform is another, much harder corruption, its frost is of six photographs

@@ -1,11 +1,12 @@
-"""The family of corruptions: what the study knows about it."""
+"""The `Family` of corruptions: params, images, answers, measures and page."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from cleanset.studies.robustness.corruptions.params import (
     C_BAR_AMOUNTS,
@@ -19,7 +20,7 @@ from cleanset.studies.robustness.corruptions.params import (
 )
 from cleanset.studies.robustness.family import Changing, CommonParams, Family, PagesData, ReferencedModel, SheetLayout
 from cleanset.studies.robustness.images import Sources, StudyFile
-from cleanset.studies.robustness.results import FamilyStudy, SeenAnswers, StudiedImages
+from cleanset.studies.robustness.results import FamilyStudy, StudiedImages
 from cleanset.tables import SEVERITY
 
 SHOWN_CLASSES = 40
@@ -55,15 +56,23 @@ def _read_images(folder: Path, images: Sequence[StudyFile], params: CommonParams
     return Changing(PublishedImages(files, places), files.settings(), has_all and files.has_all_images())
 
 
-def _study(params: CommonParams, answers: SeenAnswers, images: StudiedImages) -> FamilyStudy:
-    from cleanset.studies.robustness.corruptions.measures import CorruptionStudy, read_answers
+def _read(answers: pd.DataFrame, params: CommonParams) -> NDArray[np.float64]:
+    """Whether the image is misclassified, the confidence of the prediction, 0 to 1, and the NLL in nats."""
+    total = answers["log_sum_exp"]
+    wrong = answers["top5_class"].str[0] != answers["class_index"]
+    confidence = np.exp(answers["largest_logit"].astype(np.float64) - total).clip(0, 1)
+    # the loss of a float32 that is rounded up may be a little below 0
+    return np.stack([wrong, confidence, (total.astype(np.float64) - answers["class_logit"]).clip(0)], axis=1)
+
+
+def _study(
+    params: CommonParams, answers: Mapping[str, NDArray[Any]], images: StudiedImages, _: pd.DataFrame
+) -> FamilyStudy:
+    from cleanset.studies.robustness.corruptions.measures import CorruptionStudy, answers_of
 
     wanted, measures = params.section(Corruptions), params.section(CorruptionMeasures)
     names, severities = corruptions_of(wanted.names), wanted.sorted_severities()
-    found = {
-        name: read_answers(seen_images, predictions, names, severities, seen)
-        for name, seen, seen_images, predictions in answers
-    }
+    found = {name: answers_of(values, len(severities)) for name, values in answers.items()}
     return CorruptionStudy(images, names, severities, found, measures.reference, measures.trained_on, measures.line)
 
 
@@ -118,7 +127,6 @@ def _axis_end(lines: pd.DataFrame, measure: str) -> float:
 
 CORRUPTION_FAMILY = Family(
     name="corruptions",
-    singular="corruption",
     section=Corruptions,
     measures_section=CorruptionMeasures,
     default_names=tuple(CORRUPTION_GROUPS),
@@ -136,6 +144,7 @@ CORRUPTION_FAMILY = Family(
         "published ones."
     ),
     remark=_remark,
+    read=_read,
     study=_study,
     files={
         "corruption_errors": ("model", "change", "severity", "class_index", "images", "errors"),
@@ -145,7 +154,6 @@ CORRUPTION_FAMILY = Family(
     summary={"error_clean": "clean", "error_unchanged": "unchanged", "mean_error": "mean error", "mce": "mCE"},
     unit="error in percent",
     page="index.html",
-    template=Path(__file__).parent / "templates" / "corruptions.html",
     page_context=_page_context,
     headlines={
         "error_clean": "error, clean",

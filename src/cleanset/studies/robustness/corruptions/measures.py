@@ -41,9 +41,7 @@ from cleanset.studies.robustness.results import (
     Chosen,
     FamilyStudy,
     Sampled,
-    SampledMeasure,
     constant,
-    cube,
     mean_of,
     ratio_to,
     sampled_means,
@@ -256,32 +254,32 @@ class CorruptionStudy(FamilyStudy):
         cells = by_severity(self)
         return {"corruption_errors": cells, "errors_by_severity": shares(cells, "severity", "errors", "error")}
 
-    def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[SampledMeasure]:
+    def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[Sampled]:
         """The errors of a model on the chosen images and, if all five severities were measured, CE."""
         for name in (CLEAN, UNCHANGED):
-            yield SampledMeasure(f"error_{name}", "", self._null(role, name, chosen, resamples))
+            yield self._null(role, name, chosen, resamples).named(f"error_{name}")
         errors = self._mean_errors(role, chosen, resamples)
         for name in self.corruptions:
-            yield SampledMeasure("error", name, errors[name])
+            yield errors[name].named("error", name)
         for group, members in NAMED_GROUPS.items():
             if set(members) <= set(self.corruptions):
-                yield SampledMeasure("group_error", group, mean_of(errors, members))
-        yield SampledMeasure("mean_error", "", mean_of(errors, self.corruptions))
+                yield mean_of(errors, members).named("group_error", group)
+        yield mean_of(errors, self.corruptions).named("mean_error")
         yield from self._calibration(role, chosen, resamples)
         if self.line:
             yield self._effective_robustness(role, chosen, resamples)
         if self.reference == PUBLISHED_REFERENCE and not classes_in_use().is_imagenet:
             problem = "no mCE without a reference: name a model in measures.corruptions.reference"
-            yield SampledMeasure.undefined("mce", problem, resamples)
+            yield constant(np.nan, resamples).named("mce", problem=problem)
         elif tuple(self.severities) == SEVERITIES:
             yield from self._ratios(role, chosen, resamples, errors)
         else:
             found = ", ".join(map(str, self.severities))
             missing = ", ".join(str(each) for each in SEVERITIES if each not in self.severities)
             problem = f"no mCE: severities {found}; CE needs 1 to 5, and lacks {missing}"
-            yield SampledMeasure.undefined("mce", problem, resamples)
+            yield constant(np.nan, resamples).named("mce", problem=problem)
 
-    def _calibration(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[SampledMeasure]:
+    def _calibration(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[Sampled]:
         """ECE and NLL on clean and unchanged images, by corruption, and their means over the corruptions."""
         answers = self.answers[role]
         confidences, losses = answers.confidences, answers.losses
@@ -289,8 +287,8 @@ class CorruptionStudy(FamilyStudy):
             return
         for name in (CLEAN, UNCHANGED):
             sure, wrong = confidences.nulls[name][chosen, np.newaxis], answers.nulls[name][chosen, np.newaxis]
-            yield SampledMeasure(f"ece_{name}", "", sampled_ece(sure, ~wrong, resamples))
-            yield SampledMeasure(f"nll_{name}", "", sampled_nll(losses.nulls[name][chosen, np.newaxis], resamples))
+            yield sampled_ece(sure, ~wrong, resamples).named(f"ece_{name}")
+            yield sampled_nll(losses.nulls[name][chosen, np.newaxis], resamples).named(f"nll_{name}")
         wrong = answers.corrupted[chosen]
         found: dict[str, dict[str, Sampled]] = {"ece": {}, "nll": {}}
         for place, name in enumerate(self.corruptions):
@@ -299,8 +297,8 @@ class CorruptionStudy(FamilyStudy):
             found["nll"][name] = sampled_nll(losses.corrupted[chosen, place], resamples)
         for measure, values in found.items():
             for name, each in values.items():
-                yield SampledMeasure(measure, name, each)
-            yield SampledMeasure(f"mean_{measure}", "", mean_of(values, self.corruptions))
+                yield each.named(measure, name)
+            yield mean_of(values, self.corruptions).named(f"mean_{measure}")
 
     def _mean_errors(self, role: str, chosen: Chosen, resamples: Resamples) -> dict[str, Sampled]:
         """The mean error over the severities, by corruption."""
@@ -309,7 +307,7 @@ class CorruptionStudy(FamilyStudy):
         sums = sampled_means(wrong.sum(axis=2, dtype=np.int64), self.corruptions, resamples, role, wrong.shape[2])
         return {name: each.scaled(1 / wrong.shape[2]) for name, each in sums.items()}
 
-    def _effective_robustness(self, role: str, chosen: Chosen, resamples: Resamples) -> SampledMeasure:
+    def _effective_robustness(self, role: str, chosen: Chosen, resamples: Resamples) -> Sampled:
         """The accuracy on corrupted images beyond what the line of the named models gives for the clean accuracy."""
         images, cells = int(chosen.sum()), len(self.corruptions) * len(self.severities)
 
@@ -320,11 +318,11 @@ class CorruptionStudy(FamilyStudy):
         clean, corrupted = both(role)
         found = effective_robustness(clean, corrupted, [both(name) for name in self.line], (images, images * cells))
         problem = "" if np.isfinite(found.value) else f"the models of the line ({', '.join(self.line)}) give none"
-        return SampledMeasure("effective_robustness", "", found, problem)
+        return found.named("effective_robustness", problem=problem)
 
     def _ratios(
         self, role: str, chosen: Chosen, resamples: Resamples, errors: Mapping[str, Sampled]
-    ) -> Iterator[SampledMeasure]:
+    ) -> Iterator[Sampled]:
         """CE by corruption, mCE over the 15 and over those that the model was not trained on, relative mCE."""
         if self.reference == PUBLISHED_REFERENCE:
             # NaN for the corruptions of ImageNet-C-bar, whose errors were not published
@@ -341,7 +339,7 @@ class CorruptionStudy(FamilyStudy):
             if undefined_names(ces, [name]):
                 is_known = np.isfinite(others[name].value)
                 problem = f"the reference {'makes too few errors' if is_known else 'has no published errors'}"
-            yield SampledMeasure("ce", name, each, problem)
+            yield each.named("ce", name, problem)
         if not set(CORRUPTIONS) <= set(self.corruptions):
             return
         seen = corruptions_of(self.trained_on.get(role, ()))
@@ -350,16 +348,14 @@ class CorruptionStudy(FamilyStudy):
         nulls = self._null(role, UNCHANGED, chosen, resamples), unchanged
         yield self._mean_ce("relative_mce", relative_to(errors, others, answers, nulls), CORRUPTIONS, resamples)
 
-    def _mean_ce(
-        self, measure: str, ces: Mapping[str, Sampled], over: Sequence[str], resamples: Resamples
-    ) -> SampledMeasure:
+    def _mean_ce(self, measure: str, ces: Mapping[str, Sampled], over: Sequence[str], resamples: Resamples) -> Sampled:
         """mCE, over the named corruptions, or the reason why it is undefined."""
         if not over:
-            return SampledMeasure.undefined(measure, "no mCE: no corruptions to take the mean over", resamples)
+            return constant(np.nan, resamples).named(measure, problem="no mCE: no corruptions to take the mean over")
         if lacking := undefined_names(ces, over):
             problem = f"no mCE: {len(lacking)} of {len(over)} corruptions have no CE: {', '.join(lacking)}"
-            return SampledMeasure.undefined(measure, problem, resamples)
-        return SampledMeasure(measure, "", mean_of(ces, over))
+            return constant(np.nan, resamples).named(measure, problem=problem)
+        return mean_of(ces, over).named(measure)
 
     def _null(self, role: str, name: str, chosen: Chosen, resamples: Resamples) -> Sampled:
         """The error on clean or unchanged images."""
@@ -368,38 +364,14 @@ class CorruptionStudy(FamilyStudy):
         return sampled_means(values, [name], resamples, f"{role} {name}")[name]
 
 
-def read_answers(
-    images: pd.DataFrame,
-    predictions: pd.DataFrame,
-    corruptions: Sequence[str],
-    severities: Sequence[int],
-    seen: Chosen,
-) -> CorruptionAnswers:
-    """The misclassified images of a model, from rows of STUDY_IMAGES that it saw and of PREDICTIONS.
-
-    `seen`: which of all images it saw; the others count as not misclassified. Raises CleansetError if a row is missing,
-    there twice, or of another image.
-    """
-    classes = dict(zip(images["file"], images["class_index"], strict=True))
-    # the loss of a float32 that is rounded up may be a little below 0
-    values: dict[str, Any] = {
-        "wrong": predictions["top5_class"].str[0] != predictions["file"].map(classes),
-        "confidence": np.exp(predictions["largest_logit"].astype(np.float64) - predictions["log_sum_exp"]).clip(0, 1),
-        "loss": (predictions["log_sum_exp"].astype(np.float64) - predictions["class_logit"]).clip(0),
-    }
-    rows = predictions[["file", "change", "severity"]].assign(**values)
-    is_null = rows["change"].isin([CLEAN, UNCHANGED])
-    files = images["file"].tolist()
-    axes, of_null = {"file": files, "change": list(corruptions), "severity": list(severities)}, [CLEAN, UNCHANGED]
-    found = cube(rows[~is_null], axes, list(values), seen=seen).astype(np.float64)
-    nulls = cube(rows[is_null], {"file": files, "change": of_null}, list(values), seen=seen).astype(np.float64)
-
-    def of_value(place: int) -> tuple[npt.NDArray[np.float64], dict[str, npt.NDArray[np.float64]]]:
-        return found[..., place], {CLEAN: nulls[:, 0, place], UNCHANGED: nulls[:, 1, place]}
-
-    wrong, of_nulls = of_value(0)
-    misclassified = {name: each > 0 for name, each in of_nulls.items()}
-    return CorruptionAnswers(wrong > 0, misclassified, OfChanges(*of_value(1)), OfChanges(*of_value(2)))
+def answers_of(values: Floats, severities: int) -> CorruptionAnswers:
+    """A model's answers from images x changes x (misclassified, confidence, loss), as the family reads them."""
+    wrong, confidences, losses = (
+        OfChanges(each[:, 2:].reshape(len(each), -1, severities), {CLEAN: each[:, 0], UNCHANGED: each[:, 1]})
+        for each in np.moveaxis(values, 2, 0)
+    )
+    misclassified = {name: each > 0 for name, each in wrong.nulls.items()}
+    return CorruptionAnswers(wrong.corrupted > 0, misclassified, confidences, losses)
 
 
 def by_severity(study: CorruptionStudy) -> pd.DataFrame:

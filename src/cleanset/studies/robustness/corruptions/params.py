@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from cleanset.studies.robustness.family import FamilySection
 from cleanset.studies.robustness.results import check_names, expand_groups
 from cleanset.validation import Section
 
@@ -74,7 +75,7 @@ CorruptionNames = Annotated[list[str], KnownCorruptions]
 """Corruptions and groups of them, by name."""
 
 
-class Corruptions(Section):
+class Corruptions(FamilySection):
     """The corruptions of source 003 that are measured, by name or group.
 
     `published`: a folder of images of ImageNet-C or ImageNet-C-bar, which are read instead of made; None: they are
@@ -83,7 +84,6 @@ class Corruptions(Section):
 
     names: Annotated[list[str], Field(min_length=1, default_factory=lambda: list(CORRUPTIONS)), KnownCorruptions]
     severities: Annotated[list[_Severity], Field(min_length=1, default_factory=lambda: list(SEVERITIES))]
-    published: Annotated[str, Field(min_length=1)] | None = None
 
     @model_validator(mode="after")
     def _can_be_made(self) -> "Corruptions":

@@ -1,11 +1,12 @@
-"""The family of perturbations, sequences of frames: what the study knows about it."""
+"""The `Family` of perturbations, which are sequences of frames: params, images, answers, measures and page."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from cleanset.studies.robustness.family import Changing, CommonParams, Family, PagesData, ReferencedModel, SheetLayout
 from cleanset.studies.robustness.images import Sources, StudyFile, first_images
@@ -17,7 +18,7 @@ from cleanset.studies.robustness.perturbations.params import (
     frame_count,
     perturbations_of,
 )
-from cleanset.studies.robustness.results import FamilyStudy, SeenAnswers, StudiedImages
+from cleanset.studies.robustness.results import FamilyStudy, StudiedImages
 from cleanset.tables import FRAME
 
 
@@ -55,14 +56,21 @@ def _read_images(folder: Path, images: Sequence[StudyFile], params: CommonParams
     return Changing(frames, {"levels": levels, **files.settings()}, has_all and files.has_all_images())
 
 
-def _study(params: CommonParams, answers: SeenAnswers, images: StudiedImages) -> FamilyStudy:
-    from cleanset.studies.robustness.perturbations.measures import PerturbationStudy, read_answers
+def _read(answers: pd.DataFrame, params: CommonParams) -> NDArray[np.int64]:
+    """The five most probable classes, best first."""
+    return np.array(answers["top5_class"].tolist(), np.int64)
+
+
+def _study(
+    params: CommonParams, answers: Mapping[str, NDArray[Any]], images: StudiedImages, _: pd.DataFrame
+) -> FamilyStudy:
+    from cleanset.studies.robustness.perturbations.measures import PerturbationStudy
 
     wanted, reference = params.section(Perturbations), params.section(PerturbationMeasures).reference
     frames = wanted.frame_counts()
-    found = {
-        name: read_answers(seen_images, predictions, frames, seen) for name, seen, seen_images, predictions in answers
-    }
+    # after the clean and the unchanged images
+    ends = np.cumsum([2, *frames.values()])[:-1]
+    found = {name: dict(zip(frames, np.split(top5, ends, axis=1)[1:], strict=True)) for name, top5 in answers.items()}
     return PerturbationStudy(images, perturbations_of(wanted.names), found, wanted.difficulty, reference)
 
 
@@ -98,7 +106,6 @@ def _remark(params: CommonParams) -> str:
 
 PERTURBATION_FAMILY = Family(
     name="perturbations",
-    singular="perturbation",
     section=Perturbations,
     measures_section=PerturbationMeasures,
     default_names=tuple(PERTURBATION_GROUPS),
@@ -114,6 +121,7 @@ PERTURBATION_FAMILY = Family(
     ),
     remark=_remark,
     stores_jpeg=False,
+    read=_read,
     study=_study,
     files={
         "perturbation_frames": ("model", "change", "definition", "frame", "images", "flips"),
@@ -129,7 +137,6 @@ PERTURBATION_FAMILY = Family(
     },
     unit="flips in percent",
     page="perturbations.html",
-    template=Path(__file__).parent / "templates" / "perturbations.html",
     page_context=_page_context,
     headlines={
         "mean_fp": "mean FP",

@@ -20,13 +20,10 @@ from cleanset.studies.robustness.perturbations.params import (
     PERTURBATIONS,
 )
 from cleanset.studies.robustness.results import (
-    CLEAN,
-    UNCHANGED,
     Chosen,
     FamilyStudy,
     Sampled,
-    SampledMeasure,
-    cube,
+    constant,
     mean_of,
     ratio_to,
     sampled_means,
@@ -38,7 +35,6 @@ from cleanset.vocabulary import has_top5
 Ints = npt.NDArray[np.int64]
 LISTED = 5
 """Classes of a top-5 list."""
-PLACES = [str(place) for place in range(LISTED)]
 MAX_TOP5_DISTANCE = 18
 
 
@@ -145,21 +141,21 @@ class PerturbationStudy(FamilyStudy):
         first = next(iter(self.answers.values()))
         return pairs(name, first[name].shape[1], definition, self.difficulty)
 
-    def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[SampledMeasure]:
+    def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[Sampled]:
         """FP and T5D of a model on the chosen images by both definitions and, with a reference, their ratios to it."""
         if lacking := [name for name in PERTURBATIONS if name not in self.perturbations]:
             problem = f"no mean FP: {len(lacking)} of its 10 perturbations were not measured: {', '.join(lacking)}"
-            yield SampledMeasure.undefined("mean_fp", problem, resamples)
+            yield constant(np.nan, resamples).named("mean_fp", problem=problem)
         for definition, suffix in SUFFIXES.items():
             for kind in KINDS if has_top5() else KINDS[:1]:
                 means = self._means(role, kind, definition, chosen, resamples)
                 for name in self.perturbations:
                     if definition in definitions_of(name):
-                        yield SampledMeasure(kind + suffix, name, means[name])
+                        yield means[name].named(kind + suffix, name)
                 if self.has_all:
-                    yield SampledMeasure(f"mean_{kind}{suffix}", "", mean_of(means, PERTURBATIONS))
+                    yield mean_of(means, PERTURBATIONS).named(f"mean_{kind}{suffix}")
                 elif definition == "as_written":
-                    yield SampledMeasure(f"mean_{kind}_measured", "", mean_of(means, self.perturbations))
+                    yield mean_of(means, self.perturbations).named(f"mean_{kind}_measured")
                 if self.reference is not None:
                     yield from self._ratios(role, kind, definition, means, chosen, resamples)
 
@@ -171,7 +167,7 @@ class PerturbationStudy(FamilyStudy):
         means: Mapping[str, Sampled],
         chosen: Chosen,
         resamples: Resamples,
-    ) -> Iterator[SampledMeasure]:
+    ) -> Iterator[Sampled]:
         """FR by perturbation and, of all ten, mFR; or of T5D the mean of its ratios, mT5D."""
         others = self._means(str(self.reference), kind, definition, chosen, resamples)
         images = int(chosen.sum())
@@ -183,13 +179,13 @@ class PerturbationStudy(FamilyStudy):
             for name in self.perturbations:
                 if definition in definitions_of(name):
                     problem = "the reference's predictions flip too rarely" if undefined_names(ratios, [name]) else ""
-                    yield SampledMeasure("fr" + SUFFIXES[definition], name, ratios[name], problem)
+                    yield ratios[name].named("fr" + SUFFIXES[definition], name, problem)
         if not self.has_all:
             return
         problem, measure = "", {"fp": "mfr", "t5d": "mt5d"}[kind] + SUFFIXES[definition]
         if lacking := undefined_names(ratios, PERTURBATIONS):
             problem = f"{len(lacking)} of {len(PERTURBATIONS)} perturbations have no ratio: {', '.join(lacking)}"
-        yield SampledMeasure(measure, "", mean_of(ratios, PERTURBATIONS), problem)
+        yield mean_of(ratios, PERTURBATIONS).named(measure, problem=problem)
 
     def _means(
         self, role: str, kind: str, definition: Definition, chosen: Chosen, resamples: Resamples
@@ -222,26 +218,6 @@ class PerturbationStudy(FamilyStudy):
 def _counted(kind: str, top5: Top5, compared: Pairs) -> Ints:
     """Flips, or the sum of T5D, of each image."""
     return flips(top5[..., 0], compared, axis=1) if kind == "fp" else top5_distances(top5, compared)
-
-
-def read_answers(
-    images: pd.DataFrame, predictions: pd.DataFrame, frames: Mapping[str, int], seen: Chosen
-) -> dict[str, Top5]:
-    """The answers of a model by perturbation, from rows of STUDY_IMAGES that it saw and of PREDICTIONS.
-
-    `frames`: how many frames each perturbation has; `seen`: which of all images it saw. Raises CleansetError if a row
-    is missing, there twice, or of another image.
-    """
-    rows = predictions[~predictions["change"].isin([CLEAN, UNCHANGED])]
-    files = images["file"].tolist()
-    found = {}
-    for name, count in frames.items():
-        of_name = rows[rows["change"] == name]
-        # a column for each place in the list: an array of lists would be of objects
-        classes = pd.DataFrame(of_name["top5_class"].tolist(), of_name.index, PLACES, np.int64)
-        axes = {"file": files, "frame": range(count)}
-        found[name] = cube(of_name[["file", "frame"]].join(classes), axes, PLACES, f"predictions of {name}", seen)
-    return found
 
 
 def by_frame(study: PerturbationStudy) -> pd.DataFrame:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from cleanset.studies.robustness.family import FamilySection
 from cleanset.studies.robustness.results import check_names, expand_groups
 from cleanset.validation import Section, check_known
 
@@ -61,7 +62,7 @@ def perturbations_of(names_or_groups: Iterable[str]) -> tuple[str, ...]:
 _Perturbations = Annotated[list[str], AfterValidator(lambda names: check_names(names, perturbations_of))]
 
 
-class Perturbations(Section):
+class Perturbations(FamilySection):
     """The perturbations of source 003 that are measured, by name or group.
 
     `difficulty`: for noise, its level; for all others, the step between the frames that are compared. `frames`: 31,
@@ -75,7 +76,6 @@ class Perturbations(Section):
     difficulty: Annotated[int, Field(ge=LEVELS[0], le=LEVELS[-1])] = 1
     frames: Literal["as_published", "source_003"] = "as_published"
     max_images: Annotated[int, Field(ge=1)] | None = None
-    published: Annotated[str, Field(min_length=1)] | None = None
     codec: Literal["h264"] | None = None
 
     def levels(self) -> dict[str, int]:

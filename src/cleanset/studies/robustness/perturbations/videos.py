@@ -1,4 +1,4 @@
-"""Frames stored as H.264 video and read again, as those of ImageNet-P were; by ffmpeg with libx264, where it is.
+"""Frames stored as H.264 video and read back, as those of ImageNet-P were; needs ffmpeg with libx264.
 
 The options are those of the published script, make_imagenet_p.py. Versions of libx264 differ in the bytes they write.
 """

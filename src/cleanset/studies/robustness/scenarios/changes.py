@@ -12,7 +12,7 @@ generated_background, and random_background as_written.
 The scenarios are a change that reads masks, photographs and generated images from files.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -24,10 +24,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
-from cleanset.errors import CleansetError, reason
-from cleanset.files import sha256
+from cleanset.dataset.folder import files_below
+from cleanset.errors import CleansetError
+from cleanset.files import is_there, sha256
 from cleanset.images.boxes import Box, box_of
-from cleanset.images.codec import decode, pixels_sha256
+from cleanset.images.codec import decode_file, pixels_sha256
 from cleanset.images.preprocessing import BASE_SIZE, base_image
 from cleanset.sets.folder import read_regular_file
 from cleanset.statistics.seeds import change_seed
@@ -296,34 +297,17 @@ PHOTOGRAPH_SUFFIXES = (".jpg", ".jpeg", ".png")
 def photograph_paths(folder: Path) -> list[Path]:
     """The photographs in a folder and the folders in it, also those that links lead to, sorted by path.
 
-    Nothing is decoded, so that a wrong folder shows at once. Raises CleansetError for a folder that is missing or has
-    no photographs, for a link back to a folder above, and for a link that leads nowhere.
+    Hidden files are left out. Nothing is decoded, so that a wrong folder shows at once. Raises CleansetError for a
+    folder that is missing or has no photographs, for a link back to a folder above, and for a broken link.
     """
     if not folder.is_dir():
         found = "a file" if folder.exists() else "a link that leads nowhere" if folder.is_symlink() else "missing"
         raise CleansetError(f"{folder}: {found}; expected a folder of photographs for random_background")
-    paths = sorted(_paths(folder, ()))
+    files = (folder / name for name in files_below(folder, ".", 1) if name.lower().endswith(PHOTOGRAPH_SUFFIXES))
+    paths = sorted(path for path in files if is_there(path))
     if not paths:
         raise CleansetError(f"{folder}: no photographs; expected at least one JPEG or PNG for random_background")
     return paths
-
-
-def _paths(folder: Path, above: tuple[Path, ...]) -> Iterator[Path]:
-    """The photographs in a folder; `above`: the folders that it lies in, without links."""
-    here = folder.resolve()
-    if here in above:
-        raise CleansetError(f"{folder}: a link back to a folder that it lies in; expected photographs: remove it")
-    try:
-        entries = sorted(folder.iterdir())
-    except OSError as error:
-        raise CleansetError(f"{folder}: cannot be listed ({reason(error)}); expected a folder of photographs") from None
-    for path in entries:
-        if path.is_dir():
-            yield from _paths(path, (*above, here))
-        elif path.suffix.lower() in PHOTOGRAPH_SUFFIXES:
-            if not path.exists():
-                raise CleansetError(f"{path}: a link that leads nowhere; expected a photograph: remove it")
-            yield path
 
 
 class StoredFile(NamedTuple):
@@ -404,10 +388,7 @@ def _photographs(files: tuple[StoredFile, ...]) -> tuple[Pixels, ...]:
 
 def decode_photograph(file: StoredFile) -> Pixels:
     """The pixels of a photograph, uint8 of shape (height, width, 3). Raises CleansetError for no JPEG or PNG."""
-    try:
-        return np.asarray(decode(file.read()).convert("RGB"))
-    except ValueError as error:
-        raise CleansetError(f"{file.path}: cannot be read ({error}); expected a whole JPEG or PNG: remove it") from None
+    return np.asarray(decode_file(file.read(), file.path, "a whole JPEG or PNG: remove it").convert("RGB"))
 
 
 def photograph_files(

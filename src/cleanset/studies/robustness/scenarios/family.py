@@ -1,16 +1,17 @@
-"""The family of scenarios, images with another background or object: what the study knows about it."""
+"""The `Family` of scenarios, images with another background or object: params, images, answers, measures and page."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.family import Changing, CommonParams, Family, PagesData, ReferencedModel, SheetLayout
 from cleanset.studies.robustness.images import Sources, StudyFile
-from cleanset.studies.robustness.results import UNCHANGED, FamilyStudy, SeenAnswers, StudiedImages
+from cleanset.studies.robustness.results import UNCHANGED, FamilyStudy, StudiedImages, records
 from cleanset.studies.robustness.scenarios.masks import FORMATS, has_scenarios
 from cleanset.studies.robustness.scenarios.params import MATTES, Baselines, ScenarioMeasures, Scenarios
 from cleanset.validation import check_known
@@ -69,19 +70,23 @@ def _read_images(folder: Path, images: Sequence[StudyFile], params: CommonParams
     return Changing(change, {"matte": wanted.matte, **files.settings()})
 
 
-def _study(params: CommonParams, answers: SeenAnswers, images: StudiedImages) -> FamilyStudy:
-    from cleanset.studies.robustness.scenarios.measures import ScenarioAnswers, ScenarioStudy, read_answers
+def _read(answers: pd.DataFrame, params: CommonParams) -> NDArray[np.bool_]:
+    """Whether the class is the most probable of all 1,000, or of the edition's classes (restricted)."""
+    is_restricted = params.section(ScenarioMeasures).answers == "restricted"
+    predicted = answers["class_of_edition"] if is_restricted else answers["top5_class"].str[0]
+    return (predicted == answers["class_index"]).to_numpy(np.bool_)
+
+
+def _study(
+    params: CommonParams, answers: Mapping[str, NDArray[Any]], images: StudiedImages, rows: pd.DataFrame
+) -> FamilyStudy:
+    from cleanset.studies.robustness.scenarios.measures import ScenarioAnswers, ScenarioStudy
 
     names, measures = params.section(Scenarios).expanded(), params.section(ScenarioMeasures)
-    found, origins, is_whole = dict[str, ScenarioAnswers](), None, params.images == "union"
-    for name, seen, seen_images, predictions in answers:
-        is_whole &= bool(np.all(seen))
-        found[name] = read_answers(seen_images, predictions, names, measures.answers, seen)
-        if "origin" in seen_images:
-            origins = np.full(len(seen), "", object) if origins is None else origins
-            # a model may have seen only its own set's images
-            origins[seen] = seen_images["origin"]
+    found = {name: ScenarioAnswers(each[:, 2:], each[:, 0], each[:, 1]) for name, each in answers.items()}
+    origins = rows["origin"].to_numpy(object) if "origin" in rows else None
     # the regression's closed form needs every cell, so all models must have seen the same images
+    is_whole = params.images == "union" and all(np.all(seen) for seen in images.of_classes.values())
     baselines = measures.baselines if is_whole else None
     return ScenarioStudy(images, names, found, baselines, measures.inner, measures.trained, origins)
 
@@ -98,7 +103,7 @@ def _page_context(data: PagesData) -> dict[str, Any]:
     regression, fitted = data.tables.get("scenario_regression"), data.tables.get("scenario_fitted")
     counts = cells[(cells["model"] == data.roles[0]) & (cells["scenario"] == UNCHANGED)]
     scores, models = data.tables.get("scenario_scores"), data.tables["models"]
-    anova = [] if regression is None else _records(data.tables["scenario_anova"])
+    anova = [] if regression is None else records(data.tables["scenario_anova"])
     return {
         "scenarios": [UNCHANGED, *wanted.expanded()],
         "classes": [(index, class_names()[index].name) for index in sorted(worst.tolist())],
@@ -148,19 +153,11 @@ def _baseline_names(base: Baselines, first_role: str, cells: pd.DataFrame) -> li
     return [base.model or first_role, base.scenario or UNCHANGED, class_names()[class_index].name]
 
 
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a table, with None for a missing value."""
-    return [
-        {str(key): value for key, value in row.items()}
-        for row in table.astype(object).where(table.notna(), None).to_dict("records")
-    ]
-
-
 def _terms(estimates: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of the regression's table, with class indices as names."""
     from cleanset.vocabulary import class_names
 
-    rows = _records(estimates)
+    rows = records(estimates)
     for row in rows:
         if row["factor"] == "class_index":
             row["level"] = class_names()[int(row["level"])].name
@@ -169,7 +166,6 @@ def _terms(estimates: pd.DataFrame) -> list[dict[str, Any]]:
 
 SCENARIO_FAMILY = Family(
     name="scenarios",
-    singular="scenario",
     section=Scenarios,
     measures_section=ScenarioMeasures,
     named_models=_named_models,
@@ -180,6 +176,7 @@ SCENARIO_FAMILY = Family(
     layout="<scenario>/<wnid>/<image>",
     notice_if_made="The scenarios of XIMAGENET-12, made from the images that have a mask; not its published images.",
     remark=_remark,
+    read=_read,
     study=_study,
     files={
         "scenario_accuracies": ("model", "scenario", "class_index", "images", "correct", "accuracy"),
@@ -205,7 +202,6 @@ SCENARIO_FAMILY = Family(
     },
     unit="accuracy in percent",
     page="scenarios.html",
-    template=Path(__file__).parent / "templates" / "scenarios.html",
     page_context=_page_context,
     headlines={
         "accuracy_clean": "accuracy, clean",

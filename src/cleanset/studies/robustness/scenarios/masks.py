@@ -29,7 +29,7 @@ from cleanset.dataset.ilsvrc import VALIDATION_IMAGES
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.boxes import Box, box_of, check_box
-from cleanset.images.codec import MAX_AREA, decode
+from cleanset.images.codec import MAX_AREA, decode_file
 from cleanset.images.preprocessing import base_image
 from cleanset.parsing import parse_json
 from cleanset.sets.folder import read_regular_file
@@ -157,10 +157,7 @@ def png_mask(data: bytes, where: str) -> Mask:
 
 def read_png(data: bytes, where: str) -> Image.Image:
     """The decoded PNG. Raises CleansetError, naming `where`."""
-    try:
-        return decode(data, ("PNG",))
-    except ValueError as error:
-        raise CleansetError(f"{where}: cannot be read ({error}); expected a mask as PNG") from None
+    return decode_file(data, where, "a mask as PNG", "PNG")
 
 
 def rle_mask(text: str | bytes, where: str) -> Mask:
@@ -327,11 +324,17 @@ LeftOut = Literal["no_mask", "other_class", "no_object", "no_background", "sever
 
 
 class MaskSource(NamedTuple):
-    """A folder of masks: its path inside `masks`, the format of its files, and who made them."""
+    """A folder of masks, the format of its files, and who made them."""
 
-    folder: str
-    format: str
-    origin: str
+    folder: Path
+    format: str = "png"
+    origin: str = ""
+
+    @classmethod
+    def parsed(cls, text: str) -> Self:
+        """The folder of `FORMAT:FOLDER`, or of `FOLDER` with PNG files."""
+        form, colon, folder = text.partition(":")
+        return cls(Path(folder), form) if colon else cls(Path(text))
 
 
 class MaskFile(NamedTuple):
@@ -353,7 +356,7 @@ class MaskedImage:
     crop: Box | None
 
 
-def find_masks(folder: Path, sources: Iterable[MaskSource]) -> dict[str, MaskFile]:
+def find_masks(sources: Iterable[MaskSource]) -> dict[str, MaskFile]:
     """The mask files by image id.
 
     Raises CleansetError for a source that is not a folder, a file that is not named by an image id, and two masks of
@@ -361,11 +364,11 @@ def find_masks(folder: Path, sources: Iterable[MaskSource]) -> dict[str, MaskFil
     """
     found = dict[str, MaskFile]()
     for source in sources:
-        files = sorted((folder / source.folder).glob(f"*{SUFFIXES[source.format]}"))
+        files = sorted(source.folder.glob(f"*{SUFFIXES[source.format]}"))
         # a misspelled folder would leave out all its images without a word
         if not files:
             raise CleansetError(
-                f"{folder / source.folder}: no masks; expected files like "
+                f"{source.folder}: no masks; expected files like "
                 f"ILSVRC2012_val_00000001{SUFFIXES[source.format]}: put them there, or take the folder out of masks"
             )
         for path in files:
@@ -376,7 +379,7 @@ def find_masks(folder: Path, sources: Iterable[MaskSource]) -> dict[str, MaskFil
                 )
             if path.stem in found:
                 raise CleansetError(f"{path.stem}: two masks of one image: remove one")
-            found[path.stem] = MaskFile(path, f"{source.folder}/{path.name}", source)
+            found[path.stem] = MaskFile(path, f"{source.folder.name}/{path.name}", source)
     return dict(sorted(found.items()))
 
 
@@ -397,12 +400,13 @@ def mask_table(images: Sequence[MaskedImage], masks: Mapping[str, MaskFile], *, 
             rows.append((image.file, None, None, None, None, "no_mask"))
             continue
         data = read_regular_file(mask.path)
-        left_out = _left_out(data, mask, image, is_placed)
+        left_out = why_left_out(data, mask, image, is_placed=is_placed)
         rows.append((image.file, mask.name, sha256(data), mask.source.format, mask.source.origin, left_out))
     return pd.DataFrame(rows, columns=MASKS.names)
 
 
-def _left_out(data: bytes, mask: MaskFile, image: MaskedImage, is_placed: bool) -> LeftOut | None:
+def why_left_out(data: bytes, mask: MaskFile, image: MaskedImage, *, is_placed: bool) -> LeftOut | None:
+    """Why scenarios cannot use the image with the mask in this file; None if they can. Raises as `mask_table`."""
     where = str(mask.path)
     if mask.source.format == IMAGENET_S and image.wnid not in segmented_classes(data, where):
         return "other_class"
@@ -475,8 +479,8 @@ def masks_found(
     `is_placed`: images must suit a generated background; None: if the params name that scenario. Raises CleansetError
     as `find_masks` and `mask_table` do.
     """
-    sources = [MaskSource(each.folder, each.format, each.origin) for each in wanted.masks]
-    masks, read, names, masked = find_masks(folder, sources), SetImages(files), class_keys(), []
+    masks = find_masks(MaskSource(folder / each.folder, each.format, each.origin) for each in wanted.masks)
+    read, names, masked = SetImages(files), class_keys(), []
     columns = (images[name] for name in ("file", "image_id", "class_index", "crop"))
     for file, image_id, class_index, crop in zip(*columns, strict=True):
         # not decoded without a mask
@@ -488,20 +492,7 @@ def masks_found(
     return mask_table(masked, masks, is_placed=is_placed)
 
 
-class ComparedMasks(NamedTuple):
-    """A folder of masks and the format of its files."""
-
-    folder: Path
-    format: str
-
-    @classmethod
-    def parsed(cls, text: str) -> Self:
-        """The folder of `FORMAT:FOLDER`, or of `FOLDER` with PNG files."""
-        form, colon, folder = text.partition(":")
-        return cls(Path(folder), form) if colon else cls(Path(text), "png")
-
-
-def agreement(one: ComparedMasks, other: ComparedMasks, wnids: Mapping[str, str]) -> pd.DataFrame:
+def agreement(one: MaskSource, other: MaskSource, wnids: Mapping[str, str]) -> pd.DataFrame:
     """The columns image_id and iou, 0 to 1, of each image that has a mask in both folders, sorted.
 
     `wnids`: the class of each image, which ImageNet-S needs. Raises CleansetError for an unknown format, a mask
@@ -509,7 +500,7 @@ def agreement(one: ComparedMasks, other: ComparedMasks, wnids: Mapping[str, str]
     """
     for each in (one, other):
         check_known("mask format", each.format, FORMATS)
-    found = [find_masks(each.folder.parent, [MaskSource(each.folder.name, each.format, "")]) for each in (one, other)]
+    found = [find_masks([each]) for each in (one, other)]
     common = sorted(set(found[0]) & set(found[1]))
     if IMAGENET_S in (one.format, other.format):
         common = [image_id for image_id in common if image_id in wnids]

@@ -30,7 +30,7 @@ from cleanset.studies.robustness.results import (
     Definition,
     FamilyStudy,
     Sampled,
-    SampledMeasure,
+    constant,
     cube,
     mean_of,
     sampled_means,
@@ -108,7 +108,8 @@ def regression(cells: pd.DataFrame, baselines: Sequence[object]) -> Regression:
 def design_of(cells: pd.DataFrame, baselines: Sequence[object]) -> Design:
     """The cells as an array, levels sorted but for the baselines, which are first."""
     levels = tuple(_levels(cells, factor, base) for factor, base in zip(FACTORS, baselines, strict=True))
-    observed = cube(cells, dict(zip(FACTORS, levels, strict=True)), OBSERVED, "regression").astype(np.float64)
+    accuracies = cells[OBSERVED].to_numpy(np.float64)
+    observed = cube(cells, dict(zip(FACTORS, levels, strict=True)), accuracies, "regression")
     if not np.isfinite(observed).all():
         place = np.argwhere(~np.isfinite(observed))[0]
         names = " ".join(f"{f} {v[i]}" for f, v, i in zip(FACTORS, levels, place, strict=True))
@@ -334,27 +335,27 @@ class ScenarioStudy(FamilyStudy):
             found |= {f"scenario_{name}": table for name, table in fitted.tables().items()}
         return found
 
-    def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[SampledMeasure]:
+    def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[Sampled]:
         """Accuracy by scenario, its mean, and Score by both definitions, of a model on the chosen images."""
         answers = self.answers[role]
         correct, unchanged = answers.correct[chosen], answers.unchanged[chosen]
         nulls = np.stack([answers.clean[chosen], unchanged], axis=1)
         for name, each in sampled_means(nulls, [CLEAN, UNCHANGED], resamples, role).items():
-            yield SampledMeasure(f"accuracy_{name}", "", each)
+            yield each.named(f"accuracy_{name}")
         if not self.scenarios:
             return
         accuracies = sampled_means(correct, self.scenarios, resamples, role)
         for name in self.scenarios:
-            yield SampledMeasure("accuracy", name, accuracies[name])
-        yield SampledMeasure("mean_accuracy", "", mean_of(accuracies, self.scenarios))
+            yield accuracies[name].named("accuracy", name)
+        yield mean_of(accuracies, self.scenarios).named("mean_accuracy")
         classes = len(np.unique(self.images.classes[chosen]))
         for definition in DEFINITIONS:
             name = f"score_{definition}"
             if (problem := self._problem_of_score(role, classes)) is not None:
-                yield SampledMeasure.undefined(name, problem, resamples)
+                yield constant(np.nan, resamples).named(name, problem=problem)
                 continue
             trained = self.trained_accuracies(role) if self.inner == "trained" else None
-            yield SampledMeasure(name, "", sampled_score(correct, unchanged, definition, resamples, trained))
+            yield sampled_score(correct, unchanged, definition, resamples, trained).named(name)
 
     def _problem_of_score(self, role: str, classes: int) -> str | None:
         if self.inner == "trained":
@@ -367,26 +368,6 @@ class ScenarioStudy(FamilyStudy):
         """The accuracies of the networks trained on each scenario, and of the one trained on originals."""
         found = self.trained[role]
         return np.array([value for name, value in found.items() if name != ORIGINAL]), found[ORIGINAL]
-
-
-def read_answers(
-    images: pd.DataFrame,
-    predictions: pd.DataFrame,
-    scenarios: Sequence[str],
-    which: Literal["all", "restricted"],
-    seen: Chosen,
-) -> ScenarioAnswers:
-    """The correct predictions of a model, from rows of STUDY_IMAGES that it saw and of PREDICTIONS.
-
-    `which`: the most probable of all 1,000 classes counts, or of the edition's classes (restricted); `seen`: which of
-    all images it saw. Raises CleansetError if a row is missing, there twice, or of another image.
-    """
-    predicted = predictions["top5_class"].str[0] if which == "all" else predictions["class_of_edition"]
-    classes = dict(zip(images["file"], images["class_index"], strict=True))
-    rows = predictions[["file", "change"]].assign(correct=predicted == predictions["file"].map(classes))
-    axes = {"file": images["file"].tolist(), "change": [CLEAN, UNCHANGED, *scenarios]}
-    found = cube(rows, axes, "correct", seen=seen)
-    return ScenarioAnswers(found[:, 2:], found[:, 0], found[:, 1])
 
 
 def cells_of(study: ScenarioStudy, *keys: str) -> pd.DataFrame:

@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Literal, get_args
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from cleanset.studies.robustness.family import FamilySection
 from cleanset.studies.robustness.results import CLEAN, UNCHANGED, check_names, expand_groups
-from cleanset.validation import Section, shown
+from cleanset.validation import Section, one_of, shown
 
 SCENARIO_GROUPS: dict[str, tuple[str, ...]] = {
     "blur": ("blur_background", "blur_object"),
@@ -48,7 +49,7 @@ def scenarios_of(names_or_groups: Iterable[str]) -> tuple[str, ...]:
     return expand_groups("scenario", names_or_groups, SCENARIO_GROUPS, SCENARIOS)
 
 
-class Scenarios(Section):
+class Scenarios(FamilySection):
     """The scenarios of source 002 that are measured, by name or group, on the images that have a mask.
 
     `published`: a folder of images, which are read instead of made, of all images of the sets that are whole; `names`
@@ -58,9 +59,6 @@ class Scenarios(Section):
     `object_scales`, `object_weight` and `object_moved` are those of random_background.
     """
 
-    # before names, which are checked by it
-    published: Annotated[str, Field(min_length=1)] | None = None
-    names: Annotated[list[str], Field(default_factory=list)]
     definition: ScenarioDefinition = "as_written"
     matte: Literal["black", "white", "grey", "mean"] = "black"
     object_scales: Annotated[list[float], Field(min_length=2, max_length=2, default_factory=lambda: [0.5, 1.0])]
@@ -102,13 +100,7 @@ ORIGINAL = "original"
 """The images as they are, in `trained` and in the training study."""
 
 
-def _known_scenario(name: str) -> str:
-    if name not in (ORIGINAL, *SCENARIOS):
-        raise ValueError(f"unknown scenario {shown(name)}; expected one of {', '.join((ORIGINAL, *SCENARIOS))}")
-    return name
-
-
-Scenario = Annotated[str, AfterValidator(_known_scenario)]
+Scenario = Annotated[str, one_of(ORIGINAL, *SCENARIOS)]
 
 
 class Baselines(Section):

@@ -1,8 +1,9 @@
-"""Examples of segmentation: images with their label maps, from masks of any format; crops of them, and scenarios.
+"""Examples of segmentation: images with label maps from masks of any format; random crops and scenarios of them.
 
 Label 0 is the background, 1 to n are a run's classes in the order of their indices, 255 is ignored. As in
 XIMAGENET-12, an image has the object of one class, that of its folder; in a mask of the format `class_ids` every pixel
-has a class of its own."""
+has a class of its own.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Masks by a trained segmentation network for the images of the robustness study that have none, as a folder for it.
+"""`cleanset training masks`: masks by a trained segmentation network, for images without a mask.
 
 The class of each image is known, so its object is where the network finds that class more probable than background,
 whatever it makes of the other classes. In params.yaml of the robustness study the folder's `origin` is `model`.

@@ -1,15 +1,13 @@
-"""Features of a ViT in four sizes, for a decoder that expects those of a convolutional network.
-
-As in mmsegmentation's upernet_vit-b16_ln_mln: the outputs of four blocks, which all have a sixteenth of the image's
-sides, go through the layer norm (LN) and a multi-level neck (MLN): a 1 x 1 convolution, bilinear scaling to a quarter,
-an eighth, a sixteenth and a thirty-second of the image, and a 3 x 3 convolution. There the layer norm is that of the
-last block only; here all four go through it.
-
-Segmentation networks: the seven of EX3, and the same decoders over other encoders of timm.
+"""Segmentation networks: the seven of EX3, and the same decoders over other encoders of timm.
 
 Decoders come from segmentation-models-pytorch with its own widths, encoders from timm. `-d8` in a name is a ResNet
-whose last two stages are dilated, so that features keep an eighth of the image's sides. LN-MLN is the one that the
-library does not build: `neck.VitPyramid` makes four sizes of features from a ViT for the UPerNet decoder.
+whose last two stages are dilated, so that features keep an eighth of the image's sides.
+
+LN-MLN is the one neck that the library does not build: `VitPyramid` makes features of four sizes from a ViT for the
+UPerNet decoder, as in mmsegmentation's upernet_vit-b16_ln_mln. The outputs of four blocks, which all have a sixteenth
+of the image's sides, go through the layer norm (LN) and a multi-level neck (MLN): a 1 x 1 convolution, bilinear scaling
+to a quarter, an eighth, a sixteenth and a thirty-second of the image, and a 3 x 3 convolution. There the layer norm is
+the last block's only; here all four go through it.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Segmentation as a task of the training loop: cross-entropy of every pixel, on random crops; and its test.
+"""Segmentation as a training task: cross-entropy of every pixel on random crops, and the test by scenario.
 
 The test counts pixels by scenario and class, and the IoU of every image. A sheet has the images of a scenario with the
 largest and the smallest IoU. In a tile, pixels that are predicted as the image's class are blue, as another class

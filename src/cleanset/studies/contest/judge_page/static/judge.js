@@ -1,6 +1,6 @@
 // The judge page in the browser. Keys and clicks go to the server one at a time, each when the one before is
 // answered; what is shown is the server's. A click on the image is a corner of the outline, in pixels of the image.
-import { emitKey, isUnanswered, loadAhead, view, whenDrawn } from "/web/view.js";
+import { emitKey, isUnanswered, loadAhead, secondsShown, view, whenDrawn } from "../web/view.js";
 import { drag, endDrag, outlineKey, position, restoreOutline, startDrag, wasDragged } from "./outline.js";
 
 const LEFT_ALONE = new Set(["Shift", "Control", "Alt", "Meta", "Tab", "F5", "F11", "F12"]);
@@ -19,7 +19,7 @@ function note(image) {
 document.addEventListener("load", ({ target }) => note(target), true); // a load never reaches the window
 
 function press(key, more = {}) {
-  waiting.push({ key, seen: seen(), ...more });
+  waiting.push({ key, seen: seen(), shown: secondsShown(), ...more });
   work();
 }
 

@@ -1,0 +1,125 @@
+"""Tables of measures with their intervals: for a terminal of 80 columns, and for papers as LaTeX, Markdown or CSV."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple
+
+from rich.table import Table
+from rich.text import Text
+
+from cleanset.parsing import csv_text
+
+SHORT: dict[str, Any] = {"no_wrap": True}
+NUMBER = SHORT | {"justify": "right", "vertical": "top"}
+WORDS = SHORT | {"overflow": "ellipsis", "min_width": 16}
+# styles of columns: the names of models are never cut
+MODEL: dict[str, Any] = {"overflow": "fold", "min_width": 12, "vertical": "top"}
+STYLES = {
+    **dict.fromkeys(("model", "compared with", "run", "network"), MODEL),
+    **dict.fromkeys(("attack", "pair", "wnid", "class"), SHORT),
+    "#": NUMBER,
+}
+"""Styles of columns of text by their titles; others have WORDS."""
+
+ESCAPES = str.maketrans({
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"$<$", ">": r"$>$",
+})  # fmt: skip
+"""The characters that mean something to LaTeX, and how they are printed."""
+
+
+class Cell(NamedTuple):
+    """A measure and the ends of its interval as texts; empty where it has none."""
+
+    value: str = ""
+    low: str = ""
+    high: str = ""
+    unit: str = ""
+
+    def in_terminal(self, between: str = " ") -> str:
+        """The value with its unit, and the interval, with a space or the end of the line `between` them."""
+        if not self.low:
+            return f"{self.value}{self.unit}" or "–"
+        interval = f"{self.low}{' to ' if '-' in self.low else '–'}{self.high}"
+        return f"{self.value}{self.unit}{between}({interval})"
+
+    def in_latex(self) -> str:
+        """The value, and its interval in small type."""
+        value, low, high = (text.translate(ESCAPES).replace("-", "$-$") for text in self[:3])
+        return rf"{value} {{\scriptsize [{low}, {high}]}}" if low else value or "--"
+
+
+def cell(
+    value: float | None,
+    interval: Sequence[float | None] | None = None,
+    factor: float = 100,
+    digits: int = 2,
+    unit: str = "",
+) -> Cell:
+    """A measure times a factor, with its interval; empty where it is undefined."""
+    numbers = [each for each in (value, *(interval or ())) if each is not None and math.isfinite(each)]
+    if value is None or not math.isfinite(value):
+        return Cell()
+    # 261 of 480 is 54.38 %, although 100 * (261 / 480) is 54.37499999999999; and there is no -0.00
+    texts = [f"{round(round(factor * each, 9), digits) + 0:.{digits}f}" for each in numbers]
+    first, low, high = texts if len(texts) == 3 else (texts[0], "", "")
+    return Cell(first, low, high, unit)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureTable:
+    """A table of measures: texts, then a cell for each of `titles`; the caption says what it holds."""
+
+    labels: Sequence[str]
+    titles: Sequence[str]
+    rows: Sequence[tuple[Sequence[str], Sequence[Cell]]]
+    caption: str = ""
+
+    def in_terminal(self, between: str = " ") -> Table:
+        """The table without lines."""
+        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+        for label in self.labels:
+            table.add_column(label, **STYLES.get(label, WORDS))
+        for title in self.titles:
+            table.add_column(title, **NUMBER)
+        for texts, cells in self.rows:
+            table.add_row(*map(Text, texts), *(each.in_terminal(between) for each in cells))
+        return table
+
+    def in_form(self, form: str) -> str:
+        """The table for a paper, as latex, markdown or csv."""
+        return {"latex": self._as_latex, "markdown": self._as_markdown, "csv": self._as_csv}[form]()
+
+    def _as_latex(self) -> str:
+        """A tabular for the package booktabs, below a comment with the caption."""
+        head, *rows = (
+            rf"{' & '.join([*(text.translate(ESCAPES) for text in texts), *cells])} \\"
+            for texts, cells in [
+                ([*self.labels, *self.titles], []),
+                *((texts, [each.in_latex() for each in cells]) for texts, cells in self.rows),
+            ]
+        )
+        begin = rf"\begin{{tabular}}{{{'l' * len(self.labels)}{'r' * len(self.titles)}}}"
+        end = [r"\bottomrule", r"\end{tabular}", ""]
+        return "\n".join([f"% {self.caption}", begin, r"\toprule", head, r"\midrule", *rows, *end])
+
+    def _as_markdown(self) -> str:
+        rule = ["---"] * len(self.labels) + ["---:"] * len(self.titles)
+        rows = [[*texts, *(each._replace(unit="").in_terminal() for each in cells)] for texts, cells in self.rows]
+        cells = [[text.replace("|", r"\|") for text in row] for row in ([*self.labels, *self.titles], rule, *rows)]
+        return "\n".join([*(f"| {' | '.join(row)} |" for row in cells), "", self.caption, ""])
+
+    def _as_csv(self) -> str:
+        """CSV with three columns for each title that has intervals: the value and the ends."""
+        ends = [
+            ["", ", low", ", high"] if any(cells[place].low for _, cells in self.rows) else [""]
+            for place in range(len(self.titles))
+        ]
+        header = [f"{title}{end}" for title, of_title in zip(self.titles, ends, strict=True) for end in of_title]
+        rows = (
+            [*texts, *chain.from_iterable(each[: len(of)] for each, of in zip(cells, ends, strict=True))]
+            for texts, cells in self.rows
+        )
+        return csv_text([*self.labels, *header], rows)

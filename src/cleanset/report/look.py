@@ -1,0 +1,57 @@
+"""The command `look`: one page of any finished set, to be opened without a server."""
+
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from urllib.parse import quote
+
+from cleanset.errors import CleansetError
+from cleanset.files import new_folder, write_text
+from cleanset.progress import found_in_threads
+from cleanset.report.pages import PageImage, page_environment
+from cleanset.report.thumbnails import thumbnail
+from cleanset.sets.description import notices_of
+from cleanset.sets.fetching.fetch import opened
+from cleanset.sets.folder import check_outside, one_set, read_entries, read_image, read_release
+from cleanset.sets.manifest import Entry
+from cleanset.vocabulary import class_keys, class_names
+
+PAGE, IMAGES = "index.html", "images"
+
+
+def write(place: str, out: Path | None) -> str:
+    """Write the page and the thumbnails of the only set in a place into a new folder, and return a line on it.
+
+    `out`: None for a folder in the current one that is named like the set. Every image is checked against the manifest.
+    Raises CleansetError for the first one that differs.
+    """
+    source = one_set(opened(place))
+    entries = sorted(read_entries(source), key=lambda entry: (entry.class_index, entry.rank))
+    if not entries:
+        raise CleansetError(f"{source}: no images; expected at least one: review some, and run dvc repro")
+    out = out or Path(f"{Path(place).resolve().name.removesuffix('.tar')}-look")
+    check_outside(out, source)
+    release = read_release(source)
+    with new_folder(out) as folder:
+        thumbnails = found_in_threads(partial(_save, source, folder), entries, "look")
+        by_class = groupby(zip(entries, thumbnails, strict=True), lambda pair: pair[0].class_index)
+        text = (
+            page_environment()
+            .get_template("look.html")
+            .render(
+                title=f"{', '.join(sorted({each.model for each in entries}))} {release.version}",
+                count=len(entries),
+                notices=notices_of(entries, release),
+                shown=[(class_names()[index], list(pairs)) for index, pairs in by_class],
+                classes=len(class_keys()),
+            )
+        )
+        write_text(folder / PAGE, text)
+    return f"{out / PAGE}: {len(entries):,} {'image' if len(entries) == 1 else 'images'}; open it in a browser"
+
+
+def _save(source: Path, folder: Path, entry: Entry) -> PageImage:
+    small, name = thumbnail(read_image(source, entry)), f"{IMAGES}/{entry.file}.jpg"
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(small.jpeg)
+    return PageImage(quote(name), small.width, small.height)

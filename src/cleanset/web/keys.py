@@ -1,0 +1,13 @@
+"""A key of any local page, as the browser sends it."""
+
+from pydantic import BaseModel, ConfigDict
+
+
+class SentKey(BaseModel):
+    """A key as the browser sends it. `number`: counts those of a tab; `seen`: the images on the screen when pressed."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    key: str
+    number: int
+    seen: list[str]
