@@ -125,14 +125,7 @@ def pages(report: ReportData, images: PageImages) -> dict[str, str]:
         "accuracy_lines": ACCURACY_LINES,
     }
     on_sheet = {state.class_index: sheet.file for sheet in report.sheets for state in sheet.classes}
-    common = {
-        "report": report,
-        "names": names,
-        "sheet_of": on_sheet,
-        "images": images,
-        "up": "",
-        "scored": report.is_scored,
-    }
+    common = {"report": report, "names": names, "sheet_of": on_sheet, "images": images, "up": ""}
     by_key = {(each.class_index, each.image_id): each for every in report.candidates.values() for each in every}
     written = {
         "index.html": environment.get_template("index.html").render(
