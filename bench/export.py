@@ -45,7 +45,7 @@ def main() -> None:
         source = in_child(build, whole, start)
         locations = locate(whole / TAR)
         ways: dict[str, Callable[[], float]] = {
-            "copy": lambda: copy_all(locations, folder / "copy"),
+            "copy": lambda: copy_all({**locations}, folder / "copy"),
             "export": lambda: export_all(whole),
             "start": lambda: export_all(start),
             "hash": lambda: hash_all({**locations}),

@@ -16,7 +16,7 @@ import pandas as pd
 from cleanset.dataset.ilsvrc import CLASSES, image_id, timm_info
 from cleanset.dataset.labels import read_reassessed
 from cleanset.edition.create import CHECKOUT
-from cleanset.edition.models import RESTORE, check_lists
+from cleanset.edition.models import MEND, check_lists
 from cleanset.edition.params import Params, read_params
 from cleanset.errors import CleansetError
 from cleanset.files import write_text
@@ -137,14 +137,14 @@ def read_pool(path: Path) -> pd.DataFrame:
     five or than what the model gets right.
     """
     rows: list[_PoolRow] = []
-    for where, row in read_rows(path, POOL_COLUMNS, _PoolRow, RESTORE):
+    for where, row in read_rows(path, POOL_COLUMNS, _PoolRow, MEND):
         if row.class_index != len(rows):
-            raise CleansetError(f"{where}: class {row.class_index}; expected {len(rows)}: {RESTORE}")
+            raise CleansetError(f"{where}: class {row.class_index}; expected {len(rows)}: {MEND}")
         if row.listed > row.correct:
-            raise CleansetError(f"{where}: {row.listed} images listed of {row.correct} correct ones; {RESTORE}")
+            raise CleansetError(f"{where}: {row.listed} images listed of {row.correct} correct ones; {MEND}")
         rows.append(row)
     if len(rows) != CLASSES:
-        raise CleansetError(f"{path}: {len(rows)} classes; expected {CLASSES}: {RESTORE}")
+        raise CleansetError(f"{path}: {len(rows)} classes; expected {CLASSES}: {MEND}")
     return pd.DataFrame(rows, columns=list(POOL_COLUMNS))
 
 
@@ -157,9 +157,7 @@ def check_pool(pool: pd.DataFrame, listed: pd.DataFrame, extras: dict[int, list[
     for class_index, correct, number in pool.itertuples(index=False, name=None):
         found = int(counts.get(class_index, 0))
         if found != number:
-            raise CleansetError(
-                f"pool.csv, class {class_index}: {number} images listed, top5.csv has {found}; {RESTORE}"
-            )
+            raise CleansetError(f"pool.csv, class {class_index}: {number} images listed, top5.csv has {found}; {MEND}")
         if found + len(extras.get(class_index, [])) > correct:
             raise CleansetError(
                 f"class {class_index}: {found + len(extras[class_index])} images are listed or reviewed beyond the "

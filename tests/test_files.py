@@ -14,7 +14,6 @@ import pytest
 
 from cleanset.dataset.archives import check_archive, locate, read_md5_list
 from cleanset.edition.params import read_params
-from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import (
     BLOCK_BYTES,
@@ -27,7 +26,6 @@ from cleanset.files import (
     read_text,
 )
 from cleanset.measure.compare import report as compare
-from cleanset.measure.sets import open_list
 from cleanset.sets.archive import signer
 from cleanset.sets.folder import read_regular_file
 from cleanset.studies.contest.log import read_content
@@ -102,7 +100,6 @@ ARMOUR = b"-----BEGIN SSH SIGNATURE-----\nU1NIU0lH\n-----END SSH SIGNATURE-----\
         ("params.yaml", lambda path: read_params(path.parent)),
         ("contest.yaml", read_content),
         ("ratings.csv", lambda path: texts_of([path])),
-        ("images.csv", lambda path: open_list(path, Edition(path.parent), None)),
         ("a.parquet", lambda path: compare.run(path, path, None, None, 10)),
         ("ILSVRC2012_img_val.tar", locate),
         ("raw.md5", read_md5_list),

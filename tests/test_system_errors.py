@@ -30,7 +30,7 @@ from tests.time_limits import at_most
 
 UNREADABLE = Path("/proc/self/mem")
 """A file whose reading fails with EIO, as one on a failing disk."""
-FAULT = "Input/output error while reading; expected a disk without faults: copy what can be read to another one"
+FAULT = "Input/output error while reading; expected a disk without faults: copy the readable files to another one"
 
 
 def run(*arguments: str, **options: object) -> "subprocess.Popen[str]":

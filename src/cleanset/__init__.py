@@ -1,8 +1,8 @@
 """A clean, human-verified subset of ImageNet's validation images for each of several models.
 
 `load` gives a model's finished set as a sequence (a torch Dataset where torch is installed), `table` its manifest as a
-pandas table, `evaluate` the measures of any model on a set; all raise CleansetError. `__version__` is that of the
-installed package. Nothing else is imported before it is asked for.
+pandas table, `evaluate` the measures of any model on a set; all raise CleansetError. `__version__` is the version of
+the installed package. Nothing else is imported before it is asked for.
 """
 
 from typing import TYPE_CHECKING, Any

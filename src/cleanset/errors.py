@@ -17,7 +17,7 @@ _UNWRITABLE = "expected a place that can be written: name another folder"
 _REMEDIES = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), _ROOM),
     **dict.fromkeys((errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP), _NO_LOCKS),
-    errno.EIO: "expected a disk without faults: copy what can be read to another one",
+    errno.EIO: "expected a disk without faults: copy the readable files to another one",
     errno.EROFS: _UNWRITABLE,
     errno.EACCES: "expected a file or folder that you may use: change its permissions, or name another",
 }
@@ -26,7 +26,7 @@ _REMEDIES = {
 class CleansetError(Exception):
     """A problem that a user can fix.
 
-    The message is one line: the object, what was found, what was expected, what to do. Characters
+    The message is one line: the object, the value found, the expected value, the remedy. Characters
     that would break the line or hide a part of it are shown escaped, wherever they came from.
     """
 
@@ -57,7 +57,7 @@ def reason(error: BaseException, length: int = 120) -> str:
 
 
 def system_error(error: OSError) -> str:
-    """The message of an error of the system on one line, with what to do about a disk or permissions."""
+    """The message of an error of the system on one line, with the remedy for a disk or permissions."""
     remedy = _REMEDIES.get(error.errno or 0)
     # of a copy, the first name is that of its source
     named = (error.filename2 if remedy is _ROOM else None) or error.filename
@@ -74,7 +74,7 @@ def install_command(extra: str) -> str:
 
 
 def installed_from() -> dict[str, Any]:
-    """The source that pip has recorded (PEP 610, direct_url.json); empty where it has recorded none."""
+    """The source that pip has recorded (PEP 610, direct_url.json); empty without a record."""
     try:
         text = distribution(PACKAGE).read_text("direct_url.json")
     except PackageNotFoundError:

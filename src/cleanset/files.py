@@ -74,11 +74,11 @@ class PathOfName:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary path; what is there at the end becomes `path`.
+    """Give a temporary path, which replaces `path` on success.
 
     Works for a file and for a folder. When the block raises, `path` stays as it was and the temporary file is removed.
-    Several processes may write `path` at once: each has a workspace of its own, and the last one to finish wins. What
-    a killed one leaves is removed by `remove_abandoned`. A full disk is reported under the name of `path`.
+    Several processes may write `path` at once: each has a workspace of its own, and the last one to finish wins.
+    `remove_abandoned` removes the workspaces of killed processes. A full disk is reported under the name of `path`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -145,15 +145,13 @@ def _is_abandoned(workspace: Path) -> bool:
 def check_new(path: Path) -> None:
     """Raise CleansetError unless `path` is a new or empty folder."""
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-        raise CleansetError(f"{path}: there is something already; expected a new or empty folder")
+        raise CleansetError(f"{path}: exists already; expected a new or empty folder")
 
 
 def is_there(path: Path) -> bool:
     """Whether a file or folder is there. Raises CleansetError for a broken link, which must not count as absent."""
     if path.is_symlink() and not path.exists():
-        raise CleansetError(
-            f"{path}: a link to {path.readlink()}, where nothing is; restore that, or remove the link if none is needed"
-        )
+        raise CleansetError(f"{path}: broken symlink to {path.readlink()}; restore its target, or remove the link")
     return path.exists()
 
 
@@ -185,7 +183,7 @@ def open_descriptor(path: Path | str) -> int:
 
 @contextmanager
 def reading(path: Path | str) -> Iterator[None]:
-    """Let an error of the system that names no file, as those of reading do, name this one."""
+    """Let an error of the system that names no file, such as one while reading, name this one."""
     try:
         yield
     except OSError as error:
@@ -307,7 +305,7 @@ def take_lock(file: IO[Any] | int, path: Path, kind: int = fcntl.LOCK_EX) -> Non
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write the file, or remove it if there is nothing to write; on the disk when this returns.
+    """Write the file, or remove it without content; on the disk when this returns.
 
     After an OSError the file is the old one; the new one only where the disk failed at the folder.
     """

@@ -40,11 +40,11 @@ def load(
     HTTPS address of the tar, or a DOI or record of Zenodo), or the address of a git repository that publishes an
     edition: there, `rev` is a commit, tag or branch, and `folder` the edition inside the repository, such as
     "imagenet". Where one set lies, its place alone is enough: `cleanset.load("release.tar")`, or
-    `cleanset.load("./scooter")`. What is fetched is checked and kept in ~/.cache/cleanset (or CLEANSET_CACHE), as is a
-    tar unpacked; what is missing or damaged there is fetched again, all else never, and a revision that was asked for
-    before needs no network. `update` asks again which commit `rev` is; `force` computes the MD5 of all files again;
-    of a release, either begins anew. `transform` is called with the PIL image (RGB, pixels as stored). Raises
-    CleansetError that says what to do.
+    `cleanset.load("./scooter")`. Fetched files and unpacked tars are checked and kept in ~/.cache/cleanset (or
+    CLEANSET_CACHE); only missing and damaged files are fetched again, and a revision that was asked for before needs no
+    network. `update` asks again which commit `rev` is; `force` computes the MD5 of all files again; of a release,
+    either begins anew. `transform` is called with the PIL image (RGB, pixels as stored). Raises CleansetError with the
+    remedy.
 
     `cleanset.load("scooter", images=...)` gives the published set of the model `role`, made from your own copy of
     ImageNet's validation images: the tar, or a folder of any layout. It is made once, as `cleanset published` makes it,
@@ -110,7 +110,7 @@ def table(
 
     Fetches no images from a repository; a release is one file.
 
-    Its `attrs["notices"]` say in sentences what limits the set, as those of `load` do.
+    Its `attrs["notices"]` describe the limits of the set in sentences, like the `notices` of `load`.
     """
     import pandas as pd
 
@@ -185,5 +185,5 @@ def _entries(text: str, where: str, model: str) -> list[Entry]:
         raise CleansetError(f"{where}: {problems[0]}; export or fetch the set again")
     other = next((entry.model for entry in entries if entry.model != (model or entries[0].model)), None)
     if other is not None:
-        raise CleansetError(f"{where}: the set of model {other}; expected that of {model}")
+        raise CleansetError(f"{where}: the set of model {other}; expected model {model}")
     return entries

@@ -38,7 +38,7 @@ _NO_BRACKETS = bytes(each for each in range(256) if each not in b"[]{}")
 def parse_json(text: str | bytes, where: str, expected: str) -> Any:
     """The value of a strict JSON text.
 
-    Raises CleansetError, naming `where` and what is `expected`, for bad syntax, a duplicate key, NaN and infinities,
+    Raises CleansetError, which gives `where` and `expected`, for bad syntax, a duplicate key, NaN and infinities,
     endless digits and deep nesting.
     """
     # a strict encoder would fail at a lone surrogate, which json accepts
@@ -74,11 +74,11 @@ def json_record(path: Path, what: str, remedy: str, numbers: Iterable[str]) -> d
 
 
 DIGEST = "content_sha256"
-"""The key of a record's own digest, which is that of all its other keys."""
+"""The key of a record's own digest, which covers all its other keys."""
 
 
 def with_digest(record: Mapping[str, Any], result: Path | None = None) -> dict[str, Any]:
-    """A record with its own digest, and that of its result, by which readers notice that either was edited."""
+    """A record with its own digest and its result's digest, so that readers notice an edit of either."""
     if result is not None:
         record = {**record, "predictions_sha256": sha256_of(result)}
     # through JSON, where tuples become lists and all keys texts
@@ -137,11 +137,11 @@ def parse_rows(
 ) -> Iterator[tuple[str, Row]]:
     """Each row of a CSV text as a `kind`, after its place in messages.
 
-    `columns`: the header; the last may be missing where their fields have defaults. `kind`: a dataclass with a field
-    for each column, whose types say what is expected, or a function of the cells by column that raises ValueError.
-    `key`: the columns in which no two rows are equal. `others`: more columns may be there, in any order. Raises
-    CleansetError, naming `where`, line and column, for a row that is not valid; with `invalid` only for another header:
-    such a row is then left out, and its message appended.
+    `columns`: the header; the last may be missing where their fields have defaults. `kind`: a dataclass with a field of
+    the expected type for each column, or a function of the cells by column that raises ValueError. `key`: columns whose
+    values are unique together. `others`: more columns may be there, in any order. Raises CleansetError, naming `where`,
+    line and column, for a row that is not valid; with `invalid` only for another header: such a row is then left out,
+    and its message appended.
     """
     wanted = fields(kind) if is_dataclass(kind) else ()
     check = TypeAdapter(kind).validate_python if wanted else kind  # type: ignore[arg-type]
@@ -154,7 +154,7 @@ def parse_rows(
         column_of = dict(zip(header, header, strict=True))
     elif header != list(columns[: max(needed, len(header))]):
         names = ",".join(columns)
-        expected = f"the column {names}, and none twice" if others else f"the header {names}"
+        expected = f"the column {names}, each once" if others else f"the header {names}"
         raise CleansetError(f"{where}, line {line}: {shown(','.join(header))}; expected {expected}: {remedy}")
     seen: dict[tuple[str, ...], int] = {}
     places = [header.index(name) for name in key]
@@ -248,7 +248,7 @@ def parse_ranges(text: str) -> frozenset[int]:
 YAML_DEPTH = 20
 MAX_YAML_BYTES = 2**20
 
-Lines = Mapping[tuple[str, ...], int]
+LineNumbers = Mapping[tuple[str, ...], int]
 """The line of each key, by the keys that lead to it from the top; keys of tables inside lists are left out."""
 
 _NULL = re.compile(r"~|null|Null|NULL|")
@@ -280,7 +280,7 @@ def parse_yaml(text: str, where: str) -> object:
     return parse_document(text, where)[0]
 
 
-Document = tuple[object, Lines, Sequence[yaml.Event]]
+Document = tuple[object, LineNumbers, Sequence[yaml.Event]]
 """The content of a YAML document, the lines of its keys, and the events that it was read from."""
 
 
@@ -308,7 +308,7 @@ def parse_document(text: str, where: str, *, merges: bool = False) -> Document:
 
 
 parse_remembered = lru_cache(maxsize=64)(parse_document)
-"""`parse_document` for texts that are read several times in a row; nobody may change what it returns."""
+"""`parse_document` for texts that are read several times in a row; nobody may change its result."""
 
 
 class _Reader:

@@ -135,7 +135,7 @@ def keep_freed_memory() -> None:
 
     A network on the CPU takes and frees tens of megabytes at each layer, and decoding an image takes and frees a few.
     glibc gives much of it back to the system at once, which then has to clear every page again: up to half of the time
-    of a small float64 network, and a quarter of that of decoding. Call it before the threads are started that compute.
+    of a small float64 network, and a quarter of decoding time. Call it before the threads are started that compute.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
     if mallopt is not None:

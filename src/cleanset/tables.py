@@ -29,7 +29,7 @@ Valid = NDArray[np.bool]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A kind of column: its type, what a value is expected to be, and the check of all its values at once."""
+    """A kind of column: its type, the expected values in words, and the check of all its values at once."""
 
     type: pa.DataType
     form: str
@@ -43,7 +43,7 @@ class Column:
         return self.form.format(last_class=last_class(), like_id=like_id)
 
     def invalid_row(self, values: pa.Array) -> int | None:
-        """The first row with a value that is not expected, counted from 0; None if there is none."""
+        """The first row with an unexpected value, counted from 0; None if all are valid."""
         valid = self.is_valid(values)
         missing = values.is_null().to_numpy(zero_copy_only=False)
         valid = valid | missing if self.nullable else valid & ~missing
@@ -320,7 +320,7 @@ def write_table(path: Path, frame: pd.DataFrame, table: Table, texts: Mapping[st
 
 
 def text_of_table(path: Path, name: str) -> str | None:
-    """A text that was written with a table; None if there is none of this name. Of the file only its end is read."""
+    """A text that was written with a table; None if it is missing. Of the file only its end is read."""
     metadata = _read(path, pq.read_schema).metadata or {}
     text = metadata.get(name.encode())
     return None if text is None else text.decode()
@@ -370,7 +370,7 @@ def _read(path: Path, read: Callable[[Path], Read]) -> Read:
 def parquet_content(path: Path, most: int = 2**36) -> pa.Table:
     """The table in a Parquet file of at most `most` bytes, with its page checksums verified if it has them.
 
-    Raises what Arrow raises at damaged bytes, and ValueError where counts of rows contradict each other.
+    Raises Arrow's exception for damaged bytes, and ValueError where counts of rows contradict each other.
     """
     with pq.ParquetFile(pa.BufferReader(read_bytes(path, most)), page_checksum_verification=True) as file:
         rows = sum(file.metadata.row_group(number).num_rows for number in range(file.num_row_groups))

@@ -39,7 +39,7 @@ def shown(value: object) -> str:
 
 
 def normal_text(text: str) -> str:
-    """A text that is a key, without what nobody sees: blanks around it, several in a row, two Unicode forms of it."""
+    """A text that is a key, normalised: NFC, trimmed, blanks collapsed."""
     return _BLANKS.sub(" ", unicodedata.normalize("NFC", text)).strip(" ")
 
 
@@ -50,7 +50,7 @@ def hidden_character(text: str) -> str:
 
 
 def expected_value(error: ErrorDetails) -> str:
-    """The expected value in words, from pydantic's message or that of a validator."""
+    """The expected value in words, from pydantic's message or a validator's."""
     # pydantic puts "Value error, " before the text of a validator's ValueError
     what = error["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
     what = what.replace("a valid integer", "an integer").replace("a valid ", "a ").replace(" after validation", "")
@@ -58,7 +58,7 @@ def expected_value(error: ErrorDetails) -> str:
 
 
 def first_problem(error: ValidationError) -> str:
-    """The first wrong key, what was expected and what was found."""
+    """The first wrong key, the expected value and the value found."""
     first = error.errors()[0]
     key = cut(".".join(cut(one_line(str(part)), MAX_VALUE) for part in first["loc"]), MAX_VALUE)
     if first["type"] == "model_type":
@@ -73,7 +73,7 @@ def first_problem(error: ValidationError) -> str:
 
 
 def missing_keys(error: ValidationError) -> list[str]:
-    """All missing keys, parts joined by dots; none if the first problem is another."""
+    """All missing keys, parts joined by dots; empty if the first problem is another."""
     errors = error.errors(include_url=False)
     if errors[0]["type"] != "missing":
         return []
@@ -92,7 +92,7 @@ def join_names(names: Iterable[str]) -> str:
 
 
 def first_names(names: Sequence[str], most: int) -> str:
-    """The first names with commas between, and how many more than `most` there are."""
+    """The first names with commas between, and the number beyond `most`."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return f"{', '.join(names[:most])}{more}"
 

@@ -16,7 +16,7 @@ from cleanset.validation import hidden_character, shown
 
 Tier = Literal["top5", "reserve", "relaxed"]
 TIERS: tuple[str, ...] = get_args(Tier)
-"""The tiers, in the order in which a class is filled."""
+"""The tiers, in the order of filling a class."""
 
 Verdict = Literal["clean", "crop", "reject", "unsure"]
 Reason = Literal[
@@ -78,7 +78,7 @@ EXPECTED_KEY = (
 
 @dataclass(frozen=True, slots=True)
 class ClassName:
-    """A class by its usual name, in which commas may stand; `others` are its synonyms, `gloss` is the definition.
+    """A class by its usual name, which may contain commas; `others` are its synonyms, `gloss` is the definition.
 
     Only ImageNet's classes have others and a gloss.
     """
@@ -103,7 +103,7 @@ class ClassName:
 class ClassTable:
     """The classes of a dataset by class index.
 
-    `is_imagenet`: the classes are those of ILSVRC2012, keys are wnids, and images have its image ids.
+    `is_imagenet`: ILSVRC2012's classes, with wnids as keys and its image ids.
     """
 
     def __init__(self, names: Sequence[ClassName], *, is_imagenet: bool = False) -> None:
@@ -158,7 +158,7 @@ def imagenet() -> ClassTable:
 
 
 def class_table(names: Iterable[tuple[str, str]], where: str) -> ClassTable:
-    """The table of classes with these keys and names; their order is that of the sorted keys.
+    """The table of classes with these keys and names; in the order of the sorted keys.
 
     Raises CleansetError, naming `where`, for fewer than 2 or more than 5,000, for a key that is not a name for a
     folder, and for two keys that some file system takes for one.
@@ -191,7 +191,8 @@ def check_class_key(key: str, where: str) -> None:
 
 
 def folded_name(name: str) -> str:
-    """The form in which two names are one to some file system: without case and with one Unicode form."""
+    """The form that makes names equal that some file systems do not distinguish: without case and with one Unicode
+    form."""
     # once more, because folding may give another Unicode form
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
@@ -244,7 +245,7 @@ def column_name(name: str) -> str:
 
 
 def known_classes() -> str:
-    """The class keys in use, as messages give what they expected."""
+    """The class keys in use, as the expected values in messages."""
     return "one of the 1,000 wnids" if classes_in_use().is_imagenet else "a class of classes.tsv"
 
 
@@ -289,7 +290,7 @@ def label_names() -> tuple[str, ...]:
 
 
 def search_classes(names: Iterable[ClassName], typed: str, most: int = 12) -> list[ClassName]:
-    """The classes in which every typed word occurs: as a word first, then as the beginning of one, then within."""
+    """The classes that contain every typed word: as a word first, then as the beginning of one, then within."""
     words = typed.casefold().split()
 
     # so that "cat" finds cats before the catamaran

@@ -202,8 +202,8 @@ IN_FOLDERS: list[tuple[Change, str]] = [
     (written("cat/ISIC/0001.jpg", picture()), ""),
     (written("dög (1)/more__x.JPEG"), "differ only by case, Unicode form or folders"),
     (linked("cat/loop", "."), "folders deep; expected no link to a folder above it"),
-    (linked("cat/gone.jpg", "nowhere.jpg"), "cat/gone.jpg (a link to a file that is missing); put them there"),
-    (linked("bird", "nowhere"), "bird: a link to nowhere, where nothing is; restore that, or remove the link"),
+    (linked("cat/gone.jpg", "nowhere.jpg"), "cat/gone.jpg (broken symlink); put them there"),
+    (linked("bird", "nowhere"), "bird: broken symlink to nowhere; restore its target, or remove the link"),
     (piped("cat/pipe.jpg"), "a named pipe; expected a regular file"),
 ]
 

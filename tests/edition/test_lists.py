@@ -73,7 +73,10 @@ def test_params() -> None:
         (CONTENT | {"review": {}}, "review.wrong_after_crop: reject, but models.robust is a published list, which"),
         (CONTENT | {"protocol": "as_written"}, "select.pool: ensemble, but models.robust is a published list, which"),
         (CONTENT | {"count": {}}, "count.accuracy: true, but models.robust is a published list, which lacks"),
-        (CONTENT | {"models": {"robust": MODEL, "other": MODEL}}, "models.other.name: that of models.robust; expected"),
+        (
+            CONTENT | {"models": {"robust": MODEL, "other": MODEL}},
+            "models.other.name: the same as models.robust; expected",
+        ),
     ],
 )
 def test_params_refused(content: dict[str, Any], message: str) -> None:

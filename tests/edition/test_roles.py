@@ -96,5 +96,5 @@ def test_preprocess_says_it_before_anything_is_read(made: Made, repository: Path
 def test_a_broken_link_does_not_count_as_absent(read: Callable[[Path], object], tmp_path: Path) -> None:
     for name in ("dvc.yaml", "raw.md5", "requirements.txt", "manifest.csv"):
         (tmp_path / name).symlink_to("nowhere")
-    with pytest.raises(CleansetError, match="a link to nowhere, where nothing is; restore that, or remove the link"):
+    with pytest.raises(CleansetError, match="broken symlink to nowhere; restore its target, or remove the link"):
         read(tmp_path)

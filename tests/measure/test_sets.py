@@ -42,6 +42,14 @@ def test_a_folder_per_wnid(folder: Path) -> None:
     assert (found.kind, found.checked, found.notes) == ("folder", None, ())
 
 
+def test_a_list_of_images_is_no_set_any_more(tmp_path: Path) -> None:
+    (tmp_path / "list.csv").write_text("file,class\n")
+    with pytest.raises(
+        CleansetError, match=r"list.csv: a list of images; expected a set, which cleanset published makes"
+    ):
+        open_set(str(tmp_path / "list.csv"), Edition(tmp_path), [])
+
+
 def test_an_image_that_changes_after_the_check_does_not_count(folder: Path) -> None:
     found = open_set(str(folder), Edition(folder), [])
     draw(folder / "n01440764" / "red.png", (254, 0, 0))

@@ -126,7 +126,7 @@ def test_what_an_extra_brings_is_enough(extra: str, problems: dict[str, str]) ->
         ("cv2", "robustness change", "build,robustness"),
         ("foolbox", "attacks evaluate", "evaluate,attacks"),
         ("segmentation_models_pytorch", "training train", "build,robustness,training"),
-        ("nicegui", "review --reviewer", "review"),
+        ("nicegui", "review serve", "review"),
     ],
 )
 def test_all_extras_of_a_command_are_named_at_once(module: str, command: str, extras: str) -> None:

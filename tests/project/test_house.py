@@ -89,9 +89,19 @@ def test_one_version(repository: Path) -> None:
     assert citation["version"] == project["version"]
     assert citation["license"] == project["license"] == "MIT"
     assert read(repository, "LICENSE").startswith("MIT License\n")
-    assert "## Unreleased" in read(repository, "CHANGELOG.md") or f"## {project['version']}" in read(
-        repository, "CHANGELOG.md"
-    )
+    changelog = read(repository, "CHANGELOG.md")
+    assert "## [Unreleased]" in changelog or f"## [{project['version']}]" in changelog
+
+
+def test_the_changelog_keeps_its_form(repository: Path) -> None:
+    """Keep a Changelog's: versions in brackets, the newest first, and its six kinds of changes in their order."""
+    versions = re.split(r"(?m)^## ", read(repository, "CHANGELOG.md"))[1:]
+    heading = r"\[(Unreleased|\d+\.\d+\.\d+)\](?: - \d{4}-\d\d-\d\d)?"
+    assert all(re.fullmatch(heading, version.partition("\n")[0]) for version in versions)
+    kinds = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
+    for version in versions:
+        found = re.findall(r"(?m)^### (.+)$", version)
+        assert found == [kind for kind in kinds if kind in found], version.partition("\n")[0]
 
 
 def test_the_hooks_are_those_of_make_lint(repository: Path) -> None:

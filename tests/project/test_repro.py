@@ -292,5 +292,5 @@ def test_make_edition_makes_a_third_one(pristine: Checkout, tmp_path: Path) -> N
     assert checkout.run("dvc", "stage", "list").stdout.count("preprocess") == 1
     again = checkout.run("cleanset", "edition", "editions/mine", check=False)
     assert again.returncode == 1
-    assert again.stderr == "error: editions/mine: there is something already; expected a new or empty folder\n"
+    assert again.stderr == "error: editions/mine: exists already; expected a new or empty folder\n"
     shutil.rmtree(checkout.folder / "editions")

@@ -83,7 +83,7 @@ def test_every_command_is_there(site: Path) -> None:
     assert "review import" not in text
     assert "diff : Compare two releases of a set; exit code 1 if they differ." in text
     assert "--precision" in text
-    assert "..." not in text.split("Commands :")[1].split("$ cleanset stage")[0]
+    assert "..." not in text.split("Commands :")[1].split("$ cleanset published")[0]
 
 
 def test_every_key_and_column_is_there(site: Path) -> None:

@@ -12,7 +12,7 @@ ASKED = (
     "a new training recipe", "a new layout or naming of the archives", "the order of ties",
     "one more column in the manifest", "a new hint", "a new distance for attacks", "a new exit from the review page",
     "another precision", "a number that `evaluate` gives", "a field of a review", "a command or an option",
-    "what a new edition contains", "a library that only some commands need",
+    "the contents of a new edition", "a library that only some commands need",
 )  # fmt: skip
 
 

@@ -228,8 +228,6 @@ def test_a_link_to_nothing_is_not_taken_for_absent(tmp_path: Path) -> None:
         path.unlink(missing_ok=True)
         path.symlink_to("gone")
         for read in each:
-            with pytest.raises(
-                CleansetError, match=rf"{path.name}: a link to gone, where nothing is; restore that, or"
-            ):
+            with pytest.raises(CleansetError, match=rf"{path.name}: broken symlink to gone; restore its target, or"):
                 read()
         path.unlink()

@@ -97,7 +97,7 @@ def test_every_state(folder: Path) -> None:
     assert members(Edition(folder))[0].state == "not weights"
     (scores / "standard.json").write_text("{")
     with pytest.raises(
-        CleansetError, match=r"standard\.json, line 1: not JSON .*; expected what stage score of this version writes"
+        CleansetError, match=r"standard\.json, line 1: not JSON .*; expected the output of stage score of this version"
     ):
         members(Edition(folder))
 
@@ -191,7 +191,7 @@ def test_adding_and_removing(folder: Path, run: Callable[..., Done]) -> None:
         (("--add", "mine=timm:resnet18", "--weights", "page.pt"), "page.pt: .*; expected weights of resnet18"),
         (("--weights", "w.pt"), "--weights w.pt: found 0 --add, expected one"),
         (("--add", "mine=timm:no_such_net"), "params.yaml: 'no_such_net': .*expected a model name of timm"),
-        (("--add", "third=timm:resnet18"), "params.yaml: there is a model third already; choose another role"),
+        (("--add", "third=timm:resnet18"), "params.yaml: the model third exists already; choose another role"),
         (("--add", "A=timm:resnet18"), "params.yaml: models.A.*: "),
         (("--remove", "fourth"), "params.yaml: no model 'fourth'; expected one of standard, robust, third"),
         (("--remove", "standard", "--remove", "robust", "--remove", "third"), "params.yaml: no model would be left"),

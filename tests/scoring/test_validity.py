@@ -31,8 +31,8 @@ def test_a_result_made_from_the_same_may_be_used_again() -> None:
         (stored(versions={"numpy": "2.4"}), ["versions.torch None, now '2.11.0'"]),
         (stored(versions={**FACTS["versions"], "lpips": "0.1.4"}), ["versions.lpips '0.1.4', now None"]),  # type: ignore[dict-item]
         (stored(sizes=[224, 224]), ["sizes [224, 224], now [224, 256]"]),
-        ([], ["no record of what it was made from"]),
-        (None, ["no record of what it was made from"]),
+        ([], ["no record of its inputs"]),
+        (None, ["no record of its inputs"]),
         ({}, ["precision None, now 'float64'", "versions None, now {'numpy': '2.4', 'torch': '2.11.0'}",
               "sizes None, now [224, 256]"]),
     ],

@@ -171,8 +171,8 @@ def test_preprocessing_of_a_model_needs_no_weights() -> None:
 def test_errors_are_one_line_and_leave_nothing(edition: Edition, keras: Path, tmp_path: Path) -> None:
     before = sorted(path.name for path in edition.folder.iterdir())
     for arguments, message in (
-        (("--preprocessing", "keras256", "keras"), "keras: there is something already; expected a new or empty folder"),
-        (("--preprocessing", "keras256", "params.yaml"), "params.yaml: there is something already; expected"),
+        (("--preprocessing", "keras256", "keras"), "keras: exists already; expected a new or empty folder"),
+        (("--preprocessing", "keras256", "params.yaml"), "params.yaml: exists already; expected"),
         (
             ("--preprocessing", "keras", "new"),
             "arrays: no preprocessing 'keras'; expected keras256, Res256Crop224, or ",

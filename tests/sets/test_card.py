@@ -430,9 +430,9 @@ def test_scores_of_an_older_version_or_none(tmp_path: Path) -> None:
     for content, message in (
         (
             path.read_text(),
-            r"standard.json: versions: Field required; expected what stage score of this version writes: run dvc repro",
+            r"standard.json: versions: Field required; expected the output of stage score of this version: run dvc",
         ),
-        ("{", r"standard.json, line 1: not JSON .*; expected what stage score of this version writes: run dvc repro"),
+        ("{", r"standard.json, line 1: not JSON .*; expected the output of stage score of this version: run dvc repro"),
         (None, r"standard.json: missing; run dvc repro, or dvc pull to fetch it"),
     ):
         path.unlink() if content is None else path.write_text(content)

@@ -211,7 +211,7 @@ def test_what_to_do_when_it_is_not_there(edition: Edition, tmp_path: Path) -> No
             "robust",
             edition.export("standard"),
             None,
-            "manifest.csv: the set of model standard; expected that of robust",
+            "manifest.csv: the set of model standard; expected model robust",
         ),
     ):
         for call in (cleanset.load, cleanset.table):

@@ -80,7 +80,7 @@ def test_from_the_tar_with_nothing_but_a_manifest(edition: Edition, export_folde
         "",
     )
     again = cleanset("rebuild", "--manifest", "set.csv", "--images", tar, "--out", "out", cwd=tmp_path)
-    assert says(again) == (1, "", "error: out: there is something already; expected a new or empty folder\n")
+    assert says(again) == (1, "", "error: out: exists already; expected a new or empty folder\n")
 
 
 def lines(manifest: Path, images: Path, out: Path) -> list[str]:

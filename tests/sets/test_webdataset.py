@@ -68,7 +68,7 @@ def test_the_same_bytes_again(copy: Path, export_folder: Path, tmp_path: Path) -
         os.utime(copy / file, (1, 1))
         (copy / file).chmod(0o600)
     pack(copy, tmp_path / "two", 4)
-    with pytest.raises(CleansetError, match="there is something already; expected a new or empty folder"):
+    with pytest.raises(CleansetError, match="exists already; expected a new or empty folder"):
         pack(copy, tmp_path / "two", 4)
     assert [path.read_bytes() for path in sorted((tmp_path / "one").iterdir())] == [
         path.read_bytes() for path in sorted((tmp_path / "two").iterdir())

@@ -293,7 +293,7 @@ def test_a_wrong_list_of_kaggle(made: Made, csv: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("digest", "images", "message"),
     [
-        (None, AT, f"raw.md5: no line for {AT_KAGGLE}; add what md5sum {AT_KAGGLE} prints"),
+        (None, AT, f"raw.md5: no line for {AT_KAGGLE}; add the output of md5sum {AT_KAGGLE}"),
         (
             "0" * 32, f"{AT}/ILSVRC/Data/CLS-LOC/val",
             f"{AT_KAGGLE}: MD5 {hashlib.md5(b'').hexdigest()}, expected {'0' * 32} as in raw.md5: *",

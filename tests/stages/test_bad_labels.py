@@ -150,9 +150,9 @@ SUM = "expected a line of md5sum for each raw file"
     ("change", "message"),
     [
         (lambda text: "".join(each for each in text.splitlines(keepends=True) if "devkit" not in each),
-         f": no line for {AT_DEVKIT}; add what md5sum {AT_DEVKIT} prints"),
+         f": no line for {AT_DEVKIT}; add the output of md5sum {AT_DEVKIT}"),
         *((lambda text, line=line: f"{'0' * 32}  other\n{line}\n",
-           f", line 2: {shown(line)}; expected what md5sum prints: digest, two spaces, path")
+           f", line 2: {shown(line)}; expected the output of md5sum: digest, two spaces, path")
           for line in ("abc  data/raw/x", "", "MD5 (x) = 0" * 2, "0" * 64 + "  x")),
         (lambda text: f"{text}{'0' * 32}  {AT_TAR}\n",
          f", line 4: '{AT_TAR}' a second time; expected one line: remove one"),

@@ -94,11 +94,11 @@ def models(*entries: str) -> str:
         ),
         (
             models(*(f"{role}: {{source: timm, name: x, weights: w, sha256: {role * 64}}}" for role in "ab")),
-            ": models.b.weights: that of models.a; expected another network for each role: correct it, or *",
+            ": models.b.weights: the same as models.a; expected another network for each role: correct it, or *",
         ),
         (
             models(*(f"{role}: {{source: timm, name: {role}, sha256: {'a' * 64}}}" for role in "ab")),
-            ": models.b.sha256: that of models.a; expected another network for each role: correct it, or *",
+            ": models.b.sha256: the same as models.a; expected another network for each role: correct it, or *",
         ),
         ("", ": the file: expected keys and values; found None"),
         ("root: .\ndataset: {images: x\n", ", line 3: not YAML: did not find expected ',' or '}'"),

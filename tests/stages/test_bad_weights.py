@@ -46,7 +46,7 @@ class TestWeights:
 
     def test_model_with_another_number_of_classes(self, scorable: Made) -> None:
         with_model(scorable, name="vit_tiny_patch16_224.augreg_in21k")
-        scorable.fails("vit_tiny_patch16_224.augreg_in21k: 21843 classes; expected 1000, those of ImageNet-1k", *SCORE)
+        scorable.fails("vit_tiny_patch16_224.augreg_in21k: 21843 classes; expected 1000, as in ImageNet-1k", *SCORE)
 
     @pytest.mark.parametrize("name", ["resnet5", "resnet50.a9", "hf-hub:somebody/something"])
     def test_unknown_model(self, scorable: Made, name: str) -> None:

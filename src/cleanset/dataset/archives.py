@@ -46,7 +46,7 @@ def read_checksums(path: Path, kind: Literal["md5", "sha256"], remedy: str) -> d
         match = _LINES[kind].fullmatch(line)
         if match is None:
             raise CleansetError(
-                f"{path}, line {number}: {shown(line)}; expected what {kind}sum prints: digest, two spaces, path"
+                f"{path}, line {number}: {shown(line)}; expected the output of {kind}sum: digest, two spaces, path"
             )
         if match[2] in digests:
             raise CleansetError(
@@ -63,8 +63,7 @@ def check_archive(path: Path, name: str, digests: dict[str, str], listed_in: Pat
     """
     if path.is_symlink() and not path.exists():
         raise CleansetError(
-            f"{path}: a link to {path.readlink()}, which does not exist; expected an absolute path, or one "
-            f"relative to {path.parent}"
+            f"{path}: broken symlink to {path.readlink()}; expected an absolute path, or one relative to {path.parent}"
         )
     if path.exists():
         check_regular(path)
@@ -73,7 +72,7 @@ def check_archive(path: Path, name: str, digests: dict[str, str], listed_in: Pat
         remedy = f"download it from {source}; put it there or link to it" if source else _CORRECT
         raise CleansetError(f"{path}: missing; {remedy}")
     if name not in digests:
-        raise CleansetError(f"{listed_in}: no line for {name}; add what md5sum {name} prints")
+        raise CleansetError(f"{listed_in}: no line for {name}; add the output of md5sum {name}")
     found = _md5(path)
     if found != digests[name]:
         raise CleansetError(
@@ -93,14 +92,14 @@ def _md5(path: Path) -> str:
 def are_official(images: str, digests: Mapping[str, str]) -> bool:
     """Whether `images` (`dataset.images`) is a tar that `digests`, the MD5 by path of raw.md5, fixes as the official.
 
-    Stage preprocess compares the tar with that MD5. A folder of the same images has none: there every image is
-    compared by its SHA-256.
+    Stage preprocess compares the tar with that MD5. In a folder of the same images, every image is compared by its
+    SHA-256.
     """
     return PurePosixPath(images).suffix == ".tar" and digests.get(images) == OFFICIAL_IMAGES_MD5
 
 
 KAGGLE_IMAGES = Path("ILSVRC/Data/CLS-LOC/val")
-MAX_IMAGE_BYTES = 64 * 2**20
+MAX_STORED_BYTES = 64 * 2**20
 """Largest accepted file; the largest of the 50,000 images has under 16 MiB."""
 ENDINGS = (".jpeg", ".jpg", ".png")
 MAX_PEEKED = 3
@@ -283,8 +282,8 @@ def _wnid(name: str) -> str | None:
 
 def check_size(where: str, size: int) -> None:
     """Raise CleansetError, naming `where`, for a file that is too large to belong here."""
-    if not 0 <= size <= MAX_IMAGE_BYTES:
-        raise CleansetError(f"{where}: {size:,} bytes; expected at most {MAX_IMAGE_BYTES:,}: take the official file")
+    if not 0 <= size <= MAX_STORED_BYTES:
+        raise CleansetError(f"{where}: {size:,} bytes; expected at most {MAX_STORED_BYTES:,}: take the official file")
 
 
 def to_table(locations: Mapping[str, Location], images: Path) -> "pd.DataFrame":

@@ -30,7 +30,7 @@ GROUP = "group"
 LABEL_COLUMNS = ("file", "class", GROUP)
 _GROUP_COLUMNS = ("image_id", GROUP)
 CROPPED = ".crop.png"
-"""End of the name of a cropped image, after that of the whole one, in a finished set."""
+"""Suffix that a cropped image has in a finished set, after the name of the whole image."""
 NAME_COLUMNS = ("class", "name")
 
 
@@ -64,7 +64,7 @@ def groups_of(text: str | None, where: str) -> dict[str, str]:
 
 
 def read_images(images: Path, labels: Path | None, names: Path | None) -> LabelledImages:
-    """The images in the folder `images`, sorted by id; without `labels` there is a folder in it for each class.
+    """The images in the folder `images`, sorted by id; without `labels`, each class has a folder in it.
 
     `labels`: a CSV of the columns file and class, perhaps group, where file is an image id; only these files are read.
     `names`: a CSV of class and name; without it a class is called by its key. Prints a notice of groups that differ by
@@ -114,7 +114,7 @@ def _locations(images: Path, ids: Iterable[str], where: str) -> dict[str, Locati
         try:
             size = check_regular(path).st_size
         except FileNotFoundError:
-            missing.append(f"{image_id} (a link to a file that is missing)" if path.is_symlink() else image_id)
+            missing.append(f"{image_id} (broken symlink)" if path.is_symlink() else image_id)
             continue
         check_size(str(path), size)
         found[image_id] = Location(path, 0, size)

@@ -27,10 +27,10 @@ _IMAGE_NAME = re.compile(r"(ILSVRC2012_val_([0-9]{8}))(?:_(n[0-9]{8}))?\.(?:JPEG
 
 
 def parse_image_name(name: str) -> tuple[str, str | None] | None:
-    """Image id and wnid (None where the name holds none) of a file name, or None for any other name.
+    """Image id and wnid (None if the name lacks it) of a file name, or None for any other name.
 
     "ILSVRC2012_val_00000001.JPEG" is the official form, "ILSVRC2012_val_00000001_n01751748.JPEG"
-    that of the copy on Hugging Face; some copies end in .jpg or .jpeg.
+    the form in the copy on Hugging Face; some copies end in .jpg or .jpeg.
     """
     match = _IMAGE_NAME.fullmatch(name)
     # the first image has number 1

@@ -1,6 +1,6 @@
 """The labels of ILSVRC2012's images: the original ones, and the reassessed ("ReaL") ones of Beyer et al. 2020.
 
-The paper: arXiv:2006.07159. The devkit's ground truth has ILSVRC ids; what they stand for never changes, and is in
+The paper: arXiv:2006.07159. The devkit's ground truth has ILSVRC ids; their meaning never changes, and is in
 classes.tsv. That a devkit is the right one is known by its MD5 in raw.md5.
 """
 

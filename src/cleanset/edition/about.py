@@ -28,16 +28,16 @@ def _address(text: str) -> str:
     return text
 
 
-Line = Annotated[str, Field(max_length=MAX_ABOUT_CHARACTERS), AfterValidator(_printable)]
-Needed = Annotated[Line, Field(min_length=1)]
-Address = Annotated[Line, AfterValidator(_address)]
+AboutLine = Annotated[str, Field(max_length=MAX_ABOUT_CHARACTERS), AfterValidator(_printable)]
+Needed = Annotated[AboutLine, Field(min_length=1)]
+Address = Annotated[AboutLine, AfterValidator(_address)]
 
 
 class Author(Section):
     """A person, as "Curie, Marie", or an institution, without a comma."""
 
     name: Annotated[Needed, AfterValidator(normal_text)]
-    affiliation: Line = ""
+    affiliation: AboutLine = ""
     orcid: Annotated[str, Field(pattern=r"^([0-9]{4}-[0-9]{4}-[0-9]{4}-[0-9]{3}[0-9X])?$")] = ""
 
     @property
@@ -48,23 +48,24 @@ class Author(Section):
 
 
 class ImageSource(Section):
-    """Whose images these are. `people`: whether people are in them and have consented; `group`: what a group is.
+    """The source of non-ImageNet images. `people`: whether people are in them and have consented; `group`: what a group
+    is.
 
     `licence` is a name of SPDX, such as CC0-1.0, or a text. `access`: conditions under which the images are given to
-    others, empty where anybody may have them. `citation`: what to cite for them, as BibTeX or text.
+    others, empty where anybody may have them. `citation`: their citation, as BibTeX or text.
     """
 
     source: Needed
     licence: Needed
     url: Address = ""
     people: Needed
-    group: Line = ""
-    access: Line = ""
+    group: AboutLine = ""
+    access: AboutLine = ""
     citation: Annotated[str, Field(max_length=MAX_ABOUT_CHARACTERS)] = ""
 
 
 class About(Section):
-    """`licence` is that of the manifest, of what is made from it, and of the reviews; `doi` like 10.5281/zenodo.1.
+    """`licence` covers the manifest, the files made from it, and the reviews; `doi` like 10.5281/zenodo.1.
 
     `images` is null for ImageNet's, whose terms are known.
     """
@@ -79,7 +80,7 @@ class About(Section):
 
 
 def read_about(path: Path) -> About:
-    """The facts in a card.yaml. Raises CleansetError for what is missing or wrong in it."""
+    """The facts in a card.yaml. Raises CleansetError for missing or invalid keys."""
     found = validate(About, read_yaml(path, SEE), path, f": {SEE}")
     if found.images is None:
         raise CleansetError(f"{path}: images: missing; expected source, licence and people of your images: {SEE}")

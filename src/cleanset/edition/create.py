@@ -66,7 +66,7 @@ def make_edition(folder: Path, models: Models | None = None) -> None:
 
     In it are its study of robustness, attacks, a contest and trainings, DVC projects of their own.
 
-    `models`: the ensemble, else that of the ImageNet edition. Inside this checkout it shares the checkout's DVC cache.
+    `models`: the ensemble, by default the ImageNet edition's. Inside this checkout it shares the checkout's DVC cache.
     Everything is made, or nothing. Raises CleansetError if the folder is not empty.
     """
     params, pipeline, study = (_template(name) for name in ("params.yaml", "dvc.yaml", f"{STUDY}/params.yaml"))
@@ -220,7 +220,7 @@ def depending_on_pinned(text: str, images: str) -> str:
 
 
 def check_own_images(found: LabelledImages, digests: Mapping[str, str]) -> None:
-    """Raise CleansetError that names the empty images, or those of two classes with the same bytes."""
+    """Raise CleansetError that names empty images, or images of two classes with the same bytes."""
     empty = [image_id for image_id, location in found.locations.items() if not location.size]
     if empty:
         raise CleansetError(f"empty files: {join_names(empty)}; expected images: fetch them again, or remove them")

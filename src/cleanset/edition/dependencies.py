@@ -4,7 +4,7 @@ A stage that runs a model or reads archives names a VERSION file, which people r
 refactoring must not cost a GPU hour, and the rebuild of the sample from nothing shows a VERSION that was forgotten.
 Every other stage names the modules that its command reaches, and runs again, in seconds, after any edit of one. The
 walk goes from definition to definition, not from module to module: a stage that calls one function of a module reaches
-what that function uses, and not all that its neighbors import.
+only the definitions which that function uses.
 """
 
 import ast
@@ -82,8 +82,8 @@ def reached(roots: Iterable[ReachedDefinition], plumbing: Collection[str] = ()) 
     """The modules with a definition that the roots use, directly or not: dotted names, sorted.
 
     Imports within functions count; annotations of functions and imports for type checkers do not. A class counts as a
-    whole. `plumbing` names modules and packages at which the walk stops: neither they nor what only they use is in
-    the result.
+    whole. `plumbing` names modules and packages at which the walk stops: the result excludes them and everything that
+    only they use.
     """
     found: set[ReachedDefinition] = set()
     waiting = list(roots)
@@ -102,7 +102,7 @@ def is_within(module: str, names: Collection[str]) -> bool:
 
 
 def path_of(module: str) -> Path:
-    """The source file of a module or package, whether there is one or not."""
+    """The path of the source file of a module or package; it need not exist."""
     path = SOURCE.joinpath(*module.split(".")[1:])
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
@@ -299,8 +299,9 @@ def relock(project: Path) -> list[str]:
     """Rewrite dvc.lock for the stages that dvc.yaml has today and return the names of those that changed.
 
     Code gets the digests of the files as they are. Outputs, VERSION files, all other dependencies and the params keep
-    what is locked, so that a stage that was out of date stays so. What a stage has not named before gets the digest
-    that the lock has of it elsewhere, a param the value in its file. Stages no longer in dvc.yaml are left out.
+    their locked digests, so that a stage that was out of date stays so. A file that a stage has not named before gets
+    the digest that the lock has of it elsewhere, a param the value in its file. Stages no longer in dvc.yaml are left
+    out.
 
     Raises CleansetError for a stage that the lock lacks, and for a dependency whose digest it does not know.
     """

@@ -29,11 +29,11 @@ _MD5 = re.compile(r"[0-9a-f]{32}(\.dir)?")
 
 
 def repair_locks(edition: Path) -> list[str]:
-    """Put back what DVC cannot read any more; return a line for each file that was put back or removed.
+    """Restore files that DVC cannot read any more; return a line for each file that was restored or removed.
 
     A dvc.lock comes from git's HEAD or from the copy that is kept here whenever the file is whole, whichever is newer.
-    What that lacks, `dvc repro` takes from its run cache. A cut dvc.lock that is the beginning of neither is kept
-    beside. Raises CleansetError while a DVC process is at work, if there is nothing to put back, for a dvc.lock that
+    `dvc repro` takes the missing entries from its run cache. A cut dvc.lock that is the beginning of neither is kept
+    beside. Raises CleansetError while a DVC process is at work, if no whole copy exists, for a dvc.lock that
     is damaged in another way, and for a merge conflict, whose two sides are for the user to choose from.
     """
     tmp = edition / ".dvc" / "tmp"
@@ -67,19 +67,19 @@ def _repair(lock: Path, copy: Path) -> list[str]:
     if not versions:
         raise CleansetError(
             f"{lock}: empty or cut off, and neither git nor {copy} has a whole one: remove it; dvc repro then takes "
-            "from its cache what it has run before"
+            "the results of earlier runs from its cache"
         )
     newest, origin = versions[0]
     is_known = any(other.startswith(text) for other in others)
     if not (is_known or _is_cut(text)):
         raise CleansetError(
-            f"{lock}: damaged, and not the beginning of that of {origin}: it may be newer, and is left as is; correct "
-            "it, or put the other one in its place: dvc repro then takes from its cache what it has run since"
+            f"{lock}: damaged, and not the beginning of the copy from {origin}: it may be newer, and is left as is; "
+            "correct it, or put the other one in its place: dvc repro then takes later results from its cache"
         )
     kept = ""
     if not is_known:
         lock.with_name(f"{lock.name}.damaged").write_text(text, encoding="utf-8")
-        kept = f"; what was there, perhaps newer, is in {lock.name}.damaged"
+        kept = f"; the damaged file, perhaps newer, is {lock.name}.damaged"
     write_text(lock, newest)
     return [f"{lock}: empty or cut off, put back from {origin}{kept}"]
 
@@ -131,7 +131,7 @@ def _is_complete(entry: Any) -> bool:
 
 
 def lock_files(edition: Path) -> list[Path]:
-    """Every dvc.lock of the edition's DVC project, or of a folder in it; those of projects inside it are not."""
+    """Every dvc.lock of the edition's DVC project, or of a folder in it, without nested projects."""
     found = [edition / "dvc.lock"] if (edition / "dvc.lock").is_file() else []
     for child in edition.iterdir():
         is_plain = child.is_dir() and not child.is_symlink() and not child.name.startswith(".") and child.name != "data"
@@ -197,7 +197,7 @@ class Out:
 
     @property
     def is_folder(self) -> bool:
-        """Whether `md5` is that of DVC's list of a folder's files."""
+        """Whether `md5` names DVC's list of a folder's files."""
         return self.md5.endswith(".dir")
 
 
@@ -233,7 +233,7 @@ class _File(NamedTuple):
 class Findings:
     """The result of an examination; paths begin with the edition's folder as given.
 
-    `repaired`: what was put back or removed, a line each. `hashed`: how many files were hashed; None in the quick form.
+    `repaired`: a line for each file restored or removed. `hashed`: how many files were hashed; None in the quick form.
     `rotten`: files with other bytes than dvc.lock says. `unchecked`: folders that differ, in a file that only DVC's
     missing list would tell.
     `leftovers`: temporary files of killed runs.
@@ -252,7 +252,7 @@ class Findings:
 
 
 def examine(edition: Path, quick: bool) -> Findings:
-    """Repair what DVC cannot read; then, unless `quick`, hash every out and cached object that dvc.lock names."""
+    """Repair files that DVC cannot read; then, unless `quick`, hash every out and cached object that dvc.lock names."""
     if not (edition / ".dvc").is_dir():
         raise CleansetError(f"{edition}: no DVC project; expected the folder of an edition: run it there")
     repaired = [*relink_code(edition), *repair_locks(edition)]

@@ -24,7 +24,7 @@ from cleanset.validation import join_names, matching, numeric, shown, validate
 
 LIST_COLUMNS = ("model", "class_index", "rank", "image_id", "confidence")
 BEYOND_COLUMNS = ("model", "class_index", "image_id")
-RESTORE = "correct it, or git checkout it"
+MEND = "correct it, or git checkout it"
 
 _ClassIndex = Annotated[int, numeric(int, 0, CLASSES - 1)]
 
@@ -76,11 +76,11 @@ def check_list(folder: Path, role: str, model: Model) -> None:
     if model.source != "lists":  # a table of scores is checked when it is read, for a random order there is no file
         return
     path = folder / str(model.file)
-    names = list(dict.fromkeys(cells["model"] for _, cells in read_rows(path, LIST_COLUMNS, dict[str, str], RESTORE)))
+    names = list(dict.fromkeys(cells["model"] for _, cells in read_rows(path, LIST_COLUMNS, dict[str, str], MEND)))
     if model.name not in names:
         raise CleansetError(
             f"{path}: no list of model {shown(model.name)} (models.{role}.name of params.yaml); expected one of "
-            f"{join_names(names) or 'none, for the file has no rows'}"
+            f"{join_names(names) or 'a file with rows'}"
         )
 
 
@@ -107,12 +107,12 @@ def images_beyond(folder: Path, model: Model) -> Iterator[BeyondImage]:
         return
     path = folder / model.beyond
     before = ("", -1, "")
-    for where, row in read_rows(path, BEYOND_COLUMNS, BeyondImage, RESTORE):
+    for where, row in read_rows(path, BEYOND_COLUMNS, BeyondImage, MEND):
         key = row.model, row.class_index, row.image_id
         if key <= before:
             raise CleansetError(
                 f"{where}: {row.image_id} out of order or a second time; expected rows sorted by "
-                f"{', '.join(BEYOND_COLUMNS)}, each once: {RESTORE}"
+                f"{', '.join(BEYOND_COLUMNS)}, each once: {MEND}"
             )
         before = key
         if row.model == model.name:
@@ -203,7 +203,7 @@ def change_models(edition: Path, new: Models, removed: Collection[str]) -> None:
     kept = {role: model for role, model in params.models.items() if role not in removed}
     for role in new:
         if role in kept:
-            raise CleansetError(f"params.yaml: there is a model {role} already; choose another role, or remove it")
+            raise CleansetError(f"params.yaml: the model {role} exists already; choose another role, or remove it")
     if not (kept or new):
         raise CleansetError("params.yaml: no model would be left; expected at least one: add another, too")
     set_models(edition, {**kept, **new})
@@ -218,8 +218,8 @@ def pin_models(edition: Path, digests: Mapping[str, Mapping[str, str]]) -> None:
 def set_models(edition: Path, models: Models) -> None:
     """Change params.yaml and dvc.yaml so that the ensemble is exactly `models`: both files, or neither.
 
-    Everything else in them is left unchanged. Raises CleansetError, with the change to make by hand, for a file in a
-    layout in which that cannot be done.
+    Everything else in them is left unchanged. Raises CleansetError, with the change to make by hand, for a file whose
+    layout does not allow it.
     """
     texts = {}
     for name, change in (("params.yaml", with_models), ("dvc.yaml", with_files_of)):
@@ -308,7 +308,8 @@ def _flow(model: Model) -> str:
 
 
 def write_together(texts: Mapping[Path, str]) -> None:
-    """Write text files: all of them or, where writing fails, none. After a kill they may disagree: see check_roles."""
+    """Write all text files, or leave all unchanged if writing fails. After a kill they may disagree: see
+    check_roles."""
     before = {path: path.read_bytes() for path in texts}
     try:
         # all are written before one is put in place: a full disk shows here

@@ -76,14 +76,13 @@ class Dataset(Section):
 
 
 class Model(Section):
-    """One member of the ensemble: a network with its weights, or what stands in place of its scores.
+    """One member of the ensemble: a network with its weights, or a source of scores without a network.
 
-    A network is of a zoo, or (source module) what a callable MODULE:CALLABLE returns. In place of scores there may be
-    (lists) a published list of images, (scores) a table of scores, where `file` has those of the model of this `name`,
-    or (random) no model: then `name` is the seed of a random order.
-    `file` has lists like those of imagenet/published/top5.csv, in which the model has this `name`; `beyond` has the
-    images that people took from beyond them. Paths are relative to the edition's folder. `sha256` is that of the
-    weights, or of `file`; `beyond_sha256` that of `beyond`.
+    A network is of a zoo, or (source module) returned by a callable MODULE:CALLABLE. Without a network, scores come
+    from (lists) a published list of images, (scores) a table of scores, in both of which the model has this `name`, or
+    (random) a random order with `name` as its seed. `file` has the table, or lists in the form of
+    imagenet/published/top5.csv; `beyond` has the images that people took from beyond them. Paths are relative to the
+    edition's folder. `sha256` pins the weights, or `file`; `beyond_sha256` pins `beyond`.
     """
 
     source: Literal["timm", "torchvision", "robustbench", "module", "lists", "scores", "random"]
@@ -155,9 +154,9 @@ class Select(Section):
     """Which images are candidates.
 
     `candidates`: how many images of the pool make up tier top5. `pool`: the images that all models classify correctly
-    (ensemble), or those that this model does (model). `order`: by log-odds, or by the confidence in float32, where
-    the confidences of many images are equal. `tiers`: the tiers that a class may be filled from, in the order in
-    which it is: the first, the first two, or all three.
+    (ensemble), or those that this model does (model). `order`: by log-odds, or by the confidence in float32, where the
+    confidences of many images are equal. `tiers`: the tiers from which a class may be filled, in their order: the
+    first, the first two, or all three.
     """
 
     candidates: Annotated[int, Field(ge=1, le=100_000)] = 5
@@ -187,20 +186,17 @@ class Gold(Section):
 class ReviewPolicy(Section):
     """The policy that makes one verdict of several reviewers' and decides about unreviewed images.
 
-    `min_crop_pixels`: no edge of a crop may be shorter.
-    `wrong_after_crop`: what becomes of an image that the model misclassifies once it is cropped.
-    `box_tolerance`: how far the edges of two reviewers' boxes may be apart for their verdicts to agree, as a share of
-    the shorter side of the box that keeps less, which is then taken.
-    `crops`: whether, within a tier, a cropped image comes after the clean ones, or in its rank as they do.
-    `unknown_boxes`: whether a crop whose box is not known stays open until it is drawn, or is kept for counting only,
-    and never exported.
-    `accept`: the bases of the verdicts that count; of any other the image is asked again.
-    `assign`: by reviewer, the class indices that they are asked for, such as 0-499; everybody all, if empty.
-    `overlap`: the share of the classes that everyone is asked for where the work is split.
-    `seconds_per_image`: how long the review page shows an image at least before it can be taken as clean with others.
-    `opinions`: CSV files, relative to the edition's folder, of what others found on images; the page shows them, and
+    `min_crop_pixels`: no edge of a crop may be shorter. `wrong_after_crop`: the fate of an image that the model
+    misclassifies once it is cropped. `box_tolerance`: how far the edges of two reviewers' boxes may be apart for their
+    verdicts to agree, as a share of the shorter side of the box that keeps less, which is then taken. `crops`: whether,
+    within a tier, a cropped image comes after the clean ones, or in its rank as they do. `unknown_boxes`: whether a
+    crop whose box is not known stays open until it is drawn, or is kept for counting only, and never exported.
+    `accept`: the bases of the verdicts that count; of any other the image is asked again. `assign`: by reviewer, the
+    class indices that they are asked for, such as 0-499; everybody all, if empty. `overlap`: the share of the classes
+    that everyone is asked for where the work is split. `seconds_per_image`: how long the review page shows an image at
+    least before it can be taken as clean with others. `opinions`: CSV files, relative to the edition's folder, with
+    others' findings on images; the page shows them, and they decide nothing. `gold`: the gold items that are mixed in;
     they decide nothing.
-    `gold`: the gold items that are mixed in; they decide nothing.
     """
 
     policy: Literal["single", "majority", "unanimous"] = "single"
@@ -264,8 +260,8 @@ class ReviewPolicy(Section):
 class Export(Section):
     """`strict`: a class that cannot be filled is an error.
 
-    `version` and `date` (ISO 8601, empty before publication) are those that card and Croissant give; `about` is what
-    they say of the set and its publishers.
+    `version` and `date` (ISO 8601, empty before publication) appear in card and Croissant; `about` describes the set
+    and its publishers.
     """
 
     images_per_class: Annotated[int, Field(ge=1, le=1000)] = 3
@@ -395,7 +391,7 @@ class Params(Section):
                     continue
                 if (key, value) in roles:
                     raise ValueError(
-                        f"models.{role}.{key}: that of models.{roles[key, value]}; expected another network for "
+                        f"models.{role}.{key}: the same as models.{roles[key, value]}; expected another network for "
                         "each role: correct it, or remove one of the two"
                     )
                 roles[key, value] = role

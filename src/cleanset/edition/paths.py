@@ -75,7 +75,7 @@ def verified_images(edition: Edition, images: str, index: "pd.DataFrame") -> "Ve
 
 
 def images_are_official(edition: Edition, images: str) -> bool:
-    """Whether the images of an edition are those of the official archive; `images` is dataset.images of its params.
+    """Whether an edition has the images of the official archive; `images` is dataset.images of its params.
 
     The archive itself need not be there, raw.md5 must.
     """

@@ -97,7 +97,7 @@ def object_path(digest: str) -> str:
 def check_params_named(edition: Edition) -> None:
     """Raise CleansetError, naming all, for params that stages in dvc.yaml name and params.yaml lacks.
 
-    Without dvc.yaml there is nothing to check.
+    Without dvc.yaml nothing is checked.
     """
     if not is_there(edition.dvc_yaml):
         return
@@ -171,7 +171,7 @@ def check_roles(edition: Edition, roles: Iterable[str]) -> None:
 def with_roles(pipeline: object, roles: Sequence[str]) -> None:
     """Change the deps of the joint stages in `pipeline`, the content of a dvc.yaml, to the files of these models.
 
-    A model that is there stays where it is; further ones follow the last, so that the order is that of `roles`.
+    A model that is there stays where it is; further ones follow the last, in the order of `roles`.
     """
     for stage, deps in joint_deps(pipeline):
         for kind in kinds(stage, deps):
@@ -220,14 +220,13 @@ def check_versions(edition: Edition, root: str, stage: str, libraries: Iterable[
     """Raise CleansetError if a library that decides the bytes of `stage` is installed in another version than locked.
 
     `libraries`: only these, where a run of the stage needs fewer than all. `root` (of params.yaml) leads to the folder
-    with requirements.txt. Where there is none, as beside an installed package, nothing is locked and nothing is
-    compared.
+    with requirements.txt. Without that file, as beside an installed package, nothing is locked and nothing is compared.
     """
     lock = edition.path(root) / "requirements.txt"
     if not is_there(lock):
         return
     wanted = DECISIVE[stage] if libraries is None else tuple(libraries)
-    locked = locked_versions(read_text(lock, "expected what make lock writes"), wanted)
+    locked = locked_versions(read_text(lock, "expected the output of make lock"), wanted)
     for name in wanted:
         found = installed_version(name)
         if name in locked and found != locked[name]:

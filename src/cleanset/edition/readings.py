@@ -27,7 +27,7 @@ COUNTS_AS_CLEAN = "an image that nobody has reviewed counts as clean"
 
 
 def readings(params: Params) -> list[str]:
-    """A sentence for each reading, the protocol with what differs from it first."""
+    """A sentence for each reading; first the protocol and the differences from it."""
     used = {
         "dataset.label": params.dataset.label,
         "select.pool": params.select.pool,

@@ -75,7 +75,7 @@ def scans(data: bytes) -> int:
 
 
 def orientation(data: bytes) -> int:
-    """The EXIF orientation of a JPEG, 1 to 8; 1 where there is none or it cannot be read."""
+    """The EXIF orientation of a JPEG, 1 to 8; 1 if it is missing or unreadable."""
     for marker, start, stop in _segments(data):
         if marker == _EXIF_SEGMENT and data[start + 4 : start + 10] == _EXIF:
             return _orientation(data[start + 10 : stop])
@@ -176,7 +176,7 @@ def decode(data: bytes, formats: tuple[str, ...] = IMAGE_FORMATS) -> Image.Image
 
 
 def decode_file(data: bytes, where: object, expected: str = "a whole JPEG or PNG", *formats: str) -> Image.Image:
-    """The image in the bytes of a file. Raises CleansetError, naming `where` and what is `expected`, if it has none."""
+    """The image in the bytes of a file. Raises CleansetError with `where` and `expected` if they hold no image."""
     try:
         return decode(data, formats or IMAGE_FORMATS)
     except ValueError as error:
@@ -195,7 +195,7 @@ def inspect(data: bytes, formats: tuple[str, ...] = ("JPEG",)) -> ImageFacts:
     """Decode an image and measure it. Raises ValueError as `decode` does, and for extreme shapes.
 
     Where `formats` has PNG, also for images of other than 8 bits of red, green and blue, or grey, and for several in
-    one file: as decoded here they would not be what other programs show.
+    one file: as decoded here they would look different from other programs.
     """
     image = decode(data, formats)
     if "PNG" in formats:
@@ -255,7 +255,7 @@ def png(image: Image.Image) -> bytes:
 
 
 def encoder() -> str:
-    """The versions of what writes PNGs here; others may write the same pixels in other bytes."""
+    """The versions of the PNG encoder; others may write the same pixels in other bytes."""
     # with zlib-ng, "zlib" is only the version that it stands in for; Pillow before 11.1 did not know it
     if "zlib_ng" in features.features and features.check_feature("zlib_ng"):
         return f"Pillow {_pillow} with zlib-ng {features.version_feature('zlib_ng')}"

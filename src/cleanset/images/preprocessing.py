@@ -1,6 +1,6 @@
 """The preprocessings of models, pixel for pixel as their authors' transforms; the base image of changed images.
 
-Transforms of timm, torchvision and RobustBench, and those of "How to reproduce ImageNet validation results", with
+Transforms of timm, torchvision and RobustBench, and of "How to reproduce ImageNet validation results", with
 OpenCV's INTER_CUBIC in plain NumPy. OpenCV's cubic kernel differs from Pillow's: its parameter is -0.75, and it always
 takes 4 x 4 pixels, also where an image is reduced. The article computes in floating point; here too, in float64, and
 only the result is rounded, half to even, and clipped to 0..255. On 150 photographs, OpenCV 5.0.0 gives another value,
@@ -28,7 +28,7 @@ _FILTERS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.B
 
 
 class Preprocessing(Protocol):
-    """A named preprocessing: from a decoded image to what a network sees, before normalisation."""
+    """A named preprocessing: from a decoded image to a network's input, before normalisation."""
 
     @property
     def name(self) -> str: ...
@@ -44,7 +44,8 @@ class Preprocessing(Protocol):
 class ResizeAndCrop:
     """Short side to `resize`, then the central `size` x `size` pixels, as torchvision does it on Pillow images.
 
-    `resize` may also be a width and height, or None for an image that is only cropped; what it lacks is black then.
+    `resize` may also be a width and height, or None for an image that is only cropped, and padded with black if it is
+    smaller.
     """
 
     name: str
@@ -117,7 +118,7 @@ ROBUSTBENCH = {
 def timm_preprocessing(size: int, crop_pct: float, interpolation: str, crop_mode: str) -> ResizeAndCrop:
     """The preprocessing of timm's evaluation for a model's data configuration.
 
-    Raises ValueError for a crop mode or interpolation other than those of the models used here.
+    Raises ValueError for a crop mode or interpolation that no model here uses.
     """
     if crop_mode != "center" or interpolation not in _FILTERS:
         raise ValueError(f"crop mode {crop_mode!r} with {interpolation!r}; expected center with bilinear or bicubic")
@@ -231,7 +232,8 @@ def base_image(image: Image.Image) -> NDArray[np.uint8]:
 def wide_image(image: Image.Image) -> NDArray[np.uint8]:
     """The image before `base_image` crops it, uint8 of shape (height, width, 3), the shorter being 256.
 
-    Perturbations that move an image bring in what lies beside its central part. Raises ValueError as `base_image` does.
+    Perturbations that move an image bring in pixels from beside its central part. Raises ValueError as `base_image`
+    does.
     """
     short = min(image.size)
     width, height = (SHORT_SIDE * side // short for side in image.size)
@@ -249,7 +251,7 @@ def central(image: NDArray[np.uint8], size: int = BASE_SIZE) -> NDArray[np.uint8
 class Resized:
     """Both sides resized to `size` (bilinear), nothing cropped: RobustBench's Res224 for any size.
 
-    An image of `size` x `size` stays as it is. `is_nearest`: each pixel is that of the image nearest to its centre.
+    An image of `size` x `size` stays as it is. `is_nearest`: nearest-neighbour interpolation.
     """
 
     size: int
@@ -289,7 +291,7 @@ def through_jpeg(pixels: NDArray[np.uint8], quality: int | None) -> NDArray[np.u
 
 
 def enlarged_difference(before: Pixels, after: Pixels, size: tuple[int, int]) -> tuple[Image.Image, float]:
-    """The difference of two images of one size, medium gray where there is none, at another size; and its factor.
+    """The difference of two images of one size, medium gray where they are equal, at another size; and its factor.
 
     The factor is the largest power of 2 with which the largest difference fits. Single pixels are taken where the
     image is made smaller: a mean would weaken noise.

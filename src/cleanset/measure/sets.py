@@ -94,6 +94,11 @@ def open_set(name: str, edition: Edition, roles: Sequence[str]) -> EvaluationSet
         return _export(name, folder)
     if folder.is_dir():
         return _image_folder(name, folder)
+    if folder.suffix == ".csv":
+        raise CleansetError(
+            f"{name}: a list of images; expected a set, which cleanset published makes of the published lists, or a "
+            "folder with one for each class"
+        )
     known = f"one of the edition's roles ({', '.join(roles)}), or " if roles else ""
     raise CleansetError(f"{name}: unknown set; expected {known}a folder with {MANIFEST} or one for each class")
 

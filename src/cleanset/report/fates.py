@@ -64,7 +64,7 @@ class ReportedCandidate:
 
     @property
     def is_left_over(self) -> bool:
-        """Whether no model keeps it, and none rejects it for a flaw."""
+        """Whether every model leaves it out without a flaw as the reason."""
         return not self.uses and not self.causes
 
     @property

@@ -23,7 +23,7 @@ HISTOGRAM_BINS = 20
 """Each is 1 / HISTOGRAM_BINS wide in confidence on the whole image; the last one is closed."""
 
 LEFT_OVER = ("not_needed", "unreviewed")
-"""Reasons other than a flaw of the image, for which there is nothing to show."""
+"""Reasons other than a flaw of the image; nothing is shown for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class FunnelStep:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """One model's candidates of one tier by confidence, and those of them that were kept; a number for each bin."""
+    """Counts by bin of confidence: one model's candidates of one tier, and the kept ones among them."""
 
     role: str
     tier: str
@@ -177,7 +177,7 @@ def pairwise(overlap: Sequence[tuple[tuple[str, ...], int]], roles: Sequence[str
 def rejects(sets: Mapping[str, Filled], examples: int) -> list[Rejects]:
     """The rejects by reason, the most frequent first; images merely left over come last and have no examples.
 
-    An image that is a candidate of two classes for two models is one image, with the class in which it ranks higher.
+    An image that is a candidate of two classes for two models is one image, with the class where it ranks higher.
     """
     every = pd.concat([filled.rejected.assign(role=role) for role, filled in sets.items()])
     # an image that is a candidate of two classes is shown once, where it ranks higher

@@ -82,7 +82,7 @@ PageImages = Mapping[ShownImage, Sequence[PageImage]]
 class ReportData:
     """All that the pages show, beside the images.
 
-    `networks`: by role, which network it is. `notices`: what limits the sets as a whole. `reviewed`: how many different
+    `networks`: by role, which network it is. `notices`: limits of the sets as a whole. `reviewed`: how many different
     images have a verdict. `rejected`: how many no model keeps and some model rejects for a flaw. `candidates`: by class
     index. `is_scored`: some model has scores; otherwise the images are in a random order.
     """
@@ -170,7 +170,7 @@ def strip(report: ReportData) -> list[ReportedCandidate]:
 
 
 def headlines(report: ReportData) -> list[tuple[str, str]]:
-    """The figures at the top of the first page, and what they are."""
+    """The figures at the top of the first page, with their labels."""
     full = sum(not state.short for state in report.states)
     reviewers = [name for name in report.reviewers if name != BOARD]
     found = [

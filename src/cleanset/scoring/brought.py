@@ -28,7 +28,7 @@ MAX_ROUNDING = 0.01
 
 
 def scores_of(correct: pd.DataFrame, labels: LabelsOfImages) -> pd.DataFrame:
-    """A score table in which a model gets right the images of `correct`, with their confidence, and no other.
+    """A score table for a model that classifies correctly the images of `correct`, with their confidence, and no other.
 
     `correct` has columns class_index, image_id, confidence. Every other image has probability 0 for a class
     other than its labels: nothing else is known about it.
@@ -57,7 +57,7 @@ def _table(image_ids: Sequence[str], top1: NDArray[np.int64], confidences: NDArr
 
 
 def models_of(path: Path | None, labels: LabelsOfImages) -> dict[str, Model]:
-    """The models of an edition of your own images: those of a table of scores, or one that stands for none.
+    """The models of an edition of your own images: from a table of scores, or a placeholder without one.
 
     Every score is read and checked, as `read_scores` does. The table is to be copied into the edition as scores.csv.
     """

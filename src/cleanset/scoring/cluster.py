@@ -1,8 +1,8 @@
 """Scoring as a Ray Data job on several machines, which needs `cleanset[ray]` on each.
 
 Every node must see the edition's folder, with the images and weights, under the same path, and must have the same
-versions of the code and libraries; a node that differs ends the run. The cluster is that of RAY_ADDRESS; without it one
-is started on this machine. A node that joins during the run gets work; the work of a node that dies is done by others.
+versions of the code and libraries; a node that differs ends the run. RAY_ADDRESS names the cluster; without it one is
+started on this machine. A node that joins during the run gets work; the work of a node that dies is done by others.
 """
 
 import os
@@ -86,7 +86,7 @@ class RayScorer:
 
 
 def score_shards_on_ray(run: ClusterRun, shards: Shards, on_progress: OnProgress) -> None:
-    """Compute the missing shards with a worker for each GPU of the cluster, or for each core if it has none.
+    """Compute the missing shards with a worker for each GPU of the cluster, or for each core of one without GPUs.
 
     Raises CleansetError as the local engine does, for a node that would compute other scores, if the cluster is lost,
     and if Ray is not installed. The shards that are finished then stay.

@@ -39,7 +39,7 @@ PORTIONS = 4
 
 
 class PixelBatch(NamedTuple):
-    """Pixels, uint8, of a full batch; where there are fewer `image_ids`, zeros follow as padding."""
+    """Pixels, uint8, of a full batch, padded with zeros if it has fewer `image_ids`."""
 
     image_ids: Sequence[Any]
     pixels: NDArray[np.uint8]
@@ -101,9 +101,10 @@ def _finished(started: tuple[PixelBatch, list[Future[None]]]) -> PixelBatch:
 
 
 def worker_processes(modules: Iterable[str] = ()) -> ForkServerContext:
-    """Start the server that forks worker processes, if none runs: it imports PRELOADED and `modules` in the background.
+    """Start the server that forks worker processes, unless it runs: it imports PRELOADED and `modules` in the
+    background.
 
-    So call this before what takes long, such as reading weights. Forked from this process, which has threads and may
+    So call this before long operations, such as reading weights. Forked from this process, which has threads and may
     have CUDA, they might hang.
     """
     context = get_context("forkserver")
@@ -116,7 +117,7 @@ class SharedBatches:
     """Shared memory for a few batches, filled by worker processes; a context manager that ends them.
 
     A batch's memory is overwritten as soon as the next batch is asked for. `memory` is all of it, so
-    that it can be pinned. `modules`: what the workers import beside PRELOADED.
+    that it can be pinned. `modules`: modules that the workers import beside PRELOADED.
     """
 
     LOCK_SECONDS = 30.0

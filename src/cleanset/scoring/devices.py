@@ -31,7 +31,7 @@ class _Done:
 
 
 class Device:
-    """A CPU, and what other kinds of devices have in common with it; `torch` is torch's own object.
+    """A CPU, and the base of other kinds of devices; `torch` is torch's own object.
 
     `is_separate`: it computes without the processor's cores, which decode, copy and rank in the meantime.
     `backend`: torch's, with which the processes of a training exchange gradients.
@@ -72,7 +72,7 @@ class Device:
         return tensor.to(self.torch)
 
     def upload(self, pixels: NDArray[np.uint8]) -> tuple[Tensor, Event]:
-        """Pixels on the device for what it computes next, and the end of the copy: the memory may then be reused."""
+        """Pixels on the device for its next computation, and the end of the copy: the memory may then be reused."""
         return torch.from_numpy(pixels), _Done()
 
     def download(self, values: Tensor) -> tuple[Tensor, Event]:
@@ -173,7 +173,7 @@ def to_device(images: Tensor, device: torch.device) -> Tensor:
 
 
 def choose_devices(device: str) -> list[Device]:
-    """The devices that `score.device` names; `auto` is every CUDA device, or the CPU where there is none.
+    """The devices that `score.device` names; `auto` is every CUDA device, otherwise the CPU.
 
     Raises CleansetError for a CUDA device that does not exist.
     """

@@ -98,7 +98,7 @@ class Uninteresting(nn.Module):
     """The defense of source 004's appendix E: noise is added to the pixels, and the answer is one-hot.
 
     Attacks that estimate gradients or follow a decision boundary fail on it, although it protects nothing. Its answers
-    differ from call to call; the noise follows from `seed`, or from that of the last `reseed`, and the calls since.
+    differ from call to call; the noise follows from `seed`, or the seed of the last `reseed`, and the calls since.
     """
 
     def __init__(self, network: nn.Module, seed: int = 0) -> None:

@@ -36,7 +36,7 @@ def ignore_progress(_images: int, _waiting: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of scoring; in float64 none of them changes the result.
+    """The settings of scoring, which in float64 never change the result.
 
     `workers` is the number of decoding workers in all; with `in_processes`, they are always processes.
     """
@@ -48,7 +48,8 @@ class Settings:
     in_processes: bool = False
 
     def start_workers(self) -> None:
-        """Start what forks worker processes, if a run has any; it imports in the background while a model is read."""
+        """Start the server that forks worker processes, if a run has any; it imports in the background while a model is
+        read."""
         if self.in_processes or any(device.is_separate for device in self.devices):
             worker_processes()
 
@@ -109,7 +110,7 @@ class DevicePipeline(ExitStack):
         return batches if self.device.is_separate else (PixelBatch(ids, pixels.copy()) for ids, pixels in batches)
 
     def waiting_share(self) -> float:
-        """The share of the time since `load` in which nothing was computed because no batch was ready."""
+        """The share of the time since `load` spent waiting for a batch."""
         return self._scorer.waiting.share()
 
 
@@ -193,7 +194,7 @@ class ScoringRun:
     """A run of a model over the images of `index`, in their order: from shards to a table and its exactness.
 
     A context manager: the worker processes serve all of the run, and end with it. `index` has the columns image_id,
-    ilsvrc_class, real_classes and single (see INDEX). `title` is that of the progress bar, if not the name.
+    ilsvrc_class, real_classes and single (see INDEX). `title`: the title of the progress bar, if not the name.
     """
 
     name: str
@@ -215,14 +216,15 @@ class ScoringRun:
         return self._stack.enter_context(open_pipelines(self.read, self.model.preprocessing, self.settings))
 
     def shards(self, folder: Path, made_from: MadeFrom, table: Table = SCORES) -> Shards:
-        """The shards in a folder; those of an interrupted run that was made from the same are finished."""
+        """The shards in a folder, including finished ones of an interrupted run with the same inputs."""
         names = self.index["image_id"].tolist()
         return Shards(folder, made_from.fingerprint, names, self.settings.batch_size, table=table)
 
     def scores(
         self, shards: Shards | None, compute: Callable[[Shards, OnProgress], None] | None = None
     ) -> pd.DataFrame:
-        """The scores through shards, or without any; `compute`: what computes missing shards if not this machine."""
+        """The scores through shards, or without any; `compute`: a function that computes missing shards instead of this
+        machine."""
         names = self.index["image_id"].tolist()
         with rate_bar(len(names), self.title or self.name) as done:
             if shards is None:

@@ -20,7 +20,7 @@ ReadOff = Callable[[NDArray[np.float64], Sequence[Any]], ScoreColumns]
 
 
 def top5(logits: NDArray[np.float64], _ids: Sequence[Any] = ()) -> ScoreColumns:
-    """The columns of SCORES from logits of shape (n, classes): those of `ranked`, and the log-odds of the top-1 class.
+    """The columns of SCORES from logits of shape (n, classes): `ranked`, and the log-odds of the top-1 class.
 
     The log-odds, log(p / (1 - p)), are its logit minus the logsumexp of the others: the same order as p, also where p
     rounds to 1. Raises ValueError if a logit is not finite.
@@ -60,7 +60,7 @@ def _log_odds(logits: NDArray[np.float64], classes: NDArray[np.int64]) -> NDArra
 def log_odds_of(probabilities: NDArray[np.float32]) -> NDArray[np.float32]:
     """log(p / (1 - p)) of probabilities stored as float32, where no logits are known.
 
-    What rounds to 1 gets the smallest log-odds that do, 17.33; what rounds to 0 the largest, -103.97.
+    Values that round to 1 get the smallest log-odds that do, 17.33; values that round to 0 the largest, -103.97.
     """
     exact = probabilities.astype(np.float64).clip(2.0**-150, 1 - 2.0**-25)
     found: NDArray[np.float32] = (np.log(exact) - np.log1p(-exact)).astype(np.float32)
@@ -82,8 +82,7 @@ class Groups:
     def of(cls, groups: Mapping[str, Sequence[str]], where: str = "classes") -> Self:
         """The groups from their wnids by name, in the order given.
 
-        Raises CleansetError, which names `where`, unless there are two groups of known, distinct classes, and no
-        class in both.
+        Raises CleansetError, which names `where`, unless these are two disjoint groups of known, distinct classes.
         """
         if len(groups) != GROUPS:
             raise CleansetError(f"{where}: {len(groups)} groups; expected {GROUPS}, each with a name and its wnids")
@@ -113,7 +112,8 @@ class Groups:
         return self.classes[self.names.index(name)][0]
 
     def logits(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The logits of the groups, shape (n, 2): the log-sum-exp of those of their classes, from shape (n, 1000).
+        """The logits of the groups, shape (n, 2): the log-sum-exp over the logits of their classes, from shape (n,
+        1000).
 
         The softmax of the two is the probability of each group, given that it is one of them. Raises ValueError for a
         logit that is not finite.

@@ -41,7 +41,7 @@ _URL_DIGEST = re.compile(r"-([0-9a-f]{8,64})\.pth$")
 def published_weights(name: str) -> Any:
     """torchvision's entry of published weights, of the type WeightsEnum, for NAME.WEIGHTS.
 
-    Raises CleansetError if there are none, or if they are not of a classifier of ImageNet's 1,000 classes.
+    Raises CleansetError unless these are weights of a classifier of ImageNet's 1,000 classes.
     """
     architecture, _, weights = name.partition(".")
     known = models.list_models(module=models)  # the classifiers for images
@@ -143,7 +143,7 @@ def load_model(model: Model, folder: Path) -> LoadedModel:
 def preprocessing_of(model: Model) -> ResizeAndCrop:
     """The preprocessing that belongs to a model; builds no network.
 
-    Raises CleansetError if timm, torchvision or RobustBench has no such model, or none that can be used here.
+    Raises CleansetError if timm, torchvision or RobustBench lacks such a model, or it cannot be used here.
     """
     try:
         if model.source == "robustbench":
@@ -239,7 +239,7 @@ def _timm_config(model: Model) -> Any:
     except RuntimeError as error:
         raise CleansetError(f"params.yaml: {model.name!r}: {str(error).rstrip('.')}; {expected}") from None
     if config.num_classes != CLASSES:
-        raise CleansetError(f"{model.name}: {config.num_classes} classes; expected {CLASSES}, those of ImageNet-1k")
+        raise CleansetError(f"{model.name}: {config.num_classes} classes; expected {CLASSES}, as in ImageNet-1k")
     return config
 
 

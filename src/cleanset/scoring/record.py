@@ -15,10 +15,11 @@ from cleanset.validation import Sha256
 
 
 class ScoreRecord(BaseModel, extra="forbid", frozen=True):
-    """A record of what scores were computed with; nothing in it depends on the machine.
+    """The provenance record of computed scores; nothing in it depends on the machine.
 
     `code` names the version of the code that turns an image into scores (a SHA-256 of its source files in records of
-    cleanset 0.1). `against_float64` is None for precision float64. `versions` are those of the libraries that compute.
+    cleanset 0.1). `against_float64` is None for precision float64. `versions`: the versions of the libraries that
+    compute.
     """
 
     role: str
@@ -35,12 +36,12 @@ class ScoreRecord(BaseModel, extra="forbid", frozen=True):
 
 
 class ListRecord(BaseModel, extra="forbid", frozen=True):
-    """A record of what stands in place of scores: nothing was computed, and no crop has a prediction.
+    """The provenance record of scores without a network: nothing was computed, and no crop has a prediction.
 
     Source lists: a published list; scores: a table of scores; random: a random order by the seed `name`, without a
-    model. `list_sha256` is that of the file with those of the model `name`; `listed` counts its images. `beyond`: the
-    ids of the images that people took from beyond a list, from a file with `beyond_sha256`; their confidence is not
-    known, nor that of any image in a random order.
+    model. `list_sha256` pins the file with the scores or list of the model `name`; `listed` counts its images.
+    `beyond`: the ids of the images that people took from beyond a list, from a file with `beyond_sha256`; their
+    confidences are unknown, as are all in a random order.
     """
 
     role: str
@@ -54,8 +55,8 @@ class ListRecord(BaseModel, extra="forbid", frozen=True):
 
 
 def read_record(path: Path) -> ScoreRecord | ListRecord:
-    """Read a record. Raises CleansetError if it is missing or not what stage score writes."""
-    what = "what stage score of this version writes"
+    """Read a record of stage score. Raises CleansetError if it is missing or invalid."""
+    what = "the output of stage score of this version"
     source = read_json(path, dict[str, Any], what, "run dvc repro, or dvc pull to fetch it").get("source")
     kind = ListRecord if source in ("lists", "scores", "random") else ScoreRecord
     found: ScoreRecord | ListRecord = read_json(path, kind, what, "run dvc repro")

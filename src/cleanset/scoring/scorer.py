@@ -73,7 +73,7 @@ def arithmetic(precision: Precision) -> Iterator[None]:
 
 
 class WaitingTime:
-    """Measures the share of the time in which nothing was computed because no batch was ready."""
+    """Measures the share of the time spent waiting for a batch."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -111,7 +111,7 @@ class WaitingTime:
 
 
 class Scorer:
-    """A copy of a model on one device, in one precision; `read_off` takes from the logits what is kept of them.
+    """A copy of a model on one device, in one precision; `read_off` maps logits to the stored columns.
 
     When the device's memory runs out, batches go through the network in halves from then on, and
     `notify` is called at each halving.
@@ -185,7 +185,7 @@ class Scorer:
             if most == 1:
                 raise CleansetError(
                     f"{self.device}: no memory for even one image at a time; expected a larger device: "
-                    "end what else runs on it, or set score.device cpu"
+                    "end other programs on it, or set score.device cpu"
                 )
             most = (most + 1) // 2
             self._max_images = min(most, self._max_images or most)

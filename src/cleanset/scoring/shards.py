@@ -36,7 +36,7 @@ _SHARD = re.compile(r"\d{5,}\.parquet(\.partial)?|\.\d{5,}\.parquet\..+\.partial
 
 
 class Shards:
-    """Score tables of consecutive images in `folder`, under the fingerprint of what they depend on.
+    """Score tables of consecutive images in `folder`, under the fingerprint of their inputs.
 
     Shards of other fingerprints are removed; anything else in `folder`, or a file in its place, raises
     CleansetError. A shard's size is a multiple of the batch size, so that an image is in the same batch

@@ -2,7 +2,7 @@
 
 One record answers it for scores, predictions, answers, attacks and trainings. Code is named by the VERSION files of its
 packages, which are raised when the bytes that the code writes change: a reworded docstring must not cost a GPU hour.
-That none was forgotten is shown by building the sample from nothing (tests/project/test_guard.py).
+Building the sample from nothing shows a forgotten raise (tests/project/test_guard.py).
 """
 
 import json
@@ -41,7 +41,7 @@ class MadeFrom:
         facts.
         """
         if not isinstance(record, dict):
-            return ["no record of what it was made from"]
+            return ["no record of its inputs"]
         # through JSON, where tuples become lists
         return list(_differences(record, json.loads(json.dumps(self.facts)), here))
 
@@ -58,7 +58,7 @@ def _differences(found: Mapping[str, Any], wanted: Mapping[str, Any], here: str,
 def read_finished(record: Path, made_from: MadeFrom, result: Path | None = None) -> dict[str, Any] | None:
     """The record of a result that was made from the same; None where the result has to be computed again.
 
-    `result`: a file whose SHA-256 the record has as `predictions_sha256`. Prints what differs. None, too, if
+    `result`: a file whose SHA-256 the record has as `predictions_sha256`. Prints the differences. None, too, if
     the record or the result is missing, damaged or edited.
     """
     try:

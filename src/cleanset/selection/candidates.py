@@ -89,7 +89,7 @@ def shared(index: pd.DataFrame, ensemble: Iterable[pd.DataFrame], label: Label =
 
 
 def relaxed(index: pd.DataFrame, scores: pd.DataFrame, label: Label = "real") -> pd.DataFrame:
-    """The images with several labels, one of which is the model's top-1 class."""
+    """The images with several labels that include the model's top-1 class."""
     joined = top1(index, scores)
     joined = joined[joined["real_classes"].str.len() > 1].rename(columns={"top1": "class_index"})
     among = [top in labels for top, labels in zip(joined["class_index"], joined["real_classes"], strict=True)]
@@ -143,8 +143,8 @@ def of_tiers(candidates: pd.DataFrame, tiers: Collection[str]) -> pd.DataFrame:
 def margins(candidates: pd.DataFrame) -> pd.DataFrame:
     """The margin, by class, of the last image of tier `top5` over the first one out: the best other image of the pool.
 
-    `candidates` are those of all tiers. One row for each class that has both: image_id, class_index, confidence
-    and log_odds; those of the first one out as next_*; margin, between the confidences, and log_odds_margin.
+    `candidates` include all tiers. One row for each class that has both: image_id, class_index, confidence and
+    log_odds; the first one out has them as next_*; margin, between the confidences, and log_odds_margin.
     """
     common = candidates[candidates["in_pool"].astype(bool)].sort_values("rank")
     values = ["image_id", "confidence", "log_odds"]

@@ -49,7 +49,7 @@ def check_scored(images: pd.DataFrame, predictions: Predictions, where: str) -> 
     if lacking:
         raise CleansetError(
             f"{where}: no scores of {lacking[0]}, which the reviews ask for; "
-            "expected those of every crop: run dvc repro (crops, then score_crops)"
+            "expected the scores of every crop: run dvc repro (crops, then score_crops)"
         )
 
 
@@ -69,7 +69,7 @@ def effect(selection: pd.DataFrame, predictions: Predictions) -> dict[str, int |
     """Metrics of the effect of cropping on the images kept.
 
     `images_wrong_after_crop` counts the misclassified ones. `confidence_change_by_crop` is the mean change over the
-    crops that are classified correctly, in probability with six decimals; missing where there is none.
+    crops that are classified correctly, in probability with six decimals; missing without crops.
     """
     changes, misclassified = [], 0
     rows = zip(crops_of(selection), selection["class_index"], selection["confidence"].tolist(), strict=True)

@@ -59,7 +59,7 @@ def accuracy(index: pd.DataFrame, scores: pd.DataFrame, label: Label = "real") -
 
 
 def top1_minus_published(top1: float, published: float | None) -> dict[str, float]:
-    """A model's top-1 accuracy minus the published one, in percentage points; empty if none is published."""
+    """A model's top-1 accuracy minus the published one, in percentage points; empty without a published one."""
     return {} if published is None else {"accuracy_top1_minus_published": round(top1 - published, 2)}
 
 

@@ -1,8 +1,8 @@
 """Pack a finished set: as a tar or as WebDataset shards, with a signature.
 
 Tars are the same byte for byte on any machine. Signatures are OpenSSH's (`ssh-keygen -Y`), which is on every machine
-already and which its authors keep. The signed file is that of the checksums, which has the digests of all other
-descriptions; the manifest among them has those of the images. So one signature covers the set, and one flipped bit
+already and which its authors keep. The signed file is `checksums.sha256`, which has the digests of all other
+descriptions; the manifest among them has the images' digests. So one signature covers the set, and one flipped bit
 anywhere breaks the chain.
 """
 
@@ -33,7 +33,7 @@ _REMEDY = "expected one of cleanset publish"
 
 
 def write_tar(folder: Path, out: Path) -> None:
-    """Write the files of `folder`, sorted by path, into a tar in which they lie in a folder of the same name."""
+    """Write the files of `folder`, sorted by path, into a tar, below a folder of the tar's name."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     members = ((f"{folder.name}/{path.relative_to(folder).as_posix()}", path.read_bytes()) for path in files)
     # ustar has no room for the long names that other images than ImageNet's may have
@@ -55,8 +55,8 @@ def _write_members(out: Path, members: Iterable[tuple[str, bytes]], form: int = 
 def unpack(path: Path, scratch: Path | None = None) -> Iterator[tuple[Path, bool]]:
     """The folder in a tar of write_tar, and whether the tar has the bytes that write_tar gives for that folder.
 
-    It lies in a new folder in `scratch`, by default that of temporary files, which is gone after the block. Raises
-    CleansetError for anything but a tar with one folder of files.
+    It lies in a new folder in `scratch`, by default the folder of temporary files; it is removed after the block.
+    Raises CleansetError for anything but a tar with one folder of files.
     """
     with tempfile.TemporaryDirectory(dir=scratch) as within:
         at, again = Path(within, "in"), Path(within, "again")

@@ -1,4 +1,4 @@
-"""`cleanset arrays`: preprocessed images, all or those of a finished set, as NumPy files for other programs."""
+"""`cleanset arrays`: preprocessed images of an edition or of a finished set, as NumPy files for other programs."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +32,7 @@ MAX_IMAGES_IN_MEMORY = 64
 class NetworkInputs:
     """The input of a network: a preprocessing, and by channel the mean and deviation that normalise pixels / 255.
 
-    Both are None where the preprocessing is named and not that of a model.
+    Both are None for a named preprocessing without a model.
     """
 
     preprocessing: Preprocessing
@@ -106,12 +106,11 @@ def _of_set(export: Path, role: str) -> tuple[pd.DataFrame, Source]:
 def write_arrays(folder: Path, rows: pd.DataFrame, read: Source, inputs: NetworkInputs, role: str | None) -> None:
     """Write five files into a new folder, of the images in `rows` (image_id, label, real_classes), in their order.
 
-    images.npy       uint8 (n, size, size, 3), red first, rounded and not normalised
-    labels.npy       int64 (n,), class index: the original label, or in a finished set the class
-    real_labels.npy  bool (n, classes), true at each reassessed label; a row without any is left out of ReaL accuracy
-    ids.npy          the image ids
-    arrays.json      preprocessing, number of images, the role of the set or null, and mean and std of each channel,
-                     by which a network wants (images / 255 - mean) / std, or null
+    images.npy       uint8 (n, size, size, 3), red first, rounded and not normalised labels.npy       int64 (n,), class
+    index: the original label, or in a finished set the class real_labels.npy  bool (n, classes), true at each
+    reassessed label; a row without any is left out of ReaL accuracy ids.npy          the image ids arrays.json
+    preprocessing, number of images, the role of the set or null, and mean and std of each channel for a network that
+    expects (images / 255 - mean) / std, or null
     """
     ids: list[str] = rows["image_id"].tolist()
     preprocessing = inputs.preprocessing

@@ -1,4 +1,4 @@
-"""The data card of a finished set: what it holds, how it was made, its terms, how to load it, and its front matter."""
+"""The data card of a finished set: contents, provenance, terms, loading, and its front matter."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -78,10 +78,10 @@ def card(
 
 
 def rebuilt_card(entries: Sequence[Entry], release: Release) -> str:
-    """The card as Markdown, from what a manifest and perhaps a Croissant description say.
+    """The card as Markdown, from a manifest and perhaps a Croissant description.
 
-    Its front matter is that of the original card: by it the library `datasets` numbers and names the classes, which it
-    would else number by the folders that there are. `entries` is not empty.
+    It has the original card's front matter, by which the library `datasets` numbers and names the classes, which it
+    would otherwise number by the existing folders. `entries` is not empty.
     """
     dated = f" of {release.date}" if release.date else ""
     by_people, notices = sum(entry.reviewers > 0 for entry in entries), notices_of(entries, release)

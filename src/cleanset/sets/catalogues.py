@@ -1,4 +1,4 @@
-"""A set described for catalogues, from its manifest and what its release says: Croissant, Zenodo, CITATION.cff."""
+"""A set described for catalogues, from its manifest and release: Croissant, Zenodo, CITATION.cff."""
 
 import csv
 import html
@@ -94,7 +94,7 @@ def zenodo_json(entries: Sequence[Entry], release: Release, with_images: bool) -
 def deposit_json(
     name: str, summaries: Sequence[str], limits: Sequence[str], release: Release, with_images: bool
 ) -> str:
-    """The text of the file for one set or for several, with a summary of each, and what limits them in sentences.
+    """The text of the file for one set or for several, with a summary of each, and their limits in sentences.
 
     With images that not everybody may have, such as ImageNet's, it is not open.
     """

@@ -19,7 +19,7 @@ from cleanset.vocabulary import BOX_UNKNOWN, class_keys, label_names
 
 @dataclass(frozen=True, slots=True)
 class ImageFile:
-    """The bytes of the file; of a cropped image, its pixels and what encoded them."""
+    """The bytes of the file; of a cropped image, its pixels and their encoder."""
 
     data: bytes
     part: Image | None

@@ -38,7 +38,7 @@ class Release:
 
     `archive_md5` is empty for a folder, unless the table that its images were compared with is of another archive than
     ImageNet's. `review` says in a sentence how the reviewers' verdicts became one;
-    `reviewers` are the names of their folders, sorted; `about` is what the publishers say of the set, if anything.
+    `reviewers` are the names of their folders, sorted; `about` is the publishers' description of the set, if any.
     """
 
     version: str = UNPUBLISHED
@@ -125,7 +125,7 @@ def limits(
     images: int = VALIDATION_IMAGES,
     archive_md5: str = "",
 ) -> list[str]:
-    """Sentences on what makes a set unfit for a study.
+    """Sentences on the limits of a set that make it unfit for a study.
 
     `unreviewed`: images that nobody has reviewed were taken for clean; `unseen`: images that nobody is known to have
     judged; `verified`: something from outside fixes the bytes of the images; `images`: how many the set was chosen
@@ -162,7 +162,7 @@ def limits_of(entries: "Sequence[Entry]", release: Release) -> list[str]:
 
 
 def twins_notice(entries: "Iterable[Entry]") -> list[str]:
-    """A notice where images of the set have the same pixels, as some of ImageNet's have, else none."""
+    """A notice if images of the set have the same pixels, as some of ImageNet's have."""
     found = twins(entries)
     if not found:
         return []
@@ -227,7 +227,7 @@ class Provenance:
     """The origin of a set: its model, release and classes, and the scores, parameters and tables behind it.
 
     `images`: the number of images that it was chosen from. `notices`: warnings, which come first in the card.
-    `readings`: what was done where a source's text and its authors' practice differ, in sentences. `scored` is None for
+    `readings`: the choices where a source's text and its authors' practice differ, in sentences. `scored` is None for
     a set that was made from published lists.
     """
 
@@ -254,7 +254,7 @@ class Provenance:
 
 
 def determining_params(params: "Params") -> dict[str, Any]:
-    """The parameters that decide what is in a set, as far as params.yaml or its protocol gives them."""
+    """The parameters that decide the contents of a set, as far as params.yaml or its protocol gives them."""
     found = params.model_dump(mode="json", include=_DETERMINING, exclude=_DECIDES_NOTHING, exclude_unset=True)
     return {name: values for name, values in found.items() if values}
 

@@ -31,7 +31,7 @@ LICENCE = "LICENSE"
 CITATION = "CITATION.cff"
 ZENODO = ".zenodo.json"
 CHECKSUMS = "checksums.sha256"
-"""The digests of the others, as `sha256sum` writes and checks them; those of the images are in the manifest."""
+"""The digests of the others, as `sha256sum` writes and checks them; the manifest has the images' digests."""
 SIGNATURE = f"{CHECKSUMS}.sig"
 DESCRIPTIONS = (
     ZENODO, CITATION, GUIDELINES, LICENCE, CARD, CLASSES_FILE, CROISSANT, CROISSANT_LINES, MANIFEST, MANIFEST_LINES,
@@ -40,16 +40,16 @@ DESCRIPTIONS = (
 """The files that describe a set, sorted by name."""
 OPTIONAL = (ZENODO, CITATION, GUIDELINES, LICENCE, CARD, CLASSES_FILE, REJECTED_CSV)
 """Descriptions that a set may lack: a rebuilt one lacks REJECTED_CSV, only a published one has LICENCE, ZENODO and
-perhaps CITATION, only that of an edition with guidelines of its own has GUIDELINES, and only one of other images than
-ImageNet's has CLASSES_FILE. `derived_names` are the others, beside MANIFEST."""
+perhaps CITATION, only the set of an edition with guidelines of its own has GUIDELINES, and only one of other images
+than ImageNet's has CLASSES_FILE. `derived_names` are the others, beside MANIFEST."""
 _CHECKSUM = re.compile(r"^([0-9a-f]{64})  (.+)$", re.MULTILINE)
 
 MAX_FILE_BYTES = 1 << 29
-"""Size limit of a file of a set, above that of any image: 100 million pixels are 300 MB."""
+"""Size limit of a file of a set, larger than any image: 100 million pixels are 300 MB."""
 
 
 def metadata_csv(manifest: str) -> str:
-    """The text of METADATA, from that of the manifest."""
+    """The text of METADATA, from the text of the manifest."""
     # once each: the header is the first line
     return manifest.replace(",class_index,", ",label,", 1).replace(",file,", ",file_name,", 1)
 
@@ -107,7 +107,7 @@ def released_texts(zenodo: str, release: Release) -> dict[str, str]:
 def write_descriptions(
     folder: Path, entries: Sequence[Entry], release: Release, optional: Mapping[str, str] | None = None
 ) -> None:
-    """Write the manifest, what is made from it, the texts of OPTIONAL files by name, and the digests of them all."""
+    """Write the manifest, the files made from it, the texts of OPTIONAL files by name, and the digests of them all."""
     manifest = manifest_csv(entries)
     texts = {MANIFEST: manifest, **derived_texts(manifest, entries, release), **(optional or {})}
     texts[CHECKSUMS] = checksums({name: sha256(text.encode()) for name, text in texts.items()})
@@ -121,7 +121,7 @@ def read_regular_file(path: Path) -> bytes:
 
 
 def manifest_text(path: Path, expected: str = "the folder of an export, or its manifest.csv") -> tuple[str, str]:
-    """The text of a manifest, and its name for messages; `path` is that of the manifest or of its folder.
+    """The text of a manifest, and its name for messages; `path`: the manifest or its folder.
 
     The class table beside it is brought into use; without one, ImageNet's.
     """
@@ -146,12 +146,14 @@ def _read_class_table(path: Path) -> ClassTable:
 
 
 def class_table_of(data: bytes, where: str) -> ClassTable:
-    """The class table in the bytes of a set's CLASSES_FILE; ImageNet's for none, because such a set has no table."""
+    """The class table in the bytes of a set's CLASSES_FILE; ImageNet's without bytes, because such a set has no
+    table."""
     return parse_class_table(data.decode("utf-8", "replace"), where) if data else imagenet()
 
 
 def sets_in(folder: Path) -> dict[Path, str]:
-    """The role of each set in a folder, by path: the folder itself, else those of an edition, a release, or others."""
+    """The role of each set in a folder, by path: the folder itself, otherwise the sets of an edition, a release, or
+    others."""
     for above in ("", "data/export/*/", "sets/*/", "*/"):
         if found := sorted(path for path in folder.glob(above + MANIFEST) if path.is_file()):
             # the first column of the first line
@@ -161,7 +163,7 @@ def sets_in(folder: Path) -> dict[Path, str]:
 
 
 def one_set(folder: Path, model: str = "") -> Path:
-    """The set of a model in a folder, or the only one there; the folder itself if it holds none."""
+    """The set of a model in a folder, or the only one there; the folder itself if it holds no set."""
     found = sets_in(folder)
     chosen = [path for path, role in found.items() if model in ("", role)]
     if found and len(chosen) != 1:
@@ -214,7 +216,7 @@ def check_listed(folder: Path, is_set: bool = False) -> None:
 
 
 def read_release(folder: Path) -> Release:
-    """The release in the Croissant description of a set; Release() where none can be read."""
+    """The release in the Croissant description of a set; Release() if it is missing."""
     try:
         return release_of(read_regular_file(folder / CROISSANT))
     except (OSError, CleansetError):
@@ -235,7 +237,7 @@ def _described_sha256(folder: Path) -> str | None:
 
 
 def read_image(folder: Path, entry: Entry) -> bytes:
-    """The bytes of an exported image. Raises CleansetError if they are missing or not those of the manifest."""
+    """The bytes of an exported image. Raises CleansetError if they are missing or differ from the manifest."""
     path = folder / entry.file
     try:
         data = read_regular_file(path)

@@ -2,16 +2,16 @@
 
     python from_verdicts.py RELEASE
 
-prints a line for each problem and ends with exit code 1 if there is any. It needs Python 3.11 and pyarrow, no image, no
+prints a line for each problem and ends with exit code 1 on any. It needs Python 3.11 and pyarrow, no image, no
 network and nothing of the project: the rules of selection are written down here a second time, from their description
 (docs/formats.md, docs/review.md), so that a mistake or a change in one program shows in the other.
 
-1. Label: the reassessed label of an image, where there is exactly one (dataset.label both: and it is the original one).
+1. Label: the reassessed label of an image, if it has exactly one (dataset.label both: and it is the original one).
 2. Tiers of a class, for one model. top5: of the images with this label that all models classify correctly
    (select.pool model: that this one does), the first select.candidates. reserve: the others that this model classifies
    correctly. relaxed: images with several labels, the model's top-1 class among them. Each by descending log-odds, then
    confidence, then image id (select.order float32: without the log-odds).
-3. Decision on an image: what its reviewers agree on (review.policy); the board overrules them. Answers to gold items
+3. Decision on an image: its reviewers' consensus (review.policy); the board overrules them. Answers to gold items
    do not count. A crop that the model misclassifies is rejected (review.wrong_after_crop).
 4. A class is filled from top5, reserve, relaxed; in each the clean images come before the cropped ones (review.crops
    in_rank: they do not).
@@ -21,7 +21,7 @@ No program can find these changes from a release alone:
   verdicts.csv and sets. Compare these files with the git repository, or check the signature of checksums.sha256;
 - another score that decides nothing and fits the other numbers of its row: of an image that the model does not get
   right, of a crop that is not delivered, of a class beyond the first;
-- what is not recomputed: notes, gold.json, the bound of an audit, the cards and descriptions of the sets, the columns
+- anything not recomputed: notes, gold.json, the bound of an audit, the cards and descriptions of the sets, the columns
   source_check, encoder and group of their manifests;
 - other pixels in a cropped PNG whose digests were rewritten: cleanset rebuild makes it from the original image.
 """
@@ -68,7 +68,7 @@ class Verdict(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The decision on an image for one model; `verdict` undecided means that none counts yet."""
+    """The decision on an image for one model; `verdict` undecided means that no decision counts yet."""
 
     verdict: str
     reason: str | None = None
@@ -256,7 +256,7 @@ def read_verdicts(reviews: Path) -> dict[tuple[str, str], Verdict]:
 
 
 def kept(box: Box | None) -> tuple[int, ...]:
-    """A sort key of boxes: what keeps less comes first."""
+    """A sort key of boxes: smaller boxes come first."""
     return () if box is None else ((box[2] - box[0]) * (box[3] - box[1]), *box)
 
 
@@ -318,7 +318,7 @@ def decision_of(by_reviewer: Mapping[str, Verdict], rules: Row) -> Decision:
 
 
 def scores_fit(row: Row, classes: int, tolerance: float) -> bool:
-    """Whether classes, probabilities and log-odds of an image can be those of one softmax."""
+    """Whether classes, probabilities and log-odds of an image can come from one softmax."""
     top, chances, log_odds = {each for each in row["top5_class"] if each >= 0}, row["top5_probability"], row["log_odds"]
     if len(top) != min(5, classes) or max(top) >= classes or sorted(chances, reverse=True) != chances:
         return False
@@ -451,7 +451,7 @@ def crop_key(image_id: str, box: Box | None) -> tuple[str, str]:
 
 
 class ModelSet:
-    """The set of one model: what follows from the inputs, and what the release has."""
+    """The set of one model: as recomputed from the inputs, and as released."""
 
     def __init__(self, release: Release, role: str) -> None:
         self.release, self.role, self.folder = release, role, release.folder / "sets" / role
@@ -551,7 +551,7 @@ class ModelSet:
 
 
 def problems(folder: Path) -> list[str]:
-    """A line for each problem of a release; none if exactly its sets follow from its scores and verdicts."""
+    """A line for each problem of a release; empty if exactly its sets follow from its scores and verdicts."""
     found = list[str]()
     try:
         found += checksum_problems(folder)
@@ -562,7 +562,7 @@ def problems(folder: Path) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the problems of the release that the only argument names; 1 if there is any."""
+    """Print the problems of the release that the only argument names; 1 on any."""
     if len(arguments) != 1:
         raise SystemExit("usage: python from_verdicts.py RELEASE")
     found = problems(Path(arguments[0]))

@@ -23,14 +23,14 @@ THUMBNAIL_PIXELS = 72
 class ImageSet:
     """The images of an export in the order of its manifest: by class, then rank; torch's DataLoader takes it too.
 
-    An item is the image (PIL, RGB, pixels as stored, or what `transform` makes of it), the class index (of ImageNet
+    An item is the image (PIL, RGB, pixels as stored, or the result of `transform`), the class index (of ImageNet
     0 to 999) and the record: the line of the manifest. So that a DataLoader can put records together, `crop` is four
     numbers, which for a whole image are 0, 0, width, height; `real_classes` is text, as in "804 805"; and a confidence
     that is not known is NaN. The bytes are checked whenever an image is read.
 
     As with torchvision's `ImageFolder`, `classes` are the keys of all classes, of ImageNet the 1,000 wnids, in order,
-    `class_to_idx` is the class index by key, and `targets` are the class indices of the images. `class_names` are
-    the names of the classes, in the same order. `notices` says in sentences what limits the set, such as that nobody
+    `class_to_idx` is the class index by key, and `targets` are the class indices of the images. `class_names` are the
+    names of the classes, in the same order. `notices` describes the limits of the set in sentences, such as that nobody
     has reviewed its images; the set prints with them. A notebook shows a set as its counts and a contact sheet.
     """
 
@@ -108,7 +108,7 @@ class ImageSet:
         if isinstance(place, slice):
             raise TypeError(
                 "ImageSet, a slice; expected one position: for a part of the images take "
-                "torch.utils.data.Subset(images, range(...)), for that of the manifest images.entries[...]"
+                "torch.utils.data.Subset(images, range(...)), for the manifest's entry images.entries[...]"
             )
         try:
             # takes the integers of NumPy and torch, but no float

@@ -28,7 +28,7 @@ MANIFEST_COLUMNS = (
     "ilsvrc_class", "real_classes", "reviewers", "left", "top", "right", "bottom",
     "file", "source_sha256", "source_check", "file_sha256", "pixels_sha256", "encoder",
 )  # fmt: skip
-"""The columns of a set of ImageNet's images, as published; `columns` names those of the set in use."""
+"""The columns of a set of ImageNet's images, as published; `columns` has the ones of the set in use."""
 
 
 def columns() -> tuple[str, ...]:
@@ -67,16 +67,16 @@ _Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="64 hexade
 class Entry(BaseModel):
     """One exported image; the same check wherever a manifest is read or written.
 
-    `class_name` is that of label_names. `rank` counts from 1 within the class. `confidence` is the model's softmax
+    `class_name` comes from label_names. `rank` counts from 1 within the class. `confidence` is the model's softmax
     probability of the class on the delivered pixels, `source_confidence` that on the whole image (both float32, and
     equal for a whole image). Either is None where it is not known: of a crop that nobody has scored or whose five most
-    probable classes lack the class, and of an image that was taken from beyond a published list.
-    `ilsvrc_class` and `real_classes` are the class indices of the original and of all reassessed labels; `reviewers`
-    is how many judged the image in this class, the board not counted. `crop` is None for a whole image; `file` is
-    relative to the folder of the manifest; `source_check` is how the bytes of the whole image were checked;
-    `pixels_sha256` is of the decoded RGB bytes of that file, row by row;
-    `encoder` wrote the PNG of a cropped one: other versions may write the same pixels in other bytes. `group` is what
-    the image must not be split from, such as its patient, in a set of your own images that has groups.
+    probable classes lack the class, and of an image that was taken from beyond a published list. `ilsvrc_class` and
+    `real_classes` are the class indices of the original and of all reassessed labels; `reviewers` is how many judged
+    the image in this class, the board not counted. `crop` is None for a whole image; `file` is relative to the folder
+    of the manifest; `source_check` is how the bytes of the whole image were checked; `pixels_sha256` is of the decoded
+    RGB bytes of that file, row by row; `encoder` wrote the PNG of a cropped one: other versions may write the same
+    pixels in other bytes. `group` names images that must not be split, such as one patient's, in a set of your own
+    images that has groups.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -99,11 +99,11 @@ class Entry(BaseModel):
     reviewers: Annotated[int, Field(ge=0, le=1_000_000, description="at least 0")]
     crop: Annotated[
         tuple[_Edge, _Edge, _Edge, _Edge] | None,
-        Field(description=f"four edges from 0 to {MAX_EDGE:,}, or none for a whole image"),
+        Field(description=f"four edges from 0 to {MAX_EDGE:,}, or empty for a whole image"),
     ]
     file: str
     source_sha256: _Sha256
-    source_check: Annotated[SourceCheck, Field(description="archive_md5, image_sha256 or none")]
+    source_check: Annotated[SourceCheck, Field(description="archive_md5, image_sha256 or empty")]
     file_sha256: _Sha256
     pixels_sha256: _Sha256
     encoder: Annotated[
@@ -154,7 +154,9 @@ class Entry(BaseModel):
             raise ValueError("no encoder of a cropped image; expected Pillow <version> with zlib <version>")
         if self.source_confidence is None and self.confidence is not None:
             found = _digits(self.confidence)
-            raise ValueError(f"confidence {found} without source_confidence; expected both, source_confidence or none")
+            raise ValueError(
+                f"confidence {found} without source_confidence; expected both, source_confidence or neither"
+            )
 
     def row(self) -> tuple[str, ...]:
         """The values of the columns in use; a confidence has the digits that tell one float32 from the next."""
@@ -300,7 +302,7 @@ def check_set(entries: Mapping[int, Entry]) -> list[Problem]:
 def duplicates(entries: Mapping[int, Entry]) -> list[Problem]:
     """A problem for each image with another id but the source bytes or pixels of an earlier one, by line.
 
-    None for ImageNet's images, some of which ImageNet has twice: `twins_notice` names them.
+    None for ImageNet's images; ImageNet has some twice: `twins_notice` names them.
     """
     if classes_in_use().is_imagenet:
         return []

@@ -1,4 +1,4 @@
-"""The command `publish`: what of a finished set goes to a hub or an archive, as a folder and as a tar."""
+"""The command `publish`: a finished set for a hub or an archive, as a folder and as a tar."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ def write_set(folder: Path, export: Path, entries: Sequence[Entry], release: Rel
 
 
 def finish(folder: Path, out: Path, images: int, release: Release, with_images: bool, key: Path | None) -> Publication:
-    """Sign the checksums in a folder with a private SSH key, if there is one, and write its tar; both become `out`."""
+    """Sign the checksums in a folder with a private SSH key, if given, and write its tar; both become `out`."""
     if key is not None:
         (folder / SIGNATURE).write_bytes(sign((folder / CHECKSUMS).read_bytes(), key))
     tar = folder.with_name(f"{folder.name}.tar")

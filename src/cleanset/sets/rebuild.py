@@ -1,6 +1,6 @@
 """The command `rebuild`: a finished set from its manifest and a user's copy of the images.
 
-Its data card is shorter than that of stage export; the labels are the same.
+Its data card is shorter than stage export's; the labels are the same.
 """
 
 import re
@@ -20,7 +20,7 @@ from cleanset.sets.manifest import Entry, Problem, check_manifest, check_set
 
 @dataclass(frozen=True, slots=True)
 class RebuildResult:
-    """The images that could not be made as the manifest has them; if there is any, nothing was written."""
+    """The images that could not be made as the manifest has them; if any, nothing was written."""
 
     out: str
     images: int
@@ -34,7 +34,7 @@ class _IncompleteError(Exception):
 def run(manifest: Path, images: Path, out: Path) -> RebuildResult:
     """Write the set of `manifest` into `out`, its images made from those under `images`.
 
-    Source, file and pixels of each must be those of the manifest. The card is a shorter one (rebuilt_card), whatever
+    Source, file and pixels of each must match the manifest. The card is a shorter one (rebuilt_card), whatever
     lies beside the manifest: the same manifest and release always give the same bytes. Raises CleansetError for a
     manifest that cannot be read, and for images that cannot be found.
     """

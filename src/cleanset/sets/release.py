@@ -137,7 +137,7 @@ def _verdicts_csv(reviews: Path, params: Params) -> str:
 
 
 def verify(path: Path, signers: Path | None) -> list[str]:
-    """A line for each problem of a release, a folder or its tar: what does not follow, and a bad signature.
+    """A line for each problem of a release, a folder or its tar: contents that do not follow, and a bad signature.
 
     With `signers`, a public key or allowed signers, it must be signed by one of them.
     """

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cleanset.edition.about import About
 
 SCOOTER = "scooter"
-"""The reviewer whose verdicts are those of the authors of SCOOTER (imagenet/reviews/README.md)."""
+"""The reviewer with the verdicts of SCOOTER's authors (imagenet/reviews/README.md)."""
 
 _CC_BY, _CC_BY_URL = "CC-BY-4.0", "https://creativecommons.org/licenses/by/4.0/"
 _HUB_LICENCES = ("CC-BY-4.0", "CC0-1.0", "CC-BY-SA-4.0", "CC-BY-NC-4.0", "CC-BY-NC-SA-4.0", "MIT")
@@ -39,7 +39,7 @@ def templates(name: str) -> dict[str, Any]:
 def filled(template: Any, values: Mapping[str, Any]) -> Any:
     """A template with the values of its `$names`.
 
-    A table with the keys if, then and else is one of two; what comes out as None is left out of tables and lists; a
+    A table with the keys if, then and else is one of two; None is left out of tables and lists; a
     list within a list becomes a part of it.
     """
     if isinstance(template, str):
@@ -58,7 +58,7 @@ def filled(template: Any, values: Mapping[str, Any]) -> Any:
 
 
 def texts_of(about: "About | None", reviewers: Iterable[str], archive: str = "") -> Texts:
-    """The texts of a set of images of the classes in use, of which its publishers say `about`."""
+    """The texts of a set of images of the classes in use, with `about` from its publishers."""
     is_imagenet = classes_in_use().is_imagenet
     licence = about.licence if about else _CC_BY if is_imagenet else "not stated"
     licence_url = _CC_BY_URL if licence == _CC_BY else ""
@@ -129,13 +129,13 @@ def _image_fields(about: "About | None") -> dict[str, Any]:
 
 
 def citation(reviewers: Iterable[str]) -> str:
-    """BibTeX of what a set of ImageNet's images with these reviewers is made from: this project, images, labels."""
+    """BibTeX of the sources of a set of ImageNet's images with these reviewers: this project, images, labels."""
     found = templates("citations")
     return f"{found['imagenet']}\n{found['scooter']}" if SCOOTER in reviewers else str(found["imagenet"])
 
 
 def set_citation(about: "About") -> str:
-    """BibTeX of a set by what its publishers say of it."""
+    """BibTeX of a set from its publishers' description."""
     authors = " and ".join(each.name if ", " in each.name else f"{{{each.name}}}" for each in about.authors)
     doi = [f"doi    = {{{about.doi}}}"] if about.doi else []
     fields = ",\n  ".join([f"title  = {{{about.title}}}", f"author = {{{authors}}}", *doi])

@@ -48,11 +48,11 @@ _WITNESSES = {MANIFEST: CROISSANT, METADATA: MANIFEST, METADATA_LINES: MANIFEST}
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The problems of a set, and how many of the manifest's images have none.
+    """The problems of a set, and the number of the manifest's images without any.
 
-    `model` is that of the manifest, `version` and `date` those of the Croissant description, empty where it has none.
+    `model` comes from the manifest, `version` and `date` from the Croissant description, empty if it lacks them.
     `card`: whether it has a data card. `with_images`: false where it was published without its images. `signed`:
-    whether it has a signature; `signer`: whose, if it was checked and holds. `notices`: what limits the set, in
+    whether it has a signature; `signer`: whose, if it was checked and holds. `notices`: the limits of the set, in
     sentences.
     """
 
@@ -76,12 +76,12 @@ _Placed = tuple[int, Entry, str]
 
 
 def run(folder: Path, decode: bool, signers: Path | None = None, expected: str | None = None) -> Verification:
-    """Compare the folder of an export with its manifest, and what describes it with its checksums.
+    """Compare the folder of an export with its manifest, and its descriptions with the checksums.
 
-    Where the SHA-256 of a file is that of the manifest, its pixels are taken for those of the manifest too; they are
+    If the SHA-256 of a file matches the manifest, its pixels are taken to match, too; they are
     decoded only where it differs, or with `decode`. With `signers`, a public key or allowed signers, the set must be
     signed by one of them, and with `expected`, as in "standard@1.0.0", be that release. `folder` may be the tar of a
-    published set, too: then the tar must have the bytes that publish gives for what is in it. A folder or tar that is
+    published set, too: then the tar must have the bytes that publish gives for its contents. A folder or tar that is
     named as publish names one must be of that release. Raises CleansetError if no manifest or no `signers` can be read.
     """
     if expected is not None and not _RELEASE.fullmatch(expected):

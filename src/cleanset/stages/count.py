@@ -34,7 +34,7 @@ SHOWN_DIGITS = 8
 
 
 def run(edition: Edition) -> None:
-    """Read what the other stages wrote for every model, write metrics/, data/short_classes.csv and tables.md5."""
+    """Read the other stages' outputs for every model, write metrics/, data/short_classes.csv and tables.md5."""
     params = read_params(edition.folder)
     check_roles(edition, params.models)
     classes, per = params.dataset.class_list(), params.export.images_per_class
@@ -91,7 +91,7 @@ def tables_read(edition: Edition, roles: Iterable[str]) -> list[Path]:
 def md5_lines(folder: Path, paths: Iterable[Path]) -> str:
     """The MD5 of files below `folder`, as `md5sum` writes and checks them.
 
-    git has these, and dvc.lock has what DVC takes the same files for: a table with other content shows.
+    git has these, and dvc.lock has DVC's digests of the same files, so that a table with other content is noticed.
     """
     names = sorted((path.relative_to(folder).as_posix(), path.read_bytes()) for path in paths)
     return "".join(f"{md5([data])}  {name}\n" for name, data in names)

@@ -49,7 +49,7 @@ from cleanset.vocabulary import SourceCheck, class_keys
 def run(edition: Edition, role: str) -> None:
     """Read selection, votes, scores of crops, index and images; write data/export/<role>/.
 
-    The rejected candidates, what the scores were computed with, and the digests of all these go into its data card.
+    The rejected candidates, the provenance of the scores, and the digests of all these go into its data card.
     """
     params = read_params(edition.folder)
     params.model(role)
@@ -139,7 +139,7 @@ def described(
     reviewers: Mapping[str, int],
     is_list: bool = False,
 ) -> pd.DataFrame:
-    """The rows of `selection` with what the manifest has of each image beyond: labels, digests, confidences.
+    """The rows of `selection` with the manifest's further columns: labels, digests, confidences.
 
     `reviewers`, the number of them by image id, is added too. `is_list`: the model is a published list, without scores
     of crops. Raises CleansetError for an image that the index lacks,
@@ -173,7 +173,7 @@ def check_full(selection: pd.DataFrame, classes: list[int], images_per_class: in
 
 
 def check_boxes_known(unknown: list[str], role: str) -> None:
-    """Raise CleansetError if there is an image whose crop box is not known."""
+    """Raise CleansetError if the crop box of any image is unknown."""
     if unknown:
         raise CleansetError(
             f"{role}: images with an unknown crop box: {len(unknown)}, the first is {unknown[0]}; expected a box "

@@ -97,7 +97,7 @@ def check_raw_files(edition: Edition, dataset: Dataset) -> None:
 
 
 def check_complete(image_ids: list[str], expected: int | None, where: str) -> None:
-    """Raise CleansetError unless there are as many images as params.yaml expects."""
+    """Raise CleansetError unless the number of images is the one in params.yaml."""
     if expected is None or len(image_ids) == expected:
         return
     found = set(image_ids)
@@ -114,8 +114,7 @@ def original_labels(
 ) -> tuple[dict[str, int], int | None]:
     """Class index of each image, and the size of the whole set (None if the labels come from names only).
 
-    Taken from the devkit or Kaggle's list where there is one, else from the wnid in folder or name;
-    where there are both they must agree.
+    Taken from the devkit or Kaggle's list if present, otherwise from the wnid in folder or name; both must agree.
     """
     by_name = {name: class_indices()[at.wnid] for name, at in locations.items() if at.wnid}
     devkit = edition.path(dataset.devkit) if dataset.devkit else kaggle_labels_beside(edition.path(dataset.images))
@@ -145,7 +144,7 @@ def original_labels(
 def reassessed_labels(
     edition: Edition, dataset: Dataset, count: int | None, image_ids: list[str]
 ) -> dict[str, list[int]]:
-    """The reassessed labels of each image; the list's length must be that of the whole set."""
+    """The reassessed labels of each image; the list must have an entry for every image of the whole set."""
     path = timm_info("imagenet_real_labels.json") if dataset.reassessed == "timm" else edition.path(dataset.reassessed)
     where = "timm's reassessed labels" if dataset.reassessed == "timm" else str(path)
     lists = read_reassessed(read_bytes(path), where)

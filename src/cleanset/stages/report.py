@@ -57,7 +57,7 @@ REPORT_IMAGES = "images"
 
 
 def run(edition: Edition) -> None:
-    """Read what the other stages wrote, and the images; write report/."""
+    """Read the other stages' outputs and the images; write report/."""
     params = read_params(edition.folder)
     check_roles(edition, params.models)
     index = read_table(edition.index, INDEX)
@@ -128,7 +128,7 @@ def report_data(edition: Edition, params: Params, index: pd.DataFrame) -> Report
 
 
 def network(model: Model) -> str:
-    """Which network a model is: where it comes from, and its name there; or what stands in its place."""
+    """The network of a model: its source and its name there; or the source of scores without one."""
     if model.is_list:
         names = {"lists": f"published list of {model.name}", "scores": f"table of scores of {model.name}"}
         return names.get(model.source, "none: a random order")

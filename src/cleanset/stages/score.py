@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def run(edition: Edition, role: str) -> None:
     """Read the index, the images and the model's weights, write data/scores/<role>.parquet and .json.
 
-    The JSON records what the scores were computed with; through it DVC locks the weights.
+    The JSON is the provenance record of the scores; through it DVC locks the weights.
     Finished shards are kept beside them until the end, so that an interrupted run is continued.
     Of a model that is a published list or a table of scores only index and list are read.
     """
@@ -87,7 +87,7 @@ def run_network(edition: Edition, params: Params, role: str) -> None:
 
 
 def prepare(edition: Edition, role: str, settings: "Settings") -> tuple["ScoringRun", "MadeFrom"]:
-    """The run of a network, and what its scores are made from; each node of a cluster calls it."""
+    """The run of a network, and the inputs of its scores; each node of a cluster calls it."""
     from cleanset.measure.user_model import load_member
     from cleanset.scoring.engine import ScoringRun
     from cleanset.scoring.validity import MadeFrom, below_float64
@@ -122,7 +122,7 @@ def check_pinned(params: Params) -> None:
 
 
 def record_of(params: Params, role: str, model: "LoadedModel", images: int) -> ScoreRecord:
-    """The record of a run, in which the exactness of a lower precision is still missing."""
+    """The record of a run, still without the exactness of a lower precision."""
     from cleanset.scoring.validity import code_of, library_versions
 
     entry = params.model(role)

@@ -7,8 +7,8 @@ and Finite Population Sampling" (1985); J. N. K. Rao and C. F. J. Wu, "Resamplin
 (JASA 1988).
 
 Classes of one image, of whose variance their image tells nothing, are drawn from together as one stratum, which rather
-overestimates it (collapsed strata; W. G. Cochran, "Sampling Techniques", chapter 5A). If there is only one such
-class, it joins the smallest of the others.
+overestimates it (collapsed strata; W. G. Cochran, "Sampling Techniques", chapter 5A). A single such class joins the
+smallest of the others.
 
 Where every class is all correct or all misclassified nothing varies, and of few misclassified images percentiles cover
 less than they claim. For shares, `adjusted_means` therefore adds pseudo-images: two correct and two misclassified ones
@@ -75,7 +75,7 @@ class Bootstrap:
 class Resamples:
     """The count of each image in each resample, and the weight of a drawn image by the size of its stratum.
 
-    `seed`: the name that the pseudo-images are drawn from, together with the name of what they are added to.
+    `seed`: the name that the pseudo-images are drawn from, together with the name of the statistic they are added to.
     """
 
     classes: npt.NDArray[Any]
@@ -113,7 +113,7 @@ class Resamples:
         """The mean by class in each resample, classes sorted: images x anything to resamples x classes x anything.
 
         A class of one image keeps its value in every resample, and so does a class that shares a stratum with such ones
-        in a resample that has none of its images.
+        in a resample without its images.
         """
         array = np.asarray(values)
         flat = array.reshape(len(array), -1).astype(np.float64)
@@ -132,7 +132,7 @@ def seed_of(name: str) -> int:
 
 
 def strata(classes: npt.NDArray[Any]) -> list[Ints]:
-    """The positions of the images of each stratum: one for each class, sorted, those of one image together last."""
+    """The positions of the images of each stratum: one for each class, sorted; classes of one image together last."""
     # stable: the order of the images within a class is part of the seed
     order = np.argsort(classes, kind="stable").astype(np.int64)
     starts = np.flatnonzero(np.diff(classes[order])) + 1
@@ -160,8 +160,8 @@ def percentile_interval(draws: npt.ArrayLike, level: float = LEVEL) -> Interval:
 def reflected_interval(estimate: float, draws: npt.ArrayLike, level: float = LEVEL) -> Interval:
     """The percentiles reflected at the estimate (the basic bootstrap interval).
 
-    For statistics such as Score that resampling shifts: a variance of class means is larger in a resample by about
-    what it already is too large in the sample, and percentiles would be off by twice that.
+    For statistics such as Score that resampling shifts: a variance of class means is larger in a resample by about its
+    excess in the sample, and percentiles would be off by twice that.
     """
     low, high = percentile_interval(draws, level)
     return Interval(2 * estimate - high, 2 * estimate - low)

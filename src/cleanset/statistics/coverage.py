@@ -171,7 +171,7 @@ class Eligibility(Section):
 
     @property
     def accuracy(self) -> Fraction:
-        """Correct answers, abstaining counted as none, as a share of the list."""
+        """Correct answers as a share of the list; abstaining counts as incorrect."""
         # exact, since it is compared with 4/5
         return Fraction(self.correct, self.images)
 

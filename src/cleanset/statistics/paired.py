@@ -19,7 +19,7 @@ from cleanset.statistics.bootstrap import Interval
 def wilson(correct: int, images: int) -> Interval:
     """Wilson's score interval of a share, without correction for continuity, within 0 to 1.
 
-    For the share of a population of which `images` were drawn and `correct` are correct (E. B. Wilson, 1927; method 3
+    For a population from which `images` were drawn, `correct` of them correct (E. B. Wilson, 1927; method 3
     in R. G. Newcombe, 1998). Unlike the normal approximation it does not collapse to a point at shares of 0 and 1.
     Raises ValueError unless 0 <= correct <= images and images > 0.
     """
@@ -51,7 +51,7 @@ class PairedCounts:
 
     @property
     def difference(self) -> float:
-        """The accuracy of the first model minus that of the second, -1 to 1."""
+        """The accuracy of the first model minus the second's, -1 to 1."""
         return (self.only_first - self.only_second) / self.images
 
 

@@ -25,7 +25,7 @@ MAX_PNG_PIXELS = 1_500_000
 _CACHE_BYTES = 48 * 2**20
 
 MAX_DECODED = 3
-"""Images decoded at a time: a browser asks for dozens at once, each of which takes up to 100 MB of memory."""
+"""Images decoded at a time: a browser asks for dozens at once, and each takes up to 100 MB of memory."""
 
 
 class Photos:

@@ -107,9 +107,9 @@ def kept_tokens(secret: Path, people: Iterable[str]) -> dict[str, str]:
         with replacing(secret) as partial:
             partial.touch(mode=0o600)
             partial.write_text(secrets.token_urlsafe(32), encoding="utf-8")
-    key = read_text(secret, "remove it: then there are new links").encode()
+    key = read_text(secret, "remove it for new links").encode()
     if len(key) < MIN_SECRET_BYTES:
-        raise CleansetError(f"{secret}: {len(key)} bytes; expected a secret: remove it, then there are new links")
+        raise CleansetError(f"{secret}: {len(key)} bytes; expected a secret: remove it for new links")
     return {name: hmac.new(key, name.encode(), "sha256").hexdigest() for name in people}
 
 

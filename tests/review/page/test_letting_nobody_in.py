@@ -270,5 +270,5 @@ def test_tokens_stay_while_their_secret_does(tmp_path: Path) -> None:
     secret.unlink()
     assert kept_tokens(secret, ["ana"])["ana"] not in first.values()
     secret.write_text("short")
-    with pytest.raises(CleansetError, match="5 bytes; expected a secret: remove it, then there are new links"):
+    with pytest.raises(CleansetError, match="5 bytes; expected a secret: remove it for new links"):
         kept_tokens(secret, ["ana"])

@@ -71,7 +71,7 @@ def test_a_set_is_fetched_checked_and_copied(
     images = cleanset.load("standard", publisher.url)
     assert ([record["file"] for _, _, record in images], images.folder) == (FILES, cache(tmp_path))
     assert refused(publisher.url, "standard", "--out", str(tmp_path / "out")) == (
-        f"{tmp_path}/out: there is something already; expected a new or empty folder"
+        f"{tmp_path}/out: exists already; expected a new or empty folder"
     )
     path = fetch(str(publisher.repository), "standard")  # a folder on this machine will do, too
     assert f"standard: 6 images of model standard at commit {commit[:12]}, checked\n" in path.stdout
@@ -82,7 +82,7 @@ def test_a_folder_in_the_way_is_seen_before_anything_is_fetched(
 ) -> None:
     (tmp_path / "out").touch()
     assert refused(publisher.url, "standard", "--out", str(tmp_path / "out")) == (
-        f"{tmp_path}/out: there is something already; expected a new or empty folder"
+        f"{tmp_path}/out: exists already; expected a new or empty folder"
     )
     assert server.asked == []
 

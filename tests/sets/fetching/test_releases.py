@@ -129,7 +129,7 @@ def test_what_is_not_the_file_of_the_record(web: Web, tar: Path, publisher: Publ
     record(publisher, web, tar, key="images.zip")
     assert "record with one tar; expected one of cleanset publish: give the address" in refused("10.5281/zenodo.12")
     record(publisher, web, tar, links={})
-    assert "not what Zenodo says of an open record" in refused("10.5281/zenodo.12")
+    assert "not Zenodo's answer for an open record" in refused("10.5281/zenodo.12")
     assert list((tmp_path / "cache" / "releases").glob("*")) == []
 
 

@@ -46,7 +46,7 @@ def test_what_the_command_writes(tmp_path: Path) -> None:
     with pytest.raises(CleansetError, match="val: ILSVRC2012_val_00000001 is not in the table of digests; expected"):
         found.check("ILSVRC2012_val_00000001", b"", "val")
     done = cleanset("digests", "--images", "val.tar", "--out", "digests.csv", cwd=tmp_path)
-    message = "error: digests.csv: there is something already; expected a new file: name another, or remove it\n"
+    message = "error: digests.csv: exists already; expected a new file: name another, or remove it\n"
     assert says(done) == (1, "", message)
 
 

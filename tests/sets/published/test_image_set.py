@@ -340,7 +340,7 @@ def test_an_output_that_is_there(drawn: Drawn, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").touch()
     done = cleanset("published", "--images", str(drawn.archive), "--out", "out", cwd=tmp_path)
-    assert says(done) == (1, "", "error: out: there is something already; expected a new or empty folder\n")
+    assert says(done) == (1, "", "error: out: exists already; expected a new or empty folder\n")
 
 
 def test_unknown_choices(drawn: Drawn, tmp_path: Path) -> None:

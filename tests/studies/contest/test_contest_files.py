@@ -109,7 +109,7 @@ VALID: dict[type[Section], dict[str, Any]] = {
         (ContestRules, {"limits": {"min_side": 9, "max_side": 8}}, "min_side: 9; expected at most max_side, 8"),
         (Defence, {"model": None}, "expected either model or command"),
         (Defence, {"command": ["./run"]}, "expected either model or command"),
-        (Defence, {"model": None, "command": ["./run"]}, "files: none; expected every file that the command needs"),
+        (Defence, {"model": None, "command": ["./run"]}, "files: empty; expected every file that the command needs"),
         (Defence, {"model": None, "command": ["./run"], "files": FILES[:2]}, "open: no file has the role weights"),
         (Defence, {"files": [FILES[0], FILES[0]]}, "files: a path twice"),
         (Defence, {"files": [FILES[0] | {"path": "../secret"}]}, "files.0.path: expected a match of"),

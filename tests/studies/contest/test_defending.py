@@ -458,7 +458,7 @@ def test_a_second_list_that_is_not_published(tmp_path: Path, made: OnDisk) -> No
     for name, group in zip(data, ("bird", "bird", "bird", "bicycle"), strict=True):
         (hidden / group).mkdir(parents=True, exist_ok=True)
         (hidden / group / f"{name}.png").write_bytes(data[name])
-    with pytest.raises(CleansetError, match=r"hidden: an unpublished list, but contest\.yaml names none; expected its"):
+    with pytest.raises(CleansetError, match=r"hidden: an unpublished list, missing from contest\.yaml; expected its"):
         run_defence(made.folder, made.state(), "gold/wall", on, hidden)
     made.changed("contest", unpublished="0" * 64)
     with pytest.raises(

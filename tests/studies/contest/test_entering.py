@@ -107,7 +107,7 @@ def turned() -> bytes:
             ),
             "an animation; expected one image",
         ),
-        (turned(), "an EXIF orientation; expected none"),
+        (turned(), "an EXIF orientation; expected an image without one"),
     ],
     ids=[
         "cut",
@@ -233,7 +233,7 @@ def test_controls_and_their_masks(made: OnDisk) -> None:
 @pytest.mark.parametrize(
     ("mask", "changed", "message"),
     [
-        (grey((20, 30)), {}, r"a mask of 20 x 30 pixels; expected those of its image, 30 x 30$"),
+        (grey((20, 30)), {}, r"a mask of 20 x 30 pixels; expected its image's 30 x 30$"),
         (grey()[:40], {}, "mask of a control: .*; expected a PNG, white where the object is$"),
         (b"no image", {}, "mask of a control: .*; expected a PNG, white where the object is$"),
         (grey(value=100), {}, "nothing in it is white; expected white where the object is$"),

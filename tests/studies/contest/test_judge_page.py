@@ -141,7 +141,7 @@ def test_undo_goes_back_through_everything(contest: Path, start: Start, visit: V
     at.press(*["z"] * 9)  # three statements, the closing, four corners, the second group
     assert (at.step, at.page.locator(".given").all_inner_texts()) == ("contains", ["Definitely no"])
     at.press("z", "z")
-    assert at.notice == "Nothing to take back: there is no answer from today."
+    assert at.notice == "Nothing to take back: no answer from today."
     assert not (contest / "answers" / ADA / f"{WEEK}.yaml").exists()
 
 

@@ -128,7 +128,7 @@ def test_who_signs_the_log(made: OnDisk) -> None:
     made.path(LOG_SIGNATURE).unlink()
     refused(made, r"log\.jsonl\.sig: missing; expected the organizers' signature")
     write_log(made.folder, text)
-    with pytest.raises(CleansetError, match="ada: not the key of a signer; expected that of staff"):
+    with pytest.raises(CleansetError, match="ada: not the key of a signer; expected the key of staff"):
         enter(made.folder, [made.yaml("t.yaml", {"team": {"name": "pink"}})], False, key("ada"), None)
 
 
@@ -248,8 +248,8 @@ def test_a_mistake_is_taken_back(made: OnDisk) -> None:
     [
         ([10], (), r"line 11 \(void\): signed by nobody; expected 1 of ada, bob, eve"),
         ([5], ("eve",), r"signed by eve, who has a conflict with gold, red; expected others"),
-        ([12], ("ada",), "12; expected lines before it, none of them void, key or publish"),
-        ([6], ("ada",), "6; expected lines before it, none of them void, key or publish"),
+        ([12], ("ada",), "12; expected earlier lines that are not void, key or publish"),
+        ([6], ("ada",), "6; expected earlier lines that are not void, key or publish"),
         ([0], ("ada",), "lines.0: expected greater than or equal to 1"),
         ([], ("ada",), "lines: expected at least 1 item"),
         ([10, 10], ("ada",), "10 twice; expected each once"),
@@ -323,7 +323,7 @@ def test_what_is_read_through_no_link(made: OnDisk, tmp_path: Path) -> None:
     for name in (LOG, LOG_SIGNATURE, f"objects/{made.sha256}", "objects"):
         made.path(name).rename(tmp_path / "elsewhere")
         made.path(name).symlink_to(tmp_path / "elsewhere")
-        with pytest.raises(CleansetError, match="a link; expected a file or folder: put a copy of what it leads to"):
+        with pytest.raises(CleansetError, match="a link; expected a file or folder: put a copy of its target"):
             check(made.folder, None, None, False)
         made.path(name).unlink()
         (tmp_path / "elsewhere").rename(made.path(name))

@@ -120,7 +120,7 @@ def test_an_older_plans_fast_ratings_are_counted(plan: Path, tmp_path: Path) -> 
     older(plan)
     text = " ".join(command("analyse", *given, "--plan", plan, *EASY).split())
     assert "8 people" in text
-    assert "answers before 300 ms, in which nobody sees an image: 11, kept" in text
+    assert "answers before 300 ms, too early to see an image: 11, kept" in text
 
 
 def test_rows_of_another_person_in_a_file(plan: Path, tmp_path: Path) -> None:
@@ -132,8 +132,8 @@ def test_rows_of_another_person_in_a_file(plan: Path, tmp_path: Path) -> None:
     found = read_ratings({"answers-1-p1": both}, key)
     assert len(found.invalid) == 12
     assert found.invalid[0] == (
-        "answers-1-p1, line 14: of person 'p2' and list '2'; expected those of the file's name: move it to the file of "
-        "this person"
+        "answers-1-p1, line 14: of person 'p2' and list '2'; expected the ones in the file's name: move it to the "
+        "file of this person"
     )
 
 

@@ -22,9 +22,6 @@ from cleanset.review.verdicts import Review, Vote
 from cleanset.vocabulary import VERDICTS, class_keys
 from cleanset.web import MIN_SHOWN_SECONDS
 
-# width over height of the room for the images in a usual window
-_ROOM = 1.7
-
 
 @dataclass(frozen=True, slots=True)
 class VerdictOption:
@@ -72,18 +69,6 @@ def verdict_options(votes: Mapping[str, Vote]) -> list[VerdictOption]:
             found.setdefault(key, {})[reviewer] = review
     order = sorted(found, key=lambda key: (-len(found[key]), VERDICTS.index(key[0]), *key[1:]))
     return [VerdictOption(number, found[key]) for number, key in enumerate(order, start=1)]
-
-
-def columns_for(count: int, image: IndexedImage) -> int:
-    """The number of columns in which `count` copies of an image are shown largest."""
-    ratio = image.width / image.height
-
-    def scale(columns: int) -> float:
-        rows = -(-count // columns)
-        return min(_ROOM / columns / ratio, 1 / rows)
-
-    # of equally large ones, the most columns: captions are read side by side
-    return max(range(1, count + 1), key=lambda columns: (scale(columns), columns))
 
 
 Mode = Literal["class", "reason", "crop", "zoom", "filter", "help", "note", "search", "end", "back", "guidelines"]

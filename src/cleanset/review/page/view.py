@@ -12,10 +12,10 @@ from jinja2 import Environment
 from cleanset.images.boxes import Crop
 from cleanset.review.opinions import Opinion
 from cleanset.review.page.cursor import MIN_HEIGHT, MIN_WIDTH, Cursor
+from cleanset.review.page.drafts import likeliest_reasons
 from cleanset.review.page.keys import BY_KEYS, FILTERS, REASON_KEYS
 from cleanset.review.page.library import IndexedImage, Library
 from cleanset.review.page.session import Session, in_words
-from cleanset.review.page.shown_class import columns_for
 from cleanset.review.page.tab import Tab
 from cleanset.review.queue import Candidate, Question
 from cleanset.review.store import BOARD
@@ -83,7 +83,7 @@ def cards(tab: Tab) -> list[Card]:
     numbers = {image_id: number for number, image_id in enumerate(tab.cursor.images(), start=1)}
     hints = session.hints.of(numbers)
     complete, queued = session.hints.complete(numbers), tab.cursor.queued()
-    likeliest = tab.likeliest.of(tab.cursor.class_index, numbers)
+    likeliest = likeliest_reasons(session, tab.cursor.class_index, numbers)
     made = []
     for image_id, number in numbers.items():
         votes = status.votes.get((tab.cursor.class_index, image_id), {})
@@ -148,14 +148,13 @@ def render(tab: Tab) -> dict[str, str]:
 
 
 def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
-    library, options, image = tab.session.library, tab.options(), tab.cursor.image()
+    library, options = tab.session.library, tab.options()
     return {
         "tab": tab,
         "library": library,
         "name": library.names[tab.cursor.class_index],
         "status": tab.cursor.status,
         "options": options,
-        "option_columns": columns_for(len(options), image) if options and image else 1,
         "cards": shown,
         "places": _places(tab, len(shown)),
         "focus": next((card for card in shown if card.in_focus), None),

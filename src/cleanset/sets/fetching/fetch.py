@@ -116,7 +116,7 @@ class KeptSet:
         return None
 
     def write(self, folder: Path, file: str, data: bytes) -> None:
-        """Store a file of the set, whole or not at all; what is in its way is removed. Only while the set is locked."""
+        """Store a file of the set atomically; anything in its way is removed. Only while the set is locked."""
         path = folder / file
         # a damaged cache may have a file where the set has a folder
         for above in reversed(path.relative_to(folder).parents[:-1]):
@@ -153,7 +153,7 @@ class KeptSet:
         return self.whole.is_dir() and not self.faulty(self.whole, files) and not _surplus(self.whole, files)
 
     def remove_surplus(self, folder: Path, files: Mapping[str, str]) -> None:
-        """Remove everything that the set does not list, such as what a killed process left."""
+        """Remove everything that the set does not list, such as leftovers of a killed process."""
         for path in _surplus(folder, files):
             path.unlink()
         # backwards, so that what a folder holds is removed before the folder
@@ -204,7 +204,7 @@ class KeptSet:
         return files
 
     def fetch_alone(self, file: str, expected: str) -> bytes:
-        """Fetch a file without the others, and keep it. Raises CleansetError that says what is wrong with it there."""
+        """Fetch a file without the others, and keep it. Raises CleansetError with the fault of the file there."""
         try:
             data = self._checked(file, expected)
         except UnreachableError as error:
@@ -299,7 +299,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class FetchedSet:
-    """A set that is on this machine, whole and checked; `notices`: what limits it, in sentences.
+    """A set that is on this machine, whole and checked; `notices`: its limits, in sentences.
 
     `commit` is empty for a set of a release.
     """
@@ -316,9 +316,10 @@ def run(
 ) -> FetchedSet:
     """Fetch a set into the cache, and copy it into the new or empty folder `out`, if one is given.
 
-    `update` asks the repository again what its branch or tag is; `force` computes the MD5 of every file again; either
-    downloads a release again, where `model` may be empty and `rev` and `folder` mean nothing. Raises CleansetError if
-    anything cannot be reached, or is missing or damaged there; what has been fetched of a repository is kept.
+    `update` asks the repository again for the commit of its branch or tag; `force` computes the MD5 of every file
+    again; either downloads a release again, where `model` may be empty and `rev` and `folder` mean nothing. Raises
+    CleansetError if anything cannot be reached, or is missing or damaged there; files fetched from a repository are
+    kept.
     """
     if out is not None:
         check_new(out)  # not only after everything has been fetched
@@ -354,7 +355,7 @@ def render(fetched: FetchedSet) -> str:
 
 @writing_cache()
 def fetch(published: PublishedSet, update: bool = False, force: bool = False) -> FetchedSet:
-    """The set, from this machine if it is here, whole; else what is missing or damaged is fetched. See `run`."""
+    """The set, from this machine if it is complete here; otherwise missing and damaged files are fetched. See `run`."""
     kept = KeptSet(published, _located(published, update))
     # without the lock, because a whole set is only read
     if not force and (files := kept.listing()) and kept.is_whole(files):
@@ -396,7 +397,7 @@ def descriptions(published: PublishedSet, update: bool = False) -> tuple[str, st
             found = ((name, files[name]) for name in names if name in files)
             texts = {name: kept.read(name, md5) or kept.fetch_alone(name, md5) for name, md5 in found}
     if MANIFEST not in files:
-        raise CleansetError(f"{where}/{MANIFEST}: not in the set; expected what stage export writes")
+        raise CleansetError(f"{where}/{MANIFEST}: not in the set; expected the output of stage export")
     manifest, croissant, classes = (texts.get(name) or b"" for name in names)
     use_classes(class_table_of(classes, f"{where}/{CLASSES_FILE}"))
     try:
@@ -490,7 +491,7 @@ def _downloaded(address: str, workspace: Path) -> Path:
         )
     except (LookupError, TypeError, ValueError, AttributeError):
         raise CleansetError(
-            f"{ZENODO_API}{number}: not what Zenodo says of an open record with one tar; expected one of "
+            f"{ZENODO_API}{number}: not Zenodo's answer for an open record with one tar; expected one of "
             "cleanset publish: give the address of the tar"
         ) from None
     download(url, tar, max(size, 0))

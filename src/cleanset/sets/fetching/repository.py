@@ -26,7 +26,7 @@ MAX_TEXT_BYTES = 1 << 24
 """A dvc.lock of ten models has some 30,000 bytes."""
 
 MIN_ROOM_BYTES = 1 << 16
-"""Room for what git keeps of a small repository."""
+"""Room for git's data of a small repository."""
 
 ROLE = re.compile(r"[a-z][a-z0-9_]*")
 COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -136,7 +136,7 @@ class Snapshot:
         return self._git("cat-file", "blob", f"{self.commit}:{path}")
 
     def folders_with(self, *names: str) -> list[str]:
-        """The folders in which files of all these names lie; "." is the root."""
+        """The folders that contain files of all these names; "." is the root."""
         listed = self._git("ls-tree", "-r", "--name-only", "-z", self.commit).split("\0")
         having = (
             {PurePosixPath(path).parent.as_posix() for path in listed if PurePosixPath(path).name == name}
@@ -155,7 +155,7 @@ def snapshot(published: PublishedSet, rev: str, folder: Path) -> Snapshot:
     """The repository at a revision, in the new folder `folder`.
 
     Downloads the files that are read and the names of the others; where `rev` is an abbreviated commit, also the list
-    of all commits. Raises UnknownRevisionError, CleansetError if there is no such repository or it does not answer, and
+    of all commits. Raises UnknownRevisionError, CleansetError if the repository is missing or does not answer, and
     OSError if the disk with `folder` is full.
     """
     try:
@@ -270,7 +270,7 @@ def directory_md5(snapshot: Snapshot) -> str:
     found = str(outs[asked.export].get("md5"))
     # DVC 2 wrote no key hash; its MD5 of a text file was that of converted line ends
     if not _DIRECTORY.fullmatch(found) or outs[asked.export].get("hash") != "md5":
-        raise CleansetError(f"{asked}, dvc.lock: no MD5 of {asked.export}; expected what DVC 3 writes")
+        raise CleansetError(f"{asked}, dvc.lock: no MD5 of {asked.export}; expected the output of DVC 3")
     return found
 
 
@@ -299,8 +299,8 @@ def files_of(listing: bytes, directory: str, where: str) -> dict[str, str]:
     try:
         text = listing.decode()
     except UnicodeDecodeError as error:
-        raise CleansetError(f"{what} is not UTF-8 at byte {error.start}; expected what DVC 3 writes") from None
-    entries = parse_json(text, what, "what DVC 3 writes")
+        raise CleansetError(f"{what} is not UTF-8 at byte {error.start}; expected the output of DVC 3") from None
+    entries = parse_json(text, what, "the output of DVC 3")
     if not isinstance(entries, list) or not entries:
         raise CleansetError(f"{what} is {shown(entries)}; expected an entry for each file, as DVC 3 writes them")
     files: dict[str, str] = {}
@@ -343,7 +343,7 @@ def _outs(text: str, where: str) -> dict[str, dict[str, Any]]:
             outs[out["path"]] = out
         return outs
     except (yaml.YAMLError, ValueError, TypeError, KeyError) as error:
-        raise CleansetError(f"{where}: not readable ({reason(error)}); expected what DVC 3 writes") from None
+        raise CleansetError(f"{where}: not readable ({reason(error)}); expected the output of DVC 3") from None
 
 
 def _default_remote(text: str, root: str, where: str) -> Remote:

@@ -23,7 +23,7 @@ ATTEMPTS = 3
 TIMEOUT_SECONDS = 30
 MAX_ANSWER_CHARACTERS = 160
 MAX_DOWNLOAD_BYTES = 1 << 29
-"""Size limit of a file, above that of any image or manifest."""
+"""Size limit of a file, larger than any image or manifest."""
 
 _Found = TypeVar("_Found")
 
@@ -123,7 +123,7 @@ def _blocks(address: str, name: str, what: str, limit: int) -> Iterator[bytes]:
     except (OSError, http.client.HTTPException) as error:
         raise UnreachableError(_why(error)) from None
     except ValueError as error:  # brackets without an end, a host that IDNA refuses
-        raise CleansetError(f"{name}: not an address ({reason(error)}); expected that of {what}") from None
+        raise CleansetError(f"{name}: not an address ({reason(error)}); expected the address of {what}") from None
     if expected is not None and expected != str(size):  # read(n) does not look
         raise UnreachableError(f"the connection broke after {size:,} of {shown(expected)} bytes")
 

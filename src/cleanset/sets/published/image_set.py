@@ -108,9 +108,9 @@ def fill_classes(candidates: pd.DataFrame, model: str, review: ReviewPolicy, vot
 
 
 PUBLISHED_VERSION, PUBLISHED_DATE = "1.0.0", "2026-11-23"
-"""Version and date that card and Croissant give; raised when a changed list or verdict changes what is in a set.
+"""Version and date that card and Croissant give; raised when a changed list or verdict changes the contents of a set.
 
-A set with further reviews or with a notice has no date: the version does not say what is in it.
+A set with further reviews or with a notice has no date: the version does not determine its contents.
 """
 
 
@@ -129,8 +129,8 @@ class WrittenSet:
 def run(choice: PublishedChoice, images: Path, out: Path, digests: Path | None = None) -> WrittenSet:
     """Write the set into the new or empty folder `out`, from `images`: the tar, or a folder of any layout.
 
-    A tar must have the MD5 of the official archive, or that of the table `digests`, with which every image is compared;
-    without a table the images of a folder are taken as they are. Everything is written, or nothing. Raises
+    A tar must have the MD5 of the official archive, or the one in the table `digests`, with which every image is
+    compared; without a table the images of a folder are taken as they are. Everything is written, or nothing. Raises
     CleansetError for images that are missing, cannot be decoded, or are not the originals as far as can be known.
     """
     # each block of the archive and each decoded image would be new pages to clear: a quarter of the processor time

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number
-from cleanset.edition.models import LIST_COLUMNS, RESTORE, ListedImage, images_beyond
+from cleanset.edition.models import LIST_COLUMNS, MEND, ListedImage, images_beyond
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.files import md5, sha256
@@ -33,7 +33,7 @@ from cleanset.validation import check_known, shown
 from cleanset.vocabulary import class_indices
 
 PUBLISHED_SET = "scooter"
-"""The name by which `cleanset.load` knows the published set."""
+"""The name of the published set for `cleanset.load`."""
 PUBLISHED_MODEL = "norm_robust"
 """The model that the published set was made for."""
 PUBLISHED_ROLES = (PUBLISHED_MODEL, "standard", "corruption_robust")
@@ -87,7 +87,7 @@ def published_verdicts() -> Votes:
 
 
 def with_further_reviews(votes: Votes, folders: Iterable[Path]) -> Votes:
-    """The votes, and those of further reviewers in `folders`, each laid out like an edition's `reviews/`.
+    """The votes, with those by further reviewers in `folders`, each laid out like an edition's `reviews/`.
 
     Raises CleansetError as `read_reviews` does, and for a reviewer who is in two folders with different verdicts.
     """
@@ -107,8 +107,8 @@ def with_further_reviews(votes: Votes, folders: Iterable[Path]) -> Votes:
 def published_candidates(model: str) -> pd.DataFrame:
     """The candidates of a model, in the order of its published list: image_id, class_index, tier, rank, confidence.
 
-    The images from beyond its list follow those of their class, with confidence NaN. As published, the model's own
-    images make up tier top5 (`protocol: as_published`).
+    The images from beyond its list follow the listed ones of their class, with confidence NaN. As published, the
+    model's own images make up tier top5 (`protocol: as_published`).
     """
     # float, because pandas' own parser may be off by one digit
     top5 = pd.read_csv(TOP5, converters={"confidence": float}).astype({"confidence": "float32"})
@@ -155,18 +155,18 @@ def read_top5(path: Path, labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
     found: list[tuple[object, ...]] = []
     begun: set[tuple[str, int]] = set()
     before, rank, last = ("", -1), 0, (np.float32(0), "")
-    for where, row in read_rows(path, LIST_COLUMNS, ListedImage, RESTORE, key=("model", "image_id")):
+    for where, row in read_rows(path, LIST_COLUMNS, ListedImage, MEND, key=("model", "image_id")):
         check_label(where, row.image_id, row.class_index, labels)
         # rounded as the table stores it: what is equal there has to be in the order of the image ids
         of_list, key = (row.model, row.class_index), (-np.float32(row.confidence), row.image_id)
         begins = of_list != before
         if row.rank != (1 if begins else rank + 1) or (begins and of_list in begun):
             raise CleansetError(
-                f"{where}: rank {row.rank} out of order; expected ranks from 1, a list at a time: {RESTORE}"
+                f"{where}: rank {row.rank} out of order; expected ranks from 1, a list at a time: {MEND}"
             )
         if not begins and key < last:
             raise CleansetError(
-                f"{where}: {row.image_id} out of order; expected falling confidence, equal ones by image id: {RESTORE}"
+                f"{where}: {row.image_id} out of order; expected falling confidence, equal ones by image id: {MEND}"
             )
         begun.add(of_list)
         before, rank, last = of_list, row.rank, key
@@ -178,12 +178,12 @@ def read_top5(path: Path, labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
 def check_label(where: str, image_id: str, class_index: int, labels: Mapping[str, Sequence[int]]) -> None:
     """Raise CleansetError, naming `where`, unless the image is in the index and the class is its only label."""
     if image_id not in labels:
-        raise CleansetError(f"{where}: {shown(image_id)} is not in the index; expected an image of it: {RESTORE}")
+        raise CleansetError(f"{where}: {shown(image_id)} is not in the index; expected an image of it: {MEND}")
     if list(labels[image_id]) != [class_index]:
         found = ", ".join(map(str, labels[image_id])) or "none"
         raise CleansetError(
             f"{where}: {image_id} in the list of class {class_index}, its labels: {found}; "
-            f"expected this class as its only label: {RESTORE}"
+            f"expected this class as its only label: {MEND}"
         )
 
 

@@ -92,7 +92,7 @@ class DigestTable:
     images: Mapping[str, tuple[int, str]]
 
     def check(self, image_id: str, data: bytes, where: str) -> None:
-        """Raise CleansetError, naming `where`, unless the bytes are those of the image in the table."""
+        """Raise CleansetError, naming `where`, unless the bytes match the image in the table."""
         if image_id not in self.images:
             raise CleansetError(f"{where}: {image_id} is not in the table of digests; {_REMEDY} from the whole archive")
         size, expected = self.images[image_id]
@@ -111,7 +111,7 @@ def run(images: Path, out: Path) -> str:
     if images.is_dir():
         raise CleansetError(f"{images}: a folder, which no MD5 fixes; expected ILSVRC2012_img_val.tar")
     if out.exists():
-        raise CleansetError(f"{out}: there is something already; expected a new file: name another, or remove it")
+        raise CleansetError(f"{out}: exists already; expected a new file: name another, or remove it")
     with archive_md5(images) as md5_of_archive:
         locations = locate(images)
         digests = found_in_threads(lambda each: sha256(each.read()), locations.values(), "SHA-256")
@@ -160,7 +160,7 @@ Of 500 original images 67 % have a long side of 500 pixels, and 22 % a short one
 
 
 class SourceImages:
-    """The images of a set, read from a tar or a folder, and compared with a table of digests if there is one.
+    """The images of a set, read from a tar or a folder, and compared with a table of digests, if given.
 
     Raises CleansetError for a missing archive and for an invalid table.
     """
@@ -201,7 +201,7 @@ class SourceImages:
                 )
 
     def read(self, image_id: str) -> tuple[bytes, ImageFacts]:
-        """The bytes of an image, and what is measured on it. Raises CleansetError if they are not the original."""
+        """The bytes of an image, and its measurements. Raises CleansetError if they are not the original."""
         data = self._locations[image_id].read()
         if self.table is not None:
             self.table.check(image_id, data, str(self.images))

@@ -1,4 +1,4 @@
-"""The commands `cleanset contest …`. Each imports what it needs only when it runs."""
+"""The commands `cleanset contest …`. Each imports its code when it runs."""
 
 import datetime
 from collections.abc import Callable
@@ -70,7 +70,7 @@ def check(
     at: At = None,
     contest: ContestFolder = HERE,
 ) -> None:
-    """Check the whole log, or what is to be entered, of which nothing is written.
+    """Check the whole log, or new entries without writing them.
 
     Follows the chain, verifies the signatures, decodes images and compares
     them with the clean set and with earlier ones. For an unpublished list, a
@@ -94,7 +94,7 @@ def enter(
     at: At = None,
     contest: ContestFolder = HERE,
 ) -> None:
-    """Check what has come, and add it to the log, which is signed.
+    """Check new mail, add it to the log, and sign the log.
 
     An entry is contest.yaml, a folder with manifest.yaml or defence.yaml, or
     a file that has its kind as the only key, such as decision or stake.
@@ -112,7 +112,7 @@ def sign(
     key: KeyFile = OWN_KEY,
     contest: ContestFolder = HERE,
 ) -> None:
-    """Sign what you have decided or answered, in a file beside it."""
+    """Sign your decision or answers, in a file beside them."""
     from cleanset.studies.contest.entering import sign_entry
 
     typer.echo(str(sign_entry(contest, entry, name, key.expanduser())))
@@ -148,8 +148,7 @@ def defend(
 ) -> None:
     """Run defences over every submitted image and the eligibility list.
 
-    No other command of the contest runs a defence's command, and none but
-    check --runs a model.
+    No other command of the contest runs a defence's command, and only check --runs also runs a model.
     """
     from cleanset.studies.contest.entering import enter_runs
 

@@ -91,7 +91,7 @@ def can_confine() -> bool:
 
 
 def confined(command: Sequence[str], folder: Path, images: Path) -> list[str]:
-    """A command that sees nothing but its folder, that of its images, and the system's programs and libraries.
+    """A command that sees nothing but its folder, its images' folder, and the system's programs and libraries.
 
     HOME and TMPDIR have to be /home and /tmp.
     """
@@ -137,7 +137,7 @@ KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL")
 
 
 DEFENCE_SIDE = 299
-"""Width and height of the images that a command is given: those of the paper's data."""
+"""Width and height of the images that a command is given, as in the paper's data."""
 
 
 class CommandDefence:
@@ -306,7 +306,7 @@ def parse_answers(text: str, files: Collection[str], groups: Collection[str], na
 
 
 PROBED = 8
-"""Number of images in which a model is searched for signs that it only looks strong."""
+"""Number of images on which a model is probed for signs of gradient masking."""
 
 
 class ModelDefence:
@@ -435,7 +435,7 @@ def unpublished_list(folder: Path, groups: Groups) -> dict[str, EligibilityImage
 
 
 def list_digest(images: Mapping[str, EligibilityImage]) -> str:
-    """The digest by which contest.yaml names a list: of a line `<group> <SHA-256>` for each image, sorted."""
+    """The digest of a list in contest.yaml: of a line `<group> <SHA-256>` for each image, sorted."""
     return sha256("".join(sorted(f"{each.group} {digest}\n" for digest, each in images.items())).encode())
 
 
@@ -455,7 +455,7 @@ def checked_list(contest: Path, rules: ContestRules, unpublished: Path | None) -
     found = unpublished_list(folder, rules.groups())
     if rules.unpublished is None:
         raise CleansetError(
-            f"{folder}: an unpublished list, but contest.yaml names none; expected its line there before the contest "
+            f"{folder}: an unpublished list, missing from contest.yaml; expected its line there before the contest "
             "begins: cleanset contest check prints it"
         )
     if list_digest(found) != rules.unpublished:
@@ -489,7 +489,9 @@ def run_defence(
     known, submitted = eligibility_list(edition, groups), {sha: objects.path(sha) for sha in sorted(images)}
     hidden = checked_list(contest, files.rules, unpublished)
     for sha in sorted(hidden.keys() & (known.keys() | submitted.keys())):
-        raise CleansetError(f"{hidden[sha].path}: a published image; expected none in the unpublished list: remove it")
+        raise CleansetError(
+            f"{hidden[sha].path}: a published image; expected only unpublished ones in the unpublished list: remove it"
+        )
     paths = {sha: each.path for sha, each in (hidden | known).items()} | submitted
     for sha, path in paths.items():
         # before the defence runs, which may take long

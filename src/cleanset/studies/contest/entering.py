@@ -34,7 +34,7 @@ MAX_IMAGE_BYTES = 100_000_000
 def draft_of(path: Path, edition: Edition) -> DraftLine:
     """The entry in a file or in the folder of a defence or submission, with the signatures beside it.
 
-    Raises CleansetError for a link, an unknown entry, and a file that is missing or belongs to none.
+    Raises CleansetError for a link, an unknown entry, and a file that is missing or belongs to no entry.
     """
     refuse_link(path)
     for name, kind in ((MANIFEST_YAML, "submission"), (DEFENCE_YAML, "defence")):
@@ -123,9 +123,9 @@ def enter(
     at: datetime.datetime | None = None,
     onto: Path | None = None,
 ) -> list[str]:
-    """Enter what lies in some paths, and end the week; a line for each entry, and what the organizers should know.
+    """Enter the files in some paths, and end the week; a line for each entry, and notes for the organizers.
 
-    Without a key everything is checked, and nothing is written. `onto`: another organizer's log, on top of which one's
+    Without a key everything is checked, and nothing is written. `onto`: another organizer's log, on top of which your
     own lines are put first.
     """
     edition = edition_of(contest)
@@ -143,7 +143,7 @@ def enter_runs(
     key: Path | None,
     at: datetime.datetime | None,
 ) -> Iterator[str]:
-    """Run defences, all if none is named, and enter each run; without a key the runs are printed as JSON.
+    """Run defences, by default all, and enter each run; without a key the runs are printed as JSON.
 
     Raises CleansetError for an unknown defence, and as `run_defence`: only at the end, since no team may keep the
     defences of others from being run.
@@ -286,7 +286,7 @@ def _check_own_image(where: str, one: ControlImage | JudgeAnswer, rules: Contest
     # outlines are filled at the size of the mask: one of another size would lower every IoU without an error
     elif one.mask is not None and (shape := log.mask_of(one.mask).shape)[::-1] != size:
         raise CleansetError(
-            f"{where}: a mask of {shape[1]} x {shape[0]} pixels; expected those of its image, {size[0]} x {size[1]}"
+            f"{where}: a mask of {shape[1]} x {shape[0]} pixels; expected its image's {size[0]} x {size[1]}"
         )
 
 
@@ -302,7 +302,7 @@ def _check_public(edition: Edition, defence: Defence) -> None:
     if defence.open and expected is not None and expected not in given:
         raise CleansetError(
             f"{defence.name}: open, with weights of SHA-256 {', '.join(sorted(given))}; expected {expected}, "
-            "those of its model in the edition's params.yaml"
+            "as for its model in the edition's params.yaml"
         )
 
 

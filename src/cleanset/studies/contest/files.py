@@ -84,7 +84,7 @@ class Defence(Section):
         if len({each.path for each in self.files}) < len(self.files):
             raise ValueError("files: a path twice; expected each once")
         if self.command is not None and not self.files:
-            raise ValueError("files: none; expected every file that the command needs, with its SHA-256")
+            raise ValueError("files: empty; expected every file that the command needs, with its SHA-256")
         missing = {"inference", "training", "weights"} - {each.role for each in self.files}
         if self.open and self.command is not None and missing:
             raise ValueError(f"open: no file has the role {min(missing)}; expected inference, training and weights")
@@ -138,7 +138,7 @@ class JudgeExample(JudgeAnswer):
 
 
 class ExamplesFile(Section):
-    """All of an examples.yaml: by SHA-256, in the order in which they are shown."""
+    """All of an examples.yaml: by SHA-256, in display order."""
 
     examples: dict[Sha256, JudgeExample]
 
@@ -201,7 +201,7 @@ class Acceptance(Section):
 
 
 class Board(Section):
-    """The stakes, and what the board and those who appeal to it have entered."""
+    """The stakes, and the entries of the board and of those who appeal to it."""
 
     decisions: list[BoardDecision] = Field(default_factory=list)
     appeals: list[Appeal] = Field(default_factory=list)
@@ -319,7 +319,7 @@ class Repeat:
 
 
 def in_order(submissions: Iterable[Submission]) -> list[Submission]:
-    """Submissions in the order in which they were entered."""
+    """Submissions in order of entry."""
     return sorted(submissions, key=lambda each: each.number)
 
 

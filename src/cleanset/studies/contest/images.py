@@ -1,6 +1,6 @@
 """Checks of submitted images: refused if people would see something else than models, or if copied.
 
-Bytes after the end of an image, and metadata by which a viewer shows other colors, show people something else. Copies
+Bytes after the end of an image, and metadata that change a viewer's colors, show people something else. Copies
 have the same pixels but for a few levels, or are JPEGs of the known image. A JPEG is found by making it: the known
 image, encoded with each quality and sampling of libjpeg, and with the tables of the submitted file. Images that look
 alike (PDQ) may still be new, so that they are reported to the board and not refused.
@@ -86,7 +86,7 @@ MAX_CHANGE = 1.0
 MAX_JPEG_CHANGE = 0.5
 """The same between an image and a JPEG of the known one; encoders differ in rounding."""
 MAX_DISTANCE, MIN_HASH_QUALITY = 31, 50
-"""PDQ's own limits: bits of 256 in which images that look alike differ, and quality below which a hash says little."""
+"""PDQ's own limits: number of differing bits of 256 for similar images, and the minimum quality of a useful hash."""
 _SMALL, _MAX_SMALL_CHANGE, _PART = (32, 32), 24.0, 256
 """An image and its JPEG of quality 1 differ by 10 to 22 of 255, two photographs by 27 and more."""
 
@@ -120,7 +120,7 @@ def _known_image(name: str, path: Path) -> KnownImage:
 
 
 def copied(path: Path, known: Sequence[KnownImage]) -> str | None:
-    """The known image that was copied into a file, by its name and with what was found; None for a new image."""
+    """The known image that was copied into a file, by its name and with the evidence; None for a new image."""
     data = read_bytes(path)
     image = decode(data).convert("RGB")
     small = _small(image)
@@ -206,7 +206,9 @@ def decode_submitted(path: Path, data: bytes) -> Image.Image:
     if getattr(found, "n_frames", 1) != 1:
         raise CleansetError(f"{path}: an animation; expected one image")
     if found.getexif().get(_ORIENTATION, 1) != 1:
-        raise CleansetError(f"{path}: an EXIF orientation; expected none, since viewers turn the image, models do not")
+        raise CleansetError(
+            f"{path}: an EXIF orientation; expected an image without one, since viewers turn the image, models do not"
+        )
     beside = problem_beside_pixels(data)
     if beside is not None:
         raise CleansetError(f"{path}: {beside}; expected nothing but its pixels: save them alone")

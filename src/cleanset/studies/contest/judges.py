@@ -128,8 +128,8 @@ class ImageState:
 
     `confirmed`: the board has reviewed a rejected image and rejects it, too; `confirmed_on`: since when, also of an
     image that it has found unambiguous later. `closed_on`: the first day with a final verdict. `appeals_until`: the
-    last day for appeals against a judged image. `judges`: of how many answers the verdict is, those up to `judged_on`;
-    None while there are too few.
+    last day for appeals against a judged image. `judges`: the number of answers behind the verdict, up to `judged_on`;
+    None while they are too few.
     """
 
     stage: ImageStage
@@ -172,7 +172,7 @@ class ImageCourse:
     """The state of an image as its events come.
 
     `attacker`: the team that submitted it. `defenders`: from the group of an image that was judged unambiguous, and a
-    day, to the teams that may appeal on it: those of its target and of every defence that has given another group by
+    day, to the teams that may appeal on it: its target's, and the team of every defence that has given another group by
     then.
     """
 
@@ -229,7 +229,7 @@ class ImageCourse:
         if self._closing is None or self._final is not None or self._more_judges:
             raise CleansetError(
                 f"{where}: not within the days for appeals; expected it at most {self._rules.limits.appeal_days} days "
-                "after the judges' verdict, and none after more judges"
+                "after the judges' verdict, and not after more judges"
             )
         group = self._of_judges().group
         entitled = {self._attacker} if group is None else self._defenders(group, appeal.date)
@@ -325,7 +325,7 @@ def tasks(files: ContestFiles, judge: str, images: Mapping[str, ImageState]) -> 
 def drawn_controls(files: ContestFiles, judge: str) -> dict[datetime.date, list[str]]:
     """By week, the controls that were drawn for a judge: as many as make up the share that the rules ask for.
 
-    None is drawn twice. What was entered or taken back after a week was published changes no draw of that week.
+    No image is drawn twice. Entries and withdrawals after a week was published change no draw of that week.
     """
     seed, share, found = files.rules.judges.seed, files.rules.judges.controls, dict[datetime.date, list[str]]()
     drawn = set[str]()

@@ -1,6 +1,6 @@
 """Judges' answers on an image: outlines, and the verdict with its group or the reasons for rejection.
 
-The questions are those of source 004, appendix G. The published rules of size contradict each other; each has a name
+The questions come from source 004, appendix G. The published rules of size contradict each other; each has a name
 here.
 
 Outlines that judges draw are simple polygons with corners on whole pixels; their area and box are exact.

@@ -1,12 +1,12 @@
 """The log of a contest: an append-only file, its signature, and the objects that it names.
 
 Each line has the digest of the line before, and the organizers sign the whole file, so that one signature covers all.
-Whoever keeps the digest of one line can prove later what was changed before it. Nothing but `log.jsonl`,
-`log.jsonl.sig` and `objects/<sha256>` is ever read, and none of them through a link.
+Whoever keeps the digest of one line can prove any later change before it. Nothing but `log.jsonl`,
+`log.jsonl.sig` and `objects/<sha256>` is ever read, and never through a link.
 
-An entry counts from the instant at which the organizers entered it, whatever day anybody has written into it. What the
-board decides counts if a quorum of its members has signed it, and a line that it voids is left out from then on.
-`state` is all that follows on a day, and everything else reads that.
+An entry counts from the instant at which the organizers entered it, whatever day anybody has written into it. A
+decision of the board counts if a quorum of its members has signed it, and a line that it voids is left out from then
+on. `state` is all that follows on a day, and everything else reads that.
 """
 
 import base64
@@ -158,7 +158,7 @@ def required_signers(lines: Sequence[Line], line: Line) -> tuple[Collection[str]
 
 
 def check_signers(lines: Sequence[Line], line: Line) -> None:
-    """Raise CleansetError for a line without the signatures that it needs, or with those of others."""
+    """Raise CleansetError for a line that lacks required signatures, or has others."""
     may, needed = required_signers(lines, line)
     for name in sorted(line.signatures.keys() - set(may)):
         raise CleansetError(f"{line}: signed by {name}; expected {', '.join(sorted(may)) or 'no signature'}")
@@ -179,7 +179,7 @@ def voided(lines: Sequence[Line]) -> dict[int, int]:
         if line.kind == "void":
             for n in line.entry.lines:
                 if not n < line.n or lines[n].kind in ("void", "key", "publish"):
-                    raise CleansetError(f"{line}: {n}; expected lines before it, none of them void, key or publish")
+                    raise CleansetError(f"{line}: {n}; expected earlier lines that are not void, key or publish")
                 found.setdefault(n, line.n)
             _check_void(lines, line)
         if line.kind == "key" and line.entry.since is not None:
@@ -363,11 +363,12 @@ class Objects:
 def refuse_link(path: Path) -> None:
     """Raise CleansetError for a link: its target may lie anywhere, and change."""
     if path.is_symlink():
-        raise CleansetError(f"{path}: a link; expected a file or folder: put a copy of what it leads to in its place")
+        raise CleansetError(f"{path}: a link; expected a file or folder: put a copy of its target in its place")
 
 
 def read_content(path: Path) -> dict[str, Any]:
-    """The keys and values of a YAML file. Raises CleansetError for a link, and naming the file and what is wrong."""
+    """The keys and values of a YAML file. Raises CleansetError for a link, and for faults, with the name of the
+    file."""
     refuse_link(path)
     found = read_yaml(path, "save it as UTF-8", MAX_CHARACTERS)
     if not isinstance(found, dict):
@@ -497,21 +498,21 @@ def append(
     at: datetime.datetime | None = None,
     theirs: Path | None = None,
 ) -> list[str]:
-    """Add entries to the log, sign it, and return what `check` tells of them; without a key nothing is written.
+    """Add entries to the log, sign it, and return the notes of `check`; without a key nothing is written.
 
-    `at`: the instant, of a contest that is made up; else that of this machine's clock. `theirs`: another organizer's
-    log, with its signature beside it, on top of which one's own new lines are put before. Raises CleansetError for own
+    `at`: the instant, for a made-up contest; otherwise this machine's clock. `theirs`: another organizer's
+    log, with its signature beside it, on top of which your own new lines are put. Raises CleansetError for own
     lines that name others of them, which have other numbers then.
     """
     if not contest.is_dir():
-        raise CleansetError(f"{contest}: no folder; expected that of a contest")
+        raise CleansetError(f"{contest}: no folder; expected the folder of a contest")
     with locked(contest):
         begins = [each.kind for each in drafts[:1]] == [RULES] and not (contest / LOG).exists()
         own = [] if begins else read(contest) if theirs is None else parse(read_text(contest / LOG, _REMEDY), contest)
         lines = own if theirs is None else _read(theirs)
         common = sum(one.digest == other.digest for one, other in zip(lines, own, strict=False))
         if own and not common:
-            raise CleansetError(f"{theirs}: the log of another contest; expected that of {contest}")
+            raise CleansetError(f"{theirs}: the log of another contest; expected the log of {contest}")
         new = len(lines)
         for line in own[common:]:
             named = line.entry.lines if line.kind == "void" else [getattr(line.entry, "since", None) or 0]
@@ -544,8 +545,8 @@ def _write(contest: Path, lines: Sequence[Line], objects: Objects, key: Path) ->
         check_signature(data, signature, _organizers(lines))
     except SignatureError:
         raise CleansetError(
-            f"{key}: not the key of a signer; expected that of {', '.join(lines[0].entry.signers) or 'somebody'}, as "
-            "the log's first line names it"
+            f"{key}: not the key of a signer; expected the key of {', '.join(lines[0].entry.signers) or 'somebody'}, "
+            "as the log's first line names it"
         ) from None
     (contest / OBJECTS).mkdir(exist_ok=True)
     for digest in objects.new:

@@ -28,7 +28,7 @@ from cleanset.studies.contest.standing import Standing, history, standing
 from cleanset.tables import parquet_content
 
 TEMPLATES = Path(__file__).parent / "templates"
-CARD_PIXELS, CARD_QUALITY = 320, 85
+COPY_PIXELS, COPY_QUALITY = 320, 85
 """Longest side of the images on the page, and their JPEG quality."""
 THUMBNAILS = "page_images"
 ATTACKS_FOLDER = Path("..", "attacks")
@@ -200,7 +200,7 @@ def read_attacked(table: Path) -> pd.DataFrame:
 
 
 def past_standings(lines: Sequence[Line], on: datetime.date) -> list[Standing]:
-    """The standings up to a day that differ from the one before, each from what counted on its own day."""
+    """The standings up to a day that differ from the one before, each from the entries that counted on its own day."""
     limits = lines[0].entry.limits
     due = {"answers": limits.appeal_days, "stake": limits.unbroken_days}
     days = {each.day for each in lines} | {after(each.day, due[each.kind]) for each in lines if each.kind in due}
@@ -250,11 +250,11 @@ def _shown(folder: Path, digest: str, image: Image.Image, attacked: AttackedImag
 
 def _small_copy(folder: Path, name: str, image: Image.Image) -> PageImage:
     small = image.resize(shown_size(image), Image.Resampling.BICUBIC)
-    (folder / name).write_bytes(jpeg(np.asarray(small), CARD_QUALITY))
+    (folder / name).write_bytes(jpeg(np.asarray(small), COPY_QUALITY))
     return PageImage(f"{THUMBNAILS}/{name}", *small.size)
 
 
 def shown_size(image: Image.Image) -> tuple[int, int]:
-    """Width and height of the copy of an image: its longer side has at most SHOWN_PIXELS."""
-    scale = min(1.0, CARD_PIXELS / max(image.size))
+    """Width and height of the copy of an image: its longer side has at most COPY_PIXELS."""
+    scale = min(1.0, COPY_PIXELS / max(image.size))
     return max(1, round(scale * image.width)), max(1, round(scale * image.height))

@@ -55,8 +55,8 @@ HEADS = ("defence", "status", "dates", "shares", "over-fitting")
 def as_text(standing: Standing) -> Group:
     """The standing as a table, and below it notes as wide as the terminal.
 
-    They name why defences are not eligible, what they wait for, the shares of the defenders, judges who are left out,
-    and what the contest does not check.
+    They give the reasons why defences are not eligible or still pending, the shares of the defenders, disqualified
+    judges, and the limits of the contest's checks.
     """
     return Group(as_table(standing), *map(Text, notes_below(standing)))
 

@@ -94,7 +94,7 @@ class JudgingRules(Section):
 
 
 class ContestLimits(Section):
-    """The contest's limits; the defaults are those of source 004, except `appeal_days`.
+    """The contest's limits; the defaults come from source 004, except `appeal_days`.
 
     `appeal_days`: from the day on which the last judge that is needed has answered. `unbroken_days`: until a staked
     defence wins. `eligibility_images`: the smallest eligibility list on which `perfect_at_80` counts.
@@ -116,7 +116,7 @@ class ContestLimits(Section):
 
 
 class BoardMember(Section):
-    """A member of the board: key, own teams, and teams with which there is a conflict of interest."""
+    """A member of the board: key, own teams, and teams with a conflict of interest."""
 
     key: PublicKey | None = None
     teams: list[Name] = Field(default_factory=list)
@@ -129,8 +129,8 @@ class BoardMember(Section):
 class ContestRules(Section):
     """All of contest.yaml, which is the first line of the log.
 
-    `classes`: two groups of wnids by name. `organizers`: teams that take part without shares, like those of the board.
-    `signers`: by name, the keys of the people who enter what happens. `quorum`: the number of members who have to sign
+    `classes`: two groups of wnids by name. `organizers`: teams that take part without shares, like the board's.
+    `signers`: by name, the keys of the people who make the entries. `quorum`: the number of members who have to sign
     a decision of the board. `eligibility`: which of the source's two readings counts. `unpublished`: the digest of the
     unpublished list that decides who is eligible (`defending.list_digest`). `made_up`: nothing of it has happened, so
     that the instants of entries may be chosen. `drawings_are_real`: the judges' instructions say that a drawing does

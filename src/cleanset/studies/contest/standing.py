@@ -97,7 +97,7 @@ class Parties:
 
 
 def check_files(files: ContestFiles) -> None:
-    """Raise CleansetError for the first contradiction, in an order that does not depend on that of the files."""
+    """Raise CleansetError for the first contradiction, in an order independent of the files' order."""
     # of an image that was submitted twice the first submission counts
     first_last = reversed(in_order(files.submissions))
     images = {image.sha256: each for each, image in submitted_images(first_last)}
@@ -285,7 +285,7 @@ class DefenceStanding:
     `reasons`: why it is not eligible. `broken_in`: the first week, by its Friday, with a valid image that the defence
     gives the other group; `broken_by`: the teams of that week; `shares`: their parts of the stake. `settled`: nothing
     dated later changes that it is broken in this week and by these teams, or that it has won; `open_until`: of a broken
-    defence that is not settled, the last day for appeals against images of that week and before, or what is missing.
+    defence that is not settled, the last day for appeals against images of that week and before, or the missing part.
     `waits_for`: open questions before it wins. `overfitting`: accuracy on the eligibility list
     minus accuracy on an unpublished one, in its first run over both; None without such a run.
     """
@@ -308,10 +308,10 @@ class DefenceStanding:
 class Standing:
     """The contest at the end of a day.
 
-    `images`: the state of every published image, by its SHA-256, in the order of submission. `attackers`: the sum of
-    a team's settled shares of the stakes of broken defences; `defenders`: of its shares of the batches that have won.
-    `left_out`: by id, the judges whose answers do not count, and why. `notes`: sentences on what this contest does not
-    check. `head`: the digest of the last line of the log.
+    `images`: the state of every published image, by its SHA-256, in the order of submission. `attackers`: the sum of a
+    team's settled shares of the stakes of broken defences; `defenders`: of its shares of the batches that have won.
+    `left_out`: by id, the judges whose answers do not count, and why. `notes`: sentences on the limits of this
+    contest's checks. `head`: the digest of the last line of the log.
     """
 
     on: datetime.date
@@ -340,7 +340,7 @@ def standing(files: ContestFiles, on: datetime.date) -> Standing:
 
 
 def notes(files: ContestFiles) -> tuple[str, ...]:
-    """The sentences on what the contest does not check."""
+    """The sentences on the limits of the contest's checks."""
     found = []
     if files.rules.unpublished is None:
         found.append(

@@ -1,1 +1,2 @@
-"""The realness study: lists of images for people to rate, the page that they rate them on, and what ratings show."""
+"""The realness study: lists of images for people to rate, the page that they rate them on, and the analysis of
+ratings."""

@@ -3,8 +3,8 @@
 Equivalence is tested by two one-sided tests (D. J. Schuirmann, 1987): is an effect close enough to 0 to be irrelevant?
 
 The published studies' formula is read as R reads it, rating ~ type + (1 + type | pid) + (1 + type | image_id), with the
-published files, in which the real and the modified images are each numbered from 1. Two things follow that `mixed`
-avoids by taking the images of the two types for different ones:
+published files, which number the real and the modified images each from 1. Two things follow that `mixed` avoids by
+taking the images of the two types for different ones:
 
 A cumulative link model of ratings, as a check of the linear one, which takes the scale's steps for equal.
 
@@ -124,7 +124,7 @@ def published_formula(ratings: Iterable[Rating]) -> PublishedFormula:
 
 
 MIN_CLUSTERED = 1e-3
-"""Standard error by people, relative to that of independent ratings, below which it counts as 0."""
+"""Standard error by people, relative to the one for independent ratings, below which it counts as 0."""
 _NOT_FITTED = (
     "the ratings: no ordinal model can be fitted to them; expected several people, and ratings of real and of modified "
     "images that overlap: leave out --ordinal"
@@ -296,7 +296,7 @@ class AnalysisSettings:
 class Analysis:
     """Results of an analysis; `exclusions` are already applied to everything else.
 
-    `published`: what the published formula makes of the ratings; None but for one file of the published form.
+    `published`: the result of the published formula; None but for one file of the published form.
     `ordinal`: None unless asked for. `invalid`: the message of each row left out because it is not valid. `fast`: the
     number of answers before the time after which today's page takes them.
     """
@@ -508,7 +508,7 @@ def _people(analysis: Analysis) -> list[str]:
             f"rows left out because they are not valid: {len(analysis.invalid):,}; the first: {analysis.invalid[0]}"
         )
     if analysis.fast:
-        lines.append(f"answers before {SHOWN_MILLISECONDS} ms, in which nobody sees an image: {analysis.fast:,}, kept")
+        lines.append(f"answers before {SHOWN_MILLISECONDS} ms, too early to see an image: {analysis.fast:,}, kept")
     found = analysis.exclusions
     if not found.checked and len(found.by_rule) == len(CHECK_RULES):
         return [*lines, "no checks among the ratings: nobody excluded"]

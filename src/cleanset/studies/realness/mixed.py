@@ -40,7 +40,7 @@ AT_ZERO, BESIDE_ZERO, MAX_RATIO = 1e-3, 0.2, 1e4
 EFFECTS = np.array([[1.0, 0.0], [-1.0, 1.0]])
 """Matrix that turns the means of real and modified images into the intercept and the effect, modified minus real."""
 STEP = 3e-4
-"""Step of the numerical derivatives: their error grows with its square, that of rounding with the inverse square."""
+"""Step of the numerical derivatives: their error grows with its square, rounding error with the inverse square."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,7 @@ class RemlProblem:
         return np.asarray(np.diag(EFFECTS @ self.solve(parameters[:-1]).inverse @ EFFECTS.T) * parameters[-1] ** 2)
 
     def minimize(self) -> Floats:
-        """The ratios that minimize the criterion. Raises CleansetError if none are found."""
+        """The ratios that minimize the criterion. Raises CleansetError if the search fails."""
         try:
             shape = np.array([1.0, 0.0, 1.0, 1.0, 1.0]) if self.slopes else np.ones(2)
             best, least = min((self._minimum(start * shape) for start in STARTS), key=lambda found: found[1])
@@ -315,7 +315,7 @@ class Effect:
 class Variances:
     """The variance components, in squared steps of the scale.
 
-    `person`: of people's intercepts. `slope`: of what people add to the effect; `covariance`: of the two. `real` and
+    `person`: of people's intercepts. `slope`: of people's additions to the effect; `covariance`: of the two. `real` and
     `modified`: of the images of a type. With `intercepts`, slope and covariance are 0, and real equals modified.
     """
 

@@ -151,7 +151,7 @@ def sources_twice(lists: Sequence[Sequence[StudyImage]]) -> int:
 
 
 def rated_lists(images: Sequence[StudyImage], wish: PlanRequest) -> list[list[StudyImage]]:
-    """The images that each person rates, in the order in which they are shown: real and modified ones mixed."""
+    """The images that each person rates, in display order: real and modified ones mixed."""
     of_kind = {kind: [each.name for each in images if each.kind == kind] for kind in KINDS}
     by_name = {(each.kind, each.name): each for each in images}
     source_of = {key: each.source for key, each in by_name.items()}
@@ -204,7 +204,7 @@ class ComprehensionPair:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One step of a list. `kind` is image, attention or pair, and never reveals what is real.
+    """One step of a list. `kind` is image, attention or pair, and never reveals which image is real.
 
     `file`: the image, or the left one of a pair. `choose`: the answer that an attention check asks for.
     """
@@ -324,7 +324,7 @@ def key_csv(
 
 
 def trials_csv(plan: StudyPlan) -> str:
-    """The lists as a table for survey tools: a line for each trial, nothing that reveals what is real."""
+    """The lists as a table for survey tools: a line for each trial, nothing that reveals which image is real."""
     return csv_text(
         TRIAL_COLUMNS,
         [

@@ -40,7 +40,7 @@ class PlanFiles:
 
 
 def digests(plan: Path, names: Iterable[str] = (KEY, TRIALS, PAGE_IMAGES)) -> dict[str, str]:
-    """The SHA-256 of these files; of the folder of images, that of the lines that sha256sum prints for them."""
+    """The SHA-256 of these files; for the folder of images, of the output of sha256sum."""
     return {name: _digest(plan / name) for name in names}
 
 

@@ -9,7 +9,7 @@ Analysis", 2nd ed. 2012, chapter 11, with images as a second, crossed factor)
     slope / people + residual * (1 / all real ratings + 1 / all modified ratings)
                    + real / real images + modified / modified images
 
-An image counts at most as often as it is used: many people cannot make up for few images. The power is that of two
+An image counts at most as often as it is used: many people cannot make up for few images. The power applies to two
 one-sided tests with people - 1 degrees of freedom, from the t distribution around the true effect.
 """
 
@@ -61,7 +61,7 @@ MAX_PEOPLE = 100_000
 
 @dataclass(frozen=True, slots=True)
 class StudyDesign:
-    """A planned study: the numbers of real and of modified images, and what is wanted of lists and test."""
+    """A planned study: the numbers of real and of modified images, and the requirements on lists and test."""
 
     real_images: int
     modified_images: int
@@ -87,7 +87,7 @@ class StudyDesign:
     def people_needed(self) -> int:
         """The smallest number of people with at least the power that is wanted.
 
-        Raises CleansetError if no number of people is enough, because there are too few images or the effect is not
+        Raises CleansetError if no number of people is enough, because the images are too few or the effect is not
         smaller than the bound.
         """
         if self.power(MAX_PEOPLE) < self.wish.power:

@@ -234,8 +234,8 @@ def _check_file(name: str, trial: AnsweredTrial, at: str) -> None:
     of = _ANSWERS_FILE.fullmatch(name)
     if of and of.groups() != (trial.list_name, trial.person):
         raise CleansetError(
-            f"{at}: of person {shown(trial.person)} and list {shown(trial.list_name)}; expected those of the file's "
-            "name: move it to the file of this person"
+            f"{at}: of person {shown(trial.person)} and list {shown(trial.list_name)}; expected the ones in the "
+            "file's name: move it to the file of this person"
         )
 
 

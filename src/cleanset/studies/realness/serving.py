@@ -1,7 +1,7 @@
 """`cleanset study serve`: a server that gives out the lists of a plan and saves each answer at once.
 
 `people.csv` in the plan's folder has a row for each person who began: the id that a recruiting service gave them, the
-key by which their browser comes back, their pseudonym and their list. The files in `answers/` have the pseudonym alone.
+key of their browser for coming back, their pseudonym and their list. The files in `answers/` have the pseudonym alone.
 Nothing of it is ever rewritten: rows are appended, and on the disk before the browser hears of it.
 """
 

@@ -214,7 +214,7 @@ def test_masks_of_a_crop_lie_in_the_original() -> None:
 def test_a_folder_that_has_masks_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "predicted").mkdir()
     (tmp_path / "predicted" / "mask.png").write_bytes(b"")
-    with pytest.raises(CleansetError, match="there is something already; expected a new or empty folder"):
+    with pytest.raises(CleansetError, match="exists already; expected a new or empty folder"):
         write_model_masks(tmp_path / "predicted", images(), red, CLASSES, {})
 
 

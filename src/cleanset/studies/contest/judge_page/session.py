@@ -41,7 +41,7 @@ JudgeStep = Literal["contains", "outline", "statement", "done"]
 
 
 class JudgeDraft(Section):
-    """The answers to an image, in the order in which they are asked; `closed`: the outline is finished."""
+    """The answers to an image, in the order of the questions; `closed`: the outline is finished."""
 
     # JSON has lists, no tuples
     model_config = ConfigDict(frozen=False, strict=False)
@@ -101,7 +101,7 @@ class JudgeDraft(Section):
         return True
 
     def answer(self, groups: tuple[str, ...], date: datetime.date) -> JudgeAnswer:
-        """The answers so far, in the form in which they are saved."""
+        """The answers so far, in the form of the file."""
         return JudgeAnswer.model_validate(
             {
                 "date": date,
@@ -113,7 +113,7 @@ class JudgeDraft(Section):
 
 
 def read_answers(path: Path) -> dict[str, JudgeAnswer]:
-    """The answers in a file, by image; none without it. Raises CleansetError for a file that is not valid."""
+    """The answers in a file, by image; empty without the file. Raises CleansetError for a file that is not valid."""
     if not path.exists():
         return {}
     return dict(validate(AnswerFile, read_content(path), path).answers)
@@ -122,7 +122,7 @@ def read_answers(path: Path) -> dict[str, JudgeAnswer]:
 def save_answer(path: Path, sha256: str, answer: JudgeAnswer | None, expected: JudgeAnswer | None) -> None:
     """Make `answer` a judge's answers to an image in a file; None takes them away, and the file with its last entry.
 
-    `expected`: what the caller last read (None: no answer). Entries stay in the order in which they were given.
+    `expected`: the answers that the caller last read (None: no answer). Entries keep their order.
     Processes may save at once; after a kill the file is the old or the new one.
 
     Raises ChangedMeanwhileError if the file has other answers than `expected` (unless they are the new ones),
@@ -137,7 +137,7 @@ def save_answer(path: Path, sha256: str, answer: JudgeAnswer | None, expected: J
             return
         if current != expected:
             raise ChangedMeanwhileError(
-                f"{path}: {sha256[:12]}…: changed meanwhile; expected what was read before: look and answer again"
+                f"{path}: {sha256[:12]}…: changed meanwhile; expected the version read before: look and answer again"
             )
         if answer is None:
             del answers[sha256]
@@ -408,7 +408,7 @@ class JudgeTab:
         if task is not None and self.session.draft_of(task).take_back():
             self.session.keep_draft()
         elif not self.session.reopen_last():
-            self.notice = "Nothing to take back: there is no answer from today."
+            self.notice = "Nothing to take back: no answer from today."
 
 
 def _inside(point: Point, size: tuple[int, int]) -> Point:
