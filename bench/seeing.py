@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page
 
 import page as page_bench
 import simulation
+from cleanset.dataset.ilsvrc import image_id
 from cleanset.edition.paths import Edition
 from cleanset.tables import CANDIDATES, INDEX, write_table
 from cleanset.vocabulary import class_keys
@@ -82,7 +83,7 @@ def make_edition(folder: Path, count: int, images: list[bytes]) -> None:
     write_table(edition.index, simulation.index_of([[number // each] for number in range(each * CLASSES)]), INDEX)
     page_bench.write_images(folder, images)
     rows = [
-        (number // each, simulation.image_id(number + 1), number % each + 1, "top5" if number % each < 5 else "reserve")
+        (number // each, image_id(number + 1), number % each + 1, "top5" if number % each < 5 else "reserve")
         for number in range(each * CLASSES)
     ]
     table = pd.DataFrame(rows, columns=["class_index", "image_id", "rank", "tier"])

@@ -42,28 +42,22 @@ def without_metadata(data: bytes) -> bytes:
 
 _MARKER = re.compile(rb"\xff+([^\x00\xff\xd0-\xd7])", re.DOTALL)
 _JFIF, _END = 0xE0, 0xD9
-_FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
-_CODINGS = (0xC0, 0xC1, 0xC2)
+_OTHER_CODINGS = {0xC3, *range(0xC5, 0xD0)}
+"""Frames that are neither baseline nor progressive, such as arithmetic coding, and its tables."""
 
 
 def as_browsers_show(data: bytes) -> bytes | None:
-    """The JPEG without metadata, and without what follows its end; None unless every browser shows its stored pixels.
-
-    That is so for RGB and grey, baseline and progressive JPEGs of 8 bits, without profile and orientation.
-    """
-    kept, at, components = [data[:2]], 2, 0
+    """The RGB or grey JPEG without metadata and what follows its end; None if some browser cannot show its pixels."""
+    kept, at = [data[:2]], 2
     while (found := _MARKER.search(data, at)) is not None:
         marker, start = found[1][0], found.end()
         kept.append(data[at : found.start()])  # the scan before it
         if marker == _END:
-            return b"".join([*kept, bytes([0xFF, _END])]) if components in (1, 3) else None
-        length = int.from_bytes(data[start : start + 2], "big")
-        at = start + length
-        has_thumbnail = marker == _JFIF and length != 16
-        if has_thumbnail or (marker in _FRAMES and (marker not in _CODINGS or data[start + 2 : start + 3] != b"\x08")):
+            return b"".join([*kept, found[0]])
+        at = start + int.from_bytes(data[start : start + 2], "big")
+        has_thumbnail = marker == _JFIF and at != start + 16
+        if has_thumbnail or marker in _OTHER_CODINGS:
             return None
-        if marker in _FRAMES:
-            components = data[start + 7] if len(data) > start + 7 else 0
         if marker not in _METADATA:
             kept.append(data[start - 2 : at])
     return None

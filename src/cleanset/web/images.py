@@ -94,11 +94,12 @@ def encode_for_page(data: bytes, longest: int | None, as_stored: bool = False) -
 
     PNG, which keeps every value; JPEG where that would be slow, for images of more than a megapixel.
     """
-    image = decode(data).convert("RGB")
-    if as_stored and data.startswith(b"\xff\xd8") and max(image.size) <= (longest or max(image.size)):
-        stored = as_browsers_show(data)
+    image = decode(data)
+    if as_stored and (image.format, image.mode) in (("JPEG", "RGB"), ("JPEG", "L")):
+        stored = as_browsers_show(data) if max(image.size) <= (longest or max(image.size)) else None
         if stored is not None:
             return stored
+    image = image.convert("RGB")
     if longest is not None:
         image.thumbnail((longest, longest), Image.Resampling.LANCZOS)
     image.info = {}

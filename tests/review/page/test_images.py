@@ -167,7 +167,7 @@ def test_a_jpeg_is_handed_on_as_it_is_stored_without_metadata() -> None:
         assert encode_for_page(data, None).startswith(b"\x89PNG")  # other pages, which blind people
     out = io.BytesIO()
     pixels.convert("CMYK").save(out, format="JPEG")
-    for other in (out.getvalue(), data[:-2], data.replace(b"\x00\x10JFIF", b"\x00\x11JFIF")):
+    for other in (data[:-2], data.replace(b"\x00\x10JFIF", b"\x00\x11JFIF"), data.replace(b"\xff\xc0", b"\xff\xc9")):
         assert as_browsers_show(other) is None
     assert encode_for_page(out.getvalue(), None, as_stored=True).startswith(b"\x89PNG")
     assert max(Image.open(io.BytesIO(encode_for_page(data, 20, as_stored=True))).size) == 20

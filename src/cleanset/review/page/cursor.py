@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cleanset.review.page.keys import BY_KEYS
 from cleanset.review.page.library import IndexedImage
 from cleanset.review.page.session import ReviewerClassStatus, Session
 from cleanset.review.verdicts import Review
@@ -154,22 +153,15 @@ class ClassOrder:
             "with my verdicts": lambda status: any(self.session.reviewer in votes for votes in status.votes.values()),
         }
         name = name or self.filter
-        kind, _, reason = name.partition(": ")
-        if kind in BY_KEYS.values():
-            of = self._reasons if kind == "reason" else self._hinted
-            return [index for index in self.session.statuses if reason.replace(" ", "_") in of(index)]
+        kind, _, words = name.partition(": ")
+        reason, session = words.replace(" ", "_"), self.session
+        if kind == "reason":
+            return [index for index in session.statuses if reason in session.own_reasons(index)]
+        if kind == "hint":
+            kinds = {index: session.kinds_of_hints(index).values() for index in session.statuses}
+            return [index for index, of_images in kinds.items() if any(reason in each for each in of_images)]
         match = matches[name]
         return [index for index, status in self.session.statuses.items() if match(status)]
-
-    def _reasons(self, class_index: int) -> set[str | None]:
-        """The reasons of this reviewer's verdicts in a class."""
-        votes = self.session.statuses[class_index].votes.values()
-        return {of[self.session.reviewer].review.reason for of in votes if self.session.reviewer in of}
-
-    def _hinted(self, class_index: int) -> set[str]:
-        """The kinds of hints in a class, at images that were measured since the server started."""
-        found = self.session.hints.of(self.session.library.candidates(class_index))
-        return {hint.kind for hints in found.values() for hint in hints}
 
     def neighbour(self, of: int, direction: int = 1) -> int | None:
         """The matching class after this one (before it, if `direction` is -1); wraps around."""

@@ -38,7 +38,7 @@ from cleanset.tables import CROP_SCORES, read_table
 from cleanset.vocabulary import class_keys
 
 if TYPE_CHECKING:
-    from cleanset.review.page.drafts import Step
+    from cleanset.review.page.history import Step
 
 
 class StoredVotes:
@@ -327,6 +327,16 @@ class Session:
         if known is None or known.broken or known.read is not votes:
             return replace(self._status_of(class_index, votes), read=votes)
         return known
+
+    def own_reasons(self, class_index: int) -> list[str]:
+        """The reasons of this reviewer's verdicts in a class."""
+        own = (of[self.reviewer] for of in self.statuses[class_index].votes.values() if self.reviewer in of)
+        return [vote.review.reason for vote in own if vote.review.reason]
+
+    def kinds_of_hints(self, class_index: int) -> dict[str, set[str]]:
+        """The kinds of hints by image id, at the images of a class that were measured since the server started."""
+        found = self.hints.of(self.library.candidates(class_index))
+        return {image_id: {hint.kind for hint in hints} for image_id, hints in found.items()}
 
     def own(self, class_index: int, image_id: str) -> Review | None:
         """This reviewer's verdict, as last read."""
