@@ -24,7 +24,9 @@ ANSWERED, MEASURED = 300, 60
 MONDAY = datetime.date(2026, 11, 2)
 WEEK, ON = MONDAY + datetime.timedelta(4), MONDAY + datetime.timedelta(5)
 JUDGE = "3f9c2a71"
-LOOKING_SECONDS = 0.7
+LOOKED = """() => secondsSeen(document.querySelector("#view").dataset.subject,
+  [...document.querySelectorAll("#view img[data-image]")]) >= 0.5"""
+"""Whether the image has been shown for the half second after which an answer counts."""
 LIMIT_MILLISECONDS, LIMIT_MIB = 100.0, 500.0
 GROUPS = ("bird", "bicycle")
 RULES: dict[str, object] = {
@@ -120,7 +122,7 @@ def milliseconds(address: str) -> list[float]:
 
 def answered(page: Page) -> float:
     """Answer that both groups are absent, after a look at the image."""
-    time.sleep(LOOKING_SECONDS)
+    page.wait_for_function(LOOKED)
     before = page.get_attribute("#view", "data-pressed")
     page.keyboard.press("4")
     page.wait_for_function("before => document.querySelector('#view').dataset.pressed !== before", arg=before)

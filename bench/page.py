@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import numpy as np
 import pandas as pd
@@ -215,9 +216,9 @@ def start_seconds(folder: Path) -> tuple[float, float]:
     """Wall-clock and processor seconds from the start of the process until the page is served."""
     start = time.perf_counter()
     with server(folder) as (process, address):
-        host, port = re.findall(r"[\d.]+", address)
-        connection = http.client.HTTPConnection(host, int(port))
-        connection.request("GET", "/")
+        site = urlsplit(address)
+        connection = http.client.HTTPConnection(site.netloc)
+        connection.request("GET", site.path)
         response = connection.getresponse()
         assert response.status == 200
         assert b"data-class-key" in response.read()
@@ -247,14 +248,19 @@ def opened(address: str) -> Iterator[Page]:
         yield page
 
 
-@contextmanager
-def chromium() -> Iterator[Browser]:
-    """Chromium, running."""
+def chromium_path() -> str:
+    """Where Chromium is."""
     path = shutil.which("chromium") or shutil.which("google-chrome")
     if path is None:
         sys.exit("no Chromium: install the package chromium")
+    return path
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Chromium, running."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=OPTIONS)
+        browser = playwright.chromium.launch(executable_path=chromium_path(), args=OPTIONS)
         yield browser
         browser.close()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Playwright, sync_playwright
 
 from cleanset.edition.paths import Edition, use_classes_of
 from cleanset.review.hints.background import NO_TEXT
@@ -38,9 +38,9 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 TESTS = Path(__file__).resolve().parent
 
 NEEDS = {
-    "browser": {"browser"},
+    "browser": {"browser", "firefox"},
     "built": {"built", "published", "rebuilt", "reviewable", "studied"},
-    "exhaustive": {"both_published"},
+    "exhaustive": {"both_published", "firefox"},
     "gpu": {"gpu"},
     "long": {"published_edition", "reproduced"},
     "real": {"real"},
@@ -116,18 +116,37 @@ def real() -> Path:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+def _playwright() -> Iterator[Playwright]:
+    with sync_playwright() as started:  # a process can have only one
+        yield started
+
+
+@pytest.fixture(scope="session")
+def browser(_playwright: Playwright) -> Iterator[Browser]:
     """Chromium; without one skips, saying so; fails if CLEANSET_NO_SKIP is set."""
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    reason = "no Chromium: install the package chromium"
-    if path is None and os.environ.get("CLEANSET_NO_SKIP"):
-        pytest.fail(reason)
     if path is None:
-        pytest.skip(reason)
-    with sync_playwright() as playwright:  # a process can have only one
-        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_OPTIONS)
-        yield browser
-        browser.close()
+        without("no Chromium: install the package chromium")
+    browser = _playwright.chromium.launch(executable_path=path, args=CHROMIUM_OPTIONS)
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="session")
+def firefox(_playwright: Playwright) -> Iterator[Browser]:
+    """Firefox; without one skips, saying so; fails if CLEANSET_NO_SKIP is set, as in the hosted workflow."""
+    if not Path(_playwright.firefox.executable_path).is_file():
+        without("no Firefox: playwright install firefox")
+    browser = _playwright.firefox.launch()
+    yield browser
+    browser.close()
+
+
+def without(reason: str) -> None:
+    """Skip a test whose program is missing; fail if CLEANSET_NO_SKIP is set."""
+    if os.environ.get("CLEANSET_NO_SKIP"):
+        pytest.fail(reason)
+    pytest.skip(reason)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -78,7 +78,6 @@ MINIATURES = {
             "judge_page": {
                 "TEAMS, IMAGES_A_DAY, DAYS": "1, 4, 1",
                 "ANSWERED, MEASURED": "1, 2",
-                "LOOKING_SECONDS": "0.0",
             }
         },
     ),
@@ -118,6 +117,14 @@ MINIATURES = {
     "seeing": Miniature(
         "Three images at 1.4 Mbit/s",
         constants={"seeing": {"COUNTS": "(3,)", "WINDOWS": "((1280, 800),)"}, "page": {"DISTINCT": "2"}},
+    ),
+    "study": Miniature(
+        "4 people, 24 answers saved",
+        constants={
+            "study": {
+                "PEOPLE, BAD_LINKS, DOUBLE_CLICKS": "4, 1, 1", "EACH": "2", "FAILING, LATE_SECONDS": "0.2, (0.0, 0.1)",
+            }
+        },
     ),
     "tables": Miniature("Images", constants={"tables": {"ROUNDS": "1", "IMAGES": "60"}}),
     "stand_in": Miniature("512 images, float32", ("--images", "512", "--workers", "1", "2", "--precisions", "float32")),

@@ -43,7 +43,7 @@ def test_the_tutorial_gives_what_the_notebook_holds(repository: Path, pristine: 
     clone.run("python", "docs/tutorial.py")
     found, kept = (json.loads((each / "docs" / "tutorial.ipynb").read_text()) for each in (clone.folder, repository))
     for cell, expected in zip(found["cells"], kept["cells"], strict=True):
-        assert cell == expected, "".join(cell["source"])
+        assert cell == expected, f"{''.join(cell['source'])}\nif that is meant, run python docs/tutorial.py"
     tutorial = clone.folder / "build" / "tutorial"
     assert (tutorial / "release" / "cleanset-images-1.0.0.tar").is_file()
     verdicts = [yaml.safe_load(path.read_text()) for path in (tutorial / "mine" / "reviews" / "ada").glob("*.yaml")]

@@ -219,7 +219,9 @@ def test_own_images_without_scores(tmp_path: Path) -> None:
             target = (page.parent / unquote(path)).resolve() if path else page
             assert target.is_file(), link
             assert not anchor or soup(target).find(id=unquote(anchor)) or target.suffix != ".html", link
-    assert texts["index.html"].startswith("A clean set of 3 classes")
+    assert texts["index.html"].startswith(
+        "Clean sets: report A clean set of 3 classes Images that show exactly one thing"
+    )
     for word in ("finds easy", "the easiest", "softmax", "Accuracy", "unsettled", "For each model"):
         assert not [name for name, text in texts.items() if word in text], word
     assert "ripe pears ripe pears" not in texts["classes.html"]

@@ -152,32 +152,28 @@ class Guard:
 
     def _of_somebody(self, scope: Scope, headers: Headers) -> Response | None:
         """Enter the person into the scope; or what is answered instead."""
-        kept, asked = cookie_parser(headers.get("cookie", "")), _asked_token(scope)
+        kept, query = cookie_parser(headers.get("cookie", "")), scope.get("query_string", b"").decode("latin-1")
+        asked = parse_qs(query).get("token", [""])[0]
         # each token is compared, so that the time tells nothing
         holding = [name for name, token in self._people.items() if _same(kept.get(_cookie(headers, name), ""), token)]
         linked = [name for name, token in self._people.items() if token and _same(asked, token)]
         person, _, rest = scope["path"].removeprefix("/").partition("/")
         if not person and len(known := linked or holding) == 1:
-            query = scope.get("query_string", b"").decode("latin-1")
             return RedirectResponse(f"/{known[0]}/{query and '?'}{query}", status_code=303)
         if person in linked and not rest and scope["type"] == "http":
             if holding and person not in holding and scope["method"] != "POST":
                 return _question(person, holding)
             return self._let_in(headers, person)
         if person not in holding:
-            return self._refusal(
-                "A link of one's own is needed, with its token." if person in self._people or not person else
-                "Nobody of this name has a page here (any more)."
-            )  # fmt: skip
+            return self._refusal("There is no page of this name, or the link's token is missing or no longer valid.")
         scope[PERSON], scope["root_path"] = person, f"/{person}"
         return None
 
     def _let_in(self, headers: Headers, person: str) -> Response:
         """Keep the token as a cookie, and take it out of the address."""
-        response = RedirectResponse(f"/{person}/", status_code=303)
+        response, name = RedirectResponse(f"/{person}/", status_code=303), _cookie(headers, person)
         secure = self._public is not None and self._public.startswith("https:")
-        name, token = _cookie(headers, person), self._people[person]
-        response.set_cookie(name, token, httponly=True, samesite="lax", secure=secure)
+        response.set_cookie(name, self._people[person], httponly=True, samesite="lax", secure=secure)
         return response
 
     def _refusal(self, problem: str) -> Response:
@@ -197,11 +193,6 @@ def _cookie(headers: Headers, person: str) -> str:
 
 def _same(given: str, token: str) -> bool:
     return hmac.compare_digest(given.encode(), token.encode())
-
-
-def _asked_token(scope: Scope) -> str:
-    query: bytes = scope.get("query_string", b"")
-    return parse_qs(query.decode("latin-1")).get("token", [""])[0]
 
 
 def _question(person: str, holding: Iterable[str]) -> Response:

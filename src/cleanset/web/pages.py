@@ -42,6 +42,9 @@ FIRST_PORT, PORTS = 20_000, 10_000
 
 MIN_SECRET_BYTES = 32
 
+HALF_OPEN_TICKS = 200
+"""Tenths of a second after which a connection is closed whose request has not come, or not come to its end."""
+
 ANY_HOST = ("0.0.0.0", "::")
 _ELSEWHERE = ("192.0.2.1", "2001:db8::1")
 """Documentation addresses (RFC 5737, 3849), to ask the system for its outward address; nothing is sent."""
@@ -67,20 +70,19 @@ def run_page(
     browser: bool,
     command: str = "cleanset review",
     public_url: str | None = None,
-    public_token: bool = True,
     people: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Serve an application, created once the port is bound, until Ctrl+C; `port`: None for `usual`, 0 for any free one.
 
     `announcement`: the line printed, with the address in place of `{}`; `command`: the command named in refusals.
-    `public_url`: the address by which a reverse proxy or a forwarded port makes the page known; `public_token`: whether
-    it needs a token there, too. `people`: the token of each by name; without one it is drawn if one is needed. Each has
-    an address; of several, each has a line, and no browser is opened.
+    `public_url`: the address by which a reverse proxy or a forwarded port makes the page known. `people`: the token of
+    each by name; without one it is drawn if one is needed. Each has an address; of several, each has a line, and no
+    browser is opened. Without people the page is everybody's.
     """
     public = None if public_url is None else public_origin(public_url)
     bound = bind_usual(host, usual) if port is None else bind(host, port)
     port = bound.getsockname()[1]
-    is_open = is_loopback(host) if public is None else not public_token or is_loopback(urlsplit(public).hostname or "")
+    is_open = is_loopback(host if public is None else urlsplit(public).hostname or "")
     people = {name: token or ("" if is_open else secrets.token_urlsafe(24)) for name, token in people.items()}
     # on all addresses a server cannot know by which name it is reached; there the token protects it
     hosts = None if host in ANY_HOST and public is None else own_hosts(host, port)
@@ -244,11 +246,12 @@ def _outward(host: str) -> str:
 
 
 class AnnouncingServer(uvicorn.Server):
-    """Prints a line, and opens the browser if asked to, as soon as it answers."""
+    """Prints a line, and opens the browser if asked to, as soon as it answers. Closes half-open connections."""
 
     def __init__(self, config: uvicorn.Config, announcement: str, open_in_browser: str | None) -> None:
         super().__init__(config)
         self._announcement, self._open_in_browser = announcement, open_in_browser
+        self._waiting: set[tuple[Any, Any]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, then print the announcement."""
@@ -257,3 +260,21 @@ class AnnouncingServer(uvicorn.Server):
         if self._open_in_browser:
             # in a thread, because some browsers return only when they are closed
             threading.Thread(target=webbrowser.open, args=[self._open_in_browser], daemon=True).start()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Close connections that have waited for the same request since the last check; uvicorn alone never would."""
+        if counter % HALF_OPEN_TICKS == 0:
+            waiting = {(each, each.cycle) for each in list[Any](self.server_state.connections) if _is_half_open(each)}
+            for each, _ in waiting & self._waiting:
+                each.transport.close()
+            self._waiting = waiting
+        return await super().on_tick(counter)
+
+
+def _is_half_open(connection: Any) -> bool:
+    """Whether a request is not there, or not to its end. A websocket has none; what is kept alive ends by itself."""
+    if not hasattr(connection, "cycle"):
+        return False
+    cycle = connection.cycle
+    is_next_begun = cycle and cycle.response_complete and not connection.timeout_keep_alive_task
+    return bool(cycle is None or cycle.more_body or is_next_begun)

@@ -313,7 +313,7 @@ def test_results_that_know_their_misclassified_images_are_tested() -> None:
     text = paper_table(found).in_form("markdown")
     assert "| vit | 33.33 (0.00–100.00) | -66.67 (-93.85 to 5.86) | 0.5000 |" in text
     assert "| old | 75.00 (50.00–87.50) | – | – |" in text
-    assert "difference from resnet, p of McNemar's exact test\n" in text
+    assert "difference from resnet in percentage points, p of McNemar's exact test\n" in text
 
 
 @pytest.mark.parametrize("misses", [["0 a"], "0 a", [1, 2]])

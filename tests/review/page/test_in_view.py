@@ -104,9 +104,11 @@ def test_the_page_of_the_sample_has_words_for_tiers(tab: TabAlone) -> None:
 def test_what_changes_is_read_aloud_and_focus_stays_with_the_task(start: Serve, visit: Open) -> None:
     at = visit(start())
     first, second = at.shown[:2]
-    at.page.wait_for_selector("#aloud[role=status]:has-text('goldfish. 8 to review')", state="attached")
+    at.page.wait_for_selector("body > [role=status]:has-text('goldfish. 8 to review')", state="attached")
     at.press("c")
-    at.page.wait_for_selector("#aloud:has-text('goldfish, image 1'):has-text(', clean')", state="attached")
+    at.page.wait_for_selector(
+        "body > [role=status]:has-text('goldfish, image 1'):has-text(', clean')", state="attached"
+    )
     assert at.page.evaluate("document.activeElement.dataset.card") == second
     for key, out in (("x", "Escape"), ("Enter", "Escape"), ("h", "Escape"), ("b", "Escape"), ("?", "Escape")):
         at.press(key)
@@ -114,7 +116,7 @@ def test_what_changes_is_read_aloud_and_focus_stays_with_the_task(start: Serve, 
         at.press(out)
         assert at.page.evaluate("document.activeElement.dataset.card") == second, key
     at.press("f", "c")
-    at.page.wait_for_selector("#aloud:has-text('No class here: conflicts.')", state="attached")
+    at.page.wait_for_selector("body > [role=status]:has-text('No class here: conflicts.')", state="attached")
     at.press("n")
-    at.page.wait_for_selector("#aloud:has-text('ladybug')", state="attached")
+    at.page.wait_for_selector("body > [role=status]:has-text('ladybug')", state="attached")
     assert first != at.focus == at.page.evaluate("document.activeElement.dataset.card")

@@ -1,12 +1,15 @@
 """Who may ask: Host, Origin, Sec-Fetch-Site, and off loopback a token; for requests and for websockets."""
 
+import asyncio
 import http.client
 import socket
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+import uvicorn
 from playwright.sync_api import Browser
 from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
@@ -15,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from cleanset.errors import CleansetError
 from cleanset.web import pages
 from cleanset.web.guard import PERSON, Guard, is_loopback, own_hosts, public_origin
-from cleanset.web.pages import address, bind, bind_usual, kept_tokens, usual_port
+from cleanset.web.pages import AnnouncingServer, address, bind, bind_usual, kept_tokens, usual_port
 from tests.browser_tab import Server
 from tests.documents import blocks
 from tests.remotes.servers import free_port, nginx
@@ -166,7 +169,7 @@ def test_behind_a_proxy_with_tls(start: Serve, browser: Browser, repository: Pat
         page = context.new_page()
         refused = page.goto(proxy.url)
         assert refused is not None
-        assert (refused.status, "with its token" in refused.text()) == (403, True)
+        assert (refused.status, "token is missing" in refused.text()) == (403, True)
         at = Reviewing(page, server.address)
         at.press("n", "n", "x")
         assert at.mode == "crop"
@@ -187,6 +190,41 @@ def test_loopback_is_not_reached_from_other_addresses(server: Server) -> None:
     socket.create_connection(("127.0.0.1", server.port), timeout=5).close()
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.2", server.port), timeout=5)
+
+
+@pytest.mark.server
+def test_half_open_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a request, with half a header (also of a second one), with half a body; not those being answered."""
+    monkeypatch.setattr(pages, "HALF_OPEN_TICKS", 3)
+    answering = threading.Event()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            return
+        while scope["method"] == "POST" and (await receive()).get("more_body"):
+            pass
+        while scope["path"] == "/slow" and not answering.is_set():
+            await asyncio.sleep(0.05)
+        await PlainTextResponse("answer")(scope, receive, send)
+
+    listening = bind("127.0.0.1", 0)
+    server = AnnouncingServer(uvicorn.Config(app, log_level="error", lifespan="off"), "", None)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    whole = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+    half = (b"", whole[:20], whole + whole[:20], b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc")
+    sockets = [socket.create_connection(listening.getsockname(), timeout=60) for _ in (*half, "slow")]
+    for each, data in zip(sockets, (*half, whole.replace(b"/ ", b"/slow ")), strict=True):
+        each.sendall(data)
+    for each in sockets[:-1]:
+        while each.recv(1000):
+            pass
+    answering.set()
+    assert sockets[-1].recv(1000).startswith(b"HTTP/1.1 200")
+    server.should_exit = True
+    thread.join()
+    for each in sockets:
+        each.close()
 
 
 def test_addresses(monkeypatch: pytest.MonkeyPatch) -> None:

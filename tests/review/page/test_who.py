@@ -77,7 +77,7 @@ def test_a_page_of_one_reviewer_is_not_that_of_the_next(edition: Path, start: Se
     server.kill()
     start("ben", "--port", port)
     page.goto(server.address)
-    assert "Nobody of this name" in page.inner_text("main")
+    assert "There is no page of this name" in page.inner_text("main")
     page.goto(f"http://127.0.0.1:{port}/")
     assert page.url.startswith(f"http://127.0.0.1:{port}/ben/")
     assert "ben ·" in page.inner_text(".who")

@@ -98,6 +98,23 @@ def test_a_whole_image_by_keyboard_and_mouse(contest: Path, start: Start, visit:
     assert at.step == "instructions"
 
 
+def test_a_whole_image_in_firefox(contest: Path, start: Start, firefox: Browser) -> None:
+    page = firefox.new_page(viewport={"width": 1280, "height": 800})
+    failures: list[str] = []
+    page.on("pageerror", lambda error: failures.append(str(error)))
+    at = Judging(page, start().address)
+    at.press("Enter", *FRUIT)
+    at.draw(SQUARE)
+    at.press("Enter", "y", "n", "y")
+    (answer,) = answers(contest).values()
+    assert (answer["outline"], at.of_view("done"), failures) == (SQUARE_AS_SAVED, "1", [])
+    page.reload()
+    at.ready()
+    at.press("4", "4")
+    assert len(answers(contest)) == 2
+    page.close()
+
+
 def test_what_is_asked_depends_on_the_answers(contest: Path, start: Start, visit: Visit) -> None:
     """No outline where both are there, where neither is, and where one is not definitely absent."""
     at = visit(start())
@@ -331,12 +348,12 @@ def test_a_press_within_half_a_second_of_the_image_is_no_answer(contest: Path, s
     for _ in range(8):
         at.page.keyboard.press("4")
     at.page.wait_for_selector("[data-pressed='10']", timeout=PATIENCE)
-    assert (len(answers(contest)), at.notice[:28]) == (1, "The image was not shown yet,")
+    assert (len(answers(contest)), at.notice[:28]) == (1, "Not shown for half a second ")
     at.page.clock.run_for(700)
     for pressed in range(11, 15):
         at.page.click("button[data-key='4']")
         at.page.wait_for_selector(f"[data-pressed='{pressed}']", timeout=PATIENCE)
-    assert (len(answers(contest)), at.notice[:28]) == (2, "The image was not shown yet,")
+    assert (len(answers(contest)), at.notice[:28]) == (2, "Not shown for half a second ")
 
 
 def test_by_mouse_alone(contest: Path, start: Start, visit: Visit) -> None:
@@ -421,6 +438,52 @@ def test_an_outline_by_keyboard_and_a_corner_dragged(contest: Path, start: Start
     corners = [tuple(map(int, corner.split(","))) for corner in answer["outline"].split()]
     (x, y), *others = corners
     assert others == [(x, y + 50), (x + 51, y + 50)]
+
+
+def test_a_triangle_by_keys_in_under_15_presses(contest: Path, start: Start, visit: Visit) -> None:
+    """By ninths of the image: three digits and Space for a corner, each within 2 % of the sides."""
+    at = visit(start())
+    at.press("Enter", *FRUIT)
+    width, height = map(int, (at.page.get_attribute("#outline", "viewBox") or "").split()[2:])
+    triangle = [(round(x * width), round(y * height)) for x, y in ((0.21, 0.12), (0.86, 0.3), (0.4, 0.93))]
+    presses = 0
+    for x, y in triangle:
+        left, top, wide, high = 0.0, 0.0, float(width), float(height)
+        for _ in range(3):
+            column, row = int(3 * (x - left) / wide), int(3 * (y - top) / high)
+            at.page.keyboard.press(str(3 * row + column + 1))
+            left, top, wide, high = left + column * wide / 3, top + row * high / 3, wide / 3, high / 3
+        at.press(" ")
+        presses += 4
+    at.press("Enter")
+    assert (at.step, presses + 1) == ("statement", 13)
+    at.press("y", "y", "y")
+    (answer,) = answers(contest).values()
+    found = [tuple(map(int, corner.split(","))) for corner in answer["outline"].split()]
+    assert all(abs(x - a) <= 0.02 * width + 1 and abs(y - b) <= 0.02 * height + 1
+               for (x, y), (a, b) in zip(triangle, found, strict=True))  # fmt: skip
+
+
+def test_focus_stays_with_the_task_and_answers_are_announced(contest: Path, start: Start, visit: Visit) -> None:
+    at = visit(start())
+    focus = "document.activeElement.dataset.key ?? document.activeElement.innerText"
+    told = at.page.locator("[role=status]").last
+    at.press("Enter")
+    at.page.locator("button[data-key='4']").focus()
+    at.press("Enter")
+    assert at.page.evaluate(focus) == "4"
+    at.press("1")
+    assert "Draw the outline of the largest single object: fruit" in at.page.evaluate(focus)
+    assert "Draw the outline" in told.inner_text()
+    at.page.locator("button[data-key='Enter']").focus()
+    at.press("Enter")
+    assert (at.page.evaluate(focus), "An outline with 0 points" in told.inner_text()) == ("Enter", True)
+    at.press("z", "z")
+    assert "Is there anywhere in the image" in at.page.evaluate(focus)
+    at.page.locator("button[data-key='4']").focus()
+    at.press("4", "4")
+    assert at.page.evaluate(focus) == "4"
+    assert re.match(r"Saved\.\s+Image 2 of 4 · judge 3f9c2a71 Is there", told.inner_text())
 
 
 def test_a_corner_is_dragged_on_the_magnified_image(contest: Path, start: Start, visit: Visit) -> None:

@@ -38,8 +38,9 @@ def address(planned: Path, query: str = "") -> str:
 
 def position(page: Page) -> tuple[int, int]:
     """Which of how many trials is shown."""
-    at, total = page.inner_text(".progress").split(" of ")
-    return int(at), int(total)
+    found = re.fullmatch(r"(\d+) of (\d+) · about \d min left", page.inner_text(".progress"))
+    assert found
+    return int(found[1]), int(found[2])
 
 
 def test_a_whole_list(page: Page, planned: Path, tmp_path: Path) -> None:

@@ -4,12 +4,13 @@ import os
 import shlex
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, StorageState
 
 from tests.browser_tab import PATIENCE, SOURCE, Server
 from tests.documents import block, blocks
@@ -102,16 +103,19 @@ class Person:
         self.browser, self.number, self.link = browser, number, f"{origin}/?PROLIFIC_PID=pid{number}"
         self.given = 0
         self.keys: list[str] = []
+        self.kept: StorageState | None = None
         self.context: BrowserContext
         self.page: Page
 
     def open(self) -> None:
-        self.context = self.browser.new_context(ignore_https_errors=True)
+        self.context = self.browser.new_context(ignore_https_errors=True, storage_state=self.kept)
         self.page = self.context.new_page()
         self.page.set_default_timeout(PATIENCE)
         self.page.goto(self.link)
 
     def close(self) -> None:
+        """Close the browser, which keeps what belongs to the study."""
+        self.kept = self.context.storage_state()
         self.context.close()
 
     def start(self, label: str) -> None:
@@ -121,7 +125,9 @@ class Person:
     def shown(self) -> None:
         """The trial after those answered is there."""
         text = f"{self.given + 1} of {TRIALS}"
-        self.page.wait_for_function(f"document.querySelector('.progress')?.innerText === '{text}'", timeout=PATIENCE)
+        self.page.wait_for_function(
+            f"document.querySelector('.progress')?.innerText.startsWith('{text} ')", timeout=PATIENCE
+        )
         self.page.wait_for_selector(ANSWERABLE, timeout=PATIENCE)
 
     def press(self) -> None:
@@ -197,6 +203,19 @@ def analyse(paid: Paid, commands: str) -> None:
     assert "answer: '99'; expected one of" in text
 
 
+def test_made_up_ids_do_not_fill_the_places_at_once(paid: Paid, browser: Browser) -> None:
+    """By the limit of nginx: 20 at once, then one in three seconds; the page asks again meanwhile."""
+    context = browser.new_context(ignore_https_errors=True)
+    began = time.monotonic()
+    status = [
+        context.request.post(f"{paid.origin}/visit", data={"id": f"made-up-{number}", "begins": True}).status
+        for number in range(60)
+    ]
+    assert status.count(200) <= 22 + (time.monotonic() - began) / 3
+    assert set(status) == {200, 503}
+    context.close()
+
+
 def test_a_forwarded_port(plan: Path, browser: Browser) -> None:
     """As `ssh -L` brings the page to another port; a page elsewhere cannot take part in somebody's name."""
     port = free_port()
@@ -209,7 +228,7 @@ def test_a_forwarded_port(plan: Path, browser: Browser) -> None:
         page.get_by_role("button", name="Begin").click()
         page.wait_for_selector(ANSWERABLE)
         page.keyboard.press("2")
-        page.get_by_text("2 of 12").wait_for()
+        page.locator(".progress", has_text="2 of 12").wait_for()
         for headers in ({"Origin": "https://evil.example"}, {"Host": f"evil.example:{forwarded}"}):
             assert page.request.post(f"{url}/visit", data={"begins": True}, headers=headers).status == 403
         page.close()

@@ -24,7 +24,7 @@ HEADER = ("person", "list", "position", "stimulus", "answer", "milliseconds")
 
 
 def test_what_is_written(planned: Path) -> None:
-    assert {path.name for path in planned.iterdir()} == {"page", "key.csv", "trials.csv", "plan.json"}
+    assert {path.name for path in planned.iterdir()} == {"page", "key.csv", "trials.csv", "plan.json", "texts.yaml"}
     assert {path.name for path in (planned / "page").iterdir()} == {*STATIC, "lists.js", "images"}
     key = rows(planned / "key.csv")
     assert sorted(each["image"] for each in key if each["kind"] == "real") == FILES

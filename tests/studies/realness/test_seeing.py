@@ -1,11 +1,11 @@
 """Nothing is rated that was not seen: images that do not arrive, double clicks, keys in a row, hidden tabs, phones."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Route
+from playwright.sync_api import Browser, Locator, Page, Route
 
 from tests.browser_tab import PATIENCE, Server
 from tests.studies.realness.conftest import ANSWERABLE, rows
@@ -51,7 +51,7 @@ def test_an_image_that_fails_is_fetched_again_and_not_rated_before(page: Page, s
     page.wait_for_selector(ANSWERABLE)
     assert not page.get_by_text("An image has not arrived.").is_visible()
     page.keyboard.press("1")
-    page.get_by_text("2 of 12").wait_for()
+    page.locator(".progress", has_text="2 of 12").wait_for()
     assert len(answered(plan)) == 1
 
 
@@ -73,7 +73,7 @@ def test_a_pair_whose_right_image_is_still_on_its_way(page: Page, server: Server
     page.wait_for_selector(ANSWERABLE)
     assert page.locator(BUTTONS).first.bounding_box() == before
     page.keyboard.press("1")
-    page.get_by_text("2 of 12").wait_for()
+    page.locator(".progress", has_text="2 of 12").wait_for()
 
 
 @pytest.mark.parametrize("gap", [0, 60, 120, 200])
@@ -87,7 +87,7 @@ def test_a_double_click_answers_once(page: Page, server: Server, plan: Path, gap
     page.wait_for_timeout(gap)
     page.mouse.click(*place)
     page.keyboard.press("1")
-    page.get_by_text("2 of 12").wait_for()
+    page.locator(".progress", has_text="2 of 12").wait_for()
     page.wait_for_selector(ANSWERABLE)
     (row,) = answered(plan)
     assert (row["answer"], int(row["milliseconds"]) >= 300) == ("right", True)
@@ -118,3 +118,41 @@ def test_the_scale_is_one_row_on_a_phone(page: Page, server: Server) -> None:
     assert all(one["right"] <= two["left"] for one, two in pairwise(boxes))
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert page.locator(BUTTONS).evaluate_all("all => all.every(e => e.scrollWidth <= e.clientWidth)")
+
+
+def rate_all(page: Page, plan: Path, press: Callable[[Locator], None]) -> list[str]:
+    """Answer the whole list, each trial by pressing the second button; the answers that are saved."""
+    for place in range(1, 13):
+        page.locator(".progress", has_text=f"{place} of 12").wait_for()
+        page.wait_for_selector(ANSWERABLE)
+        parts = "document.querySelectorAll('h1, #study img, #study button')"
+        shown = f"[...{parts}].every(e => e.getBoundingClientRect().bottom <= innerHeight)"
+        assert page.evaluate(shown), f"trial {place} needs scrolling"
+        press(page.locator(ANSWERABLE).nth(1))
+    page.get_by_role("heading", name="Thank you").wait_for()
+    return [row["answer"] for row in answered(plan)]
+
+
+def test_a_whole_list_on_a_phone(server: Server, plan: Path, browser: Browser) -> None:
+    """By touch, with nothing outside the window, and buttons that a thumb hits."""
+    phone = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = phone.new_page()
+    page.set_default_timeout(PATIENCE)
+    begin(page, server)
+
+    def tap(button: Locator) -> None:
+        box = button.bounding_box()
+        assert box
+        assert min(box["width"], box["height"]) >= 44
+        button.tap()
+
+    assert rate_all(page, plan, tap) == ["right"] * 2 + ["-1"] * 10
+    phone.close()
+
+
+def test_a_whole_list_in_firefox(server: Server, plan: Path, firefox: Browser) -> None:
+    page = firefox.new_page(viewport={"width": 390, "height": 844})
+    page.set_default_timeout(PATIENCE)
+    begin(page, server)
+    assert rate_all(page, plan, lambda button: button.click()) == ["right"] * 2 + ["-1"] * 10
+    page.close()

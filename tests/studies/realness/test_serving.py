@@ -5,22 +5,30 @@ import os
 import threading
 import time
 from collections import Counter
+from hashlib import sha256
 from http.client import HTTPConnection
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from cleanset.errors import CleansetError
+from cleanset.studies.realness import serving
 from cleanset.studies.realness.serving import GivenAnswer, PageVisit, ServeSettings, StudyServer, application
 from tests.browser_tab import Server
 from tests.studies.realness.conftest import command, rows
 
 
+def key_of(person: str) -> str:
+    """The key that this person's browser has drawn; the server draws one for a browser without any."""
+    return sha256(person.encode()).hexdigest()[:32] if person else ""
+
+
 def opened(server: StudyServer, person: str = "") -> dict[str, Any]:
     """What somebody who begins, or comes back, is given."""
-    return server.visit(PageVisit(id=person, begins=True))
+    return server.visit(PageVisit(id=person, key=key_of(person), begins=True))
 
 
 def answer_of(trials: list[dict[str, str]], position: int, choice: int = 1) -> str | int:
@@ -61,7 +69,7 @@ def test_each_answer_is_on_the_disk_and_the_same_person_comes_back_to_the_next(p
     assert (again["answered"], again["key"], again["trials"]) == (3, page["key"], page["trials"])
     assert server.visit(PageVisit(key=page["key"]))["answered"] == 3  # without an id: the key in the address
     complete(server, "ada")
-    assert server.visit(PageVisit(id="ada")) == {"state": "done", "completion": None}
+    assert server.visit(PageVisit(id="ada", key=key_of("ada"))) == {"state": "done", "completion": None}
     assert (len(rows(file)), server.complete) == (12, 1)
 
 
@@ -86,10 +94,10 @@ def test_lists_are_balanced_and_the_number_wanted_is_a_bound(plan: Path) -> None
     for number in range(9):
         assert opened(server, f"late{number}")["state"] == "open"
     assert sorted(Counter(lists(plan).values()).values()) == [2, 2, 2, 2, 2, 3, 3, 3]
-    assert opened(server, "one too many")["title"] == "All places are taken"
+    assert opened(server, "one too many")["state"] == "taken"
     for number in range(9):
         complete(server, f"late{number}")
-    assert opened(server, "one too many")["title"] == "The study is complete"
+    assert opened(server, "one too many")["state"] == "complete"
     assert len(list((plan / "answers").iterdir())) == 19
 
 
@@ -98,18 +106,18 @@ def test_an_abandoned_list_goes_to_somebody_else(plan: Path) -> None:
     page = opened(server, "ada")
     give(server, page, 1)
     complete(server, "ben")
-    assert opened(server, "cy")["state"] == "message"
+    assert opened(server, "cy")["state"] == "taken"
     time.sleep(0.4)
     assert opened(server, "ada")["answered"] == 1  # nobody else needed it
     time.sleep(0.4)
     assert opened(server, "cy")["answered"] == 0
     assert lists(plan)["cy"] == lists(plan)["ada"]
-    assert opened(server, "ada")["title"] == "Your time is over"
+    assert opened(server, "ada")["state"] == "expired"
     with pytest.raises(ValueError, match="went to somebody else"):
         give(server, page, 2)
     assert sorted(len(rows(file)) for file in (plan / "answers").iterdir()) == [1, 12]
     complete(server, "cy")
-    assert opened(server, "dan")["title"] == "The study is complete"
+    assert opened(server, "dan")["state"] == "complete"
 
 
 def test_a_list_that_was_abandoned_before_a_restart(plan: Path) -> None:
@@ -121,6 +129,79 @@ def test_a_list_that_was_abandoned_before_a_restart(plan: Path) -> None:
     (plan / "people.csv").write_text((plan / "people.csv").read_text().replace(row["began"], "0"))
     assert opened(restarted(server), "ben")["state"] == "open"
     assert lists(plan) == {"ada": "1", "ben": "1"}
+
+
+def test_an_id_is_not_enough_to_go_on_with_a_list(plan: Path) -> None:
+    """Whoever knows it gets neither list nor key; in the browser that began, both."""
+    server = StudyServer(plan)
+    page = opened(server, "ada")
+    for key in ("", key_of("ben"), "0" * 32):
+        for begins in (False, True):
+            assert server.visit(PageVisit(id="ada", key=key, begins=begins)) == {"state": "elsewhere"}
+    assert opened(server, "ada") == page
+    assert lists(plan) == {"ada": "1"}
+
+
+def test_the_links_id_counts_more_than_another_persons_key(plan: Path) -> None:
+    server = StudyServer(plan)
+    page = opened(server, "ada")
+    give(server, page, 1)
+    other = server.visit(PageVisit(id="ben", key=page["key"], begins=True))
+    assert (other["answered"], other["key"] != page["key"]) == (0, True)
+    give(server, other, 1)
+    assert lists(plan) == {"ada": "1", "ben": "2"}
+    assert opened(server, "ada")["answered"] == 1
+
+
+def test_only_those_invited_may_begin(plan: Path, tmp_path: Path) -> None:
+    (tmp_path / "ids.txt").write_text("ada\nben\n\n")
+    server = StudyServer(plan, ServeSettings(ids=tmp_path / "ids.txt"))
+    for number in range(20):
+        assert opened(server, f"made-up-{number}")["state"] == "no_id"
+    assert server.visit(PageVisit(begins=True))["state"] == "no_id"
+    assert [opened(server, name)["state"] for name in ("ada", "ben")] == ["open", "open"]
+    assert list(lists(plan)) == ["ada", "ben"]
+    server.close()
+    for text, message in (
+        ("ada\na/b\n", "'a/b'; expected an id a line"),
+        ("\n", "''; expected an id a line"),
+    ):
+        (tmp_path / "ids.txt").write_text(text)
+        with pytest.raises(CleansetError, match=message):
+            StudyServer(plan, ServeSettings(ids=tmp_path / "ids.txt"))
+
+
+def test_in_a_local_network_the_printed_address_is_needed(plan: Path) -> None:
+    served = Server(plan, "study", "serve", "--plan", ".", "--port", "0", "--host", "0.0.0.0")
+    connection = HTTPConnection("127.0.0.1", served.port, timeout=60)
+    assert "/study/?token=" in served.address
+    found = []
+    for path in ("/", "/visit", "/study/", f"/study/?token={served.address.partition('=')[2]}"):
+        connection.request("GET", path)
+        reply = connection.getresponse()
+        reply.read()
+        found.append(reply.status)
+    served.kill()
+    assert found == [403, 403, 403, 303]
+
+
+def test_a_clock_that_goes_back_keeps_no_place(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the one place wanted, also after a restart; 60 minutes by default."""
+    now = SimpleNamespace(wall=1_800_000_000.0, passed=0.0)
+    clocks = SimpleNamespace(time=lambda: now.wall, monotonic=lambda: now.passed)
+    monkeypatch.setattr(serving, "time", clocks)
+    server = StudyServer(plan, ServeSettings(people=1))
+    opened(server, "ada")
+    now.wall -= 86_400
+    assert opened(server, "ben")["state"] == "taken"
+    now.passed = 3_601
+    assert opened(server, "ben")["state"] == "open"
+    server = restarted(server)
+    now.wall -= 86_400
+    assert opened(server, "cy")["state"] == "taken"
+    now.passed += 3_601
+    assert opened(server, "cy")["state"] == "open"
+    assert list(lists(plan)) == ["ada", "ben", "cy"]
 
 
 @pytest.mark.parametrize(
@@ -175,8 +256,8 @@ def test_a_line_torn_by_a_power_cut(plan: Path) -> None:
 def test_a_recruiters_id_is_needed_where_the_parameter_is_named(plan: Path) -> None:
     server = StudyServer(plan, ServeSettings(id_parameter="PROLIFIC_PID"))
     for each in ("", "{{%PROLIFIC_PID%}}", "x" * 65):
-        assert opened(server, each)["title"] == "No participant id"
-    assert server.visit(PageVisit(key="unknown", begins=True))["title"] == "No participant id"
+        assert opened(server, each)["state"] == "no_id"
+    assert server.visit(PageVisit(key="unknown", begins=True))["state"] == "no_id"
     assert opened(server, "5f3c")["state"] == "open"
 
 
@@ -246,7 +327,7 @@ def test_a_folder_that_is_no_plan(tmp_path: Path) -> None:
     [
         ("people=0", "people: .*greater than or equal to 1"),
         ("completion=javascript:alert(1)", "completion"),
-        ("id=x", "unknown key of --settings 'id'; expected one of id_parameter, people, minutes"),
+        ("id=x", "unknown key of --settings 'id'; expected one of id_parameter, ids, people, minutes"),
         ("consent=missing.html", r"missing.html: missing; expected a piece of HTML"),
     ],
 )
@@ -282,7 +363,7 @@ def test_200_people_at_once(plan: Path) -> None:
                 given = answer_of(page["trials"], position)
                 post(connection, "/answer", {"key": page["key"], "position": position, "stimulus": trial["stimulus"],
                                              "answer": given, "milliseconds": 500})  # fmt: skip
-            assert post(connection, "/visit", {"id": f"p{number}"})["state"] == "done"
+            assert post(connection, "/visit", {"id": f"p{number}", "key": page["key"]})["state"] == "done"
             connection.close()
         except Exception as error:
             failed.append(error)

@@ -48,9 +48,9 @@ def test_seconds_of_steps() -> None:
 def test_a_finished_run_costs_nothing() -> None:
     assert planned(None).seconds == 0
     names, *cells = plan_table([planned(None), planned()], 294 / 3600).columns
-    assert list(names.cells) == ["one", "one", "all: 0.08 hours"]
+    assert list(map(str, names.cells)) == ["one", "one", "all: 0.08 hours"]
     assert [list(each.cells)[:2] for each in cells[1:]] == [
-        ["3", "3"], ["", "50"], ["", "16.0"], ["", "500.0"], ["finished", "2 min 27 s"],
+        ["3", "3"], [" ", "50"], [" ", "16.0"], [" ", "500.0"], ["finished", "2 min 27 s"],
     ]  # fmt: skip
 
 

@@ -107,8 +107,8 @@ def run(
     if team:
         announcement = "Review page, a link for each reviewer (Ctrl+C ends it; every verdict is on disk):\n{}"
     usual = usual_port(edition.folder, "team" if team else reviewers[0])
-    links = edition.folder / ".dvc" / "tmp" / "review_links"
-    people = kept_tokens(links, team) if team else dict.fromkeys(reviewers, "")
+    secret = edition.folder / ".dvc" / "tmp" / "review_links"
+    people = kept_tokens(secret, team) if team else dict.fromkeys(reviewers, "")
     run_page(make_application, announcement, host, port, usual, browser, public_url=public_url, people=people)
 
 

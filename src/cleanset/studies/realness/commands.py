@@ -46,7 +46,7 @@ def plan(
     settings: Annotated[
         str,
         typer.Option(
-            help="Of a list: real, modified, attention, pairs; of the test: bound, alpha, power, effect.",
+            help="Of a list: real, modified, attention, pairs; of the test: bound, alpha, power, effect; a file texts.",
             show_default="real=50,modified=50,attention=3,pairs=4,bound=0.2,alpha=0.05,power=0.8,effect=0",
         ),
     ] = "",
@@ -70,8 +70,8 @@ def plan(
     """Plan who rates which images, and make the page on which they rate them.
 
     Writes page/ (for people: open index.html?list=1), trials.csv (the same
-    lists for a survey tool), and key.csv and plan.json, which are for you
-    alone.
+    lists for a survey tool), texts.yaml (the page's texts, to be translated),
+    and key.csv and plan.json, which are for you alone.
     """
     from cleanset.studies.realness import planning
     from cleanset.studies.realness.plan import PlanRequest
@@ -90,8 +90,8 @@ def serve(
     settings: Annotated[
         str,
         typer.Option(
-            help="id_parameter of the recruiter's links, people wanted, minutes until a list is given on, the HTML "
-            "files consent and instructions, completion address.",
+            help="id_parameter of the recruiter's links, ids (a file) of those invited, people wanted, minutes until a "
+            "list is given on, the HTML files consent and instructions, completion address.",
             show_default="minutes=60",
         ),
     ] = "",

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -39,7 +40,7 @@ class PlanRequest:
     """The organiser's settings: the sizes of a list, and the test whose power is wanted.
 
     `people` None: as many as the bound needs. `effect`: the difference, modified minus real, that is assumed to be
-    true.
+    true. `texts`: the file of the page's texts; None for the usual ones.
     """
 
     people: int | None = None
@@ -53,6 +54,7 @@ class PlanRequest:
     effect: Annotated[float, Field(allow_inf_nan=False)] = 0.0
     side: int | None = None
     seed: int = 0
+    texts: Path | None = None
 
 
 def seeded_order(names: Sequence[str], seed: int, purpose: str, step: int = 0) -> list[str]:
@@ -216,11 +218,12 @@ class Trial:
     choose: str = ""
 
     def data(self) -> dict[str, str]:
-        """The trial, for the page."""
+        """The trial, for the page, where an attention check has the answer's place in the scale."""
         content = {"kind": self.kind, "stimulus": self.stimulus}
         if self.kind == "pair":
             return content | {"left": self.file, "right": self.file_right}
-        return content | ({"choose": self.choose} if self.kind == "attention" else {"file": self.file})
+        chosen = {"choose": str(LABELS.index(self.choose))} if self.kind == "attention" else {"file": self.file}
+        return content | chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,12 +338,7 @@ def trials_csv(plan: StudyPlan) -> str:
     )
 
 
-def page_data(plan: StudyPlan) -> dict[str, Any]:
-    """The data of the page: the scale, the time before an answer, and the trials of each list."""
+def page_data(plan: StudyPlan, texts: Mapping[str, Any]) -> dict[str, Any]:
+    """The data of the page: its texts, the ratings, the time before an answer, and the trials of each list."""
     lists = [[each.data() for each in trials] for trials in plan.lists]
-    return {"scale": scale(), "shown_milliseconds": SHOWN_MILLISECONDS, "lists": lists}
-
-
-def scale() -> list[dict[str, Any]]:
-    """The ratings and their labels, for the page."""
-    return [{"rating": rating, "label": label} for rating, label in zip(SCALE, LABELS, strict=True)]
+    return {"texts": texts, "scale": SCALE, "shown_milliseconds": SHOWN_MILLISECONDS, "lists": lists}

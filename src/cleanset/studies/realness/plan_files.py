@@ -1,20 +1,23 @@
 """The files of a plan's folder, pinned by plan.json: a changed key would silently change the results."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, sha256, sha256_of
-from cleanset.parsing import check_digest, parse_json
+from cleanset.parsing import check_digest, parse_json, read_yaml
 from cleanset.progress import print_notice
-from cleanset.validation import validate
+from cleanset.validation import join_names, shown, validate
 
-PAGE, KEY, TRIALS, PLAN = "page", "key.csv", "trials.csv", "plan.json"
-"""Content of a plan's folder: the page for people; key, table of lists, and plan for the organiser."""
+PAGE, KEY, TRIALS, PLAN, TEXTS = "page", "key.csv", "trials.csv", "plan.json", "texts.yaml"
+"""Content of a plan's folder: the page for people; key, table of lists, plan and the page's texts for the organiser."""
+USUAL_TEXTS = Path(__file__).parent / "static" / TEXTS
+"""Those in English."""
 PAGE_IMAGES = f"{PAGE}/images"
 SHOWN_MILLISECONDS = 300
 """Time for which all images of a trial have been visible before it can be answered."""
@@ -37,6 +40,26 @@ class PlanFiles:
     key: str
     trials: str
     shown_milliseconds: int | None
+
+
+def read_texts(path: Path) -> dict[str, Any]:
+    """The texts of the page in a file. Raises CleansetError unless they have the form of USUAL_TEXTS."""
+    usual: Any = read_yaml(USUAL_TEXTS, "")
+    found = read_yaml(path, f"expected a translation of a plan's {TEXTS}")
+    texts = found if isinstance(found, dict) else {}
+    if wrong := sorted(map(str, usual.keys() ^ texts.keys())):
+        raise CleansetError(f"{path}: missing or unknown: {join_names(wrong)}; expected the keys of a plan's {TEXTS}")
+    for key, each in usual.items():
+        if _form(texts[key]) != _form(each) or (key == "direction" and texts[key] not in ("ltr", "rtl")):
+            raise CleansetError(f"{path}: {key}: {shown(texts[key])}; expected a translation of {shown(each)}")
+    return texts
+
+
+def _form(text: object) -> object:
+    """The parts that are the same in all languages: kind, number of texts, and the names in braces."""
+    if isinstance(text, list):
+        return [_form(each) for each in text]
+    return sorted(re.findall(r"\{\w+\}", text)) if isinstance(text, str) and text.strip() else type(text)
 
 
 def digests(plan: Path, names: Iterable[str] = (KEY, TRIALS, PAGE_IMAGES)) -> dict[str, str]:

@@ -17,6 +17,7 @@ import io
 import json
 import math
 import re
+import shutil
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -46,7 +47,18 @@ from cleanset.studies.realness.plan import (
     seeded_order,
     trials_csv,
 )
-from cleanset.studies.realness.plan_files import KEY, PAGE, PAGE_IMAGES, PLAN, SHOWN_MILLISECONDS, TRIALS, digests
+from cleanset.studies.realness.plan_files import (
+    KEY,
+    PAGE,
+    PAGE_IMAGES,
+    PLAN,
+    SHOWN_MILLISECONDS,
+    TEXTS,
+    TRIALS,
+    USUAL_TEXTS,
+    digests,
+    read_texts,
+)
 from cleanset.studies.realness.ratings import ImageKind, read_ratings, texts_of
 from cleanset.vocabulary import classes_in_use
 
@@ -242,6 +254,8 @@ class PlanOutcome:
 
 def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: Path | None = None) -> PlanOutcome:
     """Write the plan into `out`, a new or empty folder. Raises CleansetError for images that cannot be read."""
+    texts = wish.texts or USUAL_TEXTS
+    data = read_texts(texts)
     entries = {entry.file: entry for entry in sorted(read_entries(set_folder), key=lambda entry: entry.file)}
     made = attacked_images(attacked)
     images = [StudyImage("real", name, entry.image_id) for name, entry in entries.items()]
@@ -272,8 +286,9 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
         write_text(folder / PLAN, json.dumps(pinned, indent=2) + "\n")
         for name in STATIC:
             (folder / PAGE / name).write_bytes(static_file(name))
-        data = json.dumps(page_data(plan), separators=(",", ":"))
-        write_text(folder / PAGE / "lists.js", f"const STUDY = {data};\n")
+        shutil.copyfile(texts, folder / TEXTS)
+        content = json.dumps(page_data(plan, data), separators=(",", ":"))
+        write_text(folder / PAGE / "lists.js", f"const STUDY = {content};\n")
     return outcome
 
 

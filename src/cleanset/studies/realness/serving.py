@@ -29,11 +29,20 @@ from starlette.staticfiles import StaticFiles
 from cleanset.errors import CleansetError, system_error
 from cleanset.files import append_line, cut_torn_line, read_text, sha256, take_lock
 from cleanset.parsing import csv_text, parse_rows, read_rows
-from cleanset.studies.realness.plan import Trial, scale
-from cleanset.studies.realness.plan_files import PAGE_IMAGES, SHOWN_MILLISECONDS, TRIALS, read_plan
+from cleanset.studies.realness.plan import Trial
+from cleanset.studies.realness.plan_files import (
+    PAGE_IMAGES,
+    SHOWN_MILLISECONDS,
+    TEXTS,
+    TRIALS,
+    USUAL_TEXTS,
+    read_plan,
+    read_texts,
+)
 from cleanset.studies.realness.planning import STATIC, static_file
 from cleanset.studies.realness.ratings import ANSWER_COLUMNS, SCALE, SIDES, TRIAL_COLUMNS
-from cleanset.validation import first_problem
+from cleanset.validation import first_problem, shown
+from cleanset.web.guard import is_loopback
 from cleanset.web.pages import FRESH, new_application, run_page, usual_port
 
 ANSWERS_FOLDER, PEOPLE = "answers", "people.csv"
@@ -42,6 +51,7 @@ PEOPLE_COLUMNS = ("began", "id", "key", "person", "list")
 MAX_BODY_BYTES = 4_000
 RESTORE_FILE = "restore the file that cleanset wrote"
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_KEY = re.compile(r"[0-9a-f]{32}")
 # it becomes part of the name of a file: from a changed people.csv, ../ must not
 _PERSON = re.compile(r"[0-9a-f]{16}")
 
@@ -50,13 +60,14 @@ _PERSON = re.compile(r"[0-9a-f]{16}")
 class ServeSettings:
     """The organiser's settings.
 
-    `id_parameter`: the parameter of the address with the recruiter's id; None: `person`, which may be missing.
-    `people`: how many complete lists are wanted; None: one of each list. `minutes`: without an answer for so long, a
-    list is given to somebody else. `consent`, `instructions`: files with a piece of HTML. `completion`: the address to
-    return to.
+    `id_parameter`: the parameter of the address with the recruiter's id; None: `person`, which may be missing. `ids`: a
+    file with the ids of those invited, one a line; None: everybody is. `people`: how many complete lists are wanted;
+    None: one of each list. `minutes`: without an answer for so long, a list is given to somebody else. `consent`,
+    `instructions`: files with a piece of HTML. `completion`: the address to return to.
     """
 
     id_parameter: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")] | None = None
+    ids: Path | None = None
     people: Annotated[int, Field(ge=1, le=100_000)] | None = None
     minutes: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
     consent: Path | None = None
@@ -65,7 +76,10 @@ class ServeSettings:
 
 
 class PageVisit(BaseModel):
-    """A browser that opens the page: the recruiter's id and the key in its address, and whether the person consents."""
+    """A browser that opens the page: the recruiter's id in its address, and whether the person consents.
+
+    `key`: a secret that the browser has drawn when the person began, and by which it alone comes back.
+    """
 
     model_config = ConfigDict(frozen=True, strict=True)
 
@@ -88,7 +102,10 @@ class GivenAnswer(BaseModel):
 
 @dataclass(slots=True)
 class Participant:
-    """A person who began. `answers`: stimulus and answer of each trial so far; `active`: time of the last sign."""
+    """A person who began. `answers`: stimulus and answer of each trial so far.
+
+    `active`: the time of the last sign, by a clock that never goes back.
+    """
 
     id: str
     key: str
@@ -120,8 +137,11 @@ class StudyServer:
         for _, (number, trial) in parse_rows(found.trials, TRIAL_COLUMNS, _listed, str(plan / TRIALS), RESTORE_FILE):
             self.trials.setdefault(number, []).append(trial)
         self.wanted = self.settings.people or len(self.trials)
-        texts = {name: getattr(self.settings, name) for name in ("consent", "instructions")}
-        self.texts = {name: path and read_text(path, "expected a piece of HTML") for name, path in texts.items()}
+        pieces = {name: getattr(self.settings, name) for name in ("consent", "instructions")}
+        self.pieces = {name: path and read_text(path, "expected a piece of HTML") for name, path in pieces.items()}
+        texts = plan / TEXTS
+        self.texts = read_texts(texts if texts.exists() else USUAL_TEXTS)
+        self._invited = None if self.settings.ids is None else _read_ids(self.settings.ids)
         self._lock = Lock()
         (plan / ANSWERS_FOLDER).mkdir(exist_ok=True)
         self._file = os.open(plan / PEOPLE, os.O_RDWR | os.O_CREAT, 0o600)
@@ -151,7 +171,7 @@ class StudyServer:
         for where, row in read_rows(path, PEOPLE_COLUMNS, dict[str, str], RESTORE_FILE) if path.stat().st_size else ():
             if row["list"] not in lists or not _PERSON.fullmatch(row["person"]) or not row["began"].isdecimal():
                 raise CleansetError(f"{where}: not a person of this plan: {RESTORE_FILE}")
-            one = Participant(row["id"], row["key"], row["person"], lists[row["list"]], float(row["began"]))
+            one, seen = Participant(row["id"], row["key"], row["person"], lists[row["list"]], 0.0), float(row["began"])
             answered = self.plan / ANSWERS_FOLDER / one.file
             if answered.exists():
                 cut_torn_line(answered)
@@ -159,7 +179,8 @@ class StudyServer:
                     if (given["person"], given["list"]) != (one.person, row["list"]):
                         raise CleansetError(f"{at}: of another person or list; {RESTORE_FILE}")
                     one.answers.append((given["stimulus"], given["answer"]))
-                one.active = max(one.active, answered.stat().st_mtime)
+                seen = max(seen, answered.stat().st_mtime)
+            one.active = time.monotonic() - max(0.0, time.time() - seen)
             self._add(one)
 
     @property
@@ -168,14 +189,16 @@ class StudyServer:
         return sum(self._is_complete(each) for each in self._by_key.values())
 
     def visit(self, visit: PageVisit) -> dict[str, Any]:
-        """The page for a browser: consent, the open list, the end, or a message."""
+        """The page for a browser: consent, the open list, the end, or one of the texts, by its key."""
         with self._lock:
-            known = self._by_key.get(visit.key) or self._by_id.get(visit.id)
-            if known is None:
-                return self._newcomer(visit)
+            known, identity = self._by_key.get(visit.key), visit.id if _ID.fullmatch(visit.id) else ""
+            # the link's id counts more than a key, which may be another person's
+            if known is None or identity not in ("", known.id):
+                # whoever knows an id does not get its key
+                return {"state": "elsewhere"} if identity in self._by_id else self._newcomer(visit, identity)
             if self._is_complete(known):
                 return {"state": "done", "completion": self.settings.completion}
-            return self._opened(known) if self._resume(known) else _EXPIRED
+            return self._opened(known) if self._resume(known) else {"state": "expired"}
 
     def save(self, given: GivenAnswer) -> None:
         """Save an answer; on the disk when this returns.
@@ -187,7 +210,7 @@ class StudyServer:
             if known is None:
                 raise ValueError("unknown key; expected one that this study gave: open the study's link again")
             if not self._is_complete(known) and not self._resume(known):
-                raise ValueError(_EXPIRED["text"])
+                raise ValueError(str(self.texts["expired"][1]))
         with known.lock:
             self._append(known, given)
 
@@ -215,7 +238,7 @@ class StudyServer:
 
     def _holds(self, one: Participant) -> bool:
         """Whether the list is theirs: they answered it, or were active in the last minutes."""
-        return self._is_complete(one) or time.time() - one.active <= 60 * self.settings.minutes
+        return self._is_complete(one) or time.monotonic() - one.active <= 60 * self.settings.minutes
 
     def _free_lists(self) -> list[int]:
         """The lists that the fewest people hold; none while as many people as are wanted hold one."""
@@ -227,25 +250,26 @@ class StudyServer:
         """Let a person go on, also after the set time as long as nobody else needs the list."""
         if not self._holds(one) and one.number not in self._free_lists():
             return False
-        one.active = time.time()
+        one.active = time.monotonic()
         return True
 
-    def _newcomer(self, visit: PageVisit) -> dict[str, Any]:
-        has_id = _ID.fullmatch(visit.id) is not None
-        if self.settings.id_parameter and not has_id:
-            return _message("No participant id", "Please open the study by the link that the recruiting service gives.")
+    def _newcomer(self, visit: PageVisit, identity: str) -> dict[str, Any]:
+        if (self.settings.id_parameter and not identity) or (self._invited and identity not in self._invited):
+            return {"state": "no_id"}
         if self.complete >= self.wanted:
-            return _message("The study is complete", "All answers that were wanted are there. Thank you.")
+            return {"state": "complete"}
         free = self._free_lists()
         if not free:
-            return _message("All places are taken", "Somebody may give up: please try again later.")
+            return {"state": "taken"}
         if not visit.begins:
-            return {"state": "consent", "consent": self.texts["consent"]}
-        key = secrets.token_urlsafe(16)
+            return {"state": "consent", "consent": self.pieces["consent"]}
+        # the browser's own, so that it may ask again if the reply is lost; another one if that is somebody's
+        is_free = _KEY.fullmatch(visit.key) and visit.key not in self._by_key
+        key = visit.key if is_free else secrets.token_urlsafe(16)
         # not the key itself: whoever reads published answers must not be able to continue a list
         person = sha256(key.encode())[:16]
-        one = Participant(visit.id if has_id else "", key, person, free[0], time.time())
-        row = (f"{one.active:.0f}", one.id, one.key, one.person, one.number)
+        one = Participant(identity, key, person, free[0], time.monotonic())
+        row = (f"{time.time():.0f}", one.id, one.key, one.person, one.number)
         append_line(self.plan / PEOPLE, *_lines(PEOPLE_COLUMNS, row))
         self._add(one)
         return self._opened(one)
@@ -256,17 +280,15 @@ class StudyServer:
             "key": one.key,
             "trials": [each.data() for each in self.trials[one.number]],
             "answered": len(one.answers),
-            "instructions": self.texts["instructions"],
+            "instructions": self.pieces["instructions"],
         }
 
 
-def _message(title: str, text: str) -> dict[str, Any]:
-    return {"state": "message", "title": title, "text": text}
-
-
-_EXPIRED = _message(
-    "Your time is over", "You were away for long, and the rest of your list went to somebody else. Thank you."
-)
+def _read_ids(path: Path) -> frozenset[str]:
+    ids = read_text(path, "expected an id a line").split()
+    if invalid := [each for each in ids or [""] if not _ID.fullmatch(each)]:
+        raise CleansetError(f"{path}: {shown(invalid[0])}; expected an id a line, of A-Z a-z 0-9 . _ -, at most 64")
+    return frozenset(ids)
 
 
 def _lines(header: tuple[str, ...], row: tuple[object, ...]) -> tuple[str, str]:
@@ -283,7 +305,10 @@ def run(
     announcement = f"Study, {found}: {{}}  (Ctrl+C ends it; answers are saved in {plan / ANSWERS_FOLDER})"
     usual = usual_port(plan, "study")
     # people whom a recruiting service sends have no token
-    run_page(lambda: application(server), announcement, host, port, usual, browser, "cleanset study", public_url, False)
+    people = {} if public_url is not None or is_loopback(host) else {"study": ""}
+    run_page(
+        lambda: application(server), announcement, host, port, usual, browser, "cleanset study", public_url, people
+    )
 
 
 Sent = TypeVar("Sent", bound=BaseModel)
@@ -310,8 +335,8 @@ async def _reply(request: Request, kind: type[Sent], answer: Callable[[Sent], An
 def application(server: StudyServer) -> FastAPI:
     """The page, its images, and the two requests that it makes: nothing else in the plan's folder is served."""
     app = new_application()
-    parameter = server.settings.id_parameter or "person"
-    data = {"scale": scale(), "parameter": parameter, "shown_milliseconds": server.shown_milliseconds}
+    known = {"parameter": server.settings.id_parameter or "person", "shown_milliseconds": server.shown_milliseconds}
+    data = {"texts": server.texts, "scale": SCALE, **known}
 
     @app.post("/visit")
     async def visit(request: Request) -> Response:

@@ -31,6 +31,14 @@ setInterval(() => {
   if (isUnanswered() && window.socket?.connected && performance.now() - sentAt >= RESEND_MILLISECONDS) resend();
 }, 1000);
 
+// Tell those who listen. The element stays: what is drawn anew is not read out.
+const told = document.body.appendChild(document.createElement("p"));
+told.setAttribute("role", "status");
+told.style.cssText = "position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%)";
+export function announce(text) {
+  if (told.textContent !== text) told.textContent = text;
+}
+
 // Images that come next, decoded and held.
 const ahead = new Map();
 export function loadAhead(urls = "") {

@@ -1,6 +1,6 @@
 // The page in the browser. What is shown and what is saved is for the server to decide: nothing here
 // changes a verdict on the page.
-import { loadAhead, view, whenDrawn } from "../web/view.js";
+import { announce, loadAhead, view, whenDrawn } from "../web/view.js";
 import { follow } from "./drafts.js";
 import { layOut } from "./grid.js";
 import { field, guess, isBusy, press, tellLost, work } from "./keys.js";
@@ -67,9 +67,6 @@ function restoreFocus() {
 
 // --- what is read aloud: another class, a saved answer, a notice ----------------------------------
 
-const aloud = Object.assign(document.createElement("p"), { id: "aloud" });
-aloud.setAttribute("role", "status");
-document.body.append(aloud);
 let heard = { classKey: null, verdicts: {}, notice: "" };
 
 function readAloud() {
@@ -81,7 +78,7 @@ function readAloud() {
   const parts = changed.map((id) => verdicts[id]);
   if (isNew) parts.push(`${text("#view h1")}. ${text("#view .state")}`);
   if (now.notice !== heard.notice) parts.push(now.notice);
-  if (parts.join("")) aloud.textContent = parts.join(". ");
+  if (parts.join("")) announce(parts.join(". "));
   heard = now;
 }
 

@@ -179,8 +179,7 @@ def run(
     announcement = "Judge page: {}  (Ctrl+C ends it; every answer is saved)"
     usual = usual_port(contest, judge)
     command = "cleanset contest judge"
-    people = {judge: ""}
-    run_page(lambda: application(session), announcement, host, port, usual, browser, command, public_url, people=people)
+    run_page(lambda: application(session), announcement, host, port, usual, browser, command, public_url, {judge: ""})
 
 
 def application(session: JudgeSession) -> FastAPI:

@@ -345,8 +345,7 @@ class JudgeTab:
             self._skip(task)
         elif self.session.tokens[task.sha256] not in seen:
             # keys pressed before the image was drawn would judge an image that nobody has seen
-            text = "The image was not shown yet, or for less than half a second: look at it, and press the key again."
-            self.notice, self.is_error = text, True
+            self.notice, self.is_error = "Not shown for half a second yet: look at it, and press the key again.", True
         else:
             self._answer(task, self.session.draft_of(task), key, point, corner)
 

@@ -4,22 +4,29 @@
 (() => {
   const COLUMNS = ["person", "list", "position", "stimulus", "answer", "milliseconds"];
   const SIDES = ["left", "right"];
+  // at first the speed is guessed: so many trials count as if answered, each in so many seconds
+  const GUESSED_TRIALS = 5;
+  const GUESSED_SECONDS = 6;
+  const MAX_SECONDS = 60; // a longer one was a break
+  const TEXTS = STUDY.texts;
   const main = document.querySelector("main");
   const parameters = new URLSearchParams(location.search);
-  const numbers = STUDY.scale.map((step) => step.rating);
 
   const BUTTONS = "#jspsych-html-button-response-btngroup button";
 
   const text = (value) => {
     const element = document.createElement("span");
     element.textContent = value;
-    return element.innerHTML;
+    return element.innerHTML.replaceAll('"', "&quot;");
   };
+  const fill = (template, values) => template.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+  function random(size) {
+    const bytes = crypto.getRandomValues(new Uint8Array(size));
+    return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  }
   const person = () => {
     const named = parameters.get("person");
-    if (named !== null && /^[A-Za-z0-9._-]{1,64}$/.test(named)) return named;
-    const bytes = crypto.getRandomValues(new Uint8Array(8));
-    return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+    return named !== null && /^[A-Za-z0-9._-]{1,64}$/.test(named) ? named : random(8);
   };
   const wait = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
   function notice(id, message) {
@@ -29,14 +36,22 @@
   const image = (file, alt, kind) => `<img class="${kind}" src="images/${encodeURIComponent(file)}" alt="${alt}">`;
   const button = (label, index) => `<button type="button"><span>${text(label)}</span><kbd>${index + 1}</kbd></button>`;
 
+  // What had the keyboard's focus is gone with the page before.
+  function focusHeading() {
+    const heading = main.querySelector("h1");
+    heading.tabIndex = -1;
+    heading.focus();
+  }
+
   function askForList() {
-    main.innerHTML = `<h1>Which images are real?</h1><form><p><label>The number of your list:
+    main.innerHTML = `<h1>${text(TEXTS.title)}</h1><form><p><label>${text(TEXTS.list)}
       <input name="list" type="number" min="1" max="${STUDY.lists.length}" required></label></p>
-      <p><button>Continue</button></p></form>`;
-    const given = parameters.get("list");
-    if (given !== null)
-      main.insertAdjacentHTML("beforeend", `<p class="error" role="alert">There is no list ${text(given)}:
-        expected a number from 1 to ${STUDY.lists.length}.</p>`);
+      <p><button>${text(TEXTS.continue)}</button></p></form>`;
+    const list = parameters.get("list");
+    if (list !== null) {
+      const message = fill(TEXTS.no_list, { list, all: STUDY.lists.length });
+      main.insertAdjacentHTML("beforeend", `<p class="error" role="alert">${text(message)}</p>`);
+    }
     main.querySelector("form").addEventListener("submit", (event) => {
       event.preventDefault();
       parameters.set("list", new FormData(event.target).get("list"));
@@ -49,36 +64,37 @@
   function onDigit(event) {
     if (event.repeat || event.ctrlKey || event.altKey || event.metaKey) return;
     const buttons = main.querySelectorAll(BUTTONS);
-    const chosen = buttons[Number(event.key) - 1];
+    // by its place on the keyboard, since some layouts have other signs there
+    const chosen = buttons[(/^(?:Digit|Numpad)([1-9])$/.exec(event.code)?.[1] ?? event.key) - 1];
     if (chosen && !chosen.disabled) chosen.click();
   }
 
-  const INSTRUCTIONS = `<h1>Which images are real?</h1><div class="left">
-    <p>You will see images one after the other. Some are photographs as they were taken. Others were modified by a
-    computer afterwards. For each image, choose how sure you are, from surely modified to surely real.</p>
-    <p>A change may be small, and may be anywhere in the image. Low resolution, blur or an odd scene alone do not mean
-    that an image was modified. There is no time limit. Please do not search for the images elsewhere.</p>
-    <p>First you see a few images in two versions, and say which one was modified. Now and then an attention check
-    asks for a certain answer. ${STUDY.lists ? `At the end your browser saves a file with your answers: please send it
-    to the organizers. Closing this page before the end discards your answers.` : `Each answer is saved at once. If you
-    close this page, open it by the same link, and you continue where you were.`}</p></div>`;
+  const INSTRUCTIONS = `${TEXTS.instructions}<p>${text(STUDY.lists ? TEXTS.saved_at_the_end : TEXTS.saved_at_once)}</p>`;
+  // A piece of HTML as a page, which has a heading.
+  function piece(html) {
+    const page = document.createElement("div");
+    page.className = "left";
+    page.innerHTML = html;
+    if (!page.querySelector("h1")) page.insertAdjacentHTML("afterbegin", `<h1>${text(TEXTS.title)}</h1>`);
+    return page.outerHTML;
+  }
 
   function shown(trial) {
+    const question = (asked) => `<h1>${text(asked)}</h1>`;
+    const [left, right] = TEXTS.pair_images.map(text);
     if (trial.kind === "pair")
-      return `<h1>Which of the two was modified?</h1><div class="pair">
-        ${image(trial.left, "the left image", "")}${image(trial.right, "the right image", "")}</div>`;
+      return `${question(TEXTS.pair)}<div class="pair">${image(trial.left, left, "")}${image(trial.right, right, "")}</div>`;
     if (trial.kind === "attention")
-      return `<h1>Was this image modified?</h1>
-        <div class="check"><p>This is an attention check, not an image.
-        Please choose <strong>${text(trial.choose)}</strong>.</p></div>`;
-    return `<h1>Was this image modified?</h1>${image(trial.file, "the image to be rated", "shown")}`;
+      return `${question(TEXTS.question)}<div class="check"><p>${text(TEXTS.check)}
+        <strong>${text(TEXTS.scale[trial.choose])}</strong></p></div>`;
+    return question(TEXTS.question) + image(trial.file, text(TEXTS.image), "shown");
   }
 
   // Resolves when the image is decoded. One that fails, or does not come, is fetched again, and the page says so.
   async function arrived(element) {
     const decoded = () => element.decode().then(() => true, () => false);
     for (let tries = 1; !(await Promise.race([decoded(), wait(20000 * tries)])); tries++) {
-      notice("no-image", "An image has not arrived. It is fetched again: please keep this page open.");
+      notice("no-image", TEXTS.not_arrived);
       await wait(1000 * Math.min(tries, 10));
       element.src = element.src.split("?")[0] + `?try=${tries}`;
     }
@@ -101,21 +117,32 @@
   // `save` is called with each answer, and the next trial waits for it
   function asked(trials, answered, save) {
     let since;
+    let seconds = GUESSED_TRIALS * GUESSED_SECONDS;
+    let began;
+    function progress(index) {
+      const left = Math.ceil(((seconds / (GUESSED_TRIALS + index - answered)) * (trials.length - index)) / 60);
+      const values = { position: index + 1, all: trials.length, minutes: left };
+      return `${fill(TEXTS.progress, values)} · ${fill(TEXTS.time_left, values)}`;
+    }
     return trials.slice(answered).map((trial, place) => [trial, answered + place]).map(([trial, index]) => ({
       type: jsPsychHtmlButtonResponse,
       stimulus: shown(trial),
-      choices: trial.kind === "pair" ? ["the left one", "the right one"] : STUDY.scale.map((step) => step.label),
+      choices: trial.kind === "pair" ? TEXTS.pair_answers : TEXTS.scale,
       button_html: button,
       button_layout: "flex",
-      prompt: `<p class="progress">${index + 1} of ${trials.length}</p>`,
+      prompt: () => `<p class="progress">${text(progress(index))}</p>`,
       on_load: async () => {
+        began = performance.now();
+        focusHeading();
+        document.querySelector("#told").textContent = progress(index);
         const next = trials[index + 1];
         for (const file of next ? [next.file, next.left, next.right] : [])
           if (file) new Image().src = `images/${encodeURIComponent(file)}`;
         since = await seen(trial);
       },
       on_finish: (data) => {
-        const answer = trial.kind === "pair" ? SIDES[data.response] : numbers[data.response];
+        const answer = trial.kind === "pair" ? SIDES[data.response] : STUDY.scale[data.response];
+        seconds += Math.min(MAX_SECONDS, (performance.now() - began) / 1000);
         return save(index + 1, trial.stimulus, answer, Math.round(performance.now() - since));
       },
     }));
@@ -123,10 +150,9 @@
 
   function giveFile(name, csv) {
     const address = URL.createObjectURL(new Blob([csv], { type: "text/csv" }));
-    main.innerHTML = `<h1>Thank you</h1><p>Your browser has just saved your answers in the file <strong id="file"></strong>.
-      If it has not, save it here:</p><p><a class="button">Save my answers</a></p>`;
+    say(TEXTS.done[0], fill(TEXTS.file, { file: name }));
+    main.insertAdjacentHTML("beforeend", `<p><a class="button">${text(TEXTS.save)}</a></p>`);
     const link = main.querySelector("a");
-    main.querySelector("#file").textContent = name;
     link.href = address;
     link.download = name;
     link.click();
@@ -144,7 +170,7 @@
       on_finish: finish,
     });
     addEventListener("keydown", onDigit);
-    const start = { type: jsPsychHtmlButtonResponse, stimulus: first, choices: [label], button_layout: "flex" };
+    const start = { type: jsPsychHtmlButtonResponse, stimulus: piece(first), choices: [label], button_layout: "flex", on_load: focusHeading };
     return study.run([start, ...asked(trials, answered, save)]);
   }
 
@@ -154,7 +180,7 @@
     const who = person();
     const answers = [COLUMNS];
     addEventListener("beforeunload", onLeaving);
-    return run(INSTRUCTIONS, "Begin", STUDY.lists[list - 1], 0, (...answer) => answers.push([who, list, ...answer]), () => {
+    return run(INSTRUCTIONS, TEXTS.begin, STUDY.lists[list - 1], 0, (...answer) => answers.push([who, list, ...answer]), () => {
       removeEventListener("beforeunload", onLeaving);
       giveFile(`answers-${list}-${who}.csv`, answers.map((row) => row.join(",") + "\n").join(""));
     });
@@ -162,6 +188,7 @@
 
   const say = (title, message) => {
     main.innerHTML = `<h1>${text(title)}</h1><p>${text(message)}</p>`;
+    focusHeading();
   };
 
   // Resolves to the server's reply. Asks again while there is none: without a network, or while the server restarts.
@@ -174,44 +201,65 @@
       if (reply && reply.status < 500) {
         document.querySelector("#waiting")?.remove();
         if (reply.status === 200) return JSON.parse(reply.text);
-        say("This answer was not saved", reply.text);
-        main.insertAdjacentHTML("beforeend", "<p><button>Load the page again</button></p>");
+        say(TEXTS.not_saved, reply.text);
+        main.insertAdjacentHTML("beforeend", `<p><button>${text(TEXTS.load)}</button></p>`);
         main.querySelector("button").addEventListener("click", () => location.reload());
         return new Promise(() => {});
       }
-      notice("waiting", "No connection. Your answer is sent again as soon as there is one: please keep this page open.");
+      notice("waiting", TEXTS.no_connection);
       await new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
     }
   }
 
+  // The key by which this browser comes back: kept beside the recruiter's id, or without one in the address.
+  const id = parameters.get(STUDY.parameter) ?? "";
+  function keptKey() {
+    try {
+      return (id && localStorage.getItem(`study ${id}`)) || parameters.get("key") || "";
+    } catch {
+      return parameters.get("key") ?? ""; // a browser that keeps nothing
+    }
+  }
+  function keepKey(key) {
+    parameters.set("key", key);
+    try {
+      if (id) return localStorage.setItem(`study ${id}`, key);
+    } catch {
+      // the address remains
+    }
+    return history.replaceState(null, "", `?${parameters}`);
+  }
+
   async function visit(begins) {
-    const key = parameters.get("key") ?? "";
-    const found = await ask("visit", { id: parameters.get(STUDY.parameter) ?? "", key, begins });
-    if (found.state === "message") return say(found.title, found.text);
-    if (found.state === "done") {
-      say("Thank you", "All your answers are saved. You may close this page.");
+    if (begins && !keptKey()) keepKey(random(16));
+    const found = await ask("visit", { id, key: keptKey(), begins });
+    if (found.state in TEXTS) {
+      say(...TEXTS[found.state]);
       if (found.completion) {
-        main.querySelector("p").textContent = "All your answers are saved. One step is left:";
-        main.insertAdjacentHTML("beforeend", '<p><a class="button">Return and complete the study</a></p>');
+        main.querySelector("p").textContent = TEXTS.completion[0];
+        main.insertAdjacentHTML("beforeend", `<p><a class="button">${text(TEXTS.completion[1])}</a></p>`);
         main.querySelector("a").href = found.completion;
       }
       return undefined;
     }
-    const instructions = found.instructions ? `<div class="left">${found.instructions}</div>` : INSTRUCTIONS;
     if (found.state === "open") {
-      parameters.set("key", found.key); // by which this browser comes back
-      history.replaceState(null, "", `?${parameters}`);
+      keepKey(found.key);
       const save = (position, stimulus, answer, milliseconds) =>
         ask("answer", { key: found.key, position, stimulus, answer, milliseconds });
-      const label = found.answered ? "Continue" : "Begin";
-      return run(instructions, label, found.trials, found.answered, save, () => visit(false));
+      const label = found.answered ? TEXTS.continue : TEXTS.begin;
+      return run(found.instructions ?? INSTRUCTIONS, label, found.trials, found.answered, save, () => visit(false));
     }
     if (!found.consent) return visit(true);
-    main.innerHTML = `<div class="left">${found.consent}</div><p><button>I agree</button></p>`;
-    main.querySelector("p:last-child button").addEventListener("click", () => visit(true), { once: true });
+    main.innerHTML = `${piece(found.consent)}<p><button>${text(TEXTS.agree)}</button>
+      <button>${text(TEXTS.disagree)}</button></p>`;
+    const [agree, disagree] = main.querySelectorAll("p:last-child button");
+    agree.addEventListener("click", () => visit(true), { once: true });
+    disagree.addEventListener("click", () => say(...TEXTS.declined));
     return undefined;
   }
 
+  document.title = TEXTS.title;
+  Object.assign(document.documentElement, { lang: TEXTS.language, dir: TEXTS.direction });
   if (STUDY.lists) begin();
   else visit(false);
 })();

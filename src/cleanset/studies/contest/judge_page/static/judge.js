@@ -1,6 +1,6 @@
 // The judge page in the browser. Keys and clicks go to the server one at a time, each when the one before is
 // answered; what is shown is the server's. A click on the image is a corner of the outline, in pixels of the image.
-import { emitKey, isUnanswered, loadAhead, secondsShown, view, whenDrawn } from "../web/view.js";
+import { announce, emitKey, isUnanswered, loadAhead, secondsShown, view, whenDrawn } from "../web/view.js";
 import { drag, endDrag, outlineKey, position, restoreOutline, startDrag, wasDragged } from "./outline.js";
 
 const LEFT_ALONE = new Set(["Shift", "Control", "Alt", "Meta", "Tab", "F5", "F11", "F12"]);
@@ -78,10 +78,16 @@ addEventListener("mousemove", (event) => {
 
 // --- what the server shows -----------------------------------------------------------------------
 
-let focused = null; // the key of the button with the keyboard's focus, which every new rendering would lose
-addEventListener("focusin", ({ target }) => (focused = target.closest("button[data-key]")?.dataset.key ?? null));
+let focused = null; // what has the keyboard's focus, which every new rendering would lose: a selector
+addEventListener("focusin", ({ target }) => {
+  const key = target.closest("button[data-key]")?.dataset.key;
+  focused = key ? `button[data-key="${CSS.escape(key)}"]` : target.matches(".stage") ? ".stage" : "h1";
+});
+
+const words = (selector) => document.querySelector(selector)?.textContent.trim().replace(/\s+/g, " ") ?? "";
 
 let mode = "";
+let told = { done: Infinity };
 whenDrawn(() => {
   document.querySelectorAll("img[data-image]").forEach(note);
   restoreOutline();
@@ -90,7 +96,14 @@ whenDrawn(() => {
     scrollTo(0, 0);
   }
   if (document.activeElement === document.body && focused !== null) {
-    document.querySelector(`button[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+    const heading = document.querySelector(".asked h1, .words h1");
+    heading.tabIndex = -1;
+    (document.querySelector(focused) ?? heading).focus({ preventScroll: true });
+  }
+  const { pressed, done } = view().dataset;
+  if (pressed !== told.pressed) {
+    announce([Number(done) > told.done ? "Saved." : "", ...[".notice", ".progress", ".asked h1, .words h1"].map(words)].join(" "));
+    told = { pressed, done: Number(done) };
   }
   loadAhead(view().dataset.ahead);
   work();

@@ -8,6 +8,7 @@ const DIRECTIONS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], A
 
 let image = ""; // the one that cursor and zoom are of
 let cursor = null;
+let cell = null; // the part of the image that digits have chosen: left, top, width, height
 let held = null; // the number of the corner that the keyboard or the mouse moves
 let zoom = 1;
 let scroll = [0, 0];
@@ -46,8 +47,18 @@ export function outlineKey(event) {
   }
   const { width, height } = size();
   cursor ??= [Math.round(width / 2), Math.round(height / 2)];
+  const digit = /^(?:Digit|Numpad)([1-9])$/.exec(event.code)?.[1];
+  if (digit && !event.shiftKey) {
+    // a ninth of the image, then of that: three digits are within two hundredths of its sides
+    const [left, top, wide, high] = cell ?? [0, 0, width, height];
+    cell = [left + (((digit - 1) % 3) * wide) / 3, top + (Math.floor((digit - 1) / 3) * high) / 3, wide / 3, high / 3];
+    cursor = [Math.round(cell[0] + cell[2] / 2), Math.round(cell[1] + cell[3] / 2)];
+    showCursor();
+    return null;
+  }
   const step = event.shiftKey ? 10 : event.repeat ? 4 : 1;
   if (by) {
+    cell = null;
     cursor = [
       Math.max(0, Math.min(width, cursor[0] + by[0] * step)),
       Math.max(0, Math.min(height, cursor[1] + by[1] * step)),
@@ -64,7 +75,7 @@ export function outlineKey(event) {
   }
   if (event.key !== " " && event.key !== "m") return undefined;
   const sent = held === null ? { key: "corner", point: cursor } : { key: "move", point: cursor, corner: held };
-  held = null;
+  [held, cell] = [null, null];
   return sent;
 }
 
@@ -78,7 +89,7 @@ export function startDrag(event) {
 export function drag(event) {
   if (held === null || event.buttons !== 1 || !drawing()) return;
   dragged = true;
-  cursor = position(event);
+  [cursor, cell] = [position(event), null];
   showCursor();
 }
 // What to send when the mouse is released: nothing for a click without a drag.
@@ -131,13 +142,15 @@ function showCursor() {
   const [x, y] = cursor;
   cross.id = "cursor";
   cross.setAttribute("class", held === null ? "" : "held");
-  cross.setAttribute("d", `M${x - arm} ${y}h${2 * arm}M${x} ${y - arm}v${2 * arm}`);
+  const [left, top, wide, high] = cell ?? [];
+  const grid = cell ? [0, 1, 2, 3].map((n) => `M${left + (n * wide) / 3} ${top}v${high}M${left} ${top + (n * high) / 3}h${wide}`) : [];
+  cross.setAttribute("d", `M${x - arm} ${y}h${2 * arm}M${x} ${y - arm}v${2 * arm}${grid.join("")}`);
   drawing().append(cross);
 }
 
 export function restoreOutline() {
   const shown = document.querySelector(".stage img[data-image]")?.dataset.image ?? "";
-  if (shown !== image) [image, cursor, held, zoom, scroll] = [shown, null, null, 1, [0, 0]];
+  if (shown !== image) [image, cursor, cell, held, zoom, scroll] = [shown, null, null, null, 1, [0, 0]];
   const area = stage();
   if (area && area !== restored) {
     area.style.setProperty("--zoom", zoom);
