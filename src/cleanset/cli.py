@@ -36,7 +36,7 @@ PANELS = {
     "Studies of finished sets": ("robustness", "attacks", "contest", "training", "study"),
     "Development of cleanset itself": ("pipelines",),
 }
-"""The commands by what people do, in the order of `cleanset --help`."""
+"""The commands by task, in the order of `cleanset --help`."""
 
 
 class _Commands(typer.core.TyperGroup):
@@ -103,13 +103,13 @@ def run_stage(
 @app.command("edition")
 def make_edition(
     folder: Annotated[
-        Path, typer.Argument(help="A new or empty folder; with --accept that of an edition.", show_default=False)
+        Path, typer.Argument(help="A new or empty folder; with --accept an existing edition.", show_default=False)
     ] = HERE,
     model: Annotated[
         list[str] | None,
         typer.Option(
             help="ROLE=timm:NAME, ROLE=torchvision:NAME.WEIGHTS or ROLE=robustbench:THREAT/NAME; repeat it for each. "
-            "Without it: the models of the ImageNet edition, or of the scores, or none and a random order. "
+            "Without it: the models of the ImageNet edition, or of the scores, or a random order without a model. "
             "NAME=random:0 names a set without a model."
         ),
     ] = None,
@@ -125,7 +125,9 @@ def make_edition(
             "first: instead of running models on your images."
         ),
     ] = None,
-    card: Annotated[Path | None, typer.Option(help="A card.yaml: what card and catalogues say of your images.")] = None,
+    card: Annotated[
+        Path | None, typer.Option(help="A card.yaml: facts about your images for card and catalogues.")
+    ] = None,
     reviews: Annotated[
         Path | None,
         typer.Option(help="The folder of an older edition: its verdicts hold where image and box are unchanged."),
@@ -140,9 +142,9 @@ def make_edition(
 ) -> None:
     """Make a new edition: a folder with its own params, pipeline and reviews.
 
-    With --images an edition of your own images, without those of ImageNet.
-    Their digests are in images.sha256: after a change, --accept says what no
-    longer holds, and writes it anew.
+    With --images an edition of your own images, without ImageNet's.
+    Their digests are in images.sha256: after a change, --accept lists
+    everything that no longer applies, and writes it anew.
     """
     if accept:
         from cleanset.review import accepted
@@ -216,7 +218,7 @@ def published(
     """Write the published set of SCOOTER, from your own copy of ImageNet.
 
     Compares the tar with the MD5 of the official archive. The images of a
-    folder are verified by a table of digests, if there is one.
+    folder are verified by a table of digests, if given.
     """
     from cleanset.sets.published import image_set as tool
     from cleanset.sets.published.lists import PublishedChoice
@@ -259,7 +261,7 @@ def digests(
 def cite(
     form: Annotated[str, typer.Option("--format", metavar="bibtex|text", help="BibTeX, or plain text.")] = "bibtex",
 ) -> None:
-    """Print what to cite: cleanset, SCOOTER, ImageNet, the reassessed labels."""
+    """Print the citations: cleanset, SCOOTER, ImageNet, the reassessed labels."""
     from cleanset.sets import description as citations
 
     typer.echo(citations.render(form))
@@ -270,14 +272,14 @@ def arrays(
     out: Annotated[Path, typer.Argument(help="A new or empty folder.")],
     preprocessing: Annotated[
         str | None,
-        typer.Option(help="keras256, Res256Crop224, or the role of a model in params.yaml, for that of the model."),
+        typer.Option(help="keras256, Res256Crop224, or the role of a model in params.yaml, for the model's."),
     ] = None,
     model: Annotated[
         str | None, typer.Option(help="Only the finished set of this model; preprocessed for it unless told otherwise.")
     ] = None,
     edition: Folder = HERE,
 ) -> None:
-    """Write preprocessed images and their labels as .npy files: all images, or those of a finished set."""
+    """Write preprocessed images and their labels as .npy files: all images, or a finished set's."""
     from cleanset.sets import arrays as tool
 
     tool.run(Edition(edition), out, preprocessing, model)
@@ -315,7 +317,7 @@ def evaluate(
     precision: Precision = None,
     device: Device = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write predictions and results here, and continue what was interrupted.")
+        Path | None, typer.Option(help="Write predictions and results here, and continue an interrupted run.")
     ] = None,
     hub: Hub = None,
     report: Annotated[
@@ -368,8 +370,8 @@ def compare(
 ) -> None:
     """Compare results of models, two score tables, or two exports.
 
-    Of results, one table of what is comparable; for the rest the first field
-    of the comparability card that differs. Exit code 1 if there is a rest.
+    Of results, one table of the comparable ones; for the rest the first field
+    of the comparability card that differs. Exit code 1 if any differ.
 
     Of two score tables or exports, their differences; exit code 1 if they
     differ.
@@ -496,7 +498,7 @@ def fetch(
             "DOI or record of Zenodo.",
         ),
     ],
-    model: Annotated[str, typer.Argument(help="Role, such as standard; a release of one set needs none.")] = "",
+    model: Annotated[str, typer.Argument(help="Role, such as standard; not needed for a release of one set.")] = "",
     rev: Annotated[str | None, typer.Option(help="A branch, tag or commit.", show_default="its HEAD")] = None,
     folder: Annotated[str, typer.Option(help="The edition inside the repository, such as imagenet.")] = ".",
     out: Annotated[Path | None, typer.Option(help="Copy the set to a new or empty folder.")] = None,
@@ -521,7 +523,7 @@ def rebuild(
 ) -> None:
     """Rebuild a set from its manifest and your own copy of ImageNet.
 
-    Writes all images, or none and a line for each that does not match.
+    Writes all images, or nothing but a line for each mismatch.
     """
     from cleanset.sets import rebuild as tool
 
@@ -700,7 +702,7 @@ EXTRAS = {
 EXTRAS_OF_STUDIES = {"robustness": "robustness", "attacks": "attacks", "training": "robustness,training"}
 """The extras that the commands of a study need beside build or evaluate."""
 OF_EXTRAS = (
-    "evaluate: any torch and timm; build: what the stages need; review: the review page; "
+    "evaluate: any torch and timm; build: libraries of the stages; review: the review page; "
     "robustness, attacks and training: studies"
 )
 
@@ -715,7 +717,7 @@ def extra_of(module: str, command: str = "") -> str:
 
 
 EXIT_OF_CLOSED_PIPE = 141
-"""That of programs in a shell whose reader has closed the pipe, as `head` does."""
+"""The exit code of programs in a shell whose reader has closed the pipe, as `head` does."""
 
 
 def main() -> None:

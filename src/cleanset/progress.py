@@ -102,7 +102,7 @@ def cache_folder() -> Path:
 
 @contextmanager
 def writing_cache() -> Iterator[None]:
-    """Name the cache, and what to do, where a system error in the block comes from it: no room, no permission."""
+    """Name the cache and the remedy if a system error in the block comes from it: no room, no permission."""
     try:
         yield
     except OSError as error:

@@ -191,8 +191,7 @@ def check_class_key(key: str, where: str) -> None:
 
 
 def folded_name(name: str) -> str:
-    """The form that makes names equal that some file systems do not distinguish: without case and with one Unicode
-    form."""
+    """The form that makes names equal if a file system does: without case, in one Unicode form."""
     # once more, because folding may give another Unicode form
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 

@@ -144,7 +144,7 @@ def test_a_constant_in_float32_runs_in_float32(mine: str, folder: Path, capsys: 
     _, (row,) = run(NOWHERE, wanted)
     assert (row.measures.overall.correct, row.record["against_float64"]) == (2, None)
     assert capsys.readouterr().err == (
-        "mine:single_precision: float32 not compared with float64, in which the network does not run\n"
+        "mine:single_precision: float32 not compared with float64, which the network does not run in\n"
     )
 
 

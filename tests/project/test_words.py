@@ -117,3 +117,39 @@ def test_the_command(repository: Path) -> None:
     done = subprocess.run([*command, __file__], cwd=repository, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "tests/project/test_words.py:" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "expected"),
+    [
+        ("a.py", '"""The error minus that of the line."""\n', [(1, "that of")]),
+        (
+            "a.py",
+            'LIMIT = 3\n"""None if there is none; in which case."""\n',
+            [(2, "in which"), (2, "none"), (2, "there is")],
+        ),
+        ("a.py", 'def _f():\n    """What it does."""\n', []),
+        ("a.py", 'def f():\n    raise ValueError("expected what f writes")\n', [(2, "what")]),
+        ("a.py", '"""The names in `what`; None without any."""\n', []),
+        ("a.md", "What is it?\n\nWrite what it is.\n", [(3, "what")]),
+        (
+            "a.html",
+            "<style>a { fill: none; }</style>\n<p title='what it is'>{{ none }} of which</p>\n",
+            [(2, "of which")],
+        ),
+    ],
+)
+def test_it_counts_words_that_avoid_a_term(path: str, content: str, expected: list[tuple[int, str]]) -> None:
+    """In public docstrings, strings and pages; not in private docstrings, code or questions."""
+    assert words.counted(path, content) == expected
+
+
+def test_more_of_them_than_there_were_are_reported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number = len(words.all_counted(words.ROOT, words.public_texts(words.ROOT)))
+    monkeypatch.setattr(words, "MAX_COUNTED", number - 1)
+    assert words.main([]) == 1
+    assert capsys.readouterr().out == (
+        f"{number} of the words in COUNTED; expected at most {number - 1}: see words.py --counted, name the thing\n"
+    )

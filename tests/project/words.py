@@ -3,6 +3,9 @@
 `python tests/project/words.py [FILE …]` prints a line for each, `path:line: phrase: what to write`, and ends with exit
 code 1 if there is one. Without arguments it reads the repository's texts. A phrase that has to stay gets a line in
 EXCEPTIONS with the reason; an exception that no longer applies is reported too.
+
+Some words are idiomatic now and then, and stiff if they come often, because they stand in place of a term. Those of
+COUNTED may come MAX_COUNTED times in all public texts; `words.py --counted [FILE …]` lists them.
 """
 
 import ast
@@ -35,6 +38,16 @@ FORMS = {
     r"\beach who\b": "everyone who, every visitor",
 }  # fmt: skip
 """Regular expressions, matched without regard to case across line breaks, and what to write instead."""
+COUNTED = {
+    "those of": r"\b(?:those|that) of\b",
+    "what": r"\bwhat\b(?![^.;:]*\?)",
+    "there is": r"\bthere (?:is|are|was|were)\b",
+    "none": r"\b(?-i:none)\b",
+    "of which": r"\b(?:of|in|by) which\b",
+}
+"""Words that avoid naming a thing, as in "the error of the first minus that of the second"."""
+MAX_COUNTED = 240
+"""Number of COUNTED words in the public texts. Lower it when fewer are left."""
 FIRST_WORDS = r"(?:What|How|Of|The same of)\b"
 """First words that make a docstring a fragment: it cannot be read without the name above it."""
 EXCEPTIONS: Mapping[tuple[str, str], str] = {
@@ -50,6 +63,7 @@ class Passage:
 
     lines: Sequence[tuple[int, str]]
     is_docstring: bool = False
+    is_public: bool = True
 
     @property
     def text(self) -> str:
@@ -110,18 +124,39 @@ def allowed_by(
 
 
 def python_passages(content: str) -> Iterator[Passage]:
-    """Docstrings, the strings below constants among them, and all other strings of a module."""
-    nodes: list[ast.AST] = [ast.parse(content)]
+    """Docstrings, the strings below constants among them, and all other strings of a module.
+
+    Docstrings of private functions and classes, and within functions, are not public; all other strings are.
+    """
+    nodes: list[tuple[ast.AST, bool]] = [(ast.parse(content), True)]
     while nodes:
-        node = nodes.pop()
+        node, is_public = nodes.pop()
         if isinstance(node, ast.Constant | ast.JoinedStr):
             yield Passage(numbered(string_text(node), node.lineno))
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            yield Passage(numbered(string_text(node.value), node.lineno), is_docstring=True)
+            yield Passage(numbered(string_text(node.value), node.lineno), is_docstring=True, is_public=is_public)
         elif isinstance(node, ast.JoinedStr):  # the strings inside its braces; its own parts have been read as one
-            nodes += [part for part in node.values if isinstance(part, ast.FormattedValue)]
+            nodes += [(part, is_public) for part in node.values if isinstance(part, ast.FormattedValue)]
         else:
-            nodes += ast.iter_child_nodes(node)
+            is_public &= not str(getattr(node, "name", "")).startswith("_")
+            nodes += [(each, is_public) for each in ast.iter_child_nodes(node)]
+
+
+def counted(path: str, content: str) -> list[tuple[int, str]]:
+    """Line and words of each of COUNTED in the public texts of a file; code, styles and attributes of a page aside."""
+    if path.endswith(".html"):
+        content = re.sub(
+            r"(?s)<style.*?</style>|<[^>]*>|\{[%#{].*?[%#}]\}|\{[^{}]*\}",
+            lambda code: "\n" * code[0].count("\n"),
+            content,
+        )
+    found = []
+    for passage in python_passages(content) if path.endswith(".py") else page_passages(content):
+        text = re.sub("`[^`]+`", lambda code: "…" * len(code[0]), passage.text)
+        if passage.is_public and " " in text:
+            for form in COUNTED.values():
+                found += [(passage.line_number(m.start()), m[0]) for m in re.finditer(form, text, re.IGNORECASE)]
+    return sorted(found)
 
 
 def string_text(node: ast.Constant | ast.JoinedStr) -> str:
@@ -155,6 +190,21 @@ def texts(root: Path) -> list[str]:
     return sorted(path.as_posix() for path in found if path.suffix in {".py", ".md", ".html"})
 
 
+def public_texts(root: Path) -> list[str]:
+    """The files whose words are counted: the package and the documentation, without benchmarks and scripts."""
+    return [
+        path
+        for path in texts(root)
+        if path == "docs/hooks.py" or not (path.startswith(("bench/", "sample/", "docs/")) and path.endswith(".py"))
+        if path != "bench/RESULTS.md"
+    ]
+
+
+def all_counted(root: Path, paths: Sequence[str]) -> list[tuple[str, int, str]]:
+    """Path, line and words of each of COUNTED in these files."""
+    return [(path, *each) for path in paths for each in counted(path, (root / path).read_text(encoding="utf-8"))]
+
+
 def check(root: Path, paths: Sequence[str], exceptions: Mapping[tuple[str, str], str]) -> list[str]:
     """A line for each phrase that no exception allows, and for each exception of these files that allows nothing."""
     lines, used = [], set[tuple[str, str]]()
@@ -168,11 +218,21 @@ def check(root: Path, paths: Sequence[str], exceptions: Mapping[tuple[str, str],
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Check the files that are named, or all, and print what is found."""
+    """Check the files that are named, or all, and print the findings."""
+    if "--counted" in arguments:
+        named = [Path(name).resolve().relative_to(ROOT).as_posix() for name in arguments if name != "--counted"]
+        for path, line, words in all_counted(ROOT, named or public_texts(ROOT)):
+            print(f"{path}:{line}: {words}")
+        return 0
     paths = [Path(name).resolve().relative_to(ROOT).as_posix() for name in arguments] or texts(ROOT)
     lines = check(ROOT, paths, EXCEPTIONS)
     # a file that was renamed takes its exceptions with it
     lines += [f"{path}: no such file: remove its exceptions" for path, _ in EXCEPTIONS if not (ROOT / path).is_file()]
+    number = 0 if arguments else len(all_counted(ROOT, public_texts(ROOT)))
+    if number > MAX_COUNTED:
+        lines.append(
+            f"{number} of the words in COUNTED; expected at most {MAX_COUNTED}: see words.py --counted, name the thing"
+        )
     print(*lines, sep="\n", end="\n" if lines else "")
     return 1 if lines else 0
 

@@ -109,7 +109,7 @@ REFUSED = [
     (entry(verdict="clean"), f"line 2, {IMAGE}: sha256: Field required"),
     (entry(verdict="clean", sha256="3f6c0a"), "sha256: expected a match of"),
     (entry(verdict="clean", sha256="A" * 64), "sha256: expected a match of"),
-    (clean(reason="blur"), "verdict clean with a reason; a reason says what is wrong with"),
+    (clean(reason="blur"), "verdict clean with a reason; a reason names a flaw of the image"),
     (entry(verdict="reject", sha256=SHA), f"{IMAGE}: verdict reject without a reason"),
     (crop(reason="null"), "verdict crop without a reason"),
     (crop(crop="null"), NO_BOX),

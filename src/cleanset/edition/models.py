@@ -308,8 +308,7 @@ def _flow(model: Model) -> str:
 
 
 def write_together(texts: Mapping[Path, str]) -> None:
-    """Write all text files, or leave all unchanged if writing fails. After a kill they may disagree: see
-    check_roles."""
+    """Write all text files, or leave all unchanged. After a kill they may disagree: see check_roles."""
     before = {path: path.read_bytes() for path in texts}
     try:
         # all are written before one is put in place: a full disk shows here

@@ -79,7 +79,7 @@ class Model(Section):
     """One member of the ensemble: a network with its weights, or a source of scores without a network.
 
     A network is of a zoo, or (source module) returned by a callable MODULE:CALLABLE. Without a network, scores come
-    from (lists) a published list of images, (scores) a table of scores, in both of which the model has this `name`, or
+    from (lists) a published list of images, (scores) a table of scores, both with this `name` for the model, or
     (random) a random order with `name` as its seed. `file` has the table, or lists in the form of
     imagenet/published/top5.csv; `beyond` has the images that people took from beyond them. Paths are relative to the
     edition's folder. `sha256` pins the weights, or `file`; `beyond_sha256` pins `beyond`.

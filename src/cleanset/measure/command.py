@@ -65,10 +65,10 @@ class Wanted:
 
 
 def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredModel]]:
-    """Measure the models, then the predictions, in their order; write what `out`, `report` and `hub` ask for.
+    """Measure the models, then the predictions, in their order; write the files for `out`, `report` and `hub`.
 
     Names and predictions are checked and all images are read before torch is imported, which predictions made
-    elsewhere do without. Raises CleansetError that says what to do.
+    elsewhere do without. Raises CleansetError with the remedy.
     """
     if not wanted.models and not wanted.predictions:
         raise CleansetError(f"evaluate: neither --model nor --predictions; {EXPECTED}")

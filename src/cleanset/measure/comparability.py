@@ -1,6 +1,6 @@
 """The comparability card of a result: the facts that must agree before two numbers may stand in one table.
 
-Its digest covers exactly these fields. What belongs to a model (weights, preprocessing, precision, versions) is on the
+Its digest covers exactly these fields. Facts about a model (weights, preprocessing, precision, versions) are on the
 card, too, and outside the digest: models differ in it, and are compared nevertheless.
 """
 
@@ -69,7 +69,7 @@ class CardInterval(Section):
 class CardModel(Section):
     """The part of a card that belongs to one model; None: not known, since the predictions were made elsewhere.
 
-    `preprocessing_sha256`: the digest of what the preprocessing makes of a fixed image, which shows a change that
+    `preprocessing_sha256`: the digest of a fixed image after the preprocessing, which shows a change that
     kept the name. `trained_on`: the corruptions that are left out of its `mce_unseen`.
     """
 
@@ -84,8 +84,8 @@ class CardModel(Section):
 class ComparabilityCard(Section):
     """The card of one kind of measurement, such as accuracy, or the errors on corrupted images.
 
-    `changes`: the steps of each change, such as severities. `settings`: what else decides pixels or measures.
-    `pixels_sha256`: a digest of what models are shown, before their preprocessing; None where that is not known.
+    `changes`: the steps of each change, such as severities. `settings`: further facts that decide pixels or measures.
+    `pixels_sha256`: a digest of the images shown to models, before their preprocessing; None where that is not known.
     """
 
     measured: _Text
@@ -126,7 +126,7 @@ class ComparabilityCard(Section):
         return f"Card {self.short_digest}: comparable with results of the same card (cleanset compare)."
 
     def fields(self) -> dict[str, Any]:
-        """The values that must be equal, by name; what explains a difference comes before the pixels."""
+        """The values that must be equal, by name; explanations of a difference come before the pixels."""
         return {
             "measured": self.measured,
             "number of images": self.images.count,

@@ -90,7 +90,7 @@ class Results:
 
     @property
     def top5_accuracy(self) -> float | None:
-        """Top-5 accuracy, 0 to 1; None where only one class of each image is known, or there are fewer than five."""
+        """Top-5 accuracy, 0 to 1; None if only one class of each image is known, or with fewer than five classes."""
         top5 = self.model.measures.top5
         return None if top5 is None else top5.share
 
@@ -141,13 +141,13 @@ def evaluate(
 ) -> Results:
     """The accuracy, with interval, and the other measures of a model on a finished set.
 
-    `model` maps a batch, what torch's default_collate makes of the tensors that `transform` makes of PIL images (RGB),
+    `model` maps a batch, collated by torch from the tensors that `transform` makes of PIL images (RGB),
     to logits of shape (n, classes) in the order of the class indices; a torch.nn.Module is set to evaluation meanwhile,
     and gets the batch on its own device. Or `model` is its predictions: a file as `cleanset evaluate --predictions`
     takes it, a table with the same columns, or an array in the order of the set, either class indices of shape (n) or
     probabilities of shape (n, classes).
 
-    `images` is what `cleanset.load` returns, whose transform is taken unless another is given, or the folder of a set,
+    `images` comes from `cleanset.load`, whose transform is taken unless another is given, or the folder of a set,
     or a role of the edition in the folder `edition`. Every image is checked against the manifest. `name` stands in the
     results. Raises CleansetError for anything that does not fit, naming the first image or row.
     """
@@ -219,8 +219,9 @@ def predict(
 ) -> tuple[pd.DataFrame, bool]:
     """The predictions of a model, and whether its first batch gives the same logits again, and among other images.
 
-    Logits are ranked in float64 as `cleanset evaluate` ranks them. Raises CleansetError, naming the model, for what the
-    model or the transform raises, and for a model that does not give finite logits, one for each class, for each image.
+    Logits are ranked in float64 as `cleanset evaluate` ranks them. Raises CleansetError, naming the model, for an
+    exception of the model or the transform, and for a model that does not give finite logits, one for each class, for
+    each image.
     """
     import torch
 

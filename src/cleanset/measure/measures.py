@@ -60,7 +60,7 @@ class Accuracy:
 
     @property
     def is_at_chance(self) -> bool:
-        """Whether the share is at most that of guessing a class."""
+        """Whether the share is at most chance."""
         return self.images >= MIN_FOR_CHANCE and self.interval[0] <= 1 / len(class_keys())
 
     def as_json(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class Confusion(NamedTuple):
 class Renumbering:
     """A one-to-one renumbering of the predicted classes, fitted to half of the images, and the accuracy of the others.
 
-    `offset`: what was added to nearly every label; None where no single number was.
+    `offset`: the number added to nearly every label; None without such a number.
     """
 
     accuracy: Accuracy
@@ -105,7 +105,7 @@ class Measures:
     `top5` counts the images whose label is among the five most probable classes; None where only one class is known, or
     fewer than five classes are known. `mean_confidence` is the mean probability of the top-1 class, correct or
     not, and `bins` are BINS bins of it; None where no probabilities are known. `tiers` has the tiers that have images,
-    in the order in which classes are filled; none where the set has no tiers. `classes` has the classes that have
+    in the order of filling a class; empty if the set has no tiers. `classes` has the classes that have
     images, by class index, sorted. `confusions` has all pairs of a label and another prediction, the most frequent
     first, then by label and prediction. `renumbered` explains an accuracy at chance; None where nothing does.
     """
@@ -211,7 +211,7 @@ def calibration_bins(confidences: Sequence[float], correct: Sequence[bool]) -> I
 
 @dataclass(frozen=True, slots=True)
 class MeasuredModel:
-    """A model with its measures; `record` says what its predictions were computed with, `path` where they are.
+    """A model with its measures; `record` gives the provenance of its predictions, `path` where they are.
 
     `correct`: whether each image is classified correctly, by file.
     """
@@ -278,7 +278,7 @@ class Pair:
 
 
 def pairs_of(models: Iterable[tuple[str, Counter[str]]], images: int) -> list[Pair]:
-    """Every two models, the earlier one first. `models`: the name of each, and what it misclassifies of the images."""
+    """Every two models, the earlier one first. `models`: the name of each, and its misclassified images."""
     rows = []
     for (first, of_first), (second, of_second) in combinations(models, 2):
         only_first, only_second = of_second - of_first, of_first - of_second
@@ -291,7 +291,7 @@ def pairs_of(models: Iterable[tuple[str, Counter[str]]], images: int) -> list[Pa
 
 
 def by_accuracy(rows: Sequence[MeasuredModel]) -> list[MeasuredModel]:
-    """The models by accuracy, the highest first; equal ones in the order in which they were given."""
+    """The models by accuracy, the highest first; equal ones in the given order."""
     return sorted(rows, key=lambda row: -row.measures.overall.share)
 
 

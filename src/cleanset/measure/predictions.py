@@ -1,7 +1,6 @@
 """Predictions as tables: from scores, and from files, tables and arrays made elsewhere, whose values are all checked.
 
-Files are CSV, which needs no further library, or Parquet; `printed_answers` reads what a program prints for files that
-it was given.
+Files are CSV, which needs no further library, or Parquet; `printed_answers` reads a program's output for given files.
 """
 
 import math
@@ -228,8 +227,8 @@ def printed_answers(
 ) -> dict[str, str]:
     """The answer to each file, from lines `file, answer` in any order; empty lines are skipped.
 
-    `kind` and `expected` stand in messages for what follows the comma, and for the possible answers. Raises
-    CleansetError, beginning `name`, for another line, another answer, and a file with two or none.
+    `kind` and `expected` stand in messages for the text after the comma, and for the possible answers. Raises
+    CleansetError, beginning `name`, for another line, another answer, and a file without exactly one.
     """
     found: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), start=1):

@@ -49,7 +49,7 @@ def all_notes(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> list[str]
 
 
 def about(images: EvaluationSet) -> Iterator[str]:
-    """The size of the set, and against what it was checked, in lines."""
+    """The size of the set, and the reference that it was checked against, in lines."""
     count, classes = len(images.items), images.classes
     of_classes = f"{classes:,} {'class' if classes == 1 else 'classes'}"
     yield f"{images.name}: {count:,} {'image' if count == 1 else 'images'}, {of_classes}"
@@ -186,7 +186,7 @@ SIDE = 200
 
 
 def bars(bins: Sequence[Bin]) -> list[dict[str, Any]]:
-    """The bars of the bins that have images: their height is the accuracy, `confidence` that of a line at its mean."""
+    """The bars of the bins that have images: their height is the accuracy, with a line at the mean `confidence`."""
     return [
         {
             "x": SIDE * each.low + 1,

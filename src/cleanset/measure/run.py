@@ -147,7 +147,7 @@ def evaluate(
     """The measures of each model, in the order of `specs`; `restricted`: among the classes of the images alone.
 
     With `out`, predictions are written there with their records, finished shards are kept until a model is finished,
-    and what an earlier run has finished there is not computed again. Raises CleansetError, naming the model, if one
+    and finished results of an earlier run there are reused. Raises CleansetError, naming the model, if one
     cannot be loaded or does not give finite logits, one for each class; those before it stay finished.
     """
     for spec in specs:  # what is known to be missing shows before hours are spent on another
@@ -175,7 +175,7 @@ def evaluate(
 
 
 def pixels_digest(images: EvaluationSet) -> str:
-    """The digest of what the images of a set are decoded to here, before any preprocessing."""
+    """The digest of a set's images as decoded here, before any preprocessing."""
 
     def digest(item: Item) -> tuple[int, str]:
         return item.class_index, pixels_sha256(images.read(item.file))
@@ -251,7 +251,7 @@ def _against_float64(run: ScoringRun, scores: pd.DataFrame) -> dict[str, Any] | 
         against = run.against_float64(scores)
     except NetworkError:  # a constant of float32 outside its parameters and buffers
         precision = run.settings.precision
-        print_notice(f"{run.name}: {precision} not compared with float64, in which the network does not run")
+        print_notice(f"{run.name}: {precision} not compared with float64, which the network does not run in")
         return None
     return None if against is None else against.as_json()
 
@@ -273,7 +273,7 @@ def _made_from(model: NamedModel, images: EvaluationSet, settings: Settings) -> 
 
 
 def preprocessing_digest(preprocessing: Preprocessing) -> str:
-    """A digest of what a preprocessing makes of the image of `random_image`: it changes where its code does."""
+    """A digest of the result of a preprocessing on the image of `random_image`: it changes where its code does."""
     return sha256(preprocessing(random_image()).tobytes())
 
 

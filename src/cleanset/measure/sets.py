@@ -42,9 +42,9 @@ class Item:
 class EvaluationSet:
     """A set to measure models on: its images, sorted by `file`, and how they are read.
 
-    `checked` says against what the bytes of the images were checked; None: against nothing. `notes` are what a reader
-    of the accuracies has to know. `order` has the files in the order of the set: that of the manifest, as
-    `cleanset.load` gives them; sorted where there is no manifest. `manifest_sha256`: that of an export's manifest.
+    `checked` names the reference that the images' bytes were checked against; None: unchecked. `notes` are facts that a
+    reader of the accuracies has to know. `order` has the files in the order of the set: the manifest's, as
+    `cleanset.load` gives them; sorted without a manifest. `manifest_sha256`: from an export's manifest.
     `predicted_classes`: how many classes predictions are among.
     """
 

@@ -64,7 +64,7 @@ def parse_specs(
     """The models that are named, in their order.
 
     `roles` are the models of the edition in the folder `edition`; `weights` is the folder to which other models are
-    downloaded. Raises CleansetError for none, for one that is named twice, and for what names no model.
+    downloaded. Raises CleansetError without names, for a duplicate, and for a name that is not a model's.
     """
     if not texts:
         raise CleansetError(f"evaluate: no --model; {EXPECTED}")

@@ -31,7 +31,7 @@ ESCAPES = str.maketrans({
 
 
 class Cell(NamedTuple):
-    """A measure and the ends of its interval as texts; empty where it has none."""
+    """A measure and the ends of its interval as texts; empty without an interval."""
 
     value: str = ""
     low: str = ""
@@ -70,7 +70,7 @@ def cell(
 
 @dataclass(frozen=True, slots=True)
 class MeasureTable:
-    """A table of measures: texts, then a cell for each of `titles`; the caption says what it holds."""
+    """A table of measures: texts, then a cell for each of `titles`; and a caption."""
 
     labels: Sequence[str]
     titles: Sequence[str]

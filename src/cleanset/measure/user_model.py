@@ -137,7 +137,7 @@ class CheckedPreprocessing:
 
 
 def load_module(spec: ModuleModel) -> LoadedModel:
-    """Load what the callable returns. Raises CleansetError as `returned_by` does.
+    """Load the result of a callable. Raises CleansetError as `returned_by` does.
 
     `weights_sha256` is a digest of the network's parameters and buffers.
     """
@@ -171,7 +171,7 @@ def returned_by(spec: ModuleModel) -> tuple[nn.Module, Preprocessing]:
 def load_member(model: Model, folder: Path) -> LoadedModel:
     """Load a model of the edition in `folder`: of a zoo as `load_model` does, or of a module that lies in it.
 
-    Raises CleansetError as these do, and for a preprocessing that has no name, by which the scores could be repeated.
+    Raises CleansetError as these do, and for a preprocessing without a name, since the scores could not be repeated.
     """
     if model.source != "module":
         return load_model(model, folder)
@@ -214,9 +214,8 @@ def callable_of(spec: ModuleModel) -> Callable[..., object]:
 
 
 def named(preprocessing: object, name: str) -> Preprocessing:
-    """The preprocessing of this project of a name, or a checked callable; `name` is that of the model.
-
-    Raises CleansetError for another name, and for what does not map an image to square pixels.
+    """The preprocessing of this project of a name, or a checked callable; `name` comes from the model. Raises
+    CleansetError for another name, and unless it maps an image to square pixels.
     """
     if isinstance(preprocessing, str):
         match = _TIMM.fullmatch(preprocessing)

@@ -1,1 +1,1 @@
-"""Human verdicts: their files, the decisions that follow, what is still to be reviewed, agreement of reviewers."""
+"""Human verdicts: their files, the decisions that follow, the queue, agreement of reviewers."""

@@ -25,7 +25,7 @@ def accept(edition: Edition, scores: Path | None, card: Path | None = None) -> s
     """Pin the images of an edition as they are now, and remove the verdicts on images that have changed.
 
     `scores`: a new table of scores, in place of the one that was brought. `card`: a card.yaml, which is copied into
-    params.yaml. Returns what was done. An edition made before
+    params.yaml. Returns a summary of the changes. An edition made before
     images were pinned gets its images.sha256, on which its stages then depend. Raises CleansetError if the edition is
     of ImageNet's images, and if brought scores are of other images than today's.
     """

@@ -88,10 +88,10 @@ def observed_agreement(counts: Counts) -> float | None:
 def fleiss_kappa(counts: Counts) -> float | None:
     """Fleiss' kappa (1971), also where images have different numbers of verdicts.
 
-    That generalisation is Gwet's (Handbook of Inter-Rater Reliability, 4th ed. 2014, chapter 2): chance
-    agreement is that of the mean, over all rows, of each row's shares of the verdicts; a row of one
-    verdict counts in it, but not in the observed agreement. For two reviewers it is Scott's pi. None
-    if no row has two verdicts, or only one verdict was ever given.
+    That generalisation is Gwet's (Handbook of Inter-Rater Reliability, 4th ed. 2014, chapter 2): chance agreement
+    follows from the mean, over all rows, of each row's shares of the verdicts; a row of one verdict counts in it, but
+    not in the observed agreement. For two reviewers it is Scott's pi. None if no row has two verdicts, or only one
+    verdict was ever given.
     """
     # the shares of a row without a verdict would be 0 / 0
     counts = counts[counts.any(axis=1)]

@@ -50,7 +50,7 @@ class SetImage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AuditPlan:
-    """The images of a model's set in the order in which they are drawn; the first `drawn` are looked at."""
+    """The images of a model's set in drawing order; the first `drawn` are looked at."""
 
     model: str
     kind: Kind
@@ -68,8 +68,8 @@ class AuditPlan:
 class AuditResult:
     """The result of an audit of a set.
 
-    `images`: those of the set when it was drawn from; `seen`: how many draws are looked at, up to the first that is
-    not; `flawed`: how many of these are not clean. `at_most`: the bound on the flawed images if the auditors miss
+    `images`: the images of the set when it was drawn from; `seen`: how many draws are looked at, up to the first that
+    is not; `flawed`: how many of these are not clean. `at_most`: the bound on the flawed images if the auditors miss
     nothing, None while a fixed audit is not finished. `corrected`: the bound if they miss as much as their gold items
     allow, with `sensitivity` as the lower limit; both None if no auditor has judged one. `left`: the flawed draws that
     are no longer in the set; `came`: the images that are new in it since; `now`: its images today. Both bounds are on
@@ -96,7 +96,7 @@ class AuditResult:
 
     @property
     def bound(self) -> int | None:
-        """The bound to state: the corrected one where there is one."""
+        """The bound to state: the corrected one, if any."""
         return self.at_most if self.corrected is None else self.corrected
 
     @property
@@ -228,9 +228,9 @@ def least_sensitivity(draws: Iterable[Collection[str]], golds: Mapping[str, Shar
 
 
 def audit_numbers(result: AuditResult | None) -> dict[str, float | int]:
-    """Numbers for a model's metrics: draws looked at, flawed ones, the bound in percent; none without an audit.
+    """Numbers for a model's metrics: draws looked at, flawed ones, the bound in percent; empty without an audit.
 
-    A bound that is not corrected for what the auditors miss has another name.
+    A bound that is not corrected for flaws missed by the auditors has another name.
     """
     if result is None:
         return {}
@@ -328,7 +328,7 @@ def verdicts_folder(reviews: Path, role: str) -> Path:
 
 
 def read_plan(reviews: Path, role: str) -> AuditPlan | None:
-    """The plan of an audit; None if there is no audit. Raises CleansetError for a file that is not as written."""
+    """The plan of an audit; None without an audit. Raises CleansetError for a file that is not as written."""
     path, listed = plan_file(reviews, role), order_file(reviews, role)
     if not is_there(path):
         return None
@@ -450,5 +450,5 @@ def audit_json(result: AuditResult | None) -> str:
 
 def read_audit_json(path: Path) -> AuditResult | None:
     """The result in data/audit/<role>.json. Raises CleansetError for anything else."""
-    found: AuditResult | None = read_json(path, AuditResult | None, "what stage review_apply writes", "run dvc repro")
+    found: AuditResult | None = read_json(path, AuditResult | None, "the output of stage review_apply", "run dvc repro")
     return found

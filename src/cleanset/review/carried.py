@@ -66,7 +66,7 @@ def read_old_reviews(folder: Path) -> OldReviews:
 def carry_over(old: OldReviews, new: Edition, images: LabelledImages | None) -> str:
     """Write the verdicts that still hold into a new edition, and return how many, and why the others do not.
 
-    `images`: those of the new edition, where they are one's own; None for ImageNet's, whose archive need not be there
+    `images`: the new edition's, if they are your own; None for ImageNet's, whose archive need not be there
     yet: its MD5 in raw.md5 names the bytes.
     """
     min_crop_pixels = read_params(new.folder).review.min_crop_pixels

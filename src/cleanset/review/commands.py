@@ -14,7 +14,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 
 OLD_OPTIONS = {"--calibration": "calibration", "--audit": "audit", "--labels": "labels", "--status": "status"}
-"""Options by which `cleanset review` was told what to do until version 0.1, and the commands in their place."""
+"""Options that selected the task of `cleanset review` until version 0.1, and the commands in their place."""
 
 
 class _Commands(typer.core.TyperGroup):
@@ -81,7 +81,7 @@ def status(
     as_json: Json = False,
     edition: Folder = HERE,
 ) -> None:
-    """Show what is settled and what is still to be reviewed."""
+    """Show the settled classes and the images still to be reviewed."""
     from cleanset.review import status as review_status
 
     check_reviewers(reviewers or [])

@@ -1,7 +1,7 @@
 """Gold items: images with a known verdict, mixed in unseen, and the answers that reviewers gave to them.
 
 A gold item is shown under the id of the image that it was made from, with other bytes. An answer to it lies among the
-reviewer's other verdicts and differs from them in nothing but the SHA-256, by which `reviews/gold.csv` tells it apart.
+reviewer's other verdicts and differs from them in nothing but the SHA-256, which `reviews/gold.csv` lists.
 It never decides anything, but shows how many flaws the reviewer finds: sensitivity and specificity with intervals.
 """
 
@@ -72,7 +72,7 @@ GoldKey = Mapping[Key, GoldItem]
 
 
 def read_gold_key(reviews: Path) -> dict[Key, GoldItem]:
-    """The gold items that `reviews/gold.csv` lists; none without the file. Raises CleansetError for a bad line."""
+    """The gold items that `reviews/gold.csv` lists; empty without the file. Raises CleansetError for a bad line."""
     path = reviews / GOLD_KEY
     if not is_there(path):
         return {}
@@ -127,7 +127,7 @@ def chosen_golds(
     """The gold items that one reviewer is shown: the answered ones, and further ones up to `wanted` in all.
 
     `known`: the images that the reviewer has judged, whose gold items would be recognised. A further item needs a class
-    in which the reviewer is asked something else (`open_classes`), one in each at most; flawed ones come first.
+    with another question to the reviewer (`open_classes`), one in each at most; flawed ones come first.
     """
     chosen = [golds[key] for key in sorted(answered)]
     taken = {item.class_index for item in chosen}
@@ -145,7 +145,7 @@ def priority(items: Iterable[GoldItem]) -> list[GoldItem]:
 
 
 def number_of_golds(share: float, others: int) -> int:
-    """The number of gold items that make up `share` of what is shown, beside `others` images."""
+    """The number of gold items that make up `share` of the shown images, beside `others`."""
     return round(share / (1 - share) * others)
 
 

@@ -62,7 +62,7 @@ def border(image: Image.Image, rng: Random) -> Image.Image:
 
 
 def filtered(image: Image.Image, rng: Random) -> Image.Image:
-    """Sepia, no colours, or far too much of them; sepia where there are few to begin with."""
+    """Sepia, no colours, or oversaturated ones; sepia for images with few colours."""
     kind = rng.randrange(3)
     values = np.asarray(image).astype(np.int64)
     if kind == 0 or (values.max(axis=2) - values.min(axis=2)).mean() < MIN_COLOUR:

@@ -29,7 +29,7 @@ def consensus(
 ) -> Decision:
     """One decision from the votes of different reviewers on one image; their order does not matter.
 
-    The board's verdict, where there is one, overrules. `single`: what all reviewers agree on, else a conflict.
+    The board's verdict, if any, overrules. `single`: the verdict of all reviewers, else a conflict.
     `majority`: the verdict of more than half, else a conflict. `unanimous`: one unsure rejects; else as `single`.
     A decision needs `min_reviewers` votes.
 
@@ -240,7 +240,7 @@ def _order_in_class(candidates: Collection[Candidate]) -> tuple[tuple[int, int],
 def for_reviewer(
     reviewer: str, own_reviews: Mapping[str, Review], decide: DecideInClass, boxes_asked: bool = True
 ) -> DecideInClass:
-    """The decisions on a class that determine what one reviewer is asked; `own_reviews` are theirs, by image id.
+    """The decisions on a class that determine the questions to one reviewer; `own_reviews` are theirs, by image id.
 
     `boxes_asked`: a crop without a known box is asked again.
 
@@ -351,7 +351,8 @@ class Decisions:
     def for_reviewer(
         self, reviewer: str, own_reviews: Mapping[str, Review], class_index: int
     ) -> dict[str, DecideInClass]:
-        """As `for_class`, but for choosing what to ask one reviewer, whose reviews in the class are `own_reviews`."""
+        """As `for_class`, but for choosing the questions to one reviewer, whose reviews in the class are
+        `own_reviews`."""
         counted = {name: review for name, review in own_reviews.items() if is_accepted(review, self.accept)}
         decide = for_reviewer(reviewer, counted, self._by_reviewers(class_index), self.boxes_asked)
         return self._by_role(decide, class_index)

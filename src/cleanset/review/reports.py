@@ -127,7 +127,7 @@ def grid(
     left: int = 1,
     no_wrap: bool = False,
 ) -> Table:
-    """A table for the terminal: its first `left` columns are aligned to the left, those of numbers to the right."""
+    """A table for the terminal: its first `left` columns are aligned to the left, numbers to the right."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_footer=bool(footer))
     for place, heading in enumerate(headings):
         last = str(footer[place]) if footer else ""
@@ -194,7 +194,7 @@ def _plain(reason: str | None) -> list[str]:
 
 
 def one_role(params: Params, role: str | None) -> str:
-    """The model to audit; the only one, if none is given. Raises CleansetError for an unknown or missing name."""
+    """The model to audit; by default the only one. Raises CleansetError for an unknown or missing name."""
     if role is None and len(params.models) > 1:
         raise CleansetError(f"audit: which model, of {', '.join(params.models)}? Add --model ROLE")
     found = role or next(iter(params.models))
@@ -207,8 +207,8 @@ def draw(
 ) -> tuple[AuditPlan, bool]:
     """The plan of an audit, written if it is new or grows, and whether it was.
 
-    `kind` and `seed`: None takes those of the audit that is there, else fixed and 1. `auditor`: who is to look at the
-    draws. Raises CleansetError unless every class of the set is settled, where the plan that is there is another, and
+    `kind` and `seed`: None takes the existing audit's, else fixed and 1. `auditor`: who is to look at the
+    draws. Raises CleansetError unless every class of the set is settled, where the existing plan differs, and
     as `draws_of_auditor` does; then nothing is written.
     """
     params = read_params(edition.folder)
@@ -273,7 +273,7 @@ def run_audit(edition: Edition, role: str | None = None) -> list[AuditResult]:
 
 
 def audit_as_json(results: Sequence[AuditResult]) -> str:
-    """By model, the numbers of each audit; `bound` is the one to state, null while there is none."""
+    """By model, the numbers of each audit; `bound` is the one to state, or null."""
     return json.dumps({each.model: asdict(each) | {"bound": each.bound} for each in results}, indent=2)
 
 

@@ -40,7 +40,7 @@ class VerdictChange:
 
 
 def save_all(reviews: Path, reviewer: str, wnid: str, changes: Mapping[str, VerdictChange]) -> None:
-    """Write this reviewer's verdicts on images of a class, by image id: all of them, or none.
+    """Write this reviewer's verdicts on images of a class, by image id, atomically.
 
     Processes and threads may save at once. After a kill the file is the old or the new one, and once this returns the
     new one survives a power cut, unless the file system cannot sync folders. A file without entries and comments is
@@ -146,7 +146,7 @@ def bind_reviews(edition: Edition, reviewer: str | None) -> int:
     """Replace `official` by the SHA-256 of the image in the reviews of one reviewer (None: of all); return how many.
 
     Every review is checked before the first file is written; each file is written whole or not at all. Raises
-    CleansetError unless the edition's images are those of the official archive.
+    CleansetError unless the edition's images come from the official archive.
     """
     params = read_params(edition.folder)
     if not images_are_official(edition, params.dataset.images):

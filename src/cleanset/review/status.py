@@ -48,7 +48,7 @@ class ReviewProgress:
 
 @dataclass(frozen=True, slots=True)
 class ReviewStatus:
-    """Progress by role and, under `all models`, for all together: what `cleanset review status` prints."""
+    """Progress by role and, under `all models`, for all together, as `cleanset review status` prints it."""
 
     progress: Mapping[str, ReviewProgress]
     images_per_class: int
@@ -58,7 +58,7 @@ class ReviewStatus:
 
 
 def run(edition: Edition) -> ReviewStatus:
-    """Read candidates and reviews of an edition, and count what is still to be reviewed."""
+    """Read candidates and reviews of an edition, and count the images still to be reviewed."""
     params = read_params(edition.folder)
     votes = checked_votes(edition, params, read_table(edition.index, INDEX))
     return status_of(candidates_of(edition, params), read_decisions(edition, params, votes), params)

@@ -92,7 +92,7 @@ def refuse_link(path: Path) -> None:
     if path.is_symlink():
         raise CleansetError(
             f"{path}: a link to {path.readlink()}; expected a reviewer's own folder and files, else verdicts count "
-            "twice: remove it, or put a copy of what this reviewer has decided in its place"
+            "twice: remove it, or put a copy of this reviewer's verdicts in its place"
         )
 
 
@@ -243,7 +243,7 @@ def verdicts_by_reviewer(table: pd.DataFrame) -> dict[str, dict[str, int]]:
 
 
 def reviewer_counts(table: pd.DataFrame) -> dict[str, int]:
-    """Number of reviewers by image id, without the board, which decides on what others have reviewed."""
+    """Number of reviewers by image id, without the board, which decides on others' reviews."""
     return {
         str(name): int(count)
         for name, count in table.loc[table["reviewer"] != BOARD, "image_id"].value_counts().items()
@@ -255,12 +255,12 @@ MAX_GUIDELINES_BYTES = 200_000
 
 
 def usual_guidelines() -> str:
-    """The text for editions that have none of their own."""
+    """The text for editions without guidelines of their own."""
     return (files("cleanset.review") / "guidelines.md").read_text("utf-8")
 
 
 def own_guidelines(reviews: Path) -> str | None:
-    """The text of an edition; None if it has none. Raises CleansetError for a file that is too long or not UTF-8."""
+    """The text of an edition, or None. Raises CleansetError for a file that is too long or not UTF-8."""
     path = reviews / GUIDELINES
     if not is_there(path):
         return None

@@ -58,7 +58,7 @@ class Review(BaseModel):
         if self.verdict in ("crop", "reject") and self.reason is None:
             raise ValueError(f"verdict {self.verdict} without a reason")
         if self.verdict == "clean" and self.reason is not None:
-            raise ValueError("verdict clean with a reason; a reason says what is wrong with the image")
+            raise ValueError("verdict clean with a reason; a reason names a flaw of the image")
         if self.correct_class is not None:
             if (self.verdict, self.reason) != ("reject", "wrong_class"):
                 raise ValueError("correct_class with another reason; expected verdict reject, reason wrong_class")

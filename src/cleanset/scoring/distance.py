@@ -136,7 +136,7 @@ def sample_size(images: int) -> int:
 
 
 def sample(index: pd.DataFrame, size: int) -> list[str]:
-    """The sorted ids of all images of some classes, drawn with a fixed seed until there are at least `size` images."""
+    """The sorted ids of all images of some classes, drawn with a fixed seed until they have at least `size` images."""
     classes = sorted(index["ilsvrc_class"].unique().tolist())
     random.Random(SAMPLE_SEED).shuffle(classes)
     of_class = index.groupby("ilsvrc_class")["image_id"].agg(list)

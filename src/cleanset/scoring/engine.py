@@ -48,8 +48,7 @@ class Settings:
     in_processes: bool = False
 
     def start_workers(self) -> None:
-        """Start the server that forks worker processes, if a run has any; it imports in the background while a model is
-        read."""
+        """Start the server that forks worker processes, if a run has any; it imports while a model is read."""
         if self.in_processes or any(device.is_separate for device in self.devices):
             worker_processes()
 
@@ -223,8 +222,7 @@ class ScoringRun:
     def scores(
         self, shards: Shards | None, compute: Callable[[Shards, OnProgress], None] | None = None
     ) -> pd.DataFrame:
-        """The scores through shards, or without any; `compute`: a function that computes missing shards instead of this
-        machine."""
+        """The scores through shards, or without any; `compute`: computes missing shards instead of this machine."""
         names = self.index["image_id"].tolist()
         with rate_bar(len(names), self.title or self.name) as done:
             if shards is None:

@@ -233,7 +233,8 @@ def _mapped_ahead(
 
 
 def to_table(scored: Iterable[Scored]) -> pd.DataFrame:
-    """Scores as a table: the image ids, those of named tuples a column for each part, and what was read off logits."""
+    """Scores as a table: the image ids, with a column for each part of named tuples, and the columns read off
+    logits."""
     image_ids, columns = list[Any](), dict[str, list[Any]]()
     for each in scored:
         image_ids.extend(each.image_ids)

@@ -27,7 +27,7 @@ def card(
 ) -> str:
     """The card as Markdown, with the front matter that the library `datasets` and its hub read.
 
-    `selection`, `rejected` and `votes` are the tables of these names; `audit` is that of the set, if there is one.
+    `selection`, `rejected` and `votes` are the tables of these names; `audit` belongs to the set, if any.
     """
     classes, per_class, release = provenance.classes, provenance.images_per_class, provenance.release
     counts = totals(selection, rejected, classes, per_class)
@@ -80,7 +80,7 @@ def card(
 def rebuilt_card(entries: Sequence[Entry], release: Release) -> str:
     """The card as Markdown, from a manifest and perhaps a Croissant description.
 
-    It has the original card's front matter, by which the library `datasets` numbers and names the classes, which it
+    It has the original card's front matter, from which the library `datasets` numbers and names the classes, which it
     would otherwise number by the existing folders. `entries` is not empty.
     """
     dated = f" of {release.date}" if release.date else ""

@@ -146,14 +146,12 @@ def _read_class_table(path: Path) -> ClassTable:
 
 
 def class_table_of(data: bytes, where: str) -> ClassTable:
-    """The class table in the bytes of a set's CLASSES_FILE; ImageNet's without bytes, because such a set has no
-    table."""
+    """The class table in the bytes of a set's CLASSES_FILE; ImageNet's without bytes."""
     return parse_class_table(data.decode("utf-8", "replace"), where) if data else imagenet()
 
 
 def sets_in(folder: Path) -> dict[Path, str]:
-    """The role of each set in a folder, by path: the folder itself, otherwise the sets of an edition, a release, or
-    others."""
+    """The role of each set in a folder, by path: the folder itself, or the sets below it."""
     for above in ("", "data/export/*/", "sets/*/", "*/"):
         if found := sorted(path for path in folder.glob(above + MANIFEST) if path.is_file()):
             # the first column of the first line

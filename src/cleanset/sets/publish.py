@@ -61,7 +61,7 @@ def run(export: Path, out: Path, with_images: bool, key: Path | None) -> Publica
 
 
 def write_set(folder: Path, export: Path, entries: Sequence[Entry], release: Release, with_images: bool) -> None:
-    """Write what is published of a finished set into the new folder `folder`."""
+    """Write the published files of a finished set into the new folder `folder`."""
     folder.mkdir(parents=True)
     for file, data in _texts(export, entries, release, with_images).items():
         (folder / file).write_bytes(data)

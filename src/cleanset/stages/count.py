@@ -30,7 +30,7 @@ from cleanset.tables import CROP_SCORES, INDEX, MARGINS, REJECTED, SCORES, SELEC
 from cleanset.vocabulary import class_column, class_keys
 
 SHOWN_DIGITS = 8
-"""Hexadecimal digits of the digest of a class's images, by which one that has changed shows in its metrics."""
+"""Hexadecimal digits of the digest of a class's images, which makes a changed one show in its metrics."""
 
 
 def run(edition: Edition) -> None:

@@ -1,1 +1,1 @@
-"""The studies: measurements on finished sets. The core imports none of them."""
+"""The studies: measurements on finished sets. The core never imports them."""

@@ -44,7 +44,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-"""Nothing is loaded from elsewhere, nobody may frame or embed what is served."""
+"""Nothing is loaded from elsewhere, nobody may frame or embed the pages."""
 
 
 def is_loopback(host: str) -> bool:
@@ -94,12 +94,12 @@ def _in_address(name: str) -> str:
 
 
 class Guard:
-    """Lets through what comes from the page itself, and answers everything else with 403.
+    """Lets through requests from the page itself, and answers everything else with 403.
 
     `hosts`: the allowed values of Host; None: any, which only a token makes safe. `people`: the token of each by name;
     empty: without one. Each has the pages below /NAME/, and is in the scope under PERSON there. Without people the
-    pages are nobody's. `command`: what started the server. `public`: the Origin of the public address, whose host is
-    allowed, too.
+    pages are nobody's. `command`: the command that started the server. `public`: the Origin of the public address,
+    whose host is allowed, too.
     """
 
     def __init__(
@@ -200,7 +200,7 @@ def _question(person: str, holding: Iterable[str]) -> Response:
     others = "".join(f'<p><a href="/{name}/">Stay {name}</a></p>' for name in holding)
     return _page(
         f"Go on as {person}?",
-        f"<p>This browser has been used by {', '.join(holding)}. The link is that of {person}: what is done there is "
+        f"<p>This browser has been used by {', '.join(holding)}. The link belongs to {person}: what is done there is "
         f'saved under this name.</p><form method="post"><button>Go on as {person}</button></form>{others}',
     )
 

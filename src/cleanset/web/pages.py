@@ -75,9 +75,9 @@ def run_page(
     """Serve an application, created once the port is bound, until Ctrl+C; `port`: None for `usual`, 0 for any free one.
 
     `announcement`: the line printed, with the address in place of `{}`; `command`: the command named in refusals.
-    `public_url`: the address by which a reverse proxy or a forwarded port makes the page known. `people`: the token of
-    each by name; without one it is drawn if one is needed. Each has an address; of several, each has a line, and no
-    browser is opened. Without people the page is everybody's.
+    `public_url`: the page's address at a reverse proxy or a forwarded port. `people`: the token of each by name;
+    without one it is drawn if one is needed. Each has an address; of several, each has a line, and no browser is
+    opened. Without people the page is everybody's.
     """
     public = None if public_url is None else public_origin(public_url)
     bound = bind_usual(host, usual) if port is None else bind(host, port)
@@ -126,7 +126,7 @@ def image_response(data: bytes, headers: dict[str, str]) -> Response:
 
 
 def html_templates(package: str) -> Environment:
-    """The templates of a package, in which everything is escaped, and names are written as words."""
+    """The templates of a package, with everything escaped, and names written as words."""
     templates = Environment(
         loader=PackageLoader(package), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -197,7 +197,7 @@ class _Code(StaticFiles):
 
 
 def serve_page(app: FastAPI, static: Path, title: str) -> None:
-    """Let an application serve the pages that were built with NiceGUI, their static files and those of all pages."""
+    """Let an application serve the pages that were built with NiceGUI, their static files and the common ones."""
     app.mount("/static", GZipMiddleware(_Code(directory=static)))
     app.mount("/web", GZipMiddleware(_Code(directory=STATIC)))
     # no refresh of bindings: the pages use none, and NiceGUI would look through them ten times a second
@@ -229,7 +229,7 @@ def bind_usual(host: str, port: int) -> socket.socket:
 
 
 def address(host: str, port: int) -> str:
-    """The address to open; for a server on all of a machine's addresses, the one by which others reach it."""
+    """The address to open; for a server on all of a machine's addresses, the one that others can reach."""
     name = _outward(host) if host in ANY_HOST else host
     return f"http://{f'[{name}]' if ':' in name else name}:{port}/"
 

@@ -567,7 +567,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 def test_another_file_is_refused_in_one_line(text: str, problem: str, tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text(text)
     with pytest.raises(
-        CleansetError, match=f"(?i)^.*mine.json(, line 1)?: {problem}.*expected what stage attack_warnings writes"
+        CleansetError, match=f"(?i)^.*mine.json(, line 1)?: {problem}.*expected the output of stage attack_warnings"
     ):
         read_warnings(tmp_path / "mine.json")
 

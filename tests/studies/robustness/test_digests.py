@@ -195,7 +195,7 @@ def test_verify(built: Checkout, tmp_path: Path) -> None:
     with pytest.raises(CleansetError, match=r"corruptions\.parquet: of other images or changes than the study has"):
         verify(study)
     shutil.rmtree(study.digests)
-    with pytest.raises(CleansetError, match="data/digests: missing; expected what stage digests writes"):
+    with pytest.raises(CleansetError, match="data/digests: missing; expected the output of stage digests"):
         verify(study)
 
 

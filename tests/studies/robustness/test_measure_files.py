@@ -29,7 +29,7 @@ def test_whole_tables_are_read(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (None, "missing; expected what stage measure writes"),
+        (None, "missing; expected the output of stage measure"),
         (b"", "no CSV table (No columns to parse from file); run dvc checkout measure"),
         (b"\xff\xfe", "no CSV table ("),
         (b"a,b\n1,2,3\n1\n", "columns a, b; expected model, change, severity, error, official"),

@@ -170,7 +170,7 @@ def test_the_sets_are_joined() -> None:
 
 
 def test_one_file_that_is_two_images() -> None:
-    with pytest.raises(CleansetError, match="another image in the set of robust than in that of standard"):
+    with pytest.raises(CleansetError, match="another image in the set of robust than in the set of standard"):
         join_sets({"standard": [entry(1)], "robust": [entry(1, digest="b" * 64)]})
 
 

@@ -94,10 +94,8 @@ def test_an_image_that_is_there_twice_is_refused(study: TrainingStudy, wnid: str
         other.write_bytes(one.read_bytes())
     else:
         Image.open(one).save(other)
-    why = "what is trained on would be tested on" if wnid == "n01443537" else "an image has one class"
-    refused(
-        study, rf"{wnid}/again.{suffix}: its pixels are those of n01443537/00.jpg; expected each .*, since {why}: r"
-    )
+    why = "training images would be test images" if wnid == "n01443537" else "an image has one class"
+    refused(study, rf"{wnid}/again.{suffix}: its pixels equal n01443537/00.jpg; expected each .*, since {why}: r")
 
 
 def test_an_unknown_folder_and_a_damaged_image(study: TrainingStudy) -> None:

@@ -1,7 +1,7 @@
 """Results as the `model-index` of a model card on the Hugging Face Hub, one card for each model.
 
-The YAML front matter is what huggingface_hub's `ModelCardData` reads. Each kind of measurement is a dataset of its own,
-whose revision is the digest of the comparability card: results with other revisions are never merged.
+The YAML front matter is in the form of huggingface_hub's `ModelCardData`. Each kind of measurement is a dataset of its
+own, whose revision is the digest of the comparability card: results with other revisions are never merged.
 """
 
 import re
@@ -24,7 +24,7 @@ ENDINGS = (".md", ".yaml", ".yml")
 INDEX = r"model-index:\n(?:[ -].*\n)+"
 WRITTEN = re.compile(rf"---\n{INDEX}---\n\n# .*\n\nMeasured with cleanset:\n\n(?:- .*\n)+(?P<added>(?s:.*))\Z")
 WRITTEN_YAML = re.compile(rf"{INDEX}(?P<added>(?s:.*))\Z")
-"""A card as this module writes it, and what its author has added below."""
+"""A card as this module writes it, and its author's additions below."""
 # the types of metrics that the Hub knows by another name
 METRICS = {"top5": "top_5_accuracy"}
 
@@ -65,9 +65,9 @@ def _added_text(path: Path) -> str:
 
 
 def write_hub(path: Path, results: ResultFile, stems: Mapping[str, str]) -> list[Path]:
-    """Write the card of the only model into the file `path`, or those of all into the folder, as <stem>.md.
+    """Write the card of the only model into the file `path`, or the cards of all into the folder, as <stem>.md.
 
-    `stems`: those of the files' names, by model. A YAML file gets the front matter alone. Text that an author has added
+    `stems`: stems of the files' names, by model. A YAML file gets the front matter alone. Text that an author has added
     below a card stays. Raises CleansetError, before anything is written, for a file of another origin.
     """
     cards = hub_cards(results)

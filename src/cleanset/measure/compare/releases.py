@@ -107,7 +107,7 @@ _SHOWN = {"added": "in", "dropped": "out", "crop": "other crop", "source": "othe
 class ReleasedSet:
     """A release as it lies in a folder: the lines of its manifest, and why other candidates are not in.
 
-    `sha256`: of its manifest, which tells apart what has the same version.
+    `sha256`: of its manifest, which distinguishes releases of one version.
     """
 
     path: Path

@@ -1,6 +1,6 @@
 """Results of models, as `cleanset evaluate` and `cleanset robustness evaluate` write them: read, checked, compared.
 
-A comparison is one table of what is comparable, and why the rest is not in it.
+A comparison is one table of comparable results, with the reasons for leaving out the rest.
 """
 
 import json
@@ -63,7 +63,7 @@ HEADLINES: Mapping[str, tuple[Headline, ...]] = {
         Headline("score_as_published", "Score", is_share=False, higher_is_better=True, is_bounded=False),
     ),
 }
-"""The measures that a table of results has, by what is measured."""
+"""The measures that a table of results has, by measurement."""
 # largest difference between an accuracy and the share of its counts: a file may hold rounded numbers
 COUNTS_TOLERANCE = 1e-6
 
@@ -89,7 +89,7 @@ class MeasuredModels:
 
 @dataclass(frozen=True, slots=True)
 class ResultFile:
-    """A result file: its name as given, name and notes of its set, and by what is measured the card and the models."""
+    """A result file: its name as given, name and notes of its set, and by measurement the card and the models."""
 
     name: str
     set_name: str
@@ -126,7 +126,7 @@ def read_results(path: Path) -> ResultFile:
 
 
 def parse_results(content: object, name: str) -> ResultFile:
-    """The results in the content of a result file; errors as those of `read_results`."""
+    """The results in the content of a result file; errors as in `read_results`."""
     if not isinstance(content, dict):
         raise CleansetError(f"{name}: {shown(content)}; expected {EXPECTED}")
     _check_printable(content, name)
@@ -164,7 +164,7 @@ def _measured(part: Mapping[str, Any], name: str) -> MeasuredModels:
         has_models = isinstance(part.get("models"), list)
         found = "no comparability card: written by an earlier version" if has_models else "no results of models"
         raise CleansetError(
-            f"{name}: {found}; expected {EXPECTED}: run it again with the same --out, which computes only what changed"
+            f"{name}: {found}; expected {EXPECTED}: run it again with the same --out, which computes only the changes"
         )
     try:
         card = ComparabilityCard.from_json(part["comparability"])
@@ -186,7 +186,7 @@ def _measured(part: Mapping[str, Any], name: str) -> MeasuredModels:
             misses[model] = _misses(found, entry, f"{name}: {model}")
     if models.keys() != card.models.keys() or not models:
         raise CleansetError(
-            f"{name}: models {shown(sorted(models))}; expected those of the card, {shown(sorted(card.models))}"
+            f"{name}: models {shown(sorted(models))}; expected the card's, {shown(sorted(card.models))}"
         )
     return MeasuredModels(card, models, misses)
 
@@ -251,7 +251,7 @@ def _is_finite(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ModelRow:
-    """A model in a result file: its part of the card, and its values by what is measured and measure."""
+    """A model in a result file: its part of the card, and its values by measurement and measure."""
 
     result: str
     model: str
@@ -288,7 +288,7 @@ class ComparedResults:
 
     @property
     def names(self) -> list[str]:
-        """The names of the rows: those of the models, with their results where one name is in several."""
+        """The names of the rows: the models', with their results where one name is in several."""
         several = len({row.model for row in self.rows}) < len(self.rows)
         return [_where(row) if several else row.model for row in self.rows]
 
@@ -318,7 +318,7 @@ def run(paths: Sequence[Path]) -> ComparedResults:
 
 
 def compare_results(results: Sequence[ResultFile]) -> ComparedResults:
-    """Compare with the first result; what it does not measure, with the first of the others that do."""
+    """Compare with the first result; further measurements with the first result that has them."""
     cards: dict[str, tuple[str, ComparabilityCard]] = {}
     rows: list[ModelRow] = []
     left_out: list[NotComparable] = []
@@ -409,7 +409,7 @@ def _where(row: ModelRow) -> str:
 
 
 def as_text(compared: ComparedResults) -> Group:
-    """The table, the tests, the cards, what is not comparable, and the notices; fits into 80 columns."""
+    """The table, the tests, the cards, results left out, and the notices; fits into 80 columns."""
     parts: list[RenderableType] = [_table(compared).in_terminal("\n"), Text()]
     if tested := compared.pairs:
         table = pairs_table(compared.names, tested)
@@ -420,7 +420,7 @@ def as_text(compared: ComparedResults) -> Group:
         f"but {each.its_value} in {each.compared_with}"
         for each in compared.left_out
     ]
-    titled = (("Not comparable, and not in the table:", left_out), ("What else to know:", compared.notices))
+    titled = (("Not comparable, and not in the table:", left_out), ("Notes:", compared.notices))
     for title, lines in titled:
         if lines:
             parts += [Text(), Text(title, style="bold"), *(Padding(Text(line), (0, 0, 0, 2)) for line in lines)]

@@ -141,14 +141,14 @@ class BackgroundHints:
         }
 
     def complete(self, image_ids: Iterable[str]) -> set[str]:
-        """Those of these images to which no further hint will come: none while any of them is still to be measured."""
+        """The images that will get no further hint: empty while any of them is still to be measured."""
         image_ids = list(image_ids)
         if not all(each in self._measured or each in self._failed for each in image_ids):
             return set()
         return set(image_ids) if self._reading is None else self._lines.keys() & set(image_ids)
 
     def crop_proposal(self, image_id: str, min_side: int) -> "CropProposal | None":
-        """A box to crop this image to; None if there is none, or it is not known yet."""
+        """A box to crop this image to; None without a proposal, or before it is known."""
         measured = self._measured.get(image_id)
         if measured is None or self.is_measuring(image_id):
             return None

@@ -168,7 +168,7 @@ def part_distances(parts: Sequence[NDArray[np.bool_]], hashes: NDArray[np.bool_]
     """Number of differing bits between each image (row) and each other one (column), as similar as possible.
 
     `parts`: of each image, its whole and its parts as stored; `hashes`: images x orientations x 256. So the image of a
-    column may be a turned, mirrored or cropped copy of that of a row.
+    column may be a turned, mirrored or cropped copy of the row's image.
     """
     count, orientations, bits = hashes.shape
     signs = 2 * hashes.reshape(-1, bits).T.astype(np.float32) - 1
@@ -185,7 +185,7 @@ MIN_KEPT_PERCENT = 60
 class CropProposal:
     """A crop box for people to take or to change.
 
-    `reason`: the likeliest reason of such a crop; `without`: what the box leaves out, in words.
+    `reason`: the likeliest reason of such a crop; `without`: the parts that the box leaves out, in words.
     """
 
     box: Box
@@ -196,8 +196,8 @@ class CropProposal:
 def crop_proposal(measures: Measures, lines: Sequence[TextLine], min_side: int = 1) -> CropProposal | None:
     """The proposal for an image with these measures and lines of text, with no side below `min_side` pixels.
 
-    Leaves out plain margins, and the lines that may have been added; where there is neither, all legible lines.
-    None if there is nothing to leave out, or too little would be kept.
+    Leaves out plain margins, and the lines that may have been added; without either, all legible lines. None if nothing
+    is left out, or too little would be kept.
     """
     width, height = measures.size
     whole, inside = (0, 0, width, height), _inside_margins(measures)
@@ -253,7 +253,7 @@ def _overlap(one: Box, other: Box) -> bool:
 
 
 def largest_box_without(obstacles: Iterable[Box], inside: Box, min_area: int = 1) -> Box | None:
-    """The largest box `inside` another that overlaps no obstacle; None if none has `min_area` pixels.
+    """The largest box `inside` another that overlaps no obstacle; None if it has fewer than `min_area` pixels.
 
     Of several that are equally large, the leftmost, then the widest, then the uppermost.
     """

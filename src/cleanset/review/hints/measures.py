@@ -160,7 +160,7 @@ def size_of_measured(size: tuple[int, int]) -> tuple[int, int]:
 
 
 def reduction(size: tuple[int, int], max_side: int = MAX_SIDE_PIXELS) -> int:
-    """The factor by which an image of this size is reduced before it is measured."""
+    """The reduction factor of an image of this size before it is measured."""
     return -(-max(size) // max_side)
 
 
@@ -305,7 +305,7 @@ MIN_QUALITY = 50
 
 
 def packed_hashes(image: Image.Image) -> Packed | None:
-    """The hashes of an image, 8 orientations of 4 numbers, to compare many; None where there is too little to see."""
+    """The hashes of an image, 8 orientations of 4 numbers, to compare many; None with too little to see."""
     image, factor = image.convert("RGB"), reduction(image.size)
     hashes, quality = pdqhash.compute_dihedral(np.asarray(image.reduce(factor) if factor > 1 else image))
     return None if quality < MIN_QUALITY else np.packbits(np.array(hashes, np.bool_), axis=1).view(np.uint64)

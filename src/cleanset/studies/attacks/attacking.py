@@ -109,7 +109,7 @@ def _opened(study: AttackStudy, attack_params: AttackParams | None, model: str) 
 class Attacking:
     """An attack, by its name in the params, on a model, how it is judged, and where its results are written.
 
-    `further`: what the results depend on beside code and record. `table`: that of the results.
+    `further`: the results' dependencies beside code and record. `table`: the table of the results.
     """
 
     params: AttackParams
@@ -122,9 +122,9 @@ class Attacking:
     table: Table = ATTACKED
 
     def record(self, images: pd.DataFrame) -> dict[str, Any]:
-        """The record of what the results of some rows of STUDY_IMAGES depend on.
+        """The provenance record of the results of some rows of STUDY_IMAGES.
 
-        Of the machine it has only what the search was computed with.
+        Of the machine it has only the device and libraries of the search.
         """
         params, target, lpips = self.params, self.target, self.judge.lpips
         attack, device = params.attack(self.name), self.how.device
@@ -147,14 +147,14 @@ class Attacking:
         }
 
     def made_from(self, images: pd.DataFrame) -> MadeFrom:
-        """The record, and what else the results depend on: the code, and the further facts."""
+        """The record, and the other dependencies of the results: the code, and the further facts."""
         code = code_of("scoring", "studies/robustness", "studies/attacks")
         return MadeFrom(self.record(images) | {"code": code, "further": self.further})
 
     def run(self, known: Known, images: pd.DataFrame, *, keep_facts: bool = False) -> None:
         """Attack some rows of STUDY_IMAGES, and write the results; finished groups are kept until the end.
 
-        `keep_facts`: write all that the results depend on into the record, by which they are known without DVC.
+        `keep_facts`: write all dependencies of the results into the record, which identifies them without DVC.
         """
         attack, made_from = self.params.attack(self.name), self.made_from(images)
         # before any generator is seeded: loading other models draws from them
@@ -241,7 +241,7 @@ class Attacking:
 def settle(attacks: Sequence[Attacking], opened: Callable[[], LoadedModel], is_custom: bool) -> Seen | None:
     """Judge the files of all attacks on a model once more, in a fresh process; write its verdicts into the results.
 
-    Returns the sign that answers depend on more than the image. What was judged so before is not judged again. The
+    Returns the sign that answers depend on more than the image. Files judged so before are not judged again. The
     code of a custom model may remember anything: one whose answers differ gets a process for each attack, and one for
     the images themselves.
     """
@@ -284,7 +284,7 @@ def settle(attacks: Sequence[Attacking], opened: Callable[[], LoadedModel], is_c
 
 
 def lpips_of(folder: Path, settings: AttackParams, device: torch.device) -> Lpips | None:
-    """LPIPS with the weights that the params name, relative to a folder; None where they name none."""
+    """LPIPS with the weights that the params name, relative to a folder; None without weights."""
     return None if settings.lpips is None else Lpips(folder / settings.lpips, device)
 
 
@@ -356,9 +356,9 @@ def evaluate(
 ) -> tuple[dict[tuple[str, str], pd.DataFrame], dict[str, WarningRecord], dict[tuple[str, str], str]]:
     """Attack any models outside DVC: by attack and model the rows of NAMED_ATTACKED, by model its warnings.
 
-    The last: by attack and model the problem of what could not be run; the results of all others stay.
+    The last: by attack and model the problem that prevented a run; the results of all others stay.
 
-    Results are kept below the folder `out`, and those of an earlier run there are not computed again. `others`: the
+    Results are kept below the folder `out`, and an earlier run's results are reused. `others`: the
     models that images are made on. `straight_through`: steps of the networks that gradients pass straight through.
     `lpips_folder`: the folder that the params name LPIPS's weights from. Raises CleansetError if nothing can be run.
     """

@@ -129,8 +129,8 @@ class Ball:
 class Result:
     """The result of an attack on one image: the candidate, successful or not, and the queries that it took.
 
-    `center`: the image in whose ball it lies, where the attack did not begin with the image itself. `seed`: of what was
-    drawn for it, or for its group. `notices`: what an attack's library remarked.
+    `center`: the image in whose ball it lies, where the attack did not begin with the image itself. `seed`: of the
+    draws for it, or for its group. `notices`: remarks of an attack's library.
     """
 
     candidate: Pixels
@@ -155,7 +155,7 @@ def _no_guess(subject: Subject) -> Pixels:
 @dataclass(frozen=True, slots=True)
 class Known:
     """Everything that a search may use beside the network: the seed of params.yaml, other images, other models as
-    networks on the same pixels, by name, and a known mistake of an image's class, the image itself where there is none.
+    networks on the same pixels, by name, and a known mistake of an image's class, by default the image itself.
 
     `others` and `sources` are called by the attacks that need them only, as they take time.
     """
@@ -194,7 +194,7 @@ class Parameters(Section):
         return None
 
     def prepare(self, known: Known) -> None:
-        """Load what the search needs beside the network. Raises CleansetError for a start that does not exist."""
+        """Load the search's requirements beside the network. Raises CleansetError for a start that does not exist."""
 
     @abstractmethod
     def results(self, network: "PixelNetwork", group: Sequence[Subject], known: Known) -> list[Result]:
@@ -231,7 +231,7 @@ class InBall(Parameters):
 
 
 def seed_of(seed: int, kind: Literal["attack", "judged", "searched"], what: str, *names: str) -> int:
-    """The seed of what is drawn for an image or a group, 0 to 2**32 - 1, from names in their order.
+    """The seed of the draws for an image or a group, 0 to 2**32 - 1, from names in their order.
 
     attack: by the search of the name `what`. searched, judged: by a random model itself, while an attack searches and
     when it is asked about a file; `what` has the model and the attack. `seed` is the study's.
@@ -262,7 +262,7 @@ def to_levels(pixels: "Tensor") -> NDArray[np.float64]:
 
 
 def margins(logits: "Tensor", classes: "Tensor") -> "Tensor":
-    """The largest other logit minus that of the class: above 0 for a misclassified image."""
+    """The largest other logit minus the logit of the class: above 0 for a misclassified image."""
     of_class = logits.gather(1, classes[:, None])[:, 0]
     others = logits.scatter(1, classes[:, None], float("-inf"))
     return others.max(dim=1).values - of_class
@@ -271,7 +271,7 @@ def margins(logits: "Tensor", classes: "Tensor") -> "Tensor":
 def to_pixels(levels: NDArray[np.float64], center: Pixels | None = None, ball: Ball | None = None) -> Pixels:
     """The candidate as 8 bits, from levels 0 to 255: the nearest values, or near ones inside the ball.
 
-    What lies outside is projected onto the ball first. In an L2 ball, levels that were rounded away from the center
+    Candidates outside are projected onto the ball first. In an L2 ball, levels that were rounded away from the center
     are then rounded towards it instead, the most doubtful first, until the candidate is inside.
     """
     if center is None or ball is None:

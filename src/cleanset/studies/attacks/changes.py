@@ -4,10 +4,9 @@ The unchanged image goes through the same loop as all attacks.
 
 Spatial: rotations and translations of an image that is scaled down onto black, of source 004's warm-up. The scaled
 image is made once, in 8 bits; a rotation and a translation after it are one bilinear interpolation: of the grid
-Pillow's, as the warm-up's code has it, at random one about the center, rounded to 8 bits. Pixels are those of an image
-of 224 x 224 and grow with the image.
-
-Common corruptions: the worst of them at severity 1, by the largest logit of another class.
+Pillow's, as the warm-up's code has it, at random one about the center, rounded to 8 bits. Pixels refer to an image of
+224 x 224 and grow with the image. Common corruptions: the worst of them at severity 1, by the largest logit of another
+class.
 
 Guess and check asks the network nothing. It takes the most confident mistake that the model is known to make on any
 image of the class: the answers to the images and their changes are stored already.
@@ -142,9 +141,8 @@ class SpatialGridAttack(OneByOne):
 
 
 class RandomSpatialAttack(OneByOne):
-    """One rotation and translation of each image, drawn uniformly within limits; asks the network nothing.
-
-    Pixels are those of an image of 224 x 224.
+    """One rotation and translation of each image, drawn uniformly within limits; makes no queries. Pixels refer to an
+    image of 224 x 224.
     """
 
     uses: ClassVar[Uses] = "classes"
@@ -179,7 +177,7 @@ class RandomSpatialAttack(OneByOne):
 
 
 def center_of(subject: Subject, after: RandomSpatialAttack | None, known: Known) -> Pixels:
-    """The middle of the ball around which is searched: the image, or what a change that comes before makes of it."""
+    """The center of the ball that is searched: the image, or the result of a change that comes before."""
     return subject.pixels if after is None else after.changed(subject, known.seed)
 
 
@@ -189,9 +187,9 @@ PUBLISHED = tuple(name for name in ALL_CORRUPTIONS if name not in NOT_PUBLISHED)
 
 
 class CommonCorruptionsAttack(OneByOne):
-    """One corruption of what the model sees; which one, the network decides.
+    """One corruption of the model's input, chosen by the network.
 
-    `corruptions`: 17, those of the published kit, without snow and frost; or all 19.
+    `corruptions`: the 17 of the published kit, without snow and frost; or all 19.
     """
 
     libraries: ClassVar[tuple[str, ...]] = ("imagecorruptions-imaug",)

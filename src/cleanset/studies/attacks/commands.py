@@ -1,6 +1,6 @@
 """The stages of studies/attacks, as commands of `cleanset robustness stage`, and `cleanset attacks evaluate`.
 
-Each imports what it needs only when it runs.
+Each imports its code when it runs.
 """
 
 from pathlib import Path
@@ -78,9 +78,7 @@ def evaluate(
         ),
     ],
     images: AnyImages,
-    out: Annotated[
-        Path, typer.Option(help="Write changed images and results here, and continue what was interrupted.")
-    ],
+    out: Annotated[Path, typer.Option(help="Write changed images and results here, and continue an interrupted run.")],
     attacks: Annotated[
         str,
         typer.Option(

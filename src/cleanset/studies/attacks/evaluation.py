@@ -38,7 +38,7 @@ BLACK_BOX = [name for name, kind in KINDS.items() if kind.uses == "classes" and 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttackedModels:
-    """The images, the params, the measures and, by model, its warnings; by attack and model what could not be run."""
+    """The images, the params, the measures and, by model, its warnings; by attack and model why it did not run."""
 
     images: OpenedImages
     params: AttackParams
@@ -55,7 +55,7 @@ class AttackedModels:
 def attack_params(attacks: str, eps: str | None = None, images: int | None = None) -> AttackParams:
     """The params of a request: a file as a study's params.yaml, or names with commas between.
 
-    By name every attack has its defaults, those in an Linf ball that of `eps`, 4/255 without, around the image itself.
+    By name every attack has its defaults, those in an Linf ball the radius `eps` (4/255), around the image itself.
     Raises CleansetError naming the attack or the key, and for eps beside a file, which has its own.
     """
     if attacks.endswith((".yaml", ".yml")):
@@ -108,9 +108,9 @@ def run(
     """Attack the models; write the changed images, measures, warnings and results into the folder `out`.
 
     `lpips_folder`: the one that the params name LPIPS's weights from. `transfer_from`: models to make images on, in
-    place of those of the edition. `straight_through`: steps of the networks that gradients pass straight through. What
-    an earlier run has finished in `out` is not computed again. Names are checked and all images are read before
-    torch is imported. Raises CleansetError that says what to do.
+    place of the edition's. `straight_through`: steps of the networks that gradients pass straight through. Finished
+    results of an earlier run in `out` are reused. Names are checked and all images are read before torch is imported.
+    Raises CleansetError with the remedy.
     """
     models = replace(wanted, out=out).models_to_run(edition)
     weights = edition.folder if models.roles else cache_folder()

@@ -1,10 +1,10 @@
-"""Attacks in a ball that follow a gradient: the model's own (PGD), that of other models (transfer), an estimate (SPSA).
+"""Attacks in a ball that follow a gradient: the model's own (PGD), other models' (transfer), an estimate (SPSA).
 
 PGD: A. Madry et al., "Towards Deep Learning Models Resistant to Adversarial Attacks" (2018), with a step of eps / 4;
 with foolbox's default step it fails where this succeeds.
 
 Transfer: N. Papernot, P. McDaniel, I. Goodfellow, "Transferability in Machine Learning: from Phenomena to Black-Box
-Attacks" (2016). What misleads one model often misleads another, and does so however its own gradients are hidden.
+Attacks" (2016). Adversarial examples often transfer from one model to another, however its own gradients are hidden.
 
 SPSA: J. Uesato, B. O'Donoghue, P. Kohli, A. van den Oord, "Adversarial Risk and the Dangers of Evaluating Against Weak
 Attacks" (ICML 2018), with the settings of source 004's warm-up: Adam on the margin, projected after each step onto an
@@ -177,7 +177,7 @@ def lengths(images: "Tensor") -> "Tensor":
 
 
 def gradient(loss: "Tensor", pixels: "Tensor") -> "Tensor":
-    """The gradient of a loss by the pixels; 0 where none flows back."""
+    """The gradient of a loss by the pixels; 0 if no gradient flows back."""
     import torch
 
     if not loss.requires_grad:
@@ -199,11 +199,11 @@ class TransferAttack(InBall):
     group: Group = 16
 
     def prepare(self, known: Known) -> None:
-        """Load the sources. Raises CleansetError where there is no other model, or none of a name."""
+        """Load the sources. Raises CleansetError without another model, or for an unknown name."""
         self.chosen_sources(known)
 
     def chosen_sources(self, known: Known) -> "Mapping[str, PixelNetwork]":
-        """The models that are named; all without names. Raises CleansetError for another name, and if there is none."""
+        """The named models; all without names. Raises CleansetError for an unknown name, and without models."""
         others = known.sources()
         if not others:
             raise CleansetError(
@@ -242,7 +242,7 @@ BITS = 62
 
 
 class SpsaAttack(OneByOne):
-    """SPSA in an Linf ball, around the image or around what `after` makes of it; null: the image itself.
+    """SPSA in an Linf ball, around the image or around the result of `after`; null: the image itself.
 
     `samples` an even number of queries a step, half of them mirrored, beside one of the place itself; `delta` the
     distance of the samples; the search ends with the step whose place has a margin above `stop_margin`. A generator of

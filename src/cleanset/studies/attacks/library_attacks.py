@@ -99,7 +99,7 @@ TARGETS = 9
 
 
 class AutoAttackAttack(InBall):
-    """The library's attacks one after the other, each on what withstood the ones before.
+    """The library's attacks one after the other, each on the images that withstood the ones before.
 
     With fewer steps (of APGD and FAB) and queries than the standard version it is a weaker attack. With fewer than four
     classes TWO_CLASSES replace `attacks`. `draws`: the answers of a random model that each step of APGD takes the mean
@@ -156,7 +156,7 @@ class AutoAttackAttack(InBall):
 
 
 class BoundaryAttack(Parameters):
-    """Foolbox's boundary attack in fixed groups; what stays outside the L2 ball is projected onto it.
+    """Foolbox's boundary attack in fixed groups; candidates outside the L2 ball are projected onto it.
 
     `queries`: the largest number for an image, which is done with its first candidate in the ball. The warm-up has
     5,000 steps of foolbox 1.5, which asks up to 25 a step, 21 on average; today's foolbox asks 1.1.
@@ -257,9 +257,9 @@ class _AllDoneError(Exception):
 def keep_nearest(network: "PixelNetwork", images: "Tensor", label: "Tensor", ball: Ball, most: int) -> Any:
     """The network, which keeps the nearest misclassified candidate of each of the `images`.
 
-    `found`: these, the images themselves where there is none; `queries`: of each so far. An image with a candidate in
-    the ball that is misclassified in 8 bits, too, or with `most` queries, asks nothing more; `_AllDoneError` is raised
-    once none does. The search is not in 8 bits: rounding would hide its small steps.
+    `found`: these, by default the images themselves; `queries`: of each so far. An image with a candidate in the ball
+    that is misclassified in 8 bits, too, or with `most` queries, asks nothing more; `_AllDoneError` is raised once no
+    image does. The search is not in 8 bits: rounding would hide its small steps.
     """
     import torch
 
@@ -299,7 +299,7 @@ def keep_nearest(network: "PixelNetwork", images: "Tensor", label: "Tensor", bal
 def chosen_start(seed: int, subject: Subject, others: Mapping[str, Other]) -> Pixels:
     """The pixels of one of the others of another class: the one with the smallest SHA-256 of seed and both names.
 
-    Raises CleansetError if there is none.
+    Raises CleansetError if it is missing.
     """
     names = [name for name, other in others.items() if other.class_index != subject.class_index]
     if not names:
@@ -313,7 +313,7 @@ def chosen_start(seed: int, subject: Subject, others: Mapping[str, Other]) -> Pi
 
 
 def group_seed(attack: Parameters, group: Sequence[Subject], known: Known) -> int:
-    """The seed of what an attack draws for a group of images, from their names in their order."""
+    """The seed of an attack's draws for a group of images, from their names in their order."""
     return seed_of(known.seed, "attack", attack.kind, *(subject.name for subject in group))
 
 
@@ -339,7 +339,7 @@ def collect_warnings(name: str) -> Iterator[list[str]]:
 
 
 def with_gradient(network: "nn.Module") -> "nn.Module":
-    """The network with a gradient of 0 where none flows: pyautoattack stops where there is none at all."""
+    """The network with a gradient of 0 in place of a missing one, at which pyautoattack would stop."""
     import torch
 
     class WithGradient(torch.nn.Module):

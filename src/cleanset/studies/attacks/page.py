@@ -101,10 +101,10 @@ NOT_SHOWN = ("kind", "images", "group")
 class AttacksData:
     """All that the page shows.
 
-    `models`: those of the edition, then the further and the wrapped ones. `lines`: the rows of attack_measures.csv.
+    `models`: the edition's, then the further and the wrapped ones. `lines`: the rows of attack_measures.csv.
     `answers`: by attack and model, a frame with file, was_correct, is_error, and the columns that confidences are read
     from, of the logits before and, with the suffix `_after`, after the attack. `sheets`: by attack and model. `sizes`:
-    by model, the side of what it sees, in pixels. What is not there was not run.
+    by model, the side of its input in pixels. Missing entries were not run.
     """
 
     models: Sequence[str]
@@ -121,7 +121,7 @@ class AttacksData:
 
 
 class CoveredFraction(NamedTuple):
-    """A row of the table on the bound: what it is of, the sizes, and the base-10 logarithm of the fraction."""
+    """A row of the table on the bound: its subject, the sizes, and the base-10 logarithm of the fraction."""
 
     what: str
     side: int
@@ -163,7 +163,7 @@ def attacks_page(data: AttacksData) -> str:
 
 
 def parameters(settings: AttackParams, name: str) -> str:
-    """The parameters of an attack that differ from none, as text; what is in 255ths as such a fraction."""
+    """The parameters of an attack beyond attack `none`, as text; levels as fractions of 255."""
     found = settings.attack(name).model_dump(exclude_none=True)
     if found.get("draws") == 1:
         del found["draws"]
@@ -332,12 +332,12 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
 
 
 def names_of(groups: Groups | None) -> Sequence[str]:
-    """The names of what a model predicts, in the order of its logits."""
+    """The names of a model's classes or groups, in the order of its logits."""
     return [each.name for each in class_names()] if groups is None else groups.names
 
 
 def with_columns(results: pd.DataFrame, read: Callable[[NDArray[np.float64]], ScoreColumns]) -> pd.DataFrame:
-    """The rows of ATTACKED with what confidences are read from, of the logits before and after."""
+    """The rows of ATTACKED with the values behind confidences, from the logits before and after."""
     found = results[["file", "was_correct", "is_error"]].copy()
     for column, suffix in (("logits_before", ""), ("logits_after", "_after")):
         columns = read(np.stack(results[column].tolist()).astype(np.float64))
@@ -347,7 +347,7 @@ def with_columns(results: pd.DataFrame, read: Callable[[NDArray[np.float64]], Sc
 
 
 def some_results(results: pd.DataFrame) -> list[dict[str, Any]]:
-    """Some rows of ATTACKED, each of another class, spread over all: successes, if there is one."""
+    """Some rows of ATTACKED, each of another class, spread over all: successes, if any."""
     # an unsuccessful candidate shows little of an attack
     success = results[results["was_correct"] & results["is_error"]]
     rows = spread_over_classes(success if len(success) else results, SHEET_IMAGES).to_dict("records")

@@ -71,7 +71,7 @@ def png_name(file: str) -> str:
 
 
 def attacked_rows(shards: pd.DataFrame, image_ids: dict[str, str]) -> pd.DataFrame:
-    """The rows of ATTACKED from those of SHARD; `image_ids` by file."""
+    """The rows of ATTACKED from the rows of SHARD; `image_ids` by file."""
     files = shards["image_id"].tolist()
     names = {"file": files, "image_id": [image_ids[file] for file in files], "png": [png_name(file) for file in files]}
     return shards.drop(columns=["image_id", "content"]).assign(**names)[ATTACKED.names]
@@ -102,7 +102,7 @@ class AttackMeasure(NamedTuple):
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The ends of the interval, if there are any."""
+        """The ends of the interval, if it has one."""
         return None if isnan(self.low) else (self.low, self.high)
 
 
@@ -131,7 +131,7 @@ def attack_measures(attack: str, model: str, results: pd.DataFrame, bootstrap: B
     `ssim`, `lpips` (to the image; LPIPS where it was measured) and `from_center` (in the attack's norm, to the center
     of its ball): the means of the successes.
 
-    The intervals of shares are Wilson's, those of means from a bootstrap; a mean has none that nothing varies. The
+    Intervals of shares are Wilson's, intervals of means from a bootstrap; a constant mean lacks one. The
     resamples of the same images are the same for all attacks and models.
     """
     count = len(results)
@@ -153,7 +153,7 @@ def attack_measures(attack: str, model: str, results: pd.DataFrame, bootstrap: B
 
 
 def worst_case(results: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """For each image that any attack was tried on, what is left of it: a row by file, sorted.
+    """For each image that any attack was tried on, its robustness against all: a row by file, sorted.
 
     `results`: rows of ATTACKED by attack, of one model. `is_robust`: the model classifies the image correctly and no
     attack made it misclassify it; `attacks`: how many attacks were tried on it.
@@ -169,7 +169,7 @@ def worst_case(results: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 def worst_case_measures(
     name: str, model: str, results: Mapping[str, pd.DataFrame], *, is_masked: bool = False
 ) -> list[AttackMeasure]:
-    """The measures of all attacks together, under a name in place of an attack's; none without an attack.
+    """The measures of all attacks together, under a name in place of an attack's; empty without an attack.
 
     `clean_accuracy` and `robust_accuracy`: of all images, those that are classified correctly before any attack, and
     those that no attack broke. `tried_by_all`: the share of the images on which every attack was tried. Intervals are
@@ -230,7 +230,7 @@ def measure_lines(
     bootstrap: Bootstrap,
     masked: Collection[str] = (),
 ) -> list[AttackMeasure]:
-    """The measures of all attacks together by model, then those of each attack; `results` by attack and model.
+    """The measures of all attacks together by model, then by attack; `results` by attack and model.
 
     `of_image`: the attacks that can break an image, which are taken together. `masked`: the models with a sign of
     gradient masking.

@@ -43,7 +43,7 @@ class AttackedFolder:
     """A table of ATTACKED."""
 
     record = PathBelow("record.json")
-    """Attack, parameters, seed, precision, device, weights, versions; what is around a wrapped model."""
+    """Attack, parameters, seed, precision, device, weights, versions; the wrapper of a wrapped model."""
 
     @property
     def partial(self) -> Path:
@@ -114,7 +114,7 @@ ATTACKS: tuple[type[Parameters], ...] = (
 )  # fmt: skip
 """All attacks, in the order of tables; a new one is a module and a line here."""
 KINDS = {str(attack.model_fields["kind"].default): attack for attack in ATTACKS}
-"""The attacks by kind, which is what params.yaml calls them."""
+"""The attacks by kind, their name in params.yaml."""
 
 
 def _of_kind(entry: Any, _: object) -> Parameters:
@@ -155,7 +155,7 @@ def _with_kinds(attacks: object) -> object:
 class Budget(Section):
     """Limits of an attack on a model: no group of images is begun once one is reached; null: no limit.
 
-    What a limit in `seconds` leaves out depends on the machine.
+    The images left out by a limit in `seconds` depend on the machine.
     """
 
     queries: Annotated[int, Field(ge=1)] | None = None
@@ -181,7 +181,7 @@ class AttackParams(Section):
     `search_precision`: the precision of the search; candidates are judged in float64. `images`: the largest number of
     images; null: all. `lpips`: a file of torchvision's weights of AlexNet for measuring LPIPS; null: not measured.
     `attacks`: by name, which is its kind unless one is given; `guess` is always there beside them.
-    `wrapped`: models that are attacked beside those of the edition, by a name that none of these has; `guess`, which
+    `wrapped`: models that are attacked beside the edition's, by a name of their own; `guess`, which
     needs stored predictions, leaves them out.
     """
 
@@ -215,7 +215,7 @@ class AttackParams(Section):
         return Bootstrap(resamples=self.bootstrap.draws, seed=f"attacks {self.seed}")
 
     def models(self, roles: Iterable[str], further: Iterable[str] = ()) -> list[str]:
-        """The models that are attacked: those of the edition, then the further ones, then the wrapped ones."""
+        """The models under attack: the edition's, then the further ones, then the wrapped ones."""
         return [*roles, *further, *self.wrapped]
 
     def runs(self, roles: Sequence[str], further: Iterable[str] = ()) -> list[tuple[str, str]]:
@@ -228,7 +228,7 @@ class AttackParams(Section):
         return self.attack(name).reads_predictions and model not in roles
 
     def attack(self, name: str) -> Parameters:
-        """The parameters of an attack. Raises CleansetError if there is none of that name."""
+        """The parameters of an attack. Raises CleansetError for an unknown name."""
         check_known("attack", name, self.names)
         return GuessAttack() if name == GUESS else self.attacks[name]
 

@@ -1,6 +1,6 @@
 """The models under attack, the verdict on each candidate, and the substitute models of transfer attacks.
 
-Attacked are those of the edition, further ones, and those that params.yaml wraps.
+Models under attack are the edition's, further ones, and those that params.yaml wraps.
 
 A verdict: the float64 logits of the PNG that holds a candidate, and how far it is from the image. Whoever has the file
 gets the same verdict on any machine, whatever the search was computed in. One of the distances is learned: LPIPS (Zhang
@@ -85,9 +85,9 @@ class Judge:
     """The float64 logits of images by one model; each image goes through the network alone.
 
     So the logits of an image do not depend on the others, bit for bit. A random model draws on the CPU, from the
-    beginning of a seed for each image: so they are the same on any machine and whenever they are asked for. What a
-    custom random model draws is its own; the global generators of torch and numpy begin at the same seed.
-    `lpips`: None for leaving LPIPS out. `precision`: another than float64 for a network that does not run in it.
+    beginning of a seed for each image: so they are the same on any machine and whenever they are asked for. A custom
+    random model has draws of its own; the global generators of torch and numpy begin at the same seed. `lpips`: None
+    for leaving LPIPS out. `precision`: another than float64 for a network that does not run in it.
     """
 
     def __init__(
@@ -235,7 +235,7 @@ class Lpips:
 
 
 class ResizedPixels(nn.Module):
-    """Pixels of any side as square ones of another; those of that side stay as they are."""
+    """Pixels of any side as square ones of another; unchanged if they have that side."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -282,7 +282,7 @@ class StraightThrough(nn.Module):
         self.name, self.step = name, step
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """The result of the step. Raises CleansetError if its shape is not that of what it is given."""
+        """The result of the step. Raises CleansetError if its shape differs from the input's."""
         with torch.no_grad():
             found: Tensor = self.step(pixels.detach())
         if found.shape != pixels.shape:
@@ -296,7 +296,7 @@ class StraightThrough(nn.Module):
 def with_straight_through(network: nn.Module, names: Sequence[str]) -> nn.Module:
     """A copy of a network whose named submodules gradients pass straight through; itself without names.
 
-    A name is that of `named_modules()`, such as `quantize` or `steps.0`. Raises CleansetError for another.
+    A name comes from `named_modules()`, such as `quantize` or `steps.0`. Raises CleansetError for another.
     """
     if not names:
         return network
@@ -315,7 +315,7 @@ def with_straight_through(network: nn.Module, names: Sequence[str]) -> nn.Module
 
 @dataclass(frozen=True, slots=True)
 class AllParams:
-    """The params that attacks depend on: the edition's, those of its study of robustness, and their own."""
+    """The params that attacks depend on: the edition's, its study of robustness's, and their own."""
 
     edition: Params
     robustness: StudyParams
@@ -343,7 +343,7 @@ class AllParams:
 class AttackedModel:
     """A model, the images that it is attacked on, and how it classifies them.
 
-    `name`: a role of the edition, or that of a further or a wrapped model, of which `wrapped` says what it is.
+    `name`: a role of the edition, or the name of a further or a wrapped model, which `wrapped` describes.
     `before`: the judged logits of an image, by file. `groups`: None where the model has all classes. `searched`: the
     network that searches ask, where it is another than the model's. `has_scores`: its scores are stored.
     """
@@ -406,7 +406,7 @@ def open_target(
     settings: Settings,
     lpips: Lpips | None = None,
 ) -> tuple[Judge, AttackedModel]:
-    """A model of a study and its images; what is judged gets the LPIPS, too, if `lpips` is given.
+    """A model of a study and its images; verdicts include the LPIPS if `lpips` is given.
 
     Raises CleansetError for a name that no model of the study has, and where no image is of a class of the model's
     groups.
@@ -466,7 +466,7 @@ def other_models(study: AttackStudy, params: AllParams, name: str) -> dict[str, 
 def check_scores(study: AttackStudy, params: Params, target: AttackedModel, images: pd.DataFrame) -> None:
     """Raise CleansetError unless images of a target get the stored scores of the edition's model, bit for bit.
 
-    Of a further or a wrapped model, and of scores below float64, there is nothing to compare with.
+    A further or a wrapped model, or scores below float64, cannot be compared.
     """
     if not target.has_scores or params.score.precision != "float64":
         return

@@ -1,6 +1,6 @@
 """Signs of gradient masking: rules, the probes that measure them on a model, and their record.
 
-The signs are those of A. Athalye, N. Carlini, D. Wagner, "Obfuscated Gradients Give a False Sense of Security" (ICML
+The signs come from A. Athalye, N. Carlini, D. Wagner, "Obfuscated Gradients Give a False Sense of Security" (ICML
 2018) and of N. Carlini et al., "On Evaluating Adversarial Robustness" (2019): attacks fail on such a model, though it
 can be fooled. Each rule is a function of the values measured.
 """
@@ -46,7 +46,7 @@ Flags = NDArray[np.bool_]
 MAX_DIFFERENCE = 1e-4
 """Largest difference of two answers to one image, relative to the length of the logits: devices differ by less."""
 MAX_DIFFERENCES = {"float64": 0.01, "float32": 0.01, "tf32": 0.1, "bfloat16": 0.1}
-"""The same between a precision of the search and that of the verdicts."""
+"""The same between the precision of the search and the verdicts' precision."""
 ROUNDING = {"float64": 1e-13, "float32": 2e-6, "tf32": 0.01, "bfloat16": 0.1}
 """Differences of log-odds that rounding makes, relative to the largest logit."""
 MIN_AGREEMENT = 0.4
@@ -56,8 +56,8 @@ do with the answers."""
 MAX_UNSTEADY = 0.5
 """Largest change of the log-odds by a level in one color of a pixel, relative to that by a level in every pixel."""
 MAX_LOG_ODDS = 80.0
-"""Natural log-odds; the gradient of the cross-entropy begins with exp(-80), 2e-35, of which float32 has nothing left
-after the layers. Confidences round to 1 far below, at 16.6, where gradients still lead somewhere."""
+"""Natural log-odds; the gradient of the cross-entropy begins with exp(-80), 2e-35, which float32 loses after the
+layers. Confidences round to 1 far below, at 16.6, where gradients still lead somewhere."""
 MAX_TIED = 1e-6
 """Largest difference of logits that count as equal, relative to the range of an image's logits: float32 rounds more
 finely. Networks trained with smoothed labels give most other classes similar logits, never as similar as that."""
@@ -73,7 +73,7 @@ MIN_COMPARED = 5
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Seen:
-    """A sign that was seen, or that cannot be told, by its name, and on what that is based, as a sentence."""
+    """A sign that was seen, or that cannot be told, by its name, with the evidence as a sentence."""
 
     sign: str
     text: str
@@ -208,8 +208,7 @@ def fewer_steps_better(success: Mapping[int, Flags]) -> Seen | None:
 
 
 def _best(sign: str, text: str, white: Flags, others: Mapping[str, Flags]) -> Seen | None:
-    """The sign that one of the others succeeds more often; `text` gets its name and successes, images, and those of
-    `white`."""
+    """The sign that another attack succeeds more often; `text` gets its name and successes, images, and `white`'s."""
     # of several that are equally good the first, so that the text does not depend on anything else
     better = {name: int(flags.sum()) for name, flags in others.items() if is_better(flags, white)}
     name = max(better, key=better.__getitem__, default=None)
@@ -262,7 +261,7 @@ def is_better(one: Flags, other: Flags) -> bool:
 FAINT = 0.2
 """Contrast of the faint copies of images: they lie near the boundaries between classes, where noise decides."""
 MODES = "inference_mode", "enable_grad"
-"""Torch's modes in which a network may answer otherwise than in no_grad: it is judged in the first, attacked in the
+"""Torch's modes that may change a network's answers from those in no_grad: it is judged in the first, attacked in the
 second."""
 RANDOM_STEPS = 8
 """Random steps from an image, and pixels of it, that its gradient is compared with."""
@@ -488,7 +487,7 @@ def _with_gradients(
 
 
 class WarningRecord(BaseModel):
-    """The signs that a model showed on a number of images; `parameters`: those of the probe.
+    """The signs that a model showed on a number of images; `parameters`: the parameters of the probe.
 
     `not_told`: the signs that so few images, or a model alone, cannot show.
     """
@@ -503,8 +502,8 @@ class WarningRecord(BaseModel):
 
 
 def read_warnings(path: Path) -> WarningRecord:
-    """Read a record. Raises CleansetError if it is missing or not what stage attack_warnings writes."""
-    found: WarningRecord = read_json(path, WarningRecord, "what stage attack_warnings writes", _REMEDY)
+    """Read a record of stage attack_warnings. Raises CleansetError if it is missing or invalid."""
+    found: WarningRecord = read_json(path, WarningRecord, "the output of stage attack_warnings", _REMEDY)
     return found
 
 

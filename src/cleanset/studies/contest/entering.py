@@ -125,8 +125,8 @@ def enter(
 ) -> list[str]:
     """Enter the files in some paths, and end the week; a line for each entry, and notes for the organizers.
 
-    Without a key everything is checked, and nothing is written. `onto`: another organizer's log, on top of which your
-    own lines are put first.
+    Without a key everything is checked, and nothing is written. `onto`: another organizer's log; your own lines are
+    first put on top of it.
     """
     edition = edition_of(contest)
     drafts = [draft_of(path, edition) for path in paths] + ([DraftLine("publish", {})] if publish else [])

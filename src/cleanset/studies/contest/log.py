@@ -367,8 +367,7 @@ def refuse_link(path: Path) -> None:
 
 
 def read_content(path: Path) -> dict[str, Any]:
-    """The keys and values of a YAML file. Raises CleansetError for a link, and for faults, with the name of the
-    file."""
+    """The keys and values of a YAML file. Raises CleansetError, naming the file, for a link and for faults."""
     refuse_link(path)
     found = read_yaml(path, "save it as UTF-8", MAX_CHARACTERS)
     if not isinstance(found, dict):
@@ -501,7 +500,7 @@ def append(
     """Add entries to the log, sign it, and return the notes of `check`; without a key nothing is written.
 
     `at`: the instant, for a made-up contest; otherwise this machine's clock. `theirs`: another organizer's
-    log, with its signature beside it, on top of which your own new lines are put. Raises CleansetError for own
+    log, with its signature beside it; your own new lines are put on top of it. Raises CleansetError for own
     lines that name others of them, which have other numbers then.
     """
     if not contest.is_dir():

@@ -74,9 +74,8 @@ def _digest(path: Path) -> str:
 
 
 def read_plan(plan: Path, *, images: bool = False) -> PlanFiles:
-    """A plan's files. Raises CleansetError unless they are as plan.json records them, with `images` those of the page.
-
-    Prints a notice for a plan made before that was recorded.
+    """A plan's files. Raises CleansetError unless they match plan.json, with `images` of the page. Prints a notice for
+    a plan made before that was recorded.
     """
     content = parse_json(read_text(plan / PLAN, _EXPECTED), str(plan / PLAN), "a plan")
     record = validate(_Record, content, plan / PLAN, "; expected a plan")

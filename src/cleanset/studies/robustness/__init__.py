@@ -1,1 +1,1 @@
-"""Robustness of the models on the finished sets: corruptions, perturbations, backgrounds, and what is measured."""
+"""Robustness of the models on the finished sets: corruptions, perturbations, backgrounds, and their measures."""

@@ -79,7 +79,7 @@ FAILURES = (CleansetError, RuntimeError)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelInPass:
-    """A model that lacks answers: where they go, and what is read off its logits."""
+    """A model that lacks answers: their files, and the columns read off its logits."""
 
     model: LoadedModel
     shards: Shards
@@ -125,7 +125,7 @@ class OnePass:
     """A pass of all devices over changed images, which are made once for all models.
 
     All models have the same number of shards. `images` makes a changed image of 224 x 224 pixels by its name, in worker
-    processes. `problems`: those of the models that failed, by name.
+    processes. `problems`: the problems of failed models, by name.
     """
 
     models: Mapping[str, ModelInPass]
@@ -230,10 +230,10 @@ class OnePass:
 class AnsweringModel:
     """A model, how it is run, and where its answers are kept.
 
-    `classes` are the class indices that an answer may be restricted to. `check`: what clean answers are compared with,
-    where there are stored ones. `identity`: what the answers depend on beside the weights, for a custom model.
-    `stem`: that of the files' names, where it is not the model's name. `is_sealed`: the record has its own fingerprint
-    and the SHA-256 of the answers, too, which tell without DVC whether they are finished.
+    `classes` are the class indices that an answer may be restricted to. `check`: stored clean answers to compare with,
+    if any. `identity`: dependencies of the answers beside the weights, for a custom model. `stem`: the stem of the
+    files, if not the model's name. `is_sealed`: the record has its own fingerprint and the SHA-256 of the answers, too,
+    which tell without DVC whether they are finished.
     """
 
     name: str
@@ -261,7 +261,7 @@ class AnsweringModel:
         return sum(each.numel() for each in self.model.network.parameters())
 
     def made_from(self, wanted: StudyParams, plan: ChangePlan) -> MadeFrom:
-        """The record, and what else the answers depend on: the libraries that change images, how the model is run."""
+        """The record, and the answers' other dependencies: libraries that change images, the way the model runs."""
         further = {"changed_by": installed_versions(), **below_float64(self.settings)}
         return MadeFrom(self.record(wanted, plan) | further)
 
@@ -291,7 +291,7 @@ def predict(
     digests: TakenDigests | None = None,
     others: Callable[[], Iterable[AnsweringModel]] = lambda: (),
 ) -> None:
-    """Write the answers of models to the images of a family, and what they were computed with.
+    """Write the answers of models to the images of a family, with their provenance.
 
     `files`: where these images lie, by file. Each changed image is made once: for all of the models, for the digests,
     and for `others`, models that lack answers, too. Their shards stay beside the answers until they are targets

@@ -3,9 +3,9 @@
 The answers to clean images, with the model's own preprocessing, are checked against the stored scores of the edition.
 
 Stage digests stores the SHA-256 of every changed image, to find images that another machine makes differently. A digest
-is that of the pixels that models are shown, after the JPEG step where there is one: uint8 of shape (224, 224, 3), red
-first, row by row. No model runs. Outside a study they lie in a text file: a label, the digest of what the images depend
-on, with the digest of the lines below it, and a line for each image with its digest and its name.
+covers the pixels that models are shown, after any JPEG step: uint8 of shape (224, 224, 3), red first, row by row. No
+model runs. Outside a study they lie in a text file: a label, the digest of the images' dependencies, with the digest
+of the lines below it, and a line for each image with its digest and its name.
 """
 
 import json
@@ -90,7 +90,7 @@ NAMED_ANSWERS = Table(key=ChangeName._fields, file=FILE, change=NAME, step=STEP,
 """The table of answers by changed image, whatever its family."""
 
 CHECKED_COLUMNS = ("top5_class", "top5_probability", "log_odds")
-"""The columns in which the answers to a clean image must equal the scores that the edition's sets were chosen by."""
+"""The columns of answers to a clean image that must equal the scores that the edition's sets were chosen by."""
 
 
 def with_family_step(rows: pd.DataFrame, family: Family) -> pd.DataFrame:
@@ -134,7 +134,7 @@ def answer_columns(logits: NDArray[np.float64], classes: Iterable[int]) -> Score
 class ReadAnswers:
     """Function from logits and the names of changed images to the columns of ANSWERS.
 
-    `classes`: the edition's class indices. `class_of`: that of each image, by file.
+    `classes`: the edition's class indices. `class_of`: the class index of each image, by file.
     """
 
     classes: Sequence[int]
@@ -274,7 +274,7 @@ class DigestRun:
     def complete(self, folder: Path) -> Shards:
         """All shards, those that nothing has taken made now.
 
-        Raises CleansetError for an image whose bytes are not those of the manifest.
+        Raises CleansetError for an image that differs from the manifest.
         """
         shards = self.shards(folder)
         names = [name for number in shards.missing for name in shards.image_ids(number)]
@@ -320,7 +320,7 @@ class DigestVerification:
     installed: dict[str, str]
 
     def lines(self) -> Iterator[str]:
-        """The lines for people: at most MAX_SHOWN differences, then what was compared, then the libraries."""
+        """The lines for people: at most MAX_SHOWN differences, then the numbers compared, then the libraries."""
         yield from map(str, self.different[:MAX_SHOWN])
         if len(self.different) > MAX_SHOWN:
             yield f"and {len(self.different) - MAX_SHOWN:,} more"
@@ -334,12 +334,12 @@ class DigestVerification:
 def verify(study: Study, workers: int | None = None) -> DigestVerification:
     """Make every changed image of a study again, in `workers` processes, else one for each core.
 
-    Raises CleansetError where there are no digests, where they are of other images or changes than the study has, and
-    for an image whose bytes are not those of the manifest.
+    Raises CleansetError if digests are missing, or of other images or changes than the study's, and for an image that
+    differs from the manifest.
     """
     wanted = params_of(study)
     if not study.digests.is_dir():
-        raise CleansetError(f"{study.digests}: missing; expected what stage digests writes: {REMEDY}")
+        raise CleansetError(f"{study.digests}: missing; expected the output of stage digests: {REMEDY}")
     sources, expected = Sources.read(study), dict[str, str]()
     made_with = read_versions(study.digests / VERSIONS)
     plans = [change_plan(family, sources, wanted) for family in FAMILIES]
@@ -366,7 +366,7 @@ def run(study: Study) -> None:
     """Read images, masks and backgrounds, write data/digests/: a table for each family, and the libraries' versions.
 
     The changed images are the same for all models, whatever `images` says. Finished shards are kept until the end.
-    Raises CleansetError for an image whose bytes are not those of the manifest, and as `change_plan` does.
+    Raises CleansetError for an image that differs from the manifest, and as `change_plan` does.
     """
     wanted = params_of(study)
     sources, tables = Sources.read(study), dict[str, pd.DataFrame]()
@@ -392,7 +392,7 @@ class ShownPixels:
     run: DigestRun
 
     def stored(self) -> dict[ChangeName, str] | None:
-        """The digests in the file by name; None unless it has those of these images, every one."""
+        """The digests in the file by name; None unless it has every one of these images."""
         try:
             head, *lines = read_bytes(self.path).decode("utf-8", "replace").splitlines()
         except (FileNotFoundError, ValueError):  # ValueError: an empty file

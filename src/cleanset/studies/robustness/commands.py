@@ -1,6 +1,6 @@
 """The commands `cleanset robustness …`: measuring any models, and the stages of a study, which DVC runs.
 
-Each imports what it needs only when it runs.
+Each imports its code when it runs.
 """
 
 from pathlib import Path
@@ -115,7 +115,7 @@ def verify(study: StudyFolder = HERE) -> None:
 def evaluate(
     model: Annotated[list[str], ANY_MODEL],
     images: AnyImages,
-    out: Annotated[Path, typer.Option(help="Write answers and measures here, and continue what was interrupted.")],
+    out: Annotated[Path, typer.Option(help="Write answers and measures here, and continue an interrupted run.")],
     params: Annotated[
         Path | None,
         typer.Option(

@@ -84,8 +84,8 @@ class Evaluated:
 def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = None) -> Evaluated:
     """Measure the models; write their answers, CSV files, metrics and results into the folder `out`.
 
-    `params_file`: as a study's params.yaml. What an earlier run has finished in `out` is not computed again. Names are
-    checked and all images are read before torch is imported. Raises CleansetError that says what to do.
+    `params_file`: as a study's params.yaml. Finished results of an earlier run in `out` are reused. Names are
+    checked and all images are read before torch is imported. Raises CleansetError with the remedy.
     """
     wanted = replace(wanted, out=out)
     asked = wanted.models_to_run(edition)
@@ -277,7 +277,7 @@ def as_text(evaluated: Evaluated) -> Group:
             missing = [each.problem for each in chosen if each.problem and each.measure in family.summary]
             parts += map(Text, dict.fromkeys(missing))
         else:  # the means need all changes
-            parts += [Text(), Text(f"{name}: no measures over all changes; measures/{name}.csv has those of each")]
+            parts += [Text(), Text(f"{name}: no measures over all changes; measures/{name}.csv has each change's")]
         if differences := _differences(family, evaluated):
             parts += [Text(), differences.in_terminal(), Text(MEANING_OF_P), Text()]
         parts += [Text(evaluated.notices[name]), Text(evaluated.cards[name].line)]

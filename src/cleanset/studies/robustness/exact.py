@@ -2,7 +2,7 @@
 
 zoom_blur, brightness and saturate, 60 % of the time that imagecorruptions 1.1.5 takes for the 15 corruptions, and the
 motion blur of ImageMagick are compiled by numba. Every sum and product is in the order and precision of the original,
-and numba contracts none of them, so that no value differs. Numba keeps the code beside this file or in the user's
+and numba never contracts them, so that no value differs. Numba keeps the code beside this file or in the user's
 cache: compiling takes each worker process seconds.
 
 Kernels of Gaussian, motion and defocus blurs have the same digits on every processor. With AVX-512 numpy computes exp
@@ -247,7 +247,7 @@ def _blur_along(image: Pixels, weights: Floats, steps: NDArray[np.int64], blurre
 
 
 def snowflakes(noise: Floats, zoom: float, threshold: float) -> Pixels:
-    """The layer of snow before its blur: the central part of noise enlarged, without what is below the threshold."""
+    """The layer of snow before its blur: the central part of enlarged noise, thresholded."""
     height, width = noise.shape
     flakes = library.clipped_zoom(noise[..., np.newaxis], zoom)[..., 0]
     top, left = (flakes.shape[0] - height) // 2, (flakes.shape[1] - width) // 2

@@ -47,7 +47,7 @@ def family_named(name: str) -> Family:
 def measured_images(family: Family, images: pd.DataFrame, masks: pd.DataFrame, params: CommonParams) -> pd.DataFrame:
     """The rows of STUDY_IMAGES that a family is measured on.
 
-    Published images show whole images: those that are cropped in a set are left out. Raises CleansetError where none
+    Published images show whole images: those that are cropped in a set are left out. Raises CleansetError if no image
     is left.
     """
     # benchmarks were made from whole images: a crop has no counterpart in them
@@ -175,8 +175,8 @@ def read_study_params(
 ) -> StudyParams:
     """Read and check a study's params.yaml. Raises CleansetError naming the key.
 
-    `roles` are the models of the edition, `others` models that `measures.corruptions.trained_on` may name beside those
-    that are measured. Without `further` those of `further_models` are not measured.
+    `roles` are the models of the edition, `others` models that `measures.corruptions.trained_on` may name beside the
+    measured ones. Without `further` those of `further_models` are not measured.
     """
     params = validate(StudyParams, read_yaml(path, "expected the params of a study: git checkout it"), path)
     _check_further(path, params, roles, is_measured=further)

@@ -3,8 +3,8 @@
 The params here are the keys that all families share, such as `further_models`; each family adds its own sections. A
 further model is a model of a zoo, as in the edition's params.yaml, or `module:callable`, a custom model.
 
-A new family is a folder with a `Family`, and a line in `families.FAMILIES`. This module and what it imports know no
-family; a family imports nothing that goes through all of them.
+A new family is a folder with a `Family`, and a line in `families.FAMILIES`. This module and its imports know no family;
+a family imports nothing that goes through all of them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,7 +33,7 @@ Wnid = Annotated[
 
 
 class TrainedModel(Model):
-    """A further model: where it comes from, and what the training of its weights has decided.
+    """A further model: its source, and the facts that the training of its weights decided.
 
     `classes`: the wnids of its logits, in their order; null: all 1,000. It is measured on images of these alone.
     `size`: of the images that it was trained with, where that is not the published size; their central part is seen.
@@ -55,7 +55,7 @@ class TrainedModel(Model):
             raise ValueError("classes and size go with weights of a network of timm or torchvision; expected weights")
         if self.weights is not None and self.sha256 is None:
             raise ValueError(
-                f"weights without sha256: a change would go unseen; add what sha256sum {self.weights} prints"
+                f"weights without sha256: a change would go unseen; add the output of sha256sum {self.weights}"
             )
         return self
 
@@ -116,11 +116,11 @@ class BootstrapParams(Section):
 class CommonParams(Section):
     """All of a study's params.yaml.
 
-    `images`: every model gets the images of all sets (union), or those of its own set only (own). `jpeg`: the quality
-    at which a changed image is stored before a model sees it, as the images of ImageNet-C were; None leaves that out.
-    `further_models`: models that are measured beside those of the edition, whose folder `weights` are relative to; or
-    `module:callable`, a custom model, whose module is looked for beside this file first.
-    `measures` has a section for each family, too: a change there recomputes no image and no prediction.
+    `images`: every model gets the images of all sets (union), or of its own set only (own). `jpeg`: the quality at
+    which a changed image is stored before a model sees it, as the images of ImageNet-C were; None leaves that out.
+    `further_models`: models that are measured beside the edition's, whose folder `weights` are relative to; or
+    `module:callable`, a custom model, whose module is looked for beside this file first. `measures` has a section for
+    each family, too: a change there recomputes no image and no prediction.
     """
 
     images: Literal["union", "own"] = "union"
@@ -144,7 +144,7 @@ class CommonParams(Section):
         return None if wnids is None else frozenset(class_indices()[wnid] for wnid in wnids)
 
     def models(self, roles: Iterable[str]) -> list[str]:
-        """The models that are measured: those of the edition, then the further ones."""
+        """The measured models: the edition's, then the further ones."""
         return [*roles, *self.further_models]
 
 
@@ -171,7 +171,7 @@ class FamilySection(Section):
 class ReferencedModel(NamedTuple):
     """A model that a key of a family's section of `measures` names.
 
-    `is_reference`: other models' measures are divided by its own. `also`: what the key may name beside models.
+    `is_reference`: other models' measures are divided by its own. `also`: values that the key may name beside models.
     `may_be_unmeasured`: the model need not be measured here.
     """
 
@@ -235,9 +235,9 @@ class Family:
     name: str
     """The key in params.yaml, the folder of answers, and the name of the template of its page."""
     section: type[FamilySection]
-    """The pydantic model of its section: what decides its changed images."""
+    """The pydantic model of its section, which decides its changed images."""
     measures_section: type[Section] | None = None
-    """The pydantic model of its section of `measures`: what decides only its measures; None: it has none."""
+    """The pydantic model of its section of `measures`, which decides only its measures; or None."""
     default_names: tuple[str, ...] = ()
     """The changes that `robustness evaluate` measures without a params file."""
     steps: Mapping[str, Any] = field(default_factory=dict)
@@ -249,7 +249,7 @@ class Family:
     named_models: Callable[[CommonParams], Sequence[ReferencedModel]] = lambda params: ()
     """The models that its section of `measures` names."""
     problem: Callable[[CommonParams], str | None] = lambda params: None
-    """The problem with the params as a whole: key, found, expected; None if there is none."""
+    """The problem with the params as a whole: key, found, expected; or None."""
 
     measured_images: Callable[[pd.DataFrame, pd.DataFrame, CommonParams], pd.DataFrame] = lambda images, *_: images
     """The rows that it is measured on, of STUDY_IMAGES, MASKS and params: of those that suit its images."""
@@ -260,19 +260,19 @@ class Family:
     layout: str
     """The layout of published images in their folder."""
     benchmark: str | None = None
-    """The benchmark with official numbers, if there is one."""
+    """The benchmark with official numbers, if any."""
     notice_if_made: str
     """The notice beside its numbers where the changed images are made here."""
     stores_jpeg: bool = True
-    """Whether changed images are stored as JPEG of the quality in the params, as those of the benchmark were."""
+    """Whether changed images are stored as JPEG of the quality in the params, like the benchmark's."""
     remark: Callable[[CommonParams], str] = lambda params: ""
-    """A sentence that follows the notice; empty for none."""
+    """A sentence that follows the notice, or empty."""
 
     read: Callable[[pd.DataFrame, CommonParams], NDArray[Any]]
     """Values that its measures need of each answer, one or a row: from answers with the image's `class_index`."""
     study: Callable[[CommonParams, Mapping[str, NDArray[Any]], StudiedImages, pd.DataFrame], FamilyStudy]
-    """The answers of all models, ready to be measured: by model, images x changes of what was read, CLEAN and UNCHANGED
-    first; and the rows of STUDY_IMAGES, as `measured_images` left them."""
+    """The answers of all models, ready to be measured: by model, images x changes of the values read, CLEAN and
+    UNCHANGED first; and the rows of STUDY_IMAGES, as `measured_images` left them."""
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The columns of the CSV files of its details, by stem."""
     optional_files: tuple[str, ...] = ()
@@ -295,7 +295,7 @@ class Family:
     headlines: Mapping[str, str]
     """The measures over all changes, with their titles on the pages."""
     shown_differences: tuple[str, ...] = ()
-    """The measures whose differences between models are on the pages; the CSV files have those of all."""
+    """The measures whose differences between models are on the pages; the CSV files have all."""
     not_shares: tuple[str, ...] = ()
     """Prefixes of measures that are not shares, and so not shown in percent."""
     sheet: SheetLayout

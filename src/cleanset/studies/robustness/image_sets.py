@@ -54,8 +54,8 @@ class OpenedImages:
     """Images with the columns of STUDY_IMAGES, sorted by file, and where each lies.
 
     `image_id` is a file's path where its name is not an image id. `owners`: the roles in whose sets the images are;
-    `selections`: what is measured. `edition`: the one that the images are of, where its scores are, too; None: not
-    known. `notes`: what a reader of the measures has to know.
+    `selections`: the models to measure. `edition`: the one that the images are of, where its scores are, too; None: not
+    known. `notes`: facts that a reader of the measures has to know.
     """
 
     name: str
@@ -78,7 +78,7 @@ def open_images(name: str, edition: Edition, roles: Sequence[str]) -> OpenedImag
 
     The file names images of the sets of `edition`, an image id a line.
 
-    All bytes are read, and checked where there is a manifest. Raises CleansetError, for an image that is missing or
+    All bytes are read, and checked against the manifest, if any. Raises CleansetError, for an image that is missing or
     has changed, too.
     """
     folder = Path(name)
@@ -176,7 +176,7 @@ def wnids_of(study: Study) -> dict[str, str]:
 def generate_missing(
     study: Study, pipeline_folder: Path, prompts_folder: Path, steps: int, guidance: float, device: str
 ) -> int:
-    """Write an image for each one whose mask suits a generated background; those that are there are kept.
+    """Write an image for each one whose mask suits a generated background; existing files are kept.
 
     The number of images that were made. Raises CleansetError for a pipeline, prompt or mask that cannot be used.
     """
@@ -221,7 +221,7 @@ Pipeline = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class PaintOptions:
-    """The options of a pipeline: `seed` is the study's, steps and guidance are those of diffusers."""
+    """The options of a pipeline: `seed` is the study's, steps and guidance are defined by diffusers."""
 
     seed: int
     steps: int = 50
@@ -241,7 +241,7 @@ def read_prompts(folder: Path, wnids: Sequence[str]) -> dict[str, str]:
 
 
 def load_pipeline(folder: Path, device: str) -> Pipeline:
-    """The pipeline in a local folder, in float32. Raises CleansetError if there is none, or no diffusers."""
+    """The pipeline in a local folder, in float32. Raises CleansetError if it or diffusers is missing."""
     if not (folder / "model_index.json").is_file():
         raise CleansetError(
             f"{folder}: no model_index.json; expected the folder of a diffusers pipeline for in-painting"
@@ -291,7 +291,7 @@ def save_missing(
 ) -> Iterator[str]:
     """Write the images that are not there, by image id, as PNG, and yield the id of each.
 
-    Raises CleansetError if those that are there were made with something else.
+    Raises CleansetError if existing ones were made with something else.
     """
     record = json.dumps(made_with, indent=2, sort_keys=True) + "\n"
     path = folder / MADE_WITH

@@ -73,7 +73,7 @@ class ChangedImages:
     """Changed images of 224 x 224 pixels, and the images as exported, under CLEAN; a callable that can be pickled.
 
     `jpeg`: the quality at which each is stored and read again; None leaves that out, as `is_published` does for all
-    but the unchanged ones. `seed`: that of the study.
+    but the unchanged ones. `seed`: the study's.
     """
 
     files: Mapping[str, StudyFile]
@@ -97,7 +97,7 @@ class ChangedImages:
 # the changes of an image follow each other
 @lru_cache(maxsize=4)
 def base_pixels(file: StudyFile) -> NDArray[np.uint8]:
-    """The base image of a file, read-only. Raises CleansetError if its bytes are not those of the manifest."""
+    """The base image of a file, read-only. Raises CleansetError if it differs from the manifest."""
     return _read_only(base_image(_decoded(file)))
 
 
@@ -167,7 +167,7 @@ class StudyPaths:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """The study with its classes in use, and without what stages that were killed have left in its folders."""
+        """The study with its classes in use, and without leftovers of killed stages in its folders."""
         study = cls(folder)
         study.use_classes()
         # names that begin with a dot are those of what is left, or being written
@@ -176,7 +176,7 @@ class StudyPaths:
         return study
 
     def use_classes(self) -> None:
-        """Bring the class table of the study's images into use, that of its edition."""
+        """Bring the class table of the study's edition into use."""
         use_classes_of(self.edition.folder)
 
 
@@ -217,7 +217,7 @@ class Study(StudyPaths):
 
 
 class StudyBesideRobustness(StudyPaths):
-    """The paths of a study that reads those of the study of robustness beside it."""
+    """The paths of a study that reads the outputs of the study of robustness beside it."""
 
     @property
     def robustness(self) -> Study:
@@ -249,7 +249,7 @@ MASKS = Table(
 def join_sets(sets: Mapping[str, Sequence[Entry]]) -> pd.DataFrame:
     """The columns of STUDY_IMAGES, from the manifests by role.
 
-    Raises CleansetError where one file is another image in two sets, and where there is none.
+    Raises CleansetError if one file is another image in two sets, and without images.
     """
     found: dict[str, tuple[Entry, list[str]]] = {}
     for role, entries in sets.items():
@@ -258,8 +258,8 @@ def join_sets(sets: Mapping[str, Sequence[Entry]]) -> pd.DataFrame:
             # one name stands for one image in all sets, so that answers to it are stored once
             if (first.file_sha256, first.class_index) != (entry.file_sha256, entry.class_index):
                 raise CleansetError(
-                    f"{entry.file}: another image in the set of {role} than in that of {roles[0]}; expected one image "
-                    "under one name: run dvc repro in the edition"
+                    f"{entry.file}: another image in the set of {role} than in the set of {roles[0]}; expected one "
+                    "image under one name: run dvc repro in the edition"
                 )
             roles.append(role)
     if not found:
@@ -274,9 +274,9 @@ def join_sets(sets: Mapping[str, Sequence[Entry]]) -> pd.DataFrame:
 def is_seen(
     images: pd.DataFrame, which: Literal["union", "own"], role: str, classes: Collection[int] | None = None
 ) -> NDArray[np.bool_]:
-    """Flags of the rows of STUDY_IMAGES that a model gets: all (union), or those of its own set (own).
+    """Flags of the rows of STUDY_IMAGES that a model gets: all (union), or its own set's (own).
 
-    `classes`: those of a model that has only some; None: all.
+    `classes`: the classes of a model that has only some; None: all.
     """
     seen = np.array([which == "union" or role in sets for sets in images["sets"]], np.bool_)
     return seen if classes is None else seen & images["class_index"].isin(list(classes)).to_numpy(np.bool_)
@@ -285,7 +285,7 @@ def is_seen(
 def images_for(
     images: pd.DataFrame, which: Literal["union", "own"], role: str, classes: Collection[int] | None = None
 ) -> pd.DataFrame:
-    """The rows of STUDY_IMAGES that a model gets. Raises CleansetError if none is of the classes that it has."""
+    """The rows of STUDY_IMAGES that a model gets. Raises CleansetError if no image is of its classes."""
     found = images[is_seen(images, which, role, classes)].reset_index(drop=True)
     if found.empty and classes is not None:
         raise CleansetError(
@@ -324,7 +324,7 @@ class Sources:
     """The sources of changed images: rows of STUDY_IMAGES and MASKS, the path of each image by file, and the study
     whose folders hold masks, backgrounds and generated images.
 
-    `edition`: that of the images; photographs are compared with all images of its index, where that is there.
+    `edition`: the images' edition; photographs are compared with all images of its index, where that is there.
     """
 
     images: pd.DataFrame

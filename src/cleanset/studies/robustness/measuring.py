@@ -82,7 +82,7 @@ def read_measures(folder: Path, families: Sequence[Family], models: Sequence[str
         details = family.files.keys() - set(family.optional_files)
         for stem in ("models", family.name, family.differences, *sorted(details)):
             if stem not in tables:
-                raise CleansetError(f"{folder / stem}.csv: missing; expected what stage measure writes: {REMEDY}")
+                raise CleansetError(f"{folder / stem}.csv: missing; expected the output of stage measure: {REMEDY}")
         if tables[family.name].empty:
             raise CleansetError(f"{folder / family.name}.csv: no rows; expected a row for each measure: {REMEDY}")
     return tables
@@ -123,7 +123,7 @@ class Studied:
     weights: Mapping[str, str] = field(default_factory=dict)
 
     def answers(self, family: Family, images: pd.DataFrame) -> Iterator[tuple[str, NDArray[Any]]]:
-        """Yield each model and what is read off its answers, images x changes.
+        """Yield each model and the values read off its answers, images x changes.
 
         Raises CleansetError if an answer is missing, there twice, or to another image or change.
         """
@@ -185,9 +185,9 @@ def measure(
 ) -> dict[str, tuple[list[MeasureLine], list[MeasureDifference]]]:
     """Measure some families; write CSV files into the folder `measures`, and JSON files into `metrics`.
 
-    `notices`: by family, the notice beside its numbers. `official`: the families of which all published images were
-    read. Returns the lines and differences of each family. Raises CleansetError if answers are missing, or of other
-    images, weights or seed than the study has, and for a family with fewer than two images.
+    `notices`: by family, the notice beside its numbers. `official`: the families whose published images were all read.
+    Returns the lines and differences of each family. Raises CleansetError if answers are missing, or of other images,
+    weights or seed than the study has, and for a family with fewer than two images.
     """
     found: dict[str, tuple[list[MeasureLine], list[MeasureDifference]]] = {}
     written: dict[str, Mapping[str, float | int | str | None]] = {}
@@ -248,7 +248,7 @@ def metrics_of(family: Family, lines: Iterable[MeasureLine], selection: str) -> 
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """A record of answers. Raises CleansetError if it is missing or none."""
+    """A record of answers. Raises CleansetError if it is missing or invalid."""
     return json_record(
         path, "the record of answers, with weights, parameters, seed and images", RESTORE, ["parameters"]
     )

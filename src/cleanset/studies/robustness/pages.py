@@ -42,7 +42,7 @@ SHOWN_SIZE, QUALITY = (112, 112), 85
 
 
 def pages(data: PagesData) -> dict[str, str]:
-    """The text of each page, by its name; a family without changes has none."""
+    """The text of each page, by its name; families without changes are left out."""
     # each family brings its own template, which extends those here
     environment = page_environment(TEMPLATES, *(family.template.parent for family in FAMILIES))
     families = families_in(data.params)

@@ -39,7 +39,7 @@ def expand_groups(
     """The names and the members of the groups among `wanted`, in the order of `known`, each once.
 
     Raises CleansetError for a name that is neither known nor a group; `what` is the singular of the names.
-    `listed`: those of the known names that its message lists; None: all.
+    `listed`: the known names that its message lists; None: all.
     """
     # a single name is a sequence of letters otherwise
     wanted = [wanted] if isinstance(wanted, str) else list(wanted)
@@ -66,7 +66,7 @@ def check_names(names: list[str], expand: Callable[[list[str]], object]) -> list
 
 Definition = Literal["as_written", "as_published"]
 DEFINITIONS: tuple[Definition, ...] = ("as_published", "as_written")
-"""The formula that the published code or numbers rest on, and that of the text."""
+"""The formula behind the published code or numbers, and the text's."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -96,8 +96,8 @@ class Sampled:
     def interval(self, level: float = LEVEL) -> Interval:
         """The bootstrap interval: percentiles and the value, or percentiles reflected at it if resampling shifts it.
 
-        NaN ends where it has none: a statistic that nothing varies, such as CE relative to itself, or a ratio whose
-        divisor is 0 in some resamples.
+        NaN ends for a measure without an interval: a statistic that nothing varies, such as CE relative to itself, or a
+        ratio whose divisor is 0 in some resamples.
         """
         if self.shifted:
             low, high = reflected_interval(self.value, self.draws, level)
@@ -137,7 +137,7 @@ MIN_REFERENCE_SUM = 10
 
 
 def ratio_to(reference: Sampled, own: Sampled, answers: float) -> Sampled:
-    """A mean over answers relative to that of a reference; NaN where the reference's sum is below MIN_REFERENCE_SUM.
+    """A mean over answers relative to a reference's; NaN where the reference's sum is below MIN_REFERENCE_SUM.
 
     `answers`: how many the reference's mean is of; infinitely many for a published one, which need only be above 0.
     """
@@ -266,12 +266,12 @@ def _refuse(
     more = ", ..." if len(places) > SHOWN_CELLS else ""
     raise CleansetError(
         f"{what}: {len(places):,} of {int(np.prod(shape)):,} cells are {how}: {', '.join(names)}{more}; "
-        "expected one row for each; make the predictions again, or leave out what lacks some"
+        "expected one row for each; make the predictions again, or leave out incomplete ones"
     )
 
 
 SELECTIONS = ("union", "own", "common")
-"""The images of all sets, those of the model's own set, and those that are in every set."""
+"""The images of all sets, of the model's own set, and those that are in every set."""
 ALL = "all"
 """The selection of an image folder that belongs to no edition; it replaces SELECTIONS."""
 MIN_IMAGES = 2
@@ -297,7 +297,7 @@ class MeasureLine(NamedTuple):
 
 
 class MeasureDifference(NamedTuple):
-    """A measure of a model minus that of another on the same images, with the interval of the paired difference.
+    """A measure of a model minus another's on the same images, with the interval of the paired difference.
 
     `change` is as in MeasureLine. `p`: of the exact sign test over the images, NaN for Score, not a mean over
     them; `p_holm`: the same after Holm's correction for all differences of this measure on this selection.

@@ -1,6 +1,6 @@
 """Trained networks of timm and torchvision, with any number of classes and any image size, and further models.
 
-So studies/training builds what it trains, and the studies load what was trained. Further models of a study of
+studies/training builds its networks here, and the studies load trained ones. Further models of a study of
 robustness are listed for `cleanset models`, too.
 """
 
@@ -34,7 +34,7 @@ from cleanset.validation import shown
 from cleanset.vocabulary import class_indices, classes_in_use
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-"""ImageNet's mean and standard deviation of each channel, in 0..1: torchvision's, and that of most of timm's."""
+"""ImageNet's mean and standard deviation of each channel, in 0..1: torchvision's, and most of timm's."""
 CROP_SHARE = 0.875
 """Share of the short side that the central square keeps."""
 NOT_A_CLASS = -1e4
@@ -182,7 +182,7 @@ class FurtherMember:
 
 
 def further_members(edition: Edition) -> list[FurtherMember]:
-    """Every model of `further_models`, in their order; none without a study of robustness."""
+    """Every model of `further_models`, in their order; empty without a study of robustness."""
     study = Study(edition.folder / "studies" / "robustness")
     if not study.params_yaml.is_file():
         return []
@@ -211,12 +211,12 @@ def _member(edition: Edition, role: str, entry: Model | str) -> FurtherMember:
 
 
 def as_objects(listed: list[FurtherMember]) -> list[dict[str, Any]]:
-    """The models for programs; `study` tells them from those of the ensemble."""
+    """The models for programs; `study` distinguishes them from the ensemble."""
     return [{"study": "robustness", **asdict(member)} for member in listed]
 
 
 def as_table(listed: list[FurtherMember]) -> Table:
-    """The models for people, as those of the ensemble are shown."""
+    """The models for people, in the form of the ensemble's."""
     return lines_table([(), *map(_lines, listed)])
 
 

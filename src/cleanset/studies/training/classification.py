@@ -43,7 +43,7 @@ SHIFT_SHARE = 12
 
 
 class Batch(NamedTuple):
-    """Views of images in 0..255, (n, views, 3, size, size); their labels (n); the seed of what is drawn for them."""
+    """Views of images in 0..255, (n, views, 3, size, size); their labels (n); the seed of the draws for them."""
 
     views: Tensor
     labels: Tensor
@@ -116,7 +116,7 @@ CROPS: Mapping[str, Sequence[nn.Module]] = {
         v2.RandomHorizontalFlip(), v2.ColorJitter(0.1, 0.1, 0.1), v2.PILToTensor(), v2.Lambda(lit),
     ),
 }  # fmt: skip
-"""The augmentations that begin with a random crop, and what follows it."""
+"""The augmentations that begin with a random crop, and the steps after it."""
 
 
 def shifted_and_mirrored(images: Tensor) -> Tensor:
@@ -273,7 +273,7 @@ class Classification:
         return self.training(epoch)
 
     def loss(self, network: nn.Module, batch: Batch, epoch: int) -> Outcome:
-        """The recipe's loss, and the accuracy on what it has learnt from."""
+        """The recipe's loss, and the accuracy on its training views."""
         images = to_device(batch.views, self.data.device).float() / 255
         labels = to_device(batch.labels, self.data.device)
         generator = torch.Generator(self.data.device).manual_seed(batch.seed)
@@ -283,7 +283,7 @@ class Classification:
 
     @property
     def chosen_by(self) -> str:
-        """The measure of validation by which an epoch is chosen."""
+        """The validation measure that chooses an epoch."""
         return ROBUST_LOSS if self.data.run.is_attacked else LOSS
 
     def validate(self, epoch: int) -> Mapping[str, float]:
@@ -301,7 +301,7 @@ class Classification:
     """The name of the library's network in its weights, behind the normalisation."""
 
     def test_table(self, sheets: Path) -> pd.DataFrame:
-        """Rows of TEST_COLUMNS for each scenario of the run's tests, on the images left out; none without any.
+        """Rows of TEST_COLUMNS for each scenario of the run's tests, on the images left out; empty without any.
 
         A classifier has no `sheets`.
         """

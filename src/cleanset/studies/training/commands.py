@@ -1,4 +1,4 @@
-"""The commands `cleanset training …`: the stages of a training study. Each imports what it needs only when it runs."""
+"""The commands `cleanset training …`: the stages of a training study. Each imports its code when it runs."""
 
 import os
 from pathlib import Path
@@ -39,7 +39,7 @@ def data(study: StudyFolder = HERE) -> None:
 def train(
     run: Annotated[str, typer.Option("--run", help="Name of the run in params.yaml.")], study: StudyFolder = HERE
 ) -> None:
-    """Train every fold of a run; what was interrupted is continued."""
+    """Train every fold of a run, continuing an interrupted one."""
     _choose_instructions()
     from cleanset.studies.training import train as stage
 
@@ -52,7 +52,7 @@ def entry(
     role: Annotated[str, typer.Option("--role", help="Name of the model in further_models.")],
     fold: Annotated[str | None, typer.Option("--fold", help="Fold of the run; without it: the first.")] = None,
     weights: Annotated[
-        Path | None, typer.Option(help="A copy of the weights, such as one in git; without it: those of the run.")
+        Path | None, typer.Option(help="A copy of the weights, such as one in git; without it: the run's weights.")
     ] = None,
     study: StudyFolder = HERE,
 ) -> None:
@@ -83,7 +83,7 @@ def masks(
     fold: Annotated[str | None, typer.Option("--fold", help="Fold of the run; without it: the first.")] = None,
     study: StudyFolder = HERE,
 ) -> None:
-    """Make masks for the robustness study's images that have none, by a trained segmentation network."""
+    """Make masks for the robustness study's images without one, by a trained segmentation network."""
     _choose_instructions()
     from cleanset.studies.training.segmentation import finished_network
     from cleanset.studies.training.segmentation.finished_network import ORIGIN
@@ -99,7 +99,7 @@ def masks(
 def plan(
     grid: Annotated[str | None, typer.Argument(help="Grid of params.yaml; without it: all runs.")] = None,
     steps: Annotated[int, typer.Option(min=1, help="Steps of each run that are timed.")] = 50,
-    start: Annotated[bool, typer.Option("--start", help="Train what is not finished, by dvc repro.")] = False,
+    start: Annotated[bool, typer.Option("--start", help="Train the unfinished runs, by dvc repro.")] = False,
     study: StudyFolder = HERE,
 ) -> None:
     """List the runs of a grid with the time that some measured steps of each promise, and the sum.

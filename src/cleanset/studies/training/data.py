@@ -114,7 +114,7 @@ def training_images(found: list[tuple[str, str]], folders: Folders) -> pd.DataFr
 def with_near_duplicates(images: pd.DataFrame) -> pd.DataFrame:
     """The rows, with images that are alike by their hashes, and all of their groups, in one group named by its first.
 
-    Prints how many are alike, and the images of which too many are.
+    Prints how many are alike, and the images with too many duplicates.
     """
     linked, compared = list(range(len(images))), NearDuplicates[int](len(images))
     for row, hashes in enumerate(images["hashes"]):
@@ -180,10 +180,10 @@ def check_duplicates(images: pd.DataFrame) -> None:
         return
     one, other = twice[twice["pixels_sha256"] == twice["pixels_sha256"].iloc[0]].iloc[:2].to_dict("records")
     is_of_one_class = one["class_index"] == other["class_index"]
-    why = "what is trained on would be tested on" if is_of_one_class else "an image has one class"
+    why = "training images would be test images" if is_of_one_class else "an image has one class"
     count = len(twice) - twice["pixels_sha256"].nunique()
     raise CleansetError(
-        f"{other['file']}: its pixels are those of {one['file']}; expected each image once, since {why}: remove one of "
+        f"{other['file']}: its pixels equal {one['file']}; expected each image once, since {why}: remove one of "
         f"them ({count:,} image{'s' * (count > 1)} in all are there again)"
     )
 
@@ -202,14 +202,14 @@ def check_masks(images: pd.DataFrame, params: TrainingParams, folders: Folders) 
 
 
 class HeldOut(NamedTuple):
-    """The images of an edition: where each is, by the SHA-256 of its bytes, by that of its pixels, and by its group."""
+    """The images of an edition: where each is, by the SHA-256 of its bytes and of its pixels, and by its group."""
 
     files: Mapping[str, str]
     pixels: Mapping[str, str]
     groups: Mapping[str, str]
 
     def kinds(self, images: pd.DataFrame) -> dict[str, "pd.Series[str]"]:
-        """For each kind of what may be the same, the held-out image that each row has it in common with, or NaN."""
+        """For each kind of duplicate, the held-out image that each row has it in common with, or NaN."""
         found = {
             "bytes are those": images["sha256"].map(self.files),
             "pixels are those": images["pixels_sha256"].map(self.pixels),

@@ -35,7 +35,7 @@ SPLIT_TESTED_TO_TRAINED = 0.25
 
 
 def in_order(scenarios: Iterable[str]) -> list[str]:
-    """The scenarios, each once: originals, then those of the benchmark in its order, then others by name."""
+    """The scenarios, each once: originals, then the benchmark's in its order, then others by name."""
     wanted = set(scenarios)
     known = [name for name in (ORIGINAL, *SCENARIOS) if name in wanted]
     return known + sorted(wanted.difference(known))
@@ -109,7 +109,7 @@ def grid_runs(grids: Mapping[str, Sequence[str]], runs: Iterable[str], name: str
     """
     known = list(runs)
     if not grids:
-        raise CleansetError(f"grids: found none in params.yaml; expected {shown(name)} as a list of runs: add it")
+        raise CleansetError(f"grids: missing in params.yaml; expected {shown(name)} as a list of runs: add it")
     check_known("grid", name, grids)
     found = set[str]()
     for pattern in grids[name]:
@@ -123,7 +123,7 @@ def grid_runs(grids: Mapping[str, Sequence[str]], runs: Iterable[str], name: str
 
 
 NOT_COMPARED = {"scenario", "test", "trained_on"}
-"""Settings in which EX1 and EX2 of the same network differ."""
+"""Settings that may differ between EX1 and EX2 of the same network."""
 OF_EX2 = {"early_stopping"}
 """Settings that source 002 names for EX2 alone."""
 
@@ -131,7 +131,7 @@ OF_EX2 = {"early_stopping"}
 class Pair(NamedTuple):
     """A network's runs that differ in the scenario alone: EX1 is trained on originals, EX2 on the scenario.
 
-    `baseline`: trained on originals as EX2 is; EX1 unless there is one with EX2's settings.
+    `baseline`: trained on originals with EX2's settings, if run; otherwise EX1.
     """
 
     ex1: FinishedRun
@@ -212,7 +212,7 @@ def _interval(both: pd.DataFrame, differences: np.ndarray) -> tuple[Interval, st
 def table_2(found: Iterable[Pair], by_fold: pd.DataFrame) -> pd.DataFrame:
     """Accuracies in the form of source 002's table 2, its upper half trained on originals, its lower on each scenario.
 
-    `trained_on`: `original`, or `scenario` where each accuracy is that of another run.
+    `trained_on`: `original`, or `scenario` if each accuracy comes from another run.
     """
     cells = {(row["run"], row["scenario"]): row for row in mean_accuracies(by_fold).to_dict("records")}
     rows = []
@@ -290,7 +290,7 @@ def trained_scores(found: Iterable[Pair], table: pd.DataFrame) -> list[TrainedSc
 
 
 def inner_section(found: Iterable[Pair], by_fold: pd.DataFrame) -> dict[str, dict[str, float]]:
-    """By network trained on originals, what the robustness study takes as `measures.scenarios.trained`."""
+    """By network trained on originals, the values for `measures.scenarios.trained`."""
     means = mean_accuracies(by_fold).set_index(["run", "scenario"])["accuracy"]
     section = {}
     for pair in found:
@@ -307,13 +307,13 @@ LEVELS = 255
 
 
 class Summary(NamedTuple):
-    """The tables by the stem of their CSV file, and what the robustness study takes of EX1 beside EX2."""
+    """The tables by the stem of their CSV file, and EX1 beside EX2 for the robustness study."""
 
     tables: Mapping[str, pd.DataFrame]
     trained: Mapping[str, Mapping[str, float]]
 
     def records(self, name: str) -> list[dict[str, Any]]:
-        """The rows of a table, NaN as None; none without the table."""
+        """The rows of a table, NaN as None; empty without the table."""
         return records(self.tables[name]) if name in self.tables else []
 
 

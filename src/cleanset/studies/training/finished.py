@@ -17,11 +17,11 @@ SMOOTHING = 0.6
 PARTS = ("train", "validation")
 """The parts of the data that a history has values of."""
 VALUE = ["run", "fold", "measure", "part"]
-"""The columns that name what a value is of."""
+"""The columns that name the subject of a value."""
 
 
 class FinishedFold(NamedTuple):
-    """The result of a run on a fold: its record, its history and what its weights give on the images left out."""
+    """The result of a run on a fold: its record, its history and its test results on the images left out."""
 
     fold: str
     record: Mapping[str, Any]
@@ -48,7 +48,7 @@ class FinishedRun:
         return float(self.folds[0].record["parameters_in_millions"])
 
     def tests(self) -> pd.DataFrame:
-        """The rows of all folds' test tables, with run and fold before them; none for a run that tests nothing."""
+        """The rows of all folds' test tables, with run and fold before them; empty for a run that tests nothing."""
         found = [each.test.assign(run=self.name, fold=each.fold) for each in self.folds if len(each.test)]
         if not found:
             return pd.DataFrame()
@@ -67,7 +67,7 @@ def network_name(network: Network) -> str:
 def finished_runs(study: TrainingStudy, params: TrainingParams) -> tuple[list[FinishedRun], list[str]]:
     """The finished runs in the order of the params, and the names of those that have not been trained.
 
-    Raises CleansetError if none is finished, and for a file that is missing or damaged.
+    Raises CleansetError if no run is finished, and for a file that is missing or damaged.
     """
     found, missing = [], []
     for name, run in params.runs.items():

@@ -98,9 +98,9 @@ class TrainingPixels:
     """The pixels of training images in one scenario; a callable that can be pickled, for worker processes.
 
     All are the base images of the study of robustness, 224 x 224, resized to `size`: so an image as it is differs from
-    one in a scenario by the scenario alone. `whole` leaves an image uncropped, unless its background is that of a base
-    image. `is_nearest`: resized to `size` without a filter. `files`, `digests` and `labels` (the network's class) have
-    a value for each image. `generated`: the folder of images with generated backgrounds.
+    one in a scenario by the scenario alone. `whole` leaves an image uncropped, unless its background has the size of a
+    base image. `is_nearest`: resized to `size` without a filter. `files`, `digests` and `labels` (the network's class)
+    have a value for each image. `generated`: the folder of images with generated backgrounds.
     """
 
     folder: Path
@@ -171,9 +171,8 @@ def photographs_for(study: TrainingStudy, scenarios: Sequence[str]) -> "tuple[St
 
 
 def generated_file(folder: Path, file: str) -> Path:
-    """The image with a generated background in a folder, named as a training image, of any suffix.
-
-    Raises CleansetError if there is none.
+    """The image with a generated background in a folder, named as a training image, of any suffix. Raises CleansetError
+    if it is missing.
     """
     for suffix in SUFFIXES:
         path = folder / Path(file).with_suffix(suffix)
@@ -300,7 +299,7 @@ def _shuffled(classes: Rows, seed: int, kind: str) -> Iterator[tuple[int, Rows]]
 def folds_table(
     files: Sequence[str], classes: Sequence[int], folds: int, seed: int, groups: Groups = None
 ) -> pd.DataFrame:
-    """The columns file, class_index, split, fold, and group where there are groups, sorted by file."""
+    """The columns file, class_index, split, fold, and group (if any), sorted by file."""
     table = pd.DataFrame({"file": list(files), "class_index": list(classes)}).sort_values("file", kind="stable")
     by_row = groups and [groups[row] for row in table.index]
     table["split"] = split_names(table["class_index"].tolist(), seed, by_row)
@@ -377,9 +376,8 @@ class FoldData:
         return f"{self.run_name}, {self.fold}"
 
     def pixels(self, images: pd.DataFrame, scenario: str, *, whole: bool = False) -> TrainingPixels:
-        """The pixels and labels of those of the rows that a scenario has; of the originals all.
-
-        Raises CleansetError where there is none.
+        """The pixels and labels of the rows that a scenario has; of all rows for originals. Raises CleansetError
+        without any.
         """
         found = images if scenario == ORIGINAL else images[images["mask"].notna() & images["left_out"].isna()]
         if found.empty:

@@ -55,7 +55,7 @@ class StateFolder:
         self.folder, self._settings = folder, settings
 
     def load(self) -> dict[str, Any] | None:
-        """The state, or None if there is none. Raises CleansetError for one of other settings, and a damaged file."""
+        """The state, or None if it is missing. Raises CleansetError for one of other settings, and a damaged file."""
         remove_abandoned(self.folder)
         path = self.folder / STATE_FILE
         if not path.is_file():
@@ -111,14 +111,14 @@ class Task(Protocol[Batch]):
         """The batches of an epoch, counted from 1: the same for the same seed, whatever came before."""
 
     def loss(self, network: nn.Module, batch: Batch, epoch: int) -> Outcome:
-        """The loss; `network` is the task's own, or what shares its gradients with other processes."""
+        """The loss; `network` is the task's own, or a wrapper that shares its gradients with other processes."""
 
     @property
     def chosen_by(self) -> str:
         """The measure of validation whose smallest value says which epoch is kept, and when training ends early."""
 
     def validate(self, epoch: int) -> Mapping[str, float]:
-        """Measures after an epoch, in evaluation mode on the images to validate on; empty if there are none.
+        """Measures after an epoch, in evaluation mode on the images to validate on; empty without any.
 
         An epoch without the measure `chosen_by` is never chosen.
         """
@@ -160,11 +160,11 @@ def train(
     report: Callable[[Progress], None] = lambda _: None,
     share: Share = ALONE,
 ) -> Trained:
-    """Train until the settings' end, from the state if there is one.
+    """Train until the settings' end, from the state if it exists.
 
     Of several processes that share each batch all call it, and the first one alone validates and saves. Raises
-    CleansetError for a loss, in training or validation, or a gradient that is not finite; the state is then that of the
-    epoch before. Call it within `deterministic`.
+    CleansetError for a loss, in training or validation, or a gradient that is not finite; the state of the epoch before
+    is kept. Call it within `deterministic`.
     """
     optimizer = create_optimizer_v2(
         parameter_groups(task.network, settings.undecayed),
@@ -269,19 +269,19 @@ class _Learning(Generic[Batch]):
 
 
 def loaded(make: Callable[[Any], Item], items: Sequence[Any], workers: int) -> Iterable[Item]:
-    """The result of `make` for each item, in their order; computed ahead by worker processes if there are any."""
+    """The result of `make` for each item, in their order; computed ahead by worker processes, if any."""
     # without a batch size, torch calls collate_fn on every item, in the process that reads it
     options: dict[str, Any] = {"prefetch_factor": 4} if workers else {}
     return DataLoader(items, batch_size=None, collate_fn=make, num_workers=workers, **options)  # type: ignore[arg-type]
 
 
 def epoch_seed(seed: int, epoch: int) -> int:
-    """The seed of what an epoch draws. Nothing of a generator has to be kept: it begins anew at every epoch."""
+    """The seed of an epoch's draws. Nothing of a generator has to be kept: it begins anew at every epoch."""
     return change_seed(image_seed(seed, "training"), "epoch", "order", epoch)
 
 
 def best_epoch(history: Sequence[Row], measure: str = LOSS) -> int:
-    """The first epoch with the smallest measure of validation; the last one as long as none has the measure."""
+    """The first epoch with the smallest measure of validation; the last one as long as the measure is missing."""
     key = f"validation_{measure}"
     chosen = min((row for row in history if key in row), key=lambda row: row[key], default=None)
     return int((chosen or history[-1])["epoch"])

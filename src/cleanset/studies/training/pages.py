@@ -208,7 +208,7 @@ def copy_sheets(study: TrainingStudy, run: FinishedRun, report: Path) -> list[di
 
 
 def segmentation_context(summary: Summary, sheets: Mapping[str, Sequence[dict[str, Any]]]) -> dict[str, Any]:
-    """The variables of the page's template; none without segmentation."""
+    """The variables of the page's template; empty without segmentation."""
     means = summary.records("segmentation_means")
     if not means:
         return {}

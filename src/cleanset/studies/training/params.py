@@ -1,6 +1,6 @@
 """The params.yaml of a training study: its data and its runs, checked on reading.
 
-What is tested may not be trained on unseen (source 003), so a run names the corruptions that its operations
+Test corruptions may not be trained on unnoticed (source 003), so a run names the corruptions that its operations
 amount to.
 """
 
@@ -144,8 +144,8 @@ class Data(Section):
     """The training images: a folder for each class, relative to the study.
 
     `labels`: a CSV of file, class and perhaps group, instead of folders of classes; a group is never divided.
-    `held_out`: `edition` refuses images of the edition; `sets` trains on those of them that no finished set has, nor
-    any of their group. `masks`: a folder of the same layout as images, with masks named like them; it may be empty.
+    `held_out`: `edition` refuses images of the edition; `sets` trains on the ones outside every finished set, and
+    outside its groups. `masks`: a folder of the same layout as images, with masks named like them; it may be empty.
     `generated`: one with images for generated_background, each of its image's size.
     """
 
@@ -292,19 +292,17 @@ class Optimization(Section):
 class Run(Optimization):
     """A training run: recipe, network, data, and how weights are sought.
 
-    `protocol` gives the keys that a run leaves out: own (the defaults), or those of source 002, as its text says
-    (as_written) or as its published script does (as_coded); recipe madry gives MadryLab's. `resizing`: cropped takes
-    the central square of an image; bilinear and nearest (Keras's) resize its sides. `folds`: 0 trains on all images,
-    tests on none and keeps the last epoch; 1 leaves 20 of 100 out to test on, by `split` our own or those of source
-    002's script; n trains n times, each time without one fold. `classes`: some of the data's, ximagenet_12 the paper's;
-    null: all.
-    `test`: scenarios that the kept weights are tested on, on the images left out, or those of the paper's table_2 or
-    table_6; null: that of the run.
-    `validation`: set_aside validates on a tenth of each class of the images that are not tested on, and does not train
-    on them; as_written validates on the images that are tested on, as source 002 does, so that its results are of
-    epochs that were chosen by them. `max_tested`: the most images of each class that are validated and tested on; null:
-    all.
-    `trained_on`: the corruptions that the run's operations amount to, which its model is then not tested on as unseen.
+    `protocol` gives the keys that a run leaves out: own (the defaults), or source 002's, by its text (as_written) or by
+    its published script (as_coded); recipe madry gives MadryLab's. `resizing`: cropped takes the central square of an
+    image; bilinear and nearest (Keras's) resize its sides. `folds`: 0 trains on all images, skips tests and keeps the
+    last epoch; 1 leaves 20 of 100 out to test on, by `split` our own or source 002's script's; n trains n times, each
+    time without one fold. `classes`: some of the data's, ximagenet_12 the paper's; null: all. `test`: scenarios that
+    the kept weights are tested on, on the images left out, or the scenarios of the paper's table_2 or table_6; null:
+    the run's own. `validation`: set_aside validates on a tenth of each class of the images that are not tested on, and
+    does not train on them; as_written validates on the images that are tested on, as source 002 does, so that its
+    results are of epochs that were chosen by them. `max_tested`: the most images of each class that are validated and
+    tested on; null: all. `trained_on`: the corruptions that the run's operations amount to, which its model is then not
+    tested on as unseen.
     """
 
     task: TaskName = "classification"
@@ -420,7 +418,7 @@ class Run(Optimization):
             if missing := ", ".join(name for name in AMOUNTS_TO[operation] if name not in named):
                 raise ValueError(
                     f"{operation} amounts to the test corruption{'s' * (', ' in missing)} {missing}; expected "
-                    f"trained_on to name what is trained on: add {missing} to it, or leave {operation} out"
+                    f"trained_on to name the training corruptions: add {missing} to it, or leave {operation} out"
                 )
         return self
 
@@ -514,11 +512,11 @@ class TrainingMeasures(Section):
 
 
 class Matrix(Section):
-    """Runs that differ in what is named here: each of `settings` with each of `networks` on each of `scenarios`.
+    """Runs that differ in the keys named here: each of `settings` with each of `networks` on each of `scenarios`.
 
-    Such a run is called SETTINGS_NETWORK_SCENARIO. It has the keys of its settings and its scenario, of which the
-    scenario's come first, and its network in short. `new_weights: true` among the settings: published weights that a
-    network names are left out.
+    Such a run is called SETTINGS_NETWORK_SCENARIO. It has the keys of its settings and its scenario, the scenario's
+    first, and its network in short. `new_weights: true` among the settings: published weights that a network names are
+    left out.
     """
 
     settings: dict[Role, dict[str, Any]] = Field(default_factory=dict)
@@ -552,10 +550,10 @@ class TrainingParams(Section):
     """All of a training study's params.yaml.
 
     `shared`: settings that several runs merge (`<<`), each named by an anchor; a run's own keys come before them.
-    `matrix`: further runs, by what they vary; on reading they are added to `runs`.
+    `matrix`: further runs, by the keys that they vary; on reading they are added to `runs`.
     `folds`: into how many parts of equal classes the images are divided, for the runs that train several folds.
     `grids`: runs by name, or patterns such as `ex2_*`. `budget_hours`: a grid that would take longer does not start.
-    `device`: auto is a GPU where there is one. `threads`: of the CPU, for each process that trains.
+    `device`: auto is a GPU, if any. `threads`: of the CPU, for each process that trains.
     """
 
     data: Data

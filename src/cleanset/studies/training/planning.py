@@ -1,7 +1,7 @@
 """`cleanset training plan`: estimate run times of a grid from a few steps, and compare them with a budget.
 
-Steps are those of the training loop itself, on the run's own images, after some that warm up; no file of a run is read
-or written. Validation after an epoch is measured too, and stands for each test scenario.
+Measured are steps of the training loop itself, on the run's own images, after some that warm up; no file of a run is
+read or written. Validation after an epoch is measured too, and stands for each test scenario.
 """
 
 import math
@@ -160,10 +160,8 @@ def plan_table(runs: Sequence[PlannedRun], hours: float) -> Table:
 
 
 def run(study: TrainingStudy, grid: str | None, steps: int, *, starts: bool) -> None:
-    """Print the plan of a grid, of all runs without one, and start what is not finished if it is so asked.
-
-    A run whose folder is there is finished and not measured. Raises CleansetError for an unknown grid, one over budget,
-    and if DVC fails.
+    """Print the plan of a grid, of all runs without one, and start unfinished runs on request. A run with a folder is
+    finished and not measured. Raises CleansetError for an unknown grid, one over budget, and if DVC fails.
     """
     params = read_training_params(study.params_yaml)
     names = list(params.runs) if grid is None else grid_runs(params.grids, params.runs, grid)

@@ -146,7 +146,7 @@ def _searching(network: nn.Module, *, evaluation: bool) -> Iterator[None]:
 
 
 MIXTURES = 2
-"""Mixtures of an image whose predictions are compared with that of the image."""
+"""Mixtures of an image whose predictions are compared with the image's."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ class AugmixTraining(Standard):
 
 
 class Magnitudes(NamedTuple):
-    """The severity, of 10, and the generator by which the magnitudes of AugMix's operations are drawn."""
+    """The severity, up to 10, and the generator that draws the magnitudes of AugMix's operations."""
 
     severity: int
     generator: Generator
@@ -208,7 +208,7 @@ class Magnitudes(NamedTuple):
 
 
 def moved(image: Image.Image, *matrix: float) -> Image.Image:
-    """The image under an affine map of its pixels; what comes from beyond its edges is black."""
+    """The image under an affine map of its pixels; pixels from beyond its edges are black."""
     return image.transform(image.size, Image.Transform.AFFINE, matrix, Image.Resampling.BILINEAR)
 
 

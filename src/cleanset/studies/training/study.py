@@ -74,7 +74,7 @@ class TrainingStudy(StudyBesideRobustness):
         return self.costs / run / f"{fold}.json"
 
     def use_classes(self) -> None:
-        """Bring the class table of the training images into use; before stage data that of the edition."""
+        """Bring the class table of the training images into use; before stage data the edition's."""
         text = text_of_table(self.images, CLASSES) if self.images.is_file() else None
         if text is None:
             super().use_classes()
@@ -86,7 +86,7 @@ REMEDY = "train the run, or run dvc checkout"
 
 
 def model_entry(study: TrainingStudy, files: RunFiles, weights: Path | None = None) -> dict[str, Any]:
-    """The keys of a fold's network; `weights`: a copy of its weights, None: those of the fold.
+    """The keys of a fold's network; `weights`: a copy of its weights, None: the fold's.
 
     Raises CleansetError for a fold that is not trained, a network that does not classify, and other weights.
     """
@@ -110,7 +110,7 @@ def model_entry(study: TrainingStudy, files: RunFiles, weights: Path | None = No
         "size": settings["size"],
         "trained_on": settings["trained_on"],
     }
-    validate(TrainedModel, entry, files.record, "; expected what a study can measure")
+    validate(TrainedModel, entry, files.record, "; expected a network that a study can measure")
     return entry
 
 

@@ -15,7 +15,7 @@ from cleanset.studies.training.params import read_training_params
 from cleanset.studies.training.study import TrainingStudy
 
 TRAINED = "trained.yaml"
-"""The file with what the robustness study takes as `measures.scenarios.trained`."""
+"""The file with the values for the robustness study's `measures.scenarios.trained`."""
 
 
 METRICS = (

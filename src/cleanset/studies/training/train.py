@@ -39,7 +39,7 @@ _SIGNIFICANT = 9
 
 
 def run(study: TrainingStudy, name: str) -> None:
-    """Train every fold of a run and write data/runs/<run>; what was interrupted is continued.
+    """Train every fold of a run and write data/runs/<run>, continuing an interrupted run.
 
     A run on several devices is started anew by torchrun, unless torchrun has started this process. Raises CleansetError
     for an unknown run, data and networks that do not fit it, a loss that is not finite, and an interrupted training
@@ -161,7 +161,7 @@ class FoldTask(Task[Any], Protocol):
     def inner_name(self) -> str: ...
 
     def test_table(self, sheets: Path) -> pd.DataFrame:
-        """The rows of test.csv; `sheets`: a folder for what else is shown of the test."""
+        """The rows of test.csv; `sheets`: a folder for further outputs of the test."""
         ...
 
 

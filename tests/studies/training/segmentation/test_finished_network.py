@@ -153,7 +153,7 @@ def test_a_run_that_is_not_finished_or_damaged_is_refused(finished: TrainingStud
 
 def test_a_robustness_study_without_its_list_of_images_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
-        CleansetError, match=r"masks.parquet: missing; expected what cleanset robustness stage images writes"
+        CleansetError, match=r"masks.parquet: missing; expected the output of cleanset robustness stage images"
     ):
         unmasked_images(TrainingStudy(tmp_path / "studies" / "training"))
 

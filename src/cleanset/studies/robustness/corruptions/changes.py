@@ -43,9 +43,9 @@ def corrupted_images(
     """The image with one corruption at each of the severities, in their order.
 
     `image` is uint8 of shape (height, width, 3), red first, with sides of at least 32 pixels, and stays as it is; so
-    are the results. `seed` is the image's (`seeds.image_seed`); what each severity draws follows from it, the name and
-    the severity alone. Raises CleansetError for an unknown corruption, ValueError for a severity other than 1 to 5 and
-    for another array.
+    are the results. `seed` is the image's (`seeds.image_seed`); each severity's draws follow from it, the name and the
+    severity alone. Raises CleansetError for an unknown corruption, ValueError for a severity other than 1 to 5 and for
+    another array.
     """
     check_known("corruption", name, ALL_CORRUPTIONS)
     check_image(image)

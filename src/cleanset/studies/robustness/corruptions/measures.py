@@ -9,11 +9,11 @@ ECE: C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger, "On Calibration of Modern N
 with 15 bins of equal width. How corruptions affect both: Y. Ovadia and others, "Can You Trust Your Model's
 Uncertainty?" (NeurIPS 2019).
 
-Effective robustness: the accuracy under shift beyond what other models of the same clean accuracy have.
+Effective robustness: the accuracy under shift beyond that expected at the same clean accuracy.
 
 R. Taori and others, "Measuring Robustness to Natural Distribution Shifts in Image Classification" (NeurIPS 2020),
 section 2: the accuracies of models without robustness measures lie on a line after a logit transformation of both; a
-model's effective robustness is its accuracy under shift minus that of the line at its clean accuracy.
+model's effective robustness is its accuracy under shift minus the line's at its clean accuracy.
 
 An image is misclassified where the model's top-1 class is not the class that the image has in the set.
 """
@@ -142,7 +142,7 @@ def sampled_ece(confidences: Floats, correct: npt.NDArray[np.bool_], resamples: 
     """ECE, 0 to 1, of all answers together: the gap between confidence and accuracy of a bin, weighted by its size.
 
     `confidences` and `correct` have the shape images x answers. Resampling makes gaps larger, so that the draws are
-    reflected at the value, as the interval of Score is, and none is below 0.
+    reflected at the value, as the interval of Score is, and never below 0.
     """
     gaps, answers = gaps_by_bin(confidences, correct), confidences.shape[1]
     value = np.abs(gaps.sum(axis=0)).sum() / (len(gaps) * answers)
@@ -164,11 +164,11 @@ MIN_MODELS = 2
 def effective_robustness(
     clean: Sampled, shifted: Sampled, line: Sequence[tuple[Sampled, Sampled]], answers: tuple[int, int]
 ) -> Sampled:
-    """Accuracy under shift minus that of the line, in shares, from errors; NaN where the line is not defined.
+    """Accuracy under shift minus the line's, in shares, from errors; NaN where the line is not defined.
 
-    `clean` and `shifted` are the model's errors, `line` those of the models that the line is fitted to. `answers`: how
-    many answers a clean and a shifted error are of. An accuracy of 0 or 1, whose logit is infinite, is moved by half
-    an answer.
+    `clean` and `shifted` are the model's errors, `line` the errors of the models that the line is fitted to. `answers`:
+    how many answers a clean and a shifted error are of. An accuracy of 0 or 1, whose logit is infinite, is moved by
+    half an answer.
     """
     value = _beyond_effective([each.value for each in (clean, shifted)], [[a.value, b.value] for a, b in line], answers)
     draws = _beyond_effective([each.draws for each in (clean, shifted)], [[a.draws, b.draws] for a, b in line], answers)
@@ -226,7 +226,7 @@ class OfChanges:
 class CorruptionAnswers(OfChanges):
     """One model's misclassified images.
 
-    `confidences`: those of the predictions, 0 to 1; `losses`: the NLL in nats; None: not known.
+    `confidences`: the predictions' confidences, 0 to 1; `losses`: the NLL in nats; None: not known.
     """
 
     confidences: OfChanges | None = None

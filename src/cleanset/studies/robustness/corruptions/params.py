@@ -1,7 +1,7 @@
 """The corruptions of ImageNet-C: their names, their groups, and the params that choose among them.
 
 Source: Hendrycks and Dietterich, "Benchmarking Neural Network Robustness to Common Corruptions and Perturbations"
-(ICLR 2019). The order is that of its tables.
+(ICLR 2019). In the order of its tables.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ CORRUPTIONS: tuple[str, ...] = tuple(name for group in CORRUPTION_GROUPS.values(
 """The 15 test corruptions."""
 
 VALIDATION_CORRUPTIONS: tuple[str, ...] = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
-"""The 4 corruptions that ImageNet-C adds for tuning; they are not part of mCE and are in none of the four groups."""
+"""The 4 corruptions that ImageNet-C adds for tuning; they are outside mCE and the four groups."""
 
 ALL_CORRUPTIONS: tuple[str, ...] = CORRUPTIONS + VALIDATION_CORRUPTIONS
 """The 15 test corruptions and then the 4 validation ones."""
@@ -79,7 +79,7 @@ class Corruptions(FamilySection):
     """The corruptions of source 003 that are measured, by name or group.
 
     `published`: a folder of images of ImageNet-C or ImageNet-C-bar, which are read instead of made; None: they are
-    made, which those of ImageNet-C-bar cannot be.
+    made; ImageNet-C-bar's cannot be.
     """
 
     names: Annotated[list[str], Field(min_length=1, default_factory=lambda: list(CORRUPTIONS)), KnownCorruptions]
@@ -114,7 +114,7 @@ class CorruptionMeasures(Section):
 
     `reference`: `alexnet`, the published table, or a role of the edition. `trained_on`: by role, the corruptions that
     a model was trained with; mCE is given without them, too. `line`: models without robustness measures, at least
-    two, that effective robustness is relative to; none: it is not measured.
+    two, that effective robustness is relative to; empty: it is not measured.
     """
 
     reference: str = PUBLISHED_REFERENCE

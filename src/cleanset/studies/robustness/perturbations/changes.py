@@ -1,6 +1,6 @@
 """The perturbations of ImageNet-P: sequences of frames, each slightly different from the one before.
 
-Parameters are those of the published script, make_imagenet_p.py, and the frames have its values. Frames are made in
+Parameters come from the published script, make_imagenet_p.py, and the frames have its values. Frames are made in
 memory; the benchmark stored them as H.264 video. Each frame of noise has noise of its own; all others change steadily.
 """
 
@@ -116,8 +116,8 @@ def frames_of(image: Pixels, name: str, seed: int = 0, *, level: int = 1, size: 
     """The frames of one perturbation by number, each uint8 of shape (size, size, 3).
 
     The frames show the central `size` x `size` pixels of `image`, uint8 of shape (height, width, 3), which is not
-    changed. Perturbations that move it bring in what lies beside them (`wide_image`), and black beyond.
-    `seed` is the image's (`seeds.image_seed`); what is drawn follows from it, the name, the level and the frame alone.
+    changed. Perturbations that move it bring in pixels from beside it (`wide_image`), and black beyond.
+    `seed` is the image's (`seeds.image_seed`); draws follow from it, the name, the level and the frame alone.
     `level` is the difficulty of noise, 1 for all others. Fastest in ascending order.
     """
     base = np.ascontiguousarray(central(image, size))

@@ -39,7 +39,7 @@ MAX_TOP5_DISTANCE = 18
 
 
 Definition = Literal["as_written", "consecutive"]
-"""The paper's, and that of source 003 for noise."""
+"""The paper's definition, and source 003's for noise."""
 
 Pairs = tuple[Ints, Ints]
 """The frames that are compared: positions from 0, the references' and the frames', one of each a comparison."""
@@ -60,7 +60,7 @@ def pairs(perturbation: str, frames: int, definition: Definition = "as_written",
 
 
 def flips(top1: Ints, compared: Pairs, axis: int) -> Ints:
-    """The number of comparisons in which the prediction differs, by image over axis 1, by comparison over axis 0.
+    """The number of comparisons with differing predictions, by image over axis 1, by comparison over axis 0.
 
     `top1` has the shape images x frames.
     """

@@ -1,7 +1,7 @@
 """The perturbations of ImageNet-P: their names, groups and frames, and the params that choose among them.
 
 Source: Hendrycks and Dietterich, "Benchmarking Neural Network Robustness to Common Corruptions and Perturbations"
-(ICLR 2019). The order is that of its tables.
+(ICLR 2019). In the order of its tables.
 """
 
 from collections.abc import Iterable

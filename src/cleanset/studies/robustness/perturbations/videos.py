@@ -1,6 +1,6 @@
-"""Frames stored as H.264 video and read back, as those of ImageNet-P were; needs ffmpeg with libx264.
+"""Frames stored as H.264 video and read back, like ImageNet-P's; needs ffmpeg with libx264.
 
-The options are those of the published script, make_imagenet_p.py. Versions of libx264 differ in the bytes they write.
+The options come from the published script, make_imagenet_p.py. Versions of libx264 differ in the bytes they write.
 """
 
 import shutil
@@ -20,7 +20,7 @@ from cleanset.studies.robustness.published_images import video
 
 
 def encoder_version() -> str:
-    """The version of ffmpeg, which decides pixels. Raises CleansetError where there is no ffmpeg with libx264."""
+    """The version of ffmpeg, which decides pixels. Raises CleansetError without ffmpeg with libx264."""
     path = shutil.which("ffmpeg")
     run = None if path is None else subprocess.run([path, "-encoders"], capture_output=True, text=True, check=False)
     if run is None or "libx264" not in run.stdout:

@@ -6,8 +6,8 @@ is moved, made translucent or added to a photograph; in blur_object the backgrou
 region stay as they are, and move with the object.
 
 The file of the set is changed at its own size, as the published code does, and the base image made of the result: a
-filter on 224 x 224 pixels would blur more. Only what gets a background of 224 x 224 pixels begins with the base image:
-generated_background, and random_background as_written.
+filter on 224 x 224 pixels would blur more. Only scenarios with a background of 224 x 224 pixels begin with the base
+image: generated_background, and random_background as_written.
 
 The scenarios are a change that reads masks, photographs and generated images from files.
 """
@@ -80,7 +80,7 @@ UINT8_VALUES = 256
 class Placing:
     """The placing of an object by random_background: scaled by a factor in `scales`, anywhere inside the frame.
 
-    Where the object would not fit, it is scaled to fit. `weight` is that of the object against the photograph, 1 for
+    Where the object would not fit, it is scaled to fit. `weight` is the object's against the photograph, 1 for
     an opaque one. Not `moved`, it stays where it was in its own size.
     """
 
@@ -119,8 +119,8 @@ def scenario_image(
     As_coded random_background is of the photograph's shape.
 
     `regions` are those of this image, of shape (height, width). `seed` is the image's (`seeds.image_seed`).
-    transparent_image is shown over `matte`; random_background needs `photographs`, and as_written none smaller than the
-    image, and follows `placing`; generated_background needs the `generated` image. Raises CleansetError for an
+    transparent_image is shown over `matte`; random_background needs `photographs`, and as_written only ones as large as
+    the image, and follows `placing`; generated_background needs the `generated` image. Raises CleansetError for an
     unknown scenario, definition or matte, and for photographs that are missing or too small, ValueError for other
     shapes.
     """
@@ -173,7 +173,7 @@ def object_put_back(image: Pixels, regions: Regions, generated: Pixels) -> Pixel
 
 
 def check_photographs(photographs: Mapping[str, Pixels], width: int, height: int, images: Mapping[str, str]) -> None:
-    """Raise CleansetError unless there are photographs, none smaller than the frame, none an image of the edition.
+    """Raise CleansetError without photographs, or for one smaller than the frame or among the edition's images.
 
     `images` are the image ids of the edition by the SHA-256 of their pixels (`images.codec.pixels_sha256`).
     """

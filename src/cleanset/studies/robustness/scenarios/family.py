@@ -20,7 +20,7 @@ SHOWN_CLASSES = 40
 """Classes in a map of accuracies; of more, those that the models are worst at."""
 
 ANSWERS = "answers"
-"""The column that says what counts as correct."""
+"""The column with the criterion of correctness."""
 
 
 def _remark(params: CommonParams) -> str:

@@ -52,7 +52,7 @@ Unsuitable = Literal["several_objects", "too_small", "cut_off"]
 
 
 class Regions(NamedTuple):
-    """The object and the background of an image; what is in neither stays as it is, whatever changes."""
+    """The object and the background of an image; pixels in neither never change."""
 
     object: Mask
     background: Mask
@@ -84,7 +84,7 @@ def cropped_mask(mask: Mask, box: Box) -> Mask:
 
 
 def base_mask(mask: Mask) -> Mask:
-    """The mask of the base image, bool of shape (224, 224): True where at least half of what a pixel shows is object.
+    """The mask of the base image, bool of shape (224, 224): True where at least half of a pixel's area is object.
 
     It may be empty or full. Raises ValueError as `base_image` does.
     """
@@ -268,7 +268,7 @@ def segmented_classes(data: bytes, where: str) -> tuple[str, ...]:
 def imagenet_s_regions(data: bytes, wnid: str, where: str) -> Regions:
     """The object of one class, and the background; ignored pixels are in neither, other classes in the background.
 
-    Raises CleansetError, naming `where`, for a file in which that class is not, and for another file.
+    Raises CleansetError, naming `where`, for a file without that class, and for another file.
     """
     numbers = _numbers(data, where)
     number = {name: number for number, name in enumerate(imagenet_s_wnids(), 1)}.get(wnid)
@@ -320,7 +320,7 @@ def read_regions(data: bytes, mask_format: str, wnid: str, where: str) -> Region
 
 LeftOut = Literal["no_mask", "other_class", "no_object", "no_background", "several_objects", "too_small", "cut_off"]
 """The reason why an image is in no scenario. `other_class`: its mask in ImageNet-S is of other classes than its set's;
-`no_object`, `no_background`: what models see of the image has none."""
+`no_object`, `no_background`: the part of the image that models see lacks it."""
 
 
 class MaskSource(NamedTuple):

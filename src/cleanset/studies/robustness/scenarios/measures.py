@@ -306,7 +306,7 @@ class ScenarioAnswers:
 
 @dataclass(frozen=True, eq=False)
 class ScenarioStudy(FamilyStudy):
-    """The answers of all models in the scenarios; `baselines`: what the regression compares with, None without it.
+    """The answers of all models in the scenarios; `baselines`: the baseline of the regression, None without it.
 
     `inner`: the inner part of Score; `trained`: for it, by model and scenario, accuracies of networks trained on each.
     `origins`: of each image's mask; None for published images.
@@ -373,7 +373,7 @@ class ScenarioStudy(FamilyStudy):
 def cells_of(study: ScenarioStudy, *keys: str) -> pd.DataFrame:
     """Images, correct ones and accuracy by model, scenario (unchanged is one) and each of the keys, sorted.
 
-    The keys are class_index, which stands for none, and origin, of the masks. Of the first of the study's selections.
+    The keys are class_index, which is not a column, and origin, of the masks. Of the first of the study's selections.
     """
     keys = keys or ("class_index",)
     given = {"class_index": study.images.classes, "origin": study.origins}

@@ -55,8 +55,8 @@ class Scenarios(FamilySection):
     `published`: a folder of images, which are read instead of made, of all images of the sets that are whole; `names`
     are then of its folders; None: they are made.
 
-    `definition`: the paper's text or its published code. `matte`: what transparent_image is seen over.
-    `object_scales`, `object_weight` and `object_moved` are those of random_background.
+    `definition`: the paper's text or its published code. `matte`: the backdrop of transparent_image.
+    `object_scales`, `object_weight` and `object_moved` apply to random_background.
     """
 
     definition: ScenarioDefinition = "as_written"

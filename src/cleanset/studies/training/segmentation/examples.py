@@ -1,7 +1,7 @@
 """Examples of segmentation: images with label maps from masks of any format; random crops and scenarios of them.
 
 Label 0 is the background, 1 to n are a run's classes in the order of their indices, 255 is ignored. As in
-XIMAGENET-12, an image has the object of one class, that of its folder; in a mask of the format `class_ids` every pixel
+XIMAGENET-12, an image has the object of one class, its folder's; in a mask of the format `class_ids` every pixel
 has a class of its own.
 """
 
@@ -59,7 +59,7 @@ def label_of(class_index: int, classes: Sequence[int]) -> int:
 
 
 def read_label_map(data: bytes, mask_format: str, label: int, wnid: str, where: str) -> Labels:
-    """The label map in a mask file; `label` and `wnid` are those of its image.
+    """The label map in a mask file; `label` and `wnid` belong to its image.
 
     Raises CleansetError, naming `where`, for an unknown format, a mask that cannot be read, and one without object or
     background.
@@ -94,7 +94,7 @@ def read_class_ids(data: bytes, classes: int, where: str) -> Labels:
 
 
 def with_classes(labels: Labels, known: Sequence[int], wanted: Sequence[int]) -> Labels:
-    """The labels of `known` classes as those of some of them, `wanted`; all others become background."""
+    """The labels of `known` classes mapped to some of them, `wanted`; all others become background."""
     table = np.full(IGNORED + 1, BACKGROUND, np.uint8)
     table[IGNORED] = IGNORED
     for class_index in wanted:
@@ -134,8 +134,8 @@ class SegmentedFile(NamedTuple):
 class ExampleReader:
     """Reads examples; can be pickled.
 
-    `classes`: the class indices of the run; `data_classes`: those of all training images, in whose order masks of the
-    format `class_ids` number them.
+    `classes`: the class indices of the run; `data_classes`: the classes of all training images, in whose order masks of
+    the format `class_ids` number them.
     """
 
     mask_format: str
@@ -166,7 +166,7 @@ class ExampleReader:
 
 
 def random_crop(example: Example, size: int, generator: np.random.RandomState) -> Example:
-    """A random part of `size` x `size` pixels; what lies beyond a smaller image is black and ignored."""
+    """A random part of `size` x `size` pixels; pixels beyond a smaller image are black and ignored."""
     height, width = example.labels.shape
     top = generator.randint(max(height - size, 0) + 1)
     left = generator.randint(max(width - size, 0) + 1)

@@ -68,7 +68,7 @@ def write_model_masks(
 
     `object_of` gives the pixels of an image and a label where that label is more probable than background. Returns the
     numbers of masks, and of images without one by reason, in words. Raises CleansetError unless `folder` is new or
-    empty, and for no image, or none in which an object is found.
+    empty, and without any image or any object found.
     """
     written, without = 0, Counter[str]()
     with new_folder(folder) as partial:
@@ -120,7 +120,7 @@ def unmasked_images(study: TrainingStudy) -> list[UnmaskedImage]:
     robustness, index = study.robustness, study.edition.index
     if not robustness.masks_table.is_file():
         raise CleansetError(
-            f"{robustness.masks_table}: missing; expected what cleanset robustness stage images writes: run it in "
+            f"{robustness.masks_table}: missing; expected the output of cleanset robustness stage images: run it in "
             f"{robustness.folder.name}"
         )
     images, masks = read_table(robustness.images, STUDY_IMAGES), read_table(robustness.masks_table, MASKS)
@@ -141,7 +141,7 @@ def unmasked_images(study: TrainingStudy) -> list[UnmaskedImage]:
 
 
 def make_masks(study: TrainingStudy, run: str, fold: str | None, folder: str) -> list[str]:
-    """Write masks of the robustness study's images that have none to the folder of that name in its masks.
+    """Write masks for the robustness study's images without one to the folder of that name in its masks.
 
     `fold`: of the run, None for its first. Returns the numbers in words. Raises CleansetError for an unknown run or
     fold, one that does not segment or is not finished, and a folder that is there or that params.yaml would not take.

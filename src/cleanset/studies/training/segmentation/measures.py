@@ -122,7 +122,7 @@ CELL: Final = ["run", "scenario", "class_index"]
 
 
 def tables(tests: pd.DataFrame, wanted: SegmentationMeasures | None = None) -> dict[str, pd.DataFrame]:
-    """The CSV files of EX3 by stem, from rows of all test.csv with their run and fold; none for no rows.
+    """The CSV files of EX3 by stem, from rows of all test.csv with their run and fold; empty without rows.
 
     Folds are joined by adding their counts; segmentation_folds has mean and spread over them. Runs and scenarios are
     in the order of the rows. Raises CleansetError for a baseline that is unknown.
@@ -166,7 +166,7 @@ def fold_spread(tests: pd.DataFrame) -> pd.DataFrame:
 def segmentation_regression(classes: pd.DataFrame, wanted: SegmentationMeasures) -> Regression | None:
     """The regression of a measure on run, scenario and class, without the background; None with nothing to compare.
 
-    `classes` are rows of segmentation_classes. Scenarios and classes are those in which every run was tested; a class
+    `classes` are rows of segmentation_classes. Scenarios and classes are limited to those tested in every run; a class
     without images is left out. Raises CleansetError as `regression` does.
     """
     rows = classes[(classes["class_index"] != BACKGROUND_CLASS) & (classes["images"] > 0)]

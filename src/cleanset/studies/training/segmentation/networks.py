@@ -28,11 +28,11 @@ from cleanset.errors import CleansetError, reason
 from cleanset.validation import check_known, shown
 
 FRACTIONS: Final = (4, 8, 16, 32)
-"""The image's sides by those of each size of features."""
+"""The ratio of the image's sides to each size of features."""
 
 
 class VitPyramid(nn.Module):
-    """A ViT of timm and its neck; `channels` are those of each size of features, `options` go to timm.
+    """A ViT of timm and its neck; `channels` apply to each size of features, `options` go to timm.
 
     Raises ValueError for another network, one of fewer than four blocks, and patches of other than 16 x 16 pixels.
     """

@@ -60,10 +60,10 @@ from cleanset.tables import read_table
 from cleanset.vocabulary import class_keys
 
 TEST_COLUMNS: Final = ("scenario", "class_index", "images", *COUNTS)
-"""The columns of test.csv. `images`: those of the class; all of them for the background."""
+"""The columns of test.csv. `images`: the images of the class; all of them for the background."""
 
 IMAGE_COLUMNS: Final = ("scenario", "file", "class_index", "iou")
-"""The columns of the table of images; `iou` is that of the image's own class, NaN where it is nowhere."""
+"""The columns of the table of images; `iou` covers the image's own class, NaN where it is nowhere."""
 
 BEST, WORST = "best", "worst"
 SHOWN_IMAGES: Final = 3
@@ -83,7 +83,7 @@ TINT: Final = 0.55
 def shown_images(images: pd.DataFrame, number: int = SHOWN_IMAGES) -> pd.DataFrame:
     """Rows of SHEET_COLUMNS: of each scenario the best and worst rows of IMAGE_COLUMNS by IoU, equal ones by file.
 
-    Of few images none is on both sides: the better half is among the best.
+    Of few images no one is on both sides: the better half is among the best.
     """
     measured = images.dropna(subset="iou")
     ordered = measured.sort_values(["iou", "file"], ascending=[False, True])
@@ -102,7 +102,7 @@ def shown_images(images: pd.DataFrame, number: int = SHOWN_IMAGES) -> pd.DataFra
 
 
 def draw_tile(example: Example, predicted: Labels, label: int) -> Image.Image:
-    """The image with the prediction over it and the object's outline; `label` is that of its class."""
+    """The image with the prediction over it and the object's outline; `label` is the class's."""
     longer = max(example.image.shape[:2])
     factor = min(1.0, TILE_SIDE / longer)
     # labels are scaled without mixing them; the outline is drawn after that, so that its width is always the same
@@ -161,7 +161,7 @@ class Segmentation:
     """
 
     chosen_by: ClassVar = LOSS
-    """The measure of validation by which an epoch is chosen."""
+    """The validation measure that chooses an epoch."""
     inner_name: ClassVar = "inner"
     """The name of the library's network in its weights, behind the normalisation."""
 
@@ -192,7 +192,7 @@ class Segmentation:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Number of batches in an epoch; what fills no batch is left out, since batch norm needs several images."""
+        """Number of batches in an epoch; an incomplete batch is left out, since batch norm needs several images."""
         return len(self.training) // self.data.run.batch
 
     def batches(self, epoch: int) -> Iterable[Batch]:
@@ -211,7 +211,7 @@ class Segmentation:
         return Outcome(cross_entropy(logits, labels), len(labels), {"accuracy": pixel_accuracy(logits, labels)})
 
     def validate(self, epoch: int) -> Mapping[str, float]:
-        """Loss, pixel accuracy and mean IoU on the images to validate on; empty if there are none."""
+        """Loss, pixel accuracy and mean IoU on the images to validate on; empty without any."""
         if not self.validated:
             return {}
         counts, loss = np.zeros((self.read.labels, len(COUNTS)), np.int64), 0.0
@@ -228,7 +228,7 @@ class Segmentation:
         }
 
     def test_table(self, sheets: Path) -> pd.DataFrame:
-        """Rows of TEST_COLUMNS, none without images left out; of the best and worst images sheets are written.
+        """Rows of TEST_COLUMNS, empty without images left out; of the best and worst images sheets are written.
 
         Raises CleansetError for an image or mask that has changed, and as `Scenes` does.
         """
