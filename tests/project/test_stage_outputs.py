@@ -253,6 +253,7 @@ OF_PEOPLE = [
     "studies.contest.judge_page.session.read_answers",
     "studies.contest.log.read_content",
     "studies.contest.log.read_state",
+    "studies.realness.plan_files.read_texts",
     "studies.realness.ratings.read_ratings",
     "studies.robustness.families.read_study_params",
     "studies.robustness.image_sets.read_prompts",
