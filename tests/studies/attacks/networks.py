@@ -4,10 +4,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cleanset.images.preprocessing import ResizeAndCrop
+from cleanset.images.preprocessing import Pixels, ResizeAndCrop
 from cleanset.scoring.differentiable import PixelNetwork
 from cleanset.scoring.models import LoadedModel
-from cleanset.studies.attacks.base import Known, Pixels, Subject
+from cleanset.studies.attacks.base import Known, Subject
 
 CPU = torch.device("cpu")
 KNOWN = Known(3)

@@ -19,11 +19,11 @@ from torchvision.models import alexnet
 
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
-from cleanset.images.preprocessing import Resized, base_image
+from cleanset.images.preprocessing import Pixels, Resized, base_image
 from cleanset.scoring.devices import choose_devices
 from cleanset.scoring.models import load_model
 from cleanset.studies.attacks.attacking import run_attack, run_warnings
-from cleanset.studies.attacks.base import Pixels, Result, Subject
+from cleanset.studies.attacks.base import Result, Subject
 from cleanset.studies.attacks.changes import RandomSpatialAttack
 from cleanset.studies.attacks.page import attacks_data, write_measures
 from cleanset.studies.attacks.results import ATTACKED

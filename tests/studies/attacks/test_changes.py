@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 import torch
 
+from cleanset.images.preprocessing import Pixels
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.attacks import changes
-from cleanset.studies.attacks.base import Known, Pixels
+from cleanset.studies.attacks.base import Known
 from cleanset.studies.attacks.changes import (
     PUBLISHED,
     CommonCorruptionsAttack,

@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from cleanset.errors import CleansetError
-from cleanset.studies.attacks.base import Ball, Known, Other, Parameters, Pixels, Subject
+from cleanset.images.preprocessing import Pixels
+from cleanset.studies.attacks.base import Ball, Known, Other, Parameters, Subject
 from cleanset.studies.attacks.changes import RandomSpatialAttack
 from cleanset.studies.attacks.library_attacks import (
     STANDARD,

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from cleanset.errors import CleansetError
+from cleanset.images.preprocessing import Pixels
 from cleanset.scoring.differentiable import Uninteresting
-from cleanset.studies.attacks.base import Known, Other, Parameters, Pixels, Subject, to_unit
+from cleanset.studies.attacks.base import Known, Other, Parameters, Subject, to_unit
 from cleanset.studies.attacks.changes import SpatialGridAttack
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
 from cleanset.studies.attacks.library_attacks import BoundaryAttack

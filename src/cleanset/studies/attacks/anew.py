@@ -18,11 +18,12 @@ import numpy as np
 import torch
 
 from cleanset.errors import CleansetError
+from cleanset.images.preprocessing import Pixels
 from cleanset.measure.consistency import MAX_CHECKED, batches_to_ask
 from cleanset.scoring.decoding import pixels_of, worker_processes
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import arithmetic
-from cleanset.studies.attacks.base import Pixels, to_unit
+from cleanset.studies.attacks.base import to_unit
 from cleanset.studies.attacks.targets import Judge, Logits, Searching, pixels_of_png
 from cleanset.studies.attacks.warnings import Seen, changed_answers, rounded_dependence
 from cleanset.studies.robustness.images import SetImages, StudyFile

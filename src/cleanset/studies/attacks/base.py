@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
 from cleanset.errors import CleansetError
+from cleanset.images.preprocessing import Pixels
 from cleanset.statistics.seeds import change_seed, image_seed, numpy_seeded
 from cleanset.validation import Section
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 # torch is imported when an attack searches, not when its parameters are read
 
-Pixels = NDArray[np.uint8]
 """The pixels that a network sees, before the division by 255: uint8 of shape (3, size, size), red first."""
 
 Norm = Literal["Linf", "L2"]

@@ -22,14 +22,13 @@ import pandas as pd
 from PIL import Image
 from pydantic import Field
 
-from cleanset.images.preprocessing import BASE_SIZE
+from cleanset.images.preprocessing import BASE_SIZE, Pixels
 from cleanset.progress import available_cores
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.attacks.base import (
     Ball,
     Known,
     OneByOne,
-    Pixels,
     Result,
     Scale,
     Subject,

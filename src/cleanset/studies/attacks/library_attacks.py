@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from cleanset.errors import CleansetError
+from cleanset.images.preprocessing import Pixels
 from cleanset.studies.attacks.base import (
     Ball,
     Draws,
@@ -31,7 +32,6 @@ from cleanset.studies.attacks.base import (
     L2Radius,
     Other,
     Parameters,
-    Pixels,
     Result,
     Steps,
     Subject,

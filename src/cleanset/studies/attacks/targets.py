@@ -32,7 +32,7 @@ from cleanset.edition.params import Params, Precision, read_params
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images import codec
-from cleanset.images.preprocessing import Resized
+from cleanset.images.preprocessing import Pixels, Resized
 from cleanset.measure.user_model import CheckedNetwork, load_member
 from cleanset.scoring.checkpoints import load_checkpoint
 from cleanset.scoring.decoding import pixels_of
@@ -42,17 +42,7 @@ from cleanset.scoring.engine import Settings
 from cleanset.scoring.logits import Groups
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import arithmetic
-from cleanset.studies.attacks.base import (
-    LEVELS,
-    Ball,
-    Other,
-    Pixels,
-    Result,
-    Subject,
-    globally_seeded,
-    seed_of,
-    to_unit,
-)
+from cleanset.studies.attacks.base import LEVELS, Ball, Other, Result, Subject, globally_seeded, seed_of, to_unit
 from cleanset.studies.attacks.changes import GUESSED, most_confident_mistakes
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, WrappedModel, read_attack_params
 from cleanset.studies.robustness.answers import PREDICTIONS, answer_columns, check_of_stored, with_step

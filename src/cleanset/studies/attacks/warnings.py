@@ -19,6 +19,7 @@ from pydantic.dataclasses import dataclass
 from cleanset.files import write_text
 from cleanset.measure.consistency import batches_to_ask, dependence, is_other
 from cleanset.parsing import read_json
+from cleanset.statistics.basics import Flags
 from cleanset.studies.attacks.base import LEVELS, Known, Parameters, Result, Subject, to_unit
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, gradient
 from cleanset.validation import join_names
@@ -41,7 +42,6 @@ SIGNS = {
     "transfer_beats_gradient": "more success with images made on another model than on the model itself",
 }
 """The signs that are looked for, by name."""
-Flags = NDArray[np.bool_]
 
 MAX_DIFFERENCE = 1e-4
 """Largest difference of two answers to one image, relative to the length of the logits: devices differ by less."""

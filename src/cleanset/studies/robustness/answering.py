@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from PIL import Image
 from pyarrow import parquet
 
@@ -28,7 +27,7 @@ from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.files import sha256, write_text
 from cleanset.images.codec import Source
-from cleanset.images.preprocessing import BASE_SIZE, ResizeAndCrop, Resized
+from cleanset.images.preprocessing import BASE_SIZE, Pixels, ResizeAndCrop, Resized
 from cleanset.measure.user_model import NetworkError, load_member
 from cleanset.parsing import with_digest
 from cleanset.progress import print_notice, rate_bar
@@ -71,7 +70,6 @@ from cleanset.tables import write_table
 MAX_PARAMETERS = 400_000_000
 """Parameters of all models in a pass, unless one alone has more; in float64 they take 3.2 GB on each device."""
 
-Pixels = NDArray[np.uint8]
 
 FAILURES = (CleansetError, RuntimeError)
 """The exceptions of a model that is moved to a device or runs there."""

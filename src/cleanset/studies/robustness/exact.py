@@ -24,10 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import correlate1d
 
+from cleanset.images.preprocessing import Pixels
+from cleanset.statistics.basics import Floats
+
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-Pixels = NDArray[np.uint8]
 """An image, uint8 of shape (height, width, 3), red first."""
 
 Taps = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
@@ -189,7 +191,6 @@ def _clipped(value: float) -> float:
     return min(max(value, 0.0), 1.0)
 
 
-Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 _Float = TypeVar("_Float", bound=np.floating[Any])
 

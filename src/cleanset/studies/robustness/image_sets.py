@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, use_classes_of
 from cleanset.errors import CleansetError, install_command, reason
 from cleanset.files import read_text, replacing, sha256, write_text
-from cleanset.images.preprocessing import BASE_SIZE
+from cleanset.images.preprocessing import BASE_SIZE, Pixels
 from cleanset.measure.sets import EvaluationSet, open_set
 from cleanset.progress import tracked
 from cleanset.sets.folder import read_entries, read_image
@@ -211,7 +210,6 @@ def generate_missing(
     return len(list(tracked(made, len(paint), "generate")))
 
 
-Pixels = NDArray[np.uint8]
 MADE_WITH = "made_with.json"
 """File in the folder of the images with pipeline, versions and options."""
 

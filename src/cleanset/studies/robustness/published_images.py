@@ -14,19 +14,16 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES
 from cleanset.errors import CleansetError
 from cleanset.images.codec import decode
-from cleanset.images.preprocessing import BASE_SIZE, base_image
+from cleanset.images.preprocessing import BASE_SIZE, Pixels, base_image
 from cleanset.progress import print_notice, tracked
 from cleanset.sets.folder import read_regular_file
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.images import StudyFile
-
-Pixels = NDArray[np.uint8]
 
 IMAGES, VIDEOS = (".jpeg", ".jpg", ".png"), (".mp4",)
 """File suffixes, in lower case."""

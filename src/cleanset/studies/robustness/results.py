@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from cleanset.errors import CleansetError
-from cleanset.statistics.basics import LEVEL
+from cleanset.statistics.basics import LEVEL, Floats
 from cleanset.statistics.bootstrap import Bootstrap, Interval, Resamples, percentile_interval, reflected_interval
 from cleanset.statistics.paired import holm, sign_test_p
 from cleanset.validation import shown
@@ -67,8 +67,6 @@ def check_names(names: list[str], expand: Callable[[list[str]], object]) -> list
 Definition = Literal["as_written", "as_published"]
 DEFINITIONS: tuple[Definition, ...] = ("as_published", "as_written")
 """The formula behind the published code or numbers, and the text's."""
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

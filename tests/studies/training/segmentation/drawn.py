@@ -7,7 +7,8 @@ import numpy as np
 from PIL import Image
 
 from cleanset.files import sha256
-from cleanset.studies.training.segmentation.examples import ExampleReader, Pixels, SegmentedFile
+from cleanset.images.preprocessing import Pixels
+from cleanset.studies.training.segmentation.examples import ExampleReader, SegmentedFile
 from cleanset.vocabulary import class_indices
 
 WNIDS = ("n01443537", "n02165456")

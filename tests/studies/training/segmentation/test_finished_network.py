@@ -14,11 +14,11 @@ from safetensors.torch import load_file
 
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
+from cleanset.images.preprocessing import Pixels
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
 from cleanset.studies.robustness.scenarios.masks import Mask, MaskedImage, MaskSource, find_masks, mask_table, png_mask
 from cleanset.studies.training.params import Network
 from cleanset.studies.training.segmentation import finished_network as module
-from cleanset.studies.training.segmentation.examples import Pixels
 from cleanset.studies.training.segmentation.finished_network import (
     MADE_WITH,
     ORIGIN,

@@ -11,10 +11,11 @@ from PIL import Image
 from torch import nn
 
 from cleanset.errors import CleansetError
+from cleanset.images.preprocessing import Pixels
 from cleanset.studies.training.images import TRAINING_IMAGES, FoldData, Share
 from cleanset.studies.training.loop import StateFolder, train
 from cleanset.studies.training.params import Network, TrainingParams
-from cleanset.studies.training.segmentation.examples import Example, Labels, Pixels
+from cleanset.studies.training.segmentation.examples import Example, Labels
 from cleanset.studies.training.segmentation.measures import SHEET_COLUMNS
 from cleanset.studies.training.segmentation.networks import SegmentationNetwork
 from cleanset.studies.training.segmentation.task import (

@@ -14,14 +14,8 @@ import cv2
 import imagecorruptions
 import numpy as np
 
-from cleanset.studies.robustness.exact import (
-    Pixels,
-    Singles,
-    compiled,
-    gaussian,
-    motion_blur,
-    snowflakes,
-)
+from cleanset.images.preprocessing import Pixels
+from cleanset.studies.robustness.exact import Singles, compiled, gaussian, motion_blur, snowflakes
 
 ELASTIC: tuple[tuple[float, float, float], ...] = (
     (244 * 2, 244 * 0.7, 244 * 0.1),

@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from cleanset.statistics.basics import Floats
 from cleanset.statistics.bootstrap import Resamples
 from cleanset.studies.robustness.corruptions.params import (
     CORRUPTIONS,
@@ -49,8 +50,6 @@ from cleanset.studies.robustness.results import (
     undefined_names,
 )
 from cleanset.vocabulary import classes_in_use
-
-Floats = npt.NDArray[np.float64]
 
 # all 50,000 validation images in the published JPEG files; from the README of hendrycks/robustness at commit 76d9393,
 # since later versions only link a spreadsheet; by name, as lists of corruptions come in several orders

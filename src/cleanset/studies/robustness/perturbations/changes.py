@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy.ndimage import convolve1d
 
-from cleanset.images.preprocessing import BASE_SIZE, central
+from cleanset.images.preprocessing import BASE_SIZE, Pixels, central
 from cleanset.statistics.seeds import change_seed
 from cleanset.studies.robustness.exact import gaussian, motion_blur, snowflakes, with_hsv
 from cleanset.studies.robustness.images import StudyFile, wide_pixels
 
-Pixels = NDArray[np.uint8]
 """An image, uint8 of shape (height, width, 3), red first."""
 
 Matrix = list[list[float]]

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from cleanset.statistics.basics import Ints
 from cleanset.statistics.bootstrap import Resamples
 from cleanset.studies.robustness.perturbations.params import (
     NOISE_PERTURBATIONS,
@@ -32,7 +33,6 @@ from cleanset.studies.robustness.results import (
 )
 from cleanset.vocabulary import has_top5
 
-Ints = npt.NDArray[np.int64]
 LISTED = 5
 """Classes of a top-5 list."""
 MAX_TOP5_DISTANCE = 18

@@ -29,7 +29,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import is_there, sha256
 from cleanset.images.boxes import Box, box_of
 from cleanset.images.codec import decode_file, pixels_sha256
-from cleanset.images.preprocessing import BASE_SIZE, base_image
+from cleanset.images.preprocessing import BASE_SIZE, Pixels, base_image
 from cleanset.sets.folder import read_regular_file
 from cleanset.statistics.seeds import change_seed
 from cleanset.studies.robustness.images import SetImages, Sources, StudyFile, base_pixels, whole_pixels
@@ -52,7 +52,6 @@ from cleanset.studies.robustness.scenarios.params import (
 from cleanset.validation import check_known
 from cleanset.vocabulary import class_keys
 
-Pixels = NDArray[np.uint8]
 """An image, uint8 of shape (height, width, 3), red first."""
 
 KIND = "scenario"

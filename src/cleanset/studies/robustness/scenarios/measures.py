@@ -21,6 +21,7 @@ import pandas as pd
 from scipy import stats
 
 from cleanset.errors import CleansetError
+from cleanset.statistics.basics import LEVEL, Floats
 from cleanset.statistics.bootstrap import Resamples
 from cleanset.studies.robustness.results import (
     CLEAN,
@@ -38,11 +39,8 @@ from cleanset.studies.robustness.results import (
 from cleanset.studies.robustness.scenarios.params import ORIGINAL, Baselines
 from cleanset.validation import shown
 
-Floats = npt.NDArray[np.float64]
-
 FACTORS = ("model", "scenario", "class_index")
 OBSERVED = "accuracy"
-LEVEL = 0.95
 STARS = ((0.0001, "****"), (0.001, "***"), (0.01, "**"), (0.05, "*"))
 """Upper limits of p-values and the stars below each; `ns` without stars."""
 ROUNDING = 1e-24

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
+from cleanset.images.preprocessing import Pixels
 from cleanset.sets.folder import read_regular_file
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.scenarios.changes import scenario_image
@@ -21,7 +22,6 @@ from cleanset.studies.robustness.scenarios.masks import FORMATS, SUFFIXES, Regio
 from cleanset.studies.robustness.scenarios.params import GENERATED, ORIGINAL, RANDOM
 from cleanset.studies.training.images import decoded, generated_file, read_unchanged
 
-Pixels = NDArray[np.uint8]
 """An image, uint8 of shape (height, width, 3), red first."""
 
 Labels = NDArray[np.uint8]

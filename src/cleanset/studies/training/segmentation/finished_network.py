@@ -19,13 +19,14 @@ from pydantic import ValidationError
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
 from cleanset.images.boxes import Box, box_of
+from cleanset.images.preprocessing import Pixels
 from cleanset.progress import tracked
 from cleanset.scoring.checkpoints import read_tensors
 from cleanset.studies.robustness.family import MaskFolder
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, SetImages, files_of
 from cleanset.studies.robustness.scenarios.masks import Mask
 from cleanset.studies.training.params import read_training_params
-from cleanset.studies.training.segmentation.examples import BACKGROUND, Pixels, label_of
+from cleanset.studies.training.segmentation.examples import BACKGROUND, label_of
 from cleanset.studies.training.segmentation.networks import SegmentationNetwork
 from cleanset.studies.training.segmentation.task import build_network, image_logits
 from cleanset.studies.training.study import TrainingStudy, network_of_record, record_of_weights

@@ -22,6 +22,7 @@ from torch.nn import functional
 
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
+from cleanset.images.preprocessing import Pixels
 from cleanset.scoring.devices import to_device
 from cleanset.scoring.models import weights_at_hand
 from cleanset.statistics.seeds import change_seed, image_seed
@@ -36,7 +37,6 @@ from cleanset.studies.training.segmentation.examples import (
     Example,
     ExampleReader,
     Labels,
-    Pixels,
     Scenes,
     SegmentedFile,
     label_of,
