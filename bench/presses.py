@@ -36,7 +36,7 @@ from cleanset.images.boxes import Box
 from cleanset.review.decided import decisions_under
 from cleanset.review.hints.background import BackgroundHints
 from cleanset.review.hints.hints import Hint
-from cleanset.review.page import server
+from cleanset.review.page import library, server
 from cleanset.review.page.keys import REASON_KEYS, ReviewKey
 from cleanset.review.page.library import open_library
 from cleanset.review.page.tab import Tab
@@ -247,7 +247,7 @@ def serve(folder: Path, hinted: bool) -> None:
     """The review page of an edition with drawn hints, as a process of its own."""
     if hinted:
         DrawnHints.truth = {i: Verdict(*each) for i, each in json.loads((folder / "truth.json").read_text()).items()}
-    vars(server)["BackgroundHints"] = DrawnHints
+    vars(library)["BackgroundHints"] = DrawnHints
     server.run(Edition(folder), ["bench"], "127.0.0.1", 0, browser=False)
 
 
@@ -324,7 +324,7 @@ class OnServer:
 
     def __init__(self, folder: Path, hinted: Truth) -> None:
         DrawnHints.truth = hinted
-        vars(server)["BackgroundHints"] = DrawnHints
+        vars(library)["BackgroundHints"] = DrawnHints
         self._tab = Tab(server.open_session(Edition(folder), open_library(Edition(folder)), "bench"))
         self._tab.start()
         self._box: Box | None = None

@@ -114,6 +114,10 @@ MINIATURES = {
         constants={"single_pass": {"PHOTOGRAPHS": "1"}, "waiting": {"CHANGES": TWO_CHANGES}},
         codes=(0, 1),
     ),
+    "seeing": Miniature(
+        "Three images at 1.4 Mbit/s",
+        constants={"seeing": {"COUNTS": "(3,)", "WINDOWS": "((1280, 800),)"}, "page": {"DISTINCT": "2"}},
+    ),
     "study": Miniature(
         "4 people, 24 answers saved",
         constants={
@@ -147,7 +151,7 @@ NOT_RUN = {
 }
 LONG = {
     "attacks", "effort", "export", "full_size", "page", "presses", "pull", "report", "robustness", "score",
-    "single_pass", "tables", "waiting",
+    "seeing", "single_pass", "tables", "waiting",
 }  # fmt: skip
 
 

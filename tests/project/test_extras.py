@@ -174,6 +174,6 @@ def test_a_library_that_is_not_there_is_named(tmp_path: Path) -> None:
         assert done.returncode == 1
         assert done.stderr == (
             f"error: {module}: not installed, and this command needs it: {install_command(extra)} (evaluate: any torch "
-            "and timm; build: what the stages need; review: the review page; robustness, attacks and training: "
+            "and timm; build: libraries of the stages; review: the review page; robustness, attacks and training: "
             "studies)\n"
         )

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import unquote
 
 import pandas as pd
 import pytest
@@ -17,6 +18,7 @@ from cleanset.review.verdicts import Review
 from cleanset.selection.fill import Filled
 from cleanset.stages import report as stage
 from cleanset.tables import INDEX, SELECTION, read_table, write_table
+from tests import own_edition
 
 from .editions import made
 from .pages import numbers, opened, rows_under, soup, tables
@@ -202,3 +204,24 @@ def test_emptied_scores_of_crops(tmp_path: Path) -> None:
     write_table(edition.selection("a"), selection, SELECTION)
     with pytest.raises(CleansetError, match=r"data/crop_scores/a\.parquet: no scores of .* run dvc repro"):
         stage.run(edition)
+
+
+def test_own_images_without_scores(tmp_path: Path) -> None:
+    """Neither model nor ease is spoken of, each link leads somewhere, and no class is named twice."""
+    edition = own_edition.finished(tmp_path)
+    own_edition.run(edition, "report")
+    texts = {}
+    for page in sorted(edition.report.rglob("*.html")):
+        found = soup(page)
+        texts[page.name] = " ".join(found.get_text().split())
+        for link in found.select("a[href]"):
+            path, _, anchor = str(link["href"]).partition("#")
+            target = (page.parent / unquote(path)).resolve() if path else page
+            assert target.is_file(), link
+            assert not anchor or soup(target).find(id=unquote(anchor)) or target.suffix != ".html", link
+    assert texts["index.html"].startswith(
+        "Clean sets: report A clean set of 3 classes Images that show exactly one thing"
+    )
+    for word in ("finds easy", "the easiest", "softmax", "Accuracy", "unsettled", "For each model"):
+        assert not [name for name, text in texts.items() if word in text], word
+    assert "ripe pears ripe pears" not in texts["classes.html"]

@@ -8,6 +8,7 @@ given in stored pixels; only viewers turn them.
 """
 
 import io
+import re
 import struct
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -37,6 +38,29 @@ def without_metadata(data: bytes) -> bytes:
         if marker not in _METADATA:
             kept.append(data[start:stop])
     return b"".join([*kept, data[end:]]) if end > 2 else data
+
+
+_MARKER = re.compile(rb"\xff+([^\x00\xff\xd0-\xd7])", re.DOTALL)
+_JFIF, _END = 0xE0, 0xD9
+_OTHER_CODINGS = {0xC3, *range(0xC5, 0xD0)}
+"""Frames that are neither baseline nor progressive, such as arithmetic coding, and its tables."""
+
+
+def as_browsers_show(data: bytes) -> bytes | None:
+    """The RGB or grey JPEG without metadata and what follows its end; None if some browser cannot show its pixels."""
+    kept, at = [data[:2]], 2
+    while (found := _MARKER.search(data, at)) is not None:
+        marker, start = found[1][0], found.end()
+        kept.append(data[at : found.start()])  # the scan before it
+        if marker == _END:
+            return b"".join([*kept, found[0]])
+        at = start + int.from_bytes(data[start : start + 2], "big")
+        has_thumbnail = marker == _JFIF and at != start + 16
+        if has_thumbnail or marker in _OTHER_CODINGS:
+            return None
+        if marker not in _METADATA:
+            kept.append(data[start - 2 : at])
+    return None
 
 
 def scans(data: bytes) -> int:

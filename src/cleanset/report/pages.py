@@ -84,7 +84,7 @@ class ReportData:
 
     `networks`: by role, which network it is. `notices`: limits of the sets as a whole. `reviewed`: how many different
     images have a verdict. `rejected`: how many no model keeps and some model rejects for a flaw. `candidates`: by class
-    index.
+    index. `is_scored`: some model has scores; otherwise the images are in a random order.
     """
 
     roles: tuple[str, ...]
@@ -112,6 +112,7 @@ class ReportData:
     candidates: Mapping[int, Sequence[ReportedCandidate]]
     sheets: tuple[Sheet, ...]
     bases: Mapping[str, CountsByName] = field(default_factory=dict)
+    is_scored: bool = True
 
 
 def pages(report: ReportData, images: PageImages) -> dict[str, str]:

@@ -120,6 +120,7 @@ def report_data(edition: Edition, params: Params, index: pd.DataFrame) -> Report
         pairs=pairs(verdicts),
         differences=len(differences(votes)),
         candidates=candidates,
+        is_scored=any(model.source != "random" for model in params.models.values()),
         sheets=tuple(sheets(states)),
         # those with any verdict that is not explicit
         bases={name: given for name, given in by_basis.items() if sum(given.values()) > given["explicit"]},

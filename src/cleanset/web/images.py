@@ -1,7 +1,8 @@
 """Images as the pages show them: the stored pixels that the models see, without metadata.
 
 A browser rotates an image with an EXIF orientation, applies its colour profile, and shows CMYK in its own way. So the
-decoded RGB pixels are encoded again, without metadata. The bytes read always have the SHA-256 of the index.
+decoded RGB pixels are encoded again, without metadata; or a JPEG is handed on without it, where that is the same. The
+bytes read always have the SHA-256 of the index.
 """
 
 import io
@@ -13,7 +14,7 @@ from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box
-from cleanset.images.codec import Read, decode
+from cleanset.images.codec import Read, as_browsers_show, decode
 from cleanset.images.preprocessing import Preprocessing
 
 CARD_PIXELS = 1200
@@ -30,11 +31,12 @@ MAX_DECODED = 3
 class Photos:
     """Encoded images by image id; the latest are kept in memory. Thread-safe.
 
-    `faults`: errors by image id, from the last attempt to show it.
+    `faults`: errors by image id, from the last attempt to show it. `as_stored`: JPEGs are handed on as they are stored,
+    where nobody must tell images apart by their coding.
     """
 
-    def __init__(self, read: Read) -> None:
-        self.read = read
+    def __init__(self, read: Read, as_stored: bool = False) -> None:
+        self.read, self._as_stored = read, as_stored
         self.faults: dict[str, str] = {}
         self._kept: OrderedDict[tuple[str, int | None], bytes] = OrderedDict()
         self._size = 0
@@ -54,7 +56,7 @@ class Photos:
         try:
             # outside of the lock, so that several images are encoded at a time
             with self._decoding:
-                data = encode_for_page(self.read(image_id), longest)
+                data = encode_for_page(self.read(image_id), longest, self._as_stored)
         except (CleansetError, OSError, ValueError) as error:
             self.faults[image_id] = fault = fault_text(error)
             raise CleansetError(fault) from None
@@ -87,12 +89,17 @@ def fault_text(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def encode_for_page(data: bytes, longest: int | None) -> bytes:
-    """The stored pixels without metadata, made smaller if a side is longer than `longest`.
+def encode_for_page(data: bytes, longest: int | None, as_stored: bool = False) -> bytes:
+    """The stored pixels without metadata, made smaller if a side is longer than `longest`; a JPEG perhaps `as_stored`.
 
     PNG, which keeps every value; JPEG where that would be slow, for images of more than a megapixel.
     """
-    image = decode(data).convert("RGB")
+    image = decode(data)
+    if as_stored and (image.format, image.mode) in (("JPEG", "RGB"), ("JPEG", "L")):
+        stored = as_browsers_show(data) if max(image.size) <= (longest or max(image.size)) else None
+        if stored is not None:
+            return stored
+    image = image.convert("RGB")
     if longest is not None:
         image.thumbnail((longest, longest), Image.Resampling.LANCZOS)
     image.info = {}

@@ -20,6 +20,7 @@ from fastapi import FastAPI
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from nicegui import events, ui
 from pydantic import ValidationError
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
@@ -186,14 +187,23 @@ class KeyedTab(ABC):
         await self.do(once)
 
 
+class _Code(StaticFiles):
+    """Files that a browser keeps; it asks whether they have changed, since another version may be installed."""
+
+    def file_response(self, *args: Any, **options: Any) -> Response:
+        response = super().file_response(*args, **options)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
+
+
 def serve_page(app: FastAPI, static: Path, title: str) -> None:
     """Let an application serve the pages that were built with NiceGUI, their static files and the common ones."""
-    app.mount("/static", StaticFiles(directory=static))
-    app.mount("/web", StaticFiles(directory=STATIC))
+    app.mount("/static", GZipMiddleware(_Code(directory=static)))
+    app.mount("/web", GZipMiddleware(_Code(directory=STATIC)))
     # no refresh of bindings: the pages use none, and NiceGUI would look through them ten times a second
     ui.run_with(
         app, title=title, favicon="🔍", language="en-US", show_welcome_message=False, tailwind=False,
-        binding_refresh_interval=None, gzip_middleware_factory=None, reconnect_timeout=RECONNECT_SECONDS,
+        binding_refresh_interval=None, reconnect_timeout=RECONNECT_SECONDS,
         message_history_length=MAX_RESENT_MESSAGES,
     )  # fmt: skip
 

@@ -134,6 +134,11 @@ class Reviewing(Tab):
         """Let the page's clock go on, with each of its timers that is due meanwhile."""
         self.page.clock.run_for(round(1000 * seconds))
 
+    def resize(self, width: int, height: int) -> None:
+        """Make the window another one, and lay the cards out anew, as the event that follows does."""
+        self.page.set_viewport_size({"width": width, "height": height})
+        self.page.evaluate("async () => (await import('./static/grid.js')).layOut()")
+
     def stop_clock(self) -> None:
         """Let time pass on the page by `look` alone, however slow the machine."""
         self.page.clock.pause_at(self.page.evaluate("Date.now()") / 1000 + 1)

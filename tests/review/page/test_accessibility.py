@@ -41,7 +41,7 @@ def violations(at: Reviewing) -> list[str]:
 )
 def test_no_violation_in_any_state(start: Serve, visit: Open, width: int, scheme: Any) -> None:
     at = visit(start())
-    at.page.set_viewport_size({"width": width, "height": 800})
+    at.resize(width, 800)
     at.page.emulate_media(color_scheme=scheme)
     for state, (into, out) in STATES.items():
         at.press(*into)
@@ -60,7 +60,7 @@ def test_none_at_the_board_and_at_the_end(edition: Path, start: Serve, visit: Op
     for scheme in ("light", "dark"):
         at.page.emulate_media(color_scheme=scheme)
         for width in (800, 1280):
-            at.page.set_viewport_size({"width": width, "height": 800})
+            at.resize(width, 800)
             assert violations(at) == []
     at.press("x")
     at.page.wait_for_selector("[data-look=crop][data-ready]", state="attached")
@@ -83,11 +83,11 @@ CUT_CONFIDENCES = """
 def test_a_page_at_200_percent_and_a_window_that_is_too_narrow(start: Serve, visit: Open) -> None:
     at = visit(start())
     for width, height in ((640, 400), (640, 512)):
-        at.page.set_viewport_size({"width": width, "height": height})
+        at.resize(width, height)
         assert at.page.evaluate(CUT_CONFIDENCES) == 0
         assert at.page.is_hidden("#narrow")
     for width in (330, 639):
-        at.page.set_viewport_size({"width": width, "height": 800})
+        at.resize(width, 800)
         assert "too narrow" in at.page.inner_text("#narrow")
         assert at.page.evaluate(
             "() => document.querySelector('#view h1').getBoundingClientRect().top"

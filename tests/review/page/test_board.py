@@ -4,7 +4,7 @@ from pathlib import Path
 
 from cleanset.edition.paths import Edition
 from cleanset.review.page.library import IndexedImage
-from cleanset.review.page.shown_class import columns_for, verdict_options
+from cleanset.review.page.shown_class import verdict_options
 from cleanset.review.verdicts import Review, Vote
 from cleanset.tables import CANDIDATES, read_table
 from tests.review.texts import GOLDFISH
@@ -47,11 +47,6 @@ def test_equal_verdicts_are_one_option() -> None:
     ]
     assert found[0].notes == {"ben": "sepia"}
     assert (found[0].kept(WIDE), found[2].kept(WIDE)) == (1, 390 / 600)
-
-
-def test_images_are_as_large_as_can_be() -> None:
-    assert [columns_for(count, WIDE) for count in (1, 2, 3, 4)] == [1, 1, 1, 2]
-    assert [columns_for(count, TALL) for count in (1, 2, 3, 4)] == [1, 2, 3, 4]
 
 
 def in_conflict(edition: Path, start: Serve, visit: Open) -> tuple[str, Reviewing]:

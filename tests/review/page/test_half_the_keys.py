@@ -7,6 +7,7 @@ from tests.browser_tab import PATIENCE
 
 from .conftest import Open, Serve
 from .reviewing import reviews
+from .test_places import WHOLE
 from .test_reviewing import with_one_model
 from .test_typing_ahead import wait_for
 
@@ -60,14 +61,17 @@ def test_the_key_waits_shows_it_and_is_one_step(edition: Path, start: Serve, vis
 
 def test_what_is_not_whole_on_the_screen_is_left(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start())
-    at.page.set_viewport_size({"width": 900, "height": 500})
-    first, second = at.shown[:2]
+    at.resize(900, 500)
+    at.page.reload()
+    at.ready()
+    whole = at.page.evaluate(WHOLE)
+    assert (at.shown[: len(whole)], len(whole) < 8) == (whole, True)
     at.press("a")
-    assert "not whole on the screen or under 160 pixels wide" in at.notice
-    assert set(reviews(edition)[GOLDFISH]) == {first, second}
-    at.page.set_viewport_size({"width": 330, "height": 900})  # no image is 160 pixels wide
+    assert "not whole on the screen, or smaller there than 160 × 120 pixels" in at.notice
+    assert set(reviews(edition)[GOLDFISH]) == set(whole)
+    at.resize(330, 900)  # no image is large enough
     at.press("a")
-    assert set(reviews(edition)[GOLDFISH]) == {first, second}
+    assert set(reviews(edition)[GOLDFISH]) == set(whole)
 
 
 PLACES = "[...document.querySelectorAll('#cards .photo')].map(each => JSON.stringify(each.getBoundingClientRect()))"

@@ -11,9 +11,10 @@ from PIL import Image
 
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, verified_images
+from cleanset.images.codec import as_browsers_show
 from cleanset.tables import INDEX, read_table
 from cleanset.web.images import MAX_PNG_PIXELS, Photos, encode_for_page
-from tests.browser_tab import Server
+from tests.browser_tab import PATIENCE, Server
 
 from .conftest import Open, Serve
 from .reviewing import Reviewing, reviews
@@ -145,3 +146,56 @@ def test_nothing_but_pixels_is_handed_on() -> None:
     image.save(out, format="JPEG", exif=exif, icc_profile=b"not really a profile", comment="secret")
     again = Image.open(io.BytesIO(encode_for_page(out.getvalue(), None)))
     assert (again.size, dict(again.getexif()), again.info) == ((40, 20), {}, {})
+
+
+def test_a_jpeg_is_handed_on_as_it_is_stored_without_metadata() -> None:
+    rng = np.random.default_rng(0)
+    pixels = Image.fromarray(rng.integers(0, 256, (30, 40, 3), dtype=np.uint8))
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    for mode, options in (("RGB", {"progressive": True}), ("L", {}), ("RGB", {"subsampling": 2})):
+        out = io.BytesIO()
+        pixels.convert(mode).save(out, format="JPEG", exif=exif, icc_profile=b"no profile", comment="secret", **options)
+        data = out.getvalue()
+        handed_on = encode_for_page(data + b"a trailer with a secret", 1200, as_stored=True)
+        assert b"secret" not in handed_on
+        assert b"profile" not in handed_on
+        assert len(handed_on) < len(data)
+        again = Image.open(io.BytesIO(handed_on))
+        assert (again.format, dict(again.getexif()), again.info.get("icc_profile")) == ("JPEG", {}, None)
+        assert again.tobytes() == Image.open(io.BytesIO(data)).tobytes()
+        assert encode_for_page(data, None).startswith(b"\x89PNG")  # other pages, which blind people
+    out = io.BytesIO()
+    pixels.convert("CMYK").save(out, format="JPEG")
+    for other in (data[:-2], data.replace(b"\x00\x10JFIF", b"\x00\x11JFIF"), data.replace(b"\xff\xc0", b"\xff\xc9")):
+        assert as_browsers_show(other) is None
+    assert encode_for_page(out.getvalue(), None, as_stored=True).startswith(b"\x89PNG")
+    assert max(Image.open(io.BytesIO(encode_for_page(data, 20, as_stored=True))).size) == 20
+
+
+def test_little_goes_over_the_line_and_what_is_looked_at_comes_first(edition: Path, at: Reviewing) -> None:
+    """The images of the class before those of the next ones; code compressed, and asked for again only if changed."""
+    asked: list[str] = []
+    at.page.on("request", lambda request: asked.append(request.url))
+    shown = set(at.shown)
+    at.page.add_init_script(
+        "const { complete } = Object.getOwnPropertyDescriptors(HTMLImageElement.prototype);"
+        "Object.defineProperty(HTMLImageElement.prototype, 'complete',"
+        " { get() { return window.isThere && complete.get.call(this) }, configurable: true });"
+    )
+    at.page.reload()
+    at.page.wait_for_function(
+        "[...document.querySelectorAll('#view img')].every((each) => each.naturalWidth)", timeout=PATIENCE
+    )
+    images = [url.partition("?")[0].rpartition("/")[2] for url in asked if "/image/card/" in url]
+    assert set(images) == shown  # while one of them is missing, nothing else
+    at.page.evaluate("window.isThere = true")
+    with at.page.expect_request(lambda request: "/image/card/" in request.url, timeout=PATIENCE):
+        at.page.keyboard.press("ArrowRight")
+    answer = at.page.request.get(at.page.url.partition("?")[0] + "static/page.css")
+    assert answer.headers["content-encoding"] == "gzip"
+    assert answer.headers["cache-control"] == "no-cache"
+    again = at.page.request.get(
+        at.page.url.partition("?")[0] + "static/page.css", headers={"If-None-Match": answer.headers["etag"]}
+    )
+    assert again.status == 304

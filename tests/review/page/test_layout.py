@@ -66,7 +66,7 @@ def test_no_script_imports_in_a_circle() -> None:
 def test_nothing_is_cut_and_nothing_jumps(unchanged: Server, visit: Open, size: tuple[int, int]) -> None:
     """In a small window, in a large one, and in a small one at 150 %."""
     at = visit(unchanged)
-    at.page.set_viewport_size({"width": size[0], "height": size[1]})
+    at.resize(size[0], size[1])
     for every in (False, True):
         if every:
             at.press("m")
@@ -129,7 +129,7 @@ OVERPRINTED = """
 def test_a_message_covers_no_card(unchanged: Server, visit: Open) -> None:
     at = visit(unchanged)
     for width, height in ((1280, 800), (1000, 700), (800, 600), (700, 500)):
-        at.page.set_viewport_size({"width": width, "height": height})
+        at.resize(width, height)
         at.press("ArrowRight", "ArrowLeft")  # the message of the size before goes
         before = at.page.evaluate(TOPS)
         at.press("f", "c")
@@ -142,7 +142,7 @@ def test_the_keys_fit_or_are_scrolled(unchanged: Server, visit: Open) -> None:
     at = visit(unchanged)
     at.press("?")
     for width, height in ((1280, 800), (1024, 640), (800, 600), (640, 480)):
-        at.page.set_viewport_size({"width": width, "height": height})
+        at.resize(width, height)
         below, beside, _ = at.page.evaluate(SIZE_OF_SHEET)
         assert (beside, at.page.evaluate(OVERPRINTED)) == (0, [])
         assert below <= 0 or height < 800
@@ -216,7 +216,7 @@ def test_cards_are_reached_by_tab(start: Serve, visit: Open) -> None:
     assert at.page.evaluate("document.activeElement.dataset.card") == first
     label = at.page.get_attribute(f"[data-card='{first}'] img", "alt")
     assert label is not None
-    assert label.startswith("goldfish, image 1, top5 ")
+    assert label.startswith("goldfish, image 1, rank ")
     assert label.endswith(", not reviewed yet")
     at.press("c")
     assert (at.page.get_attribute(f"[data-card='{first}'] img", "alt") or "").endswith(", clean")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cleanset.review.page.view import layout_of
+from tests.browser_tab import Server
 
 from .conftest import Open, Serve
 from .test_reviewing import with_one_model
@@ -46,7 +46,7 @@ def test_replacements_move_no_image(
     if models == 1:
         with_one_model(edition)
     at = visit(start())
-    at.page.set_viewport_size({"width": size[0], "height": size[1]})
+    at.resize(size[0], size[1])
     first = at.shown
     before = places(at, first)
     for number in (2, 3):
@@ -70,28 +70,71 @@ def test_replacements_move_no_image(
 def test_a_replacement_below_is_told_and_moves_nothing(edition: Path, start: Serve, visit: Open) -> None:
     with_one_model(edition)
     at = visit(start())
+    at.resize(800, 600)
     first = at.shown
     before = places(at, first)
-    for number in range(2, 6):  # the last replacement has no place left
-        at.press(f"Shift+Digit{number}")
-        assert places(at, first) == before
-    assert len(at.shown) == 7
+    at.press("Shift+Digit2")
+    assert places(at, first) == before
+    at.press("Shift+Digit3")
+    assert places(at, first) == before
+    assert len(at.shown) == 5
     assert at.page.inner_text("#more") == "▼ 1 more"
     at.look(2.0)
     at.press("a")
-    assert "Left: card 7" in at.notice
-    assert at.focus == at.shown[6]
-    assert at.shown[6] in at.page.evaluate(WHOLE)  # scrolled to
+    assert "Left: card 5" in at.notice
+    assert at.focus == at.shown[4]
+    assert at.shown[4] in at.page.evaluate(WHOLE)  # scrolled to
     wnid = at.wnid
     at.press("a")
     assert at.wnid != wnid
 
 
-@pytest.mark.parametrize(
-    ("count", "layout"),
-    [(1, "columns-2 one-row"), (2, "columns-2 dense"), (3, "columns-3 dense"), (4, "columns-3 dense"),
-     (6, "columns-4 dense"), (8, "columns-5 dense"), (9, "columns-6 dense"), (10, "columns-6 dense"),
-     (11, "columns-3 dense many")],
-)  # fmt: skip
-def test_a_grid_has_room_for_two_more(count: int, layout: str) -> None:
-    assert layout_of(count) == layout
+def test_replacements_share_a_place(edition: Path, start: Serve, visit: Open) -> None:
+    """Each is as large as can be, and two are large enough to be judged, upright or not."""
+    with_one_model(edition)
+    at = visit(start())
+    first = at.shown
+    before, sizes = places(at, first), []
+    for number in range(2, 6):
+        at.press(f"Shift+Digit{number}")
+        joined = at.shown[len(first) :]
+        assert number > 3 or set(joined) <= set(at.page.evaluate(WHOLE))
+        sizes.append([round(width * height) for _, (_, _, width, height), *_ in places(at, joined).values()])
+    assert places(at, first) == before
+    assert [len(set(each)) for each in sizes] == [1, 1, 1, 1]
+    assert sizes[0][0] > 2 * sizes[1][0] > 2 * sizes[2][0] == 2 * sizes[3][0]
+
+
+SHOWN = """
+async () => { const { placeOf } = await import("./static/looks.js");
+  const areas = [...document.querySelectorAll("[data-card] img")].map((image) => {
+    const { width, height } = placeOf(image); return width * height; });
+  return areas.reduce((sum, each) => sum + each, 0) / areas.length }
+"""
+"""Mean area in which an image is shown."""
+
+
+@pytest.mark.parametrize(("models", "before"), [(1, 67_000), (3, 20_500)])
+def test_images_fill_the_window(edition: Path, start: Serve, visit: Open, models: int, before: int) -> None:
+    """Three and eight images, at least 1.8 times as large as in rows of three and of five; all of them whole."""
+    if models == 1:
+        with_one_model(edition)
+    at = visit(start())
+    assert len(at.shown) == (3 if models == 1 else 8)
+    assert at.page.evaluate(SHOWN) > 1.8 * before
+    assert set(at.page.evaluate(WHOLE)) == set(at.shown)
+
+
+def test_a_portrait_and_a_strip_of_the_same_area_are_both_large_enough(unchanged: Server, visit: Open) -> None:
+    at = visit(unchanged)
+    image = at.page.locator("[data-card] .photo").first
+    for width, height, expected in ((120, 161, True), (400, 49, True), (300, 60, False), (119, 161, False)):
+        image.evaluate(
+            "(photo, style) => { photo.style.cssText = style;"
+            " const image = photo.querySelector('img');"
+            " const [, width, height] = style.match(/width: (.+)px; height: (.+)px/);"
+            " Object.defineProperty(image, 'naturalWidth', { value: Number(width), configurable: true });"
+            " Object.defineProperty(image, 'naturalHeight', { value: Number(height), configurable: true }) }",
+            f"position: fixed; z-index: 99; left: 0; top: 0; width: {width}px; height: {height}px",
+        )
+        assert (at.shown[0] in at.page.evaluate(WHOLE)) is expected, (width, height)

@@ -94,12 +94,16 @@ def test_boxes_come_first(edition: Path, images: dict[int, list[str]]) -> None:
     for class_index in (second, fourth):
         write(edition, "scooter", images[class_index][0], UNKNOWN, class_keys()[class_index])
     tab = TabAlone(edition)
-    for place in (("boxes", second, "crop"), ("boxes", fourth, "crop"), ("unsettled", fourth, "class")):
+    for place in (
+        ("boxes to draw", second, "crop"),
+        ("boxes to draw", fourth, "crop"),
+        ("to review", fourth, "class"),
+    ):
         assert (tab.order.filter, tab.cursor.class_index, tab.mode) == place
         if tab.mode == "crop":
             draw(tab)
     tab.type("f", "b")
-    assert tab.said == "No class here: boxes."
+    assert tab.said == "No class here: boxes to draw."
     tab.type("n")
     tab.start()
     assert tab.cursor.class_index == first
@@ -113,13 +117,13 @@ def test_the_basis_is_shown_and_what_does_not_count_is_asked_again(edition: Path
         view = TabAlone(edition, reviewer, at=FIRST_CLASS).type()["view"]
         return view.split(f'data-card="{first}"')[-1].split("</figure>")[0]
 
-    assert "default" in shown("scooter")
+    assert "kept without objection" in shown("scooter")
     assert "asked again" not in shown("scooter")
     change_review(edition, accept=["explicit", "implied"])
     assert "asked again" in shown("scooter")
     assert "not reviewed yet" in shown("ada")
     write(edition, "ada", first, {"verdict": "clean"})
-    assert "scooter: clean, default" in shown("ada")
+    assert "scooter: clean, kept without objection" in shown("ada")
 
 
 def test_in_the_browser(start: Serve, visit: Open, edition: Path, images: dict[int, list[str]]) -> None:

@@ -129,29 +129,38 @@ def lacks_box(status: ReviewerClassStatus) -> bool:
 class ClassOrder:
     """The order in which one tab goes through the classes.
 
-    `filter` is one of `keys.FILTERS`: at first the classes in which an image lacks only its crop box, if there are any.
+    `filter` is one of `keys.FILTERS`, or such as "reason: watermark" and "hint: text" of `keys.BY_KEYS`: at first the
+    classes in which an image lacks only its crop box, if there are any.
     """
 
     session: Session
-    filter: str = "unsettled"
+    filter: str = "to review"
     skipped: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         # the quickest answers, and each brings an image into a set
-        if self.matching("boxes"):
-            self.filter = "boxes"
+        if self.matching("boxes to draw"):
+            self.filter = "boxes to draw"
 
     def matching(self, name: str | None = None) -> list[int]:
         """The classes that match a filter; by default, the tab's own."""
         matches: dict[str, Callable[[ReviewerClassStatus], bool]] = {
             "all": lambda status: True,
-            "unsettled": lambda status: bool(status.questions or status.broken),
-            "boxes": lacks_box,
+            "to review": lambda status: bool(status.questions or status.broken),
+            "boxes to draw": lacks_box,
             "short": lambda status: status.state == "short",
             "conflicts": lambda status: bool(status.conflicts or status.look_again),
-            "mine": lambda status: any(self.session.reviewer in votes for votes in status.votes.values()),
+            "with my verdicts": lambda status: any(self.session.reviewer in votes for votes in status.votes.values()),
         }
-        match = matches[name or self.filter]
+        name = name or self.filter
+        kind, _, words = name.partition(": ")
+        reason, session = words.replace(" ", "_"), self.session
+        if kind == "reason":
+            return [index for index in session.statuses if reason in session.own_reasons(index)]
+        if kind == "hint":
+            kinds = {index: session.kinds_of_hints(index).values() for index in session.statuses}
+            return [index for index, of_images in kinds.items() if any(reason in each for each in of_images)]
+        match = matches[name]
         return [index for index, status in self.session.statuses.items() if match(status)]
 
     def neighbour(self, of: int, direction: int = 1) -> int | None:
@@ -166,7 +175,7 @@ class ClassOrder:
     def next_asked(self, after: int) -> int | None:
         """The next matching class in which something is asked, this one last; None if nothing is asked any more."""
         matching = set(self.matching())
-        asked = [index for index in self.matching("unsettled") if index in matching]
+        asked = [index for index in self.matching("to review") if index in matching]
         fresh = [index for index in asked if index not in self.skipped] or asked
         return next((index for index in fresh if index > after), fresh[0] if fresh else None)
 
@@ -178,22 +187,21 @@ class ClassOrder:
         return [index for index in dict.fromkeys(near) if index is not None and index != after]
 
 
-MIN_PIXELS = 160
-"""Width on the screen, in CSS pixels, from which an image can be taken as clean with others."""
-
+MIN_WIDTH, MIN_HEIGHT = 160, 120
+"""CSS pixels, whose product is the area on the screen from which an image can be taken as clean with others."""
 
 LEFT = {
     "judged": "to be decided on by itself.",
     "early": "a key for it came too early: decide on it, or press a again.",
-    "unseen": f"not whole on the screen or under {MIN_PIXELS} pixels wide: scroll there or enlarge the window, and "
-    "press a again.",
+    "unseen": f"not whole on the screen, or smaller there than {MIN_WIDTH} × {MIN_HEIGHT} pixels: look, and press a "
+    "again, or Enter for a closer look and c.",
     "late": "shown only after the key was pressed: look, and press a again.",
 }
 """Why one key for all the rest of a class leaves an image, and what to do about it.
 
 `judged`: somebody's verdict on it is not clean, or it is to be cropped. `early`: a key meant to reject it came too
-early to count. `unseen`: it was not on the screen, whole and wide enough, for as long as it must be. `late`: it was not
-among the cards when the key was pressed.
+early to count. `unseen`: it was not on the screen, whole and large enough, for as long as it must be. `late`: it was
+not among the cards when the key was pressed.
 """
 
 

@@ -31,8 +31,13 @@ REASON_KEYS = {
 }
 """Reasons against an image, by key."""
 
-FILTERS = {"a": "all", "u": "unsettled", "b": "boxes", "s": "short", "c": "conflicts", "m": "mine"}
+FILTERS = {
+    "a": "all", "u": "to review", "b": "boxes to draw", "s": "short", "c": "conflicts", "m": "with my verdicts",
+}  # fmt: skip
 """Filters of the classes that next and previous go to, by key."""
+
+BY_KEYS = {"r": "reason", "h": "hint"}
+"""Filters that ask for a reason next: that of a verdict of one's own, or the one that a hint stands for, by key."""
 
 VERDICTS = {"c": "clean", "x": "crop", "r": "reject", "u": "unsure"}
 
@@ -50,17 +55,19 @@ class ReviewKey(SentKey):
 
     Beside the keys of the keyboard: `focus` an image (`card`), `visit` a class (`card` is its wnid), `box`: the box
     drawn has changed, `guess`: reject an image (`card`) for the reason that it shows (`reason`), `reason`: reject the
-    image in focus for that reason, `lost`: keys (`card`: how many) were lost with the connection.
+    image in focus for that reason, `lost`: keys (`card`: how many) were lost with the connection,
+    `keep`: a note (`text`) on an image (`card`) that the browser has kept.
 
-    `box`: the box drawn. `text`: typed in a dialog. Of the screen (None: not known) `class_key`: the class; `seconds`:
-    by image id, for how long the reviewer had an image before them, whole and wide enough; `answered`: the number of
-    the last key answered then; `reason`: the one shown, or the key of one; `shown`: seconds since all images of the
-    class were there.
+    `box`: the box drawn. `text`: typed in a dialog. `tab`: the browser's name of the tab, also when it is loaded anew.
+    Of the screen (None: not known) `class_key`: the class; `seconds`: by image id, for how long the reviewer had an
+    image before them, whole and large enough; `answered`: the number of the last key answered then; `reason`: the one
+    shown, or the key of one; `shown`: seconds since all images of the class were there.
     """
 
     box: Annotated[Box | None, BeforeValidator(_box)] = None
     card: str | None = None
     text: str = ""
+    tab: Annotated[str, Field(max_length=64)] = ""
     class_key: str | None = None
     seconds: dict[str, float] = Field(default_factory=dict)
     answered: int | None = None

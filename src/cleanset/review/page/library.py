@@ -116,7 +116,7 @@ def open_library(edition: Edition) -> Library:
         names,
         classes,
         images,
-        Photos(read),
+        Photos(read, as_stored=True),
         _seen_by(edition, list(params.models)),
         unknown_confidences(edition.folder, params),
     )

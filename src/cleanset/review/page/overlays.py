@@ -43,7 +43,7 @@ class LookBack:
         """Find this reviewer's verdicts as last read, and what matches each filter, none of them empty."""
         verdicts = _own_verdicts(self.session)
         groups: dict[str, list[PastVerdict]] = {ALL: verdicts, HASTY: [], CONFLICT: [], DIFFERS: []}
-        hints = _kinds_of_hints(self.session, verdicts)
+        hints = {index: self.session.kinds_of_hints(index) for index in {each.key[0] for each in verdicts}}
         for each in verdicts:
             for name in _filters(self.session, each, hints):
                 groups.setdefault(name, []).append(each)
@@ -99,7 +99,7 @@ def _own_verdicts(session: Session) -> list[PastVerdict]:
     return [PastVerdict(key, reviews[key], session.recent.seconds(key)) for key in session.recent.newest_first(by_file)]
 
 
-def _filters(session: Session, verdict: PastVerdict, hints: Mapping[ImageKey, frozenset[str]]) -> Iterator[str]:
+def _filters(session: Session, verdict: PastVerdict, hints: Mapping[int, Mapping[str, set[str]]]) -> Iterator[str]:
     """The names of the filters that a verdict matches, beside ALL."""
     class_index, image_id = verdict.key
     status = session.statuses[class_index]
@@ -119,7 +119,7 @@ def _filters(session: Session, verdict: PastVerdict, hints: Mapping[ImageKey, fr
     for reviewer in status.votes[verdict.key]:
         if session.shows_others and reviewer not in (session.reviewer, BOARD):
             yield f"reviewer: {reviewer}"
-    for kind in hints.get(verdict.key, ()):
+    for kind in sorted(hints[class_index].get(image_id, ())):
         yield f"hint: {kind}"
 
 
@@ -136,18 +136,6 @@ def differs(review: Review, decision: Decision, box_tolerance: float) -> bool:
     left, top, right, bottom = decision.crop
     limit = box_tolerance * min(right - left, bottom - top)
     return max(abs(a - b) for a, b in zip(review.box, decision.crop, strict=True)) > limit
-
-
-def _kinds_of_hints(session: Session, verdicts: list[PastVerdict]) -> dict[ImageKey, frozenset[str]]:
-    """The kinds of hints on each image, of those that were measured since the server started."""
-    by_class: dict[int, list[str]] = {}
-    for each in verdicts:
-        by_class.setdefault(each.key[0], []).append(each.key[1])
-    return {
-        (class_index, image_id): frozenset(hint.kind for hint in hints)
-        for class_index, image_ids in by_class.items()
-        for image_id, hints in session.hints.of(image_ids).items()
-    }
 
 
 EXAMPLES = "static/examples"

@@ -324,6 +324,8 @@ class Search(Dialog):
     def _list(self) -> None:
         self._hits.clear()
         with self._hits:
+            if not self._found():
+                ui.item_label("No class is found.").props("role=status")
             for row, name in enumerate(self._found()):
                 # bound by a default: the loop has moved on when somebody clicks
                 with ui.item(on_click=lambda index=name.class_index: self._leave(index)) as item:
@@ -346,9 +348,14 @@ def fill_note(title: str, text: str) -> None:
         ui.label(title).classes("title")
         field = ui.textarea(value=text).props('autofocus outlined autogrow aria-label="Note"').classes("w-full")
         field.props(f"maxlength={MAX_NOTE}")
-        hint = f"Enter saves, Shift+Enter begins a line, Esc leaves it. At most {MAX_NOTE:,} characters."
-        ui.label(hint).classes("hint")
+        ui.label(f"Shift+Enter begins a line. At most {MAX_NOTE:,} characters.").classes("hint")
+        ui.html(_NOTE_BUTTONS, sanitize=False)
 
+
+_NOTE_BUTTONS = """
+<button data-key="Enter" class="save"><kbd>↵</kbd>save</button>
+<button data-key="Escape"><kbd>Esc</kbd>cancel</button>
+"""
 
 _NARROW = """
 <p id="narrow" role="alert">This window is too narrow to judge images.
@@ -378,7 +385,7 @@ class TabElements(KeyedTab):
         super().__init__(tab, lock)
         ui.html(_NARROW, sanitize=False)
         self._search = Search(list(session.library.names.values()), self._leave_search, session.state_in_words)
-        self._note = Dialog("Note", self._leave_note)
+        self._note = Dialog("Note", self._leave_note, "persistent ")
         self._show_dialogs()
         ui.timer(REFRESH_SECONDS, self._refresh)
 
@@ -393,7 +400,10 @@ class TabElements(KeyedTab):
 
     def press(self, sent: ReviewKey) -> None:
         """Carry out a key. A dialog takes the text typed on Enter, and discards it on Escape."""
-        if self._tab.mode == "note" and sent.key in ("Enter", "Escape"):
+        self._tab.resume(sent.tab)
+        if sent.key == "keep":
+            self._tab.keep_note(sent.card, sent.text)
+        elif self._tab.mode == "note" and sent.key in ("Enter", "Escape"):
             self._tab.leave_note(sent.text if sent.key == "Enter" else None)
         elif self._tab.mode == "search" and sent.key in ("Enter", "Escape"):
             # by the text that came with the key: the field may have changed since

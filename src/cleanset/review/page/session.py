@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -35,6 +36,9 @@ from cleanset.selection.crop_check import Prediction, predictions_of_crops
 from cleanset.selection.fill import UNREVIEWED, Decision
 from cleanset.tables import CROP_SCORES, read_table
 from cleanset.vocabulary import class_keys
+
+if TYPE_CHECKING:
+    from cleanset.review.page.history import Step
 
 
 class StoredVotes:
@@ -248,11 +252,6 @@ def in_words(seconds: float) -> str:
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def lacking_in_words(lacking: Mapping[str, int]) -> str:
-    """The number of images that models lack, such as: norm robust lacks 2, standard lacks 1."""
-    return ", ".join(f"{role.replace('_', ' ')} lacks {count}" for role, count in lacking.items())
-
-
 @dataclass
 class Session:
     """One reviewer's work on one edition, shared by their tabs: the status of each class, and what follows a verdict.
@@ -264,7 +263,7 @@ class Session:
     `shows_others`: a reviewer sees others' verdicts on an image once their own is given; `sees_own_only`: of no image,
     nor what follows from them, as in a team until the board decides. `notes`: notes without a
     verdict yet, by class index and image id; kept in memory only. `told_about_text`: a tab has said that text is not
-    looked for.
+    looked for. `steps`: what each tab can undo, by the browser's name of the tab.
 
     `golds`: the gold items of this session, `all_golds`: of the edition, `plain`: the classes without items. While
     `counts_golds` the items count like other images; no more once nothing else is asked.
@@ -291,6 +290,7 @@ class Session:
     pace: Pace = field(default_factory=Pace)
     recent: RecentVerdicts = field(default_factory=RecentVerdicts)
     told_about_text: bool = False
+    steps: "dict[str, list[Step]]" = field(default_factory=dict)
 
     def refresh(self, classes: Iterable[int] | None = None) -> None:
         """Read the changed review files of these classes, or of all: if None, or if scores of crops changed."""
@@ -328,6 +328,16 @@ class Session:
             return replace(self._status_of(class_index, votes), read=votes)
         return known
 
+    def own_reasons(self, class_index: int) -> list[str]:
+        """The reasons of this reviewer's verdicts in a class."""
+        own = (of[self.reviewer] for of in self.statuses[class_index].votes.values() if self.reviewer in of)
+        return [vote.review.reason for vote in own if vote.review.reason]
+
+    def kinds_of_hints(self, class_index: int) -> dict[str, set[str]]:
+        """The kinds of hints by image id, at the images of a class that were measured since the server started."""
+        found = self.hints.of(self.library.candidates(class_index))
+        return {image_id: {hint.kind for hint in hints} for image_id, hints in found.items()}
+
     def own(self, class_index: int, image_id: str) -> Review | None:
         """This reviewer's verdict, as last read."""
         vote = self.statuses[class_index].votes.get((class_index, image_id), {}).get(self.reviewer)
@@ -364,13 +374,21 @@ class Session:
             return {}
         return {role: count - kept for role, kept in status.kept.items() if kept < count}
 
+    def lacking_in_words(self, class_index: int) -> str:
+        """The number of images that a class lacks, such as: norm robust lacks 2, standard lacks 1; of one model: 2."""
+        lacking = self.lacking(class_index)
+        if len(self.library.params.models) == 1:
+            return "".join(f"lacks {count}" for count in lacking.values())
+        return ", ".join(f"{role.replace('_', ' ')} lacks {count}" for role, count in lacking.items())
+
     def state_in_words(self, class_index: int) -> str:
         """The state of a class for this reviewer, such as: done, short, 3 to review."""
         status = self.statuses[class_index]
         if status.broken:
             return "file error"
         if status.questions:
-            return f"{len(status.questions)} to review"
+            # as many as are shown: others are asked for only if one of these is not clean
+            return f"{sum(question.certain for question in status.questions) or 1} to review"
         if self.share is not None and class_index not in self.share.classes:
             return "not asked of you"
         return {"settled": "done", "open": "waits for others"}.get(status.state, status.state)

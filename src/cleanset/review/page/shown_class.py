@@ -16,14 +16,11 @@ from cleanset.review.page.drafts import Draft
 from cleanset.review.page.history import History
 from cleanset.review.page.keys import NO_KEY, Notice, UnreadNotices
 from cleanset.review.page.library import IndexedImage
-from cleanset.review.page.session import Session, lacking_in_words
+from cleanset.review.page.session import Session
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review, Vote
 from cleanset.vocabulary import VERDICTS, class_keys
 from cleanset.web import MIN_SHOWN_SECONDS
-
-# width over height of the room for the images in a usual window
-_ROOM = 1.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +69,6 @@ def verdict_options(votes: Mapping[str, Vote]) -> list[VerdictOption]:
             found.setdefault(key, {})[reviewer] = review
     order = sorted(found, key=lambda key: (-len(found[key]), VERDICTS.index(key[0]), *key[1:]))
     return [VerdictOption(number, found[key]) for number, key in enumerate(order, start=1)]
-
-
-def columns_for(count: int, image: IndexedImage) -> int:
-    """The number of columns in which `count` copies of an image are shown largest."""
-    ratio = image.width / image.height
-
-    def scale(columns: int) -> float:
-        rows = -(-count // columns)
-        return min(_ROOM / columns / ratio, 1 / rows)
-
-    # of equally large ones, the most columns: captions are read side by side
-    return max(range(1, count + 1), key=lambda columns: (scale(columns), columns))
 
 
 Mode = Literal["class", "reason", "crop", "zoom", "filter", "help", "note", "search", "end", "back", "guidelines"]
@@ -162,8 +147,8 @@ class ShownClass:
     def _go_on(self, after: int) -> None:
         """Show the next class in which something is asked, else the end."""
         following = self.order.next_asked(after)
-        if following is None and self.order.filter == "boxes":
-            self.order.filter = "unsettled"
+        if following is None and self.order.filter == "boxes to draw":
+            self.order.filter = "to review"
             following = self.order.next_asked(after)
         if following is None:
             self.mode, self.ended, self.zoomed = "end", True, False
@@ -272,11 +257,11 @@ class ShownClass:
         self.close()
         if was.questions and not self.cursor.status.questions:
             self._leave_settled()
-        elif self.order.filter == "boxes" and lacks_box(was) and not lacks_box(self.cursor.status):
+        elif self.order.filter == "boxes to draw" and lacks_box(was) and not lacks_box(self.cursor.status):
             if self.order.matching():
                 self._go_on(self.cursor.class_index)
             else:
-                self.order.filter = "unsettled"
+                self.order.filter = "to review"
 
     def _leave_settled(self) -> None:
         """Go on to the next class, with a notice about the one that is left."""
@@ -284,7 +269,7 @@ class ShownClass:
         self.order.skipped.discard(left)
         self._go_on(left)
         self._came_by_settling = True
-        lacking = lacking_in_words(self.session.lacking(left))
+        lacking = self.session.lacking_in_words(left)
         count = self.session.library.params.export.images_per_class
         said = _STATE_LEFT[state].format(lacking=lacking, count=count)
         self.notice = Notice(f"{self.session.library.names[left].name} {said}")

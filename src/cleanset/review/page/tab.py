@@ -6,15 +6,18 @@ from cleanset.errors import CleansetError
 from cleanset.review.hints.text import can_read_text
 from cleanset.review.page.cursor import rest_in_words, rest_of_class
 from cleanset.review.page.drafts import Draft, likeliest_reasons
-from cleanset.review.page.keys import FILTERS, REASON_KEYS, VERDICTS, Notice, ReviewKey
+from cleanset.review.page.keys import BY_KEYS, FILTERS, REASON_KEYS, VERDICTS, Notice, ReviewKey
 from cleanset.review.page.overlays import GuidelinesSection, LookBack, guidelines_sections
 from cleanset.review.page.session import Session
 from cleanset.review.page.shown_class import Mode, NotShownError, ShownClass
-from cleanset.review.store import BOARD, own_guidelines, usual_guidelines
+from cleanset.review.store import BOARD, MAX_NOTE, own_guidelines, usual_guidelines
 from cleanset.vocabulary import class_indices, class_keys
 
 BOX_SEEN = "box"
 """Stands among the images seen if the box of a crop was on the screen."""
+
+_KEYS_AT_THE_END = ("n", "PageDown", "p", "PageUp", "z", "Backspace", "f", "/", "?", "h", "b")
+_NOT_OPEN = "does nothing here: nothing is open."
 
 
 class Tab(ShownClass):
@@ -30,6 +33,7 @@ class Tab(ShownClass):
         self._last_guess: tuple[int, str] | None = None
         self._is_guess_lost = False
         self._early: set[str] = set()
+        self.asked_filter: str | None = None
 
     # Keys
 
@@ -47,26 +51,42 @@ class Tab(ShownClass):
                 self._visit(sent.card)
             elif key == "lost":
                 self._tell_lost(sent.card)
+            elif self.mode in ("reason", "filter") and key in ("focus", "guess"):
+                self._point_at(key)
             elif self.mode in ("reason", "crop"):
                 self._edit_draft(key)
-            elif self.mode == "filter":
-                self._choose_filter(key)
-            elif self.mode in ("help", "guidelines", "back"):
+            elif self.mode in ("filter", "help", "guidelines", "back"):
                 self._press_in_overlay(key)
-            elif key == "focus":
-                self.cursor.focus_card(sent.card)
-            elif key == "guess":
-                self._reject_by_guess(sent.card)
             elif key == "reason":
                 self._reject_for_reason(last_guess, was_guess_lost)
+            elif key in ("focus", "guess"):
+                self._point_at(key)
             else:
                 self._press_in_class(key)
 
     def _press_in_overlay(self, key: str) -> None:
-        if self.mode == "back":
+        if self.mode == "filter":
+            self._choose_filter(key)
+        elif self.mode == "back":
             self._press_in_look_back(key, self._sent.card)
-        elif self.mode == "help" or key in ("Escape", "Enter", "h"):
+        else:
             self.close()
+
+    def _point_at(self, key: str) -> None:
+        """Focus the card that is clicked, or reject it; the question of a filter ends, that of a reason goes there."""
+        is_rejecting = self.draft is not None
+        if self.mode in ("reason", "filter"):
+            self.draft = self.asked_filter = None
+            self.close()
+        if key == "guess":
+            self._reject_by_guess(self._sent.card)
+        else:
+            self.cursor.focus_card(self._sent.card)
+            if is_rejecting:
+                self._begin("reject")
+
+    def _tell_nothing(self, key: str, why: str = "does nothing here; ? shows the keys.") -> None:
+        self.notice = Notice(f"{'Space' if key == ' ' else key} {why}")
 
     def _press_in_class(self, key: str) -> None:
         move = self.cursor.move
@@ -81,17 +101,23 @@ class Tab(ShownClass):
             "Enter": self._toggle_zoom, " ": self._toggle_zoom, "Escape": self._leave_zoom,
             "ArrowRight": lambda: move(1), "ArrowDown": lambda: move(1),
             "ArrowLeft": lambda: move(-1), "ArrowUp": lambda: move(-1),
+            "q": lambda: self._tell_nothing(key, "is held down with the mouse over an image: it magnifies there."),
         }  # fmt: skip
-        images = self.cursor.images()
-        if key in VERDICTS:
-            if not self.ended:
-                self._begin(VERDICTS[key])
+        images, before = self.cursor.images(), (self.cursor.focus, self.mode)
+        if self.ended and key not in _KEYS_AT_THE_END:
+            self._tell_nothing(key, "does nothing here: no class is shown; / and n go to one.")
+        elif key in VERDICTS:
+            self._begin(VERDICTS[key])
         elif key in actions:
             actions[key]()
+            if key.startswith(("Arrow", "Esc")) and (self.cursor.focus, self.mode) == before:
+                self._tell_nothing(key, "does nothing here: there is no other image." if key[0] == "A" else _NOT_OPEN)
         elif key.isdecimal() and self.mode == "class" and self.options():
             self._take_option(int(key))
         elif key.isdecimal() and self.mode == "class" and 1 <= int(key) <= len(images):
             self.cursor.focus = images[int(key) - 1]
+        else:
+            self._tell_nothing(key)
 
     def _switch(self, mode: Mode) -> None:
         if mode != "note" or (self.cursor.focus is not None and not self.ended):
@@ -106,11 +132,23 @@ class Tab(ShownClass):
         self.close()
 
     def _toggle_every(self) -> None:
-        self.cursor.every = not self.cursor.every
+        before, self.cursor.every = self.cursor.images(), not self.cursor.every
+        if self.cursor.images() == before:
+            self.notice = Notice("No other image of this class is a candidate.")
 
     def _tell_lost(self, count: str | None) -> None:
         keys = f"{count} keys" if count != "1" else "1 key"
         self.notice = Notice(f"The connection was lost, and {keys} with it: look which verdicts are missing.", True)
+
+    def resume(self, name: str) -> None:
+        """Go on with the steps that the browser's tab of this name can undo, though the page was loaded anew."""
+        if name:
+            self.history.steps = self.session.steps.setdefault(name, self.history.steps)
+
+    def keep_note(self, image_id: str | None, text: str) -> None:
+        """Take over a note without a verdict, which the browser has kept while the server was started anew."""
+        if image_id in self.cursor.images() and text.strip():
+            self.session.notes.setdefault((self.cursor.class_index, image_id or ""), text.strip()[:MAX_NOTE])
 
     # Verdicts
 
@@ -133,8 +171,7 @@ class Tab(ShownClass):
 
     def _ask_for_class(self) -> None:
         """Begin to reject the image in focus for its wrong class; the class that it shows is searched for."""
-        if not self.ended:
-            self._begin("reject")
+        self._begin("reject")
         if self.draft is not None:
             self.draft.reason = "wrong_class"
             self.mode = "search"
@@ -145,6 +182,7 @@ class Tab(ShownClass):
         self._check_seen()
         chosen = next((option for option in self.options() if option.number == number), None)
         if chosen is None:
+            self._tell_nothing(str(number))
             return
         notes = "; ".join(chosen.notes.values())
         review = chosen.review
@@ -169,8 +207,10 @@ class Tab(ShownClass):
             self.draft.toggle_visible(self._sent.box, BOX_SEEN in self._sent.seen)
         elif self.mode == "crop" and key == "Enter":
             self._save_crop()
-        elif self.mode == "reason" and len(key) == 1:
-            self.notice = Notice(f"{key} is not the key of a reason; Esc leaves the image as it is.")
+        elif self.mode == "reason":
+            self._tell_nothing(key, "is not the key of a reason; Esc leaves the image as it is.")
+        else:
+            self._tell_nothing(key, "does nothing while a crop is drawn; Enter saves it, Esc leaves it.")
 
     def _save_crop(self) -> None:
         """Save the crop, or report what is missing; the box stays drawn meanwhile."""
@@ -300,11 +340,13 @@ class Tab(ShownClass):
             self._ask_for_box()
 
     def _take_back(self) -> None:
-        if self.cursor.own() is not None and not self.ended:
+        if self.cursor.own() is not None:
             assert self.cursor.focus is not None
             self._check_seen()
             self._write({self.cursor.focus: None})
             self.notice = Notice("Taken back.")
+        else:
+            self.notice = Notice("Nothing to take back: no verdict of yours on this image.")
 
     def _undo(self) -> None:
         is_replaced = self.history.is_last_replaced()
@@ -393,6 +435,8 @@ class Tab(ShownClass):
             self.back.show_more()
         elif key in ("Enter", " ") and self.back.focus is not None:
             self.open(*self.back.focus)
+        else:
+            self._tell_nothing(key, "does nothing while you look back; Esc closes this.")
 
     # From class to class
 
@@ -420,13 +464,20 @@ class Tab(ShownClass):
         self._go_on(self.cursor.class_index)
 
     def _choose_filter(self, key: str) -> None:
+        asked, self.asked_filter = self.asked_filter, BY_KEYS.get(key) if self.asked_filter is None else None
+        if self.asked_filter is not None:
+            return  # for which reason?
         self.close()
-        if key not in FILTERS:
+        reasons = {each: f"{asked}: {_words(reason)}" for each, reason in REASON_KEYS.items()}
+        filters = FILTERS if asked is None else reasons
+        if key not in filters:
+            if key != "Escape":
+                self._tell_nothing(key, "is not the key of a filter.")
             return
-        if not self.order.matching(FILTERS[key]):
-            self.notice = Notice(f"No class here: {FILTERS[key]}.")
+        if not self.order.matching(filters[key]):
+            self.notice = Notice(f"No class here: {filters[key]}.")
             return
-        self.order.filter = FILTERS[key]
+        self.order.filter = filters[key]
         if self.cursor.class_index not in self.order.matching():
             self._go_to_neighbour(1)
 

@@ -11,12 +11,11 @@ from jinja2 import Environment
 
 from cleanset.images.boxes import Crop
 from cleanset.review.opinions import Opinion
-from cleanset.review.page.cursor import MIN_PIXELS, Cursor
+from cleanset.review.page.cursor import MIN_HEIGHT, MIN_WIDTH, Cursor
 from cleanset.review.page.drafts import likeliest_reasons
-from cleanset.review.page.keys import FILTERS, REASON_KEYS
+from cleanset.review.page.keys import BY_KEYS, FILTERS, REASON_KEYS
 from cleanset.review.page.library import IndexedImage, Library
-from cleanset.review.page.session import Session, in_words, lacking_in_words
-from cleanset.review.page.shown_class import columns_for
+from cleanset.review.page.session import Session, in_words
 from cleanset.review.page.tab import Tab
 from cleanset.review.queue import Candidate, Question
 from cleanset.review.store import BOARD
@@ -34,8 +33,10 @@ MAX_SHORT_NAMED = 20
 _OVERLAYS = ("crop", "zoom", "help", "back", "guidelines")
 # places left free for replacements, so that they come onto the screen without moving an image
 _SPARE_PLACES = 2
-# as many are side by side in two rows, without scrolling, in a window of 1,280 x 800 pixels
-_MAX_IMAGES = 10
+
+
+TIER_WORDS = {"top5": "", "reserve": ", reserve", "relaxed": ", several labels"}
+BASIS_WORDS = {"implied": "from a verdict on several images", "default": "kept without objection"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,33 +148,32 @@ def render(tab: Tab) -> dict[str, str]:
 
 
 def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
-    library, options, image = tab.session.library, tab.options(), tab.cursor.image()
+    library, options = tab.session.library, tab.options()
     return {
         "tab": tab,
         "library": library,
         "name": library.names[tab.cursor.class_index],
         "status": tab.cursor.status,
         "options": options,
-        "option_columns": columns_for(len(options), image) if options and image else 1,
         "cards": shown,
-        "layout": layout_of(len(shown) if tab.cursor.every else tab.cursor.first_count),
+        "places": _places(tab, len(shown)),
         "focus": next((card for card in shown if card.in_focus), None),
         "beside": _beside(shown),
         "examples": _examples(tab.cursor),
         "seen_by": _distinct_views(library),
         "progress": _progress(tab),
-        "lacking": lacking_in_words(tab.session.lacking(tab.cursor.class_index)),
+        "state": tab.session.state_in_words(tab.cursor.class_index),
+        "lacking": tab.session.lacking_in_words(tab.cursor.class_index),
         "ahead": " ".join(_ahead(tab)),
     }
 
 
-def layout_of(count: int) -> str:
-    """The style classes of a grid that was opened with `count` images: columns with places to spare, and captions."""
-    if count == 1:
-        return "columns-2 one-row"
-    if count > _MAX_IMAGES:
-        return "columns-3 dense many"
-    return f"columns-{(count + _SPARE_PLACES + 1) // 2} dense"
+def _places(tab: Tab, count: int) -> tuple[int, int]:
+    """The number of images that the grid is for, and of the replacements that it leaves a place for; `count`: shown."""
+    if tab.cursor.every:
+        return count, 0
+    candidates = len(tab.session.library.candidates(tab.cursor.class_index))
+    return tab.cursor.first_count, min(_SPARE_PLACES, candidates - tab.cursor.first_count)
 
 
 def _beside(shown: Sequence[Card]) -> Card | None:
@@ -199,7 +199,7 @@ def _progress(tab: Tab) -> dict[str, Any]:
         "done": count - left,
         "left": _time_left(session, left),
         "short": {
-            index: lacking_in_words(session.lacking(index))
+            index: session.lacking_in_words(index)
             for index, status in session.statuses.items()
             if status.state == "short"
         },
@@ -250,7 +250,8 @@ def _templates() -> Environment:
     templates.filters["class_name"] = lambda key: label_names()[class_indices()[key]]
     templates.filters["thousands"] = lambda number: f"{number:,}"
     templates.globals |= {
-        "reasons": REASON_KEYS, "filters": FILTERS, "min_pixels": MIN_PIXELS, "min_shown_seconds": MIN_SHOWN_SECONDS,
-        "max_short": MAX_SHORT_NAMED, "class_column": class_column,
+        "reasons": REASON_KEYS, "filters": FILTERS, "by_keys": BY_KEYS, "tiers": TIER_WORDS, "bases": BASIS_WORDS,
+        "min_pixels": MIN_WIDTH * MIN_HEIGHT, "min_shown_seconds": MIN_SHOWN_SECONDS, "max_short": MAX_SHORT_NAMED,
+        "class_column": class_column,
     }  # fmt: skip
     return templates

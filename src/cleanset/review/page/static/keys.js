@@ -4,11 +4,12 @@
 import { emitKey, isUnanswered, secondsShown, view } from "../web/view.js";
 import { carryOut, isWaiting, onScreen, startChecking, stopWaiting, takeAll } from "./all_clean.js";
 import { magnify } from "./magnifier.js";
+import { discardNote, tab } from "./drafts.js";
 import { scrollText, tileBeside } from "./overlays.js";
 import { box, isReady, moveBox, pan, takeBox, zoomByKey } from "./viewer.js";
 
 const REPEATED = new Set(["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "n", "p", "PageUp", "PageDown"]);
-const LEFT_ALONE = new Set(["Shift", "Control", "Tab", "F5", "F11", "F12"]);
+const NAMED = new Set([...REPEATED, "Enter", "Escape", "Backspace", "Delete", "Home", "End"]); // others are the browser's
 
 const STOPS_WAITING = new Set(["Escape", "z", "Backspace"]);
 const LOST = "cleanset-lost-keys";
@@ -17,7 +18,7 @@ const waiting = [];
 
 const mode = () => view()?.dataset.mode ?? "";
 const isTyping = () => mode() === "search" || mode() === "note";
-const field = () => document.querySelector(".q-dialog input, .q-dialog textarea");
+export const field = () => document.querySelector(".q-dialog input, .q-dialog textarea");
 // Images that were shown since the class was opened. Every answer and every hint draws the view anew; the
 // browser may take a moment for an image that was there before.
 const shown = { classKey: "", images: new Set() };
@@ -54,29 +55,38 @@ function handle(typed) {
     typeInto(field(), typed);
     return;
   }
-  const isLetter = /^[a-z]$/i.test(typed.name);
-  const key = isLetter ? { ...typed, name: typed.name.toLowerCase() } : typed; // Caps Lock
+  const name = latin(typed);
+  const isLetter = /^[a-z]$/i.test(name);
+  const key = { ...typed, name: isLetter ? name.toLowerCase() : name }; // Caps Lock
   const isOverClass = mode() === "class";
   if (isWaiting() && STOPS_WAITING.has(key.name) && isOverClass) stopWaiting();
-  else if (isOverClass && key.digit) send(key, key.shift ? { ...key.digit, key: "guess" } : { key: key.digit.key });
+  else if (isOverClass && key.digit) send(key, key.shift && key.digit.card ? { ...key.digit, key: "guess" } : { key: key.digit.key });
   else if (["class", "zoom"].includes(mode()) && isLetter && key.shift) send(key, { key: "reason", reason: key.name });
   else if (isOverClass && key.name === "a") takeAll(key, send);
   else if (mode() === "crop" && key.name.startsWith("Arrow")) moveBox(key);
-  else if (mode() === "crop" && key.name === "j") takeBox();
+  else if (mode() === "crop" && key.name === "j" && takeBox()) return;
   else if (["guidelines", "help"].includes(mode()) && scrollText(key.name)) return;
   else if (mode() === "back" && key.name.startsWith("Arrow")) send(key, { key: "focus", card: tileBeside(key.name) });
   else if (["zoom", "crop"].includes(mode()) && zoomByKey(key, mode())) return;
   else if (!key.ctrl) send(key);
 }
 
+// The letter at this place of a Latin keyboard, where another alphabet is typed; its other keys there, once a letter was.
+let isForeign = false;
+function latin({ name, code = "" }) {
+  if (/^\p{L}$/u.test(name)) isForeign = !/^[a-z]$/i.test(name);
+  return isForeign && /^Key[A-Z]$/.test(code) ? code.at(-1).toLowerCase() : name;
+}
+
 function send(key, more = {}) {
   const { name, seen, classKey, shown, answered } = key;
-  emitKey({ key: name, seen, class_key: classKey, shown, answered, box: box(), ...key.more, ...more });
+  emitKey({ key: name, seen, class_key: classKey, shown, answered, tab, box: box(), ...key.more, ...more });
 }
 
 // What was typed before the field was there.
 function typeInto(element, key) {
   if (key.name === "Escape" || (key.name === "Enter" && !key.shift)) {
+    if (key.name === "Escape" && mode() === "note") discardNote();
     send(key, { text: element.value });
     return;
   }
@@ -108,7 +118,7 @@ addEventListener(
   "keydown",
   (event) => {
     if (!event.isTrusted || !view() || event.metaKey || event.altKey || event.isComposing) return;
-    if (LEFT_ALONE.has(event.key)) return;
+    if ([...event.key].length > 1 && !NAMED.has(event.key)) return;
     const pressesButton = event.key === "Enter" || event.key === " ";
     if (pressesButton && event.target.closest("button, .q-item")) return; // the browser makes a click of it
     if (isTyping() && !isBusy() && event.target.closest(".q-dialog")) {
@@ -121,19 +131,16 @@ addEventListener(
       pan(true);
       return;
     }
-    if (event.key === "q" && !isBusy() && mode() === "class") {
-      magnify(true);
-      return;
-    }
+    if (latin({ name: event.key, code: event.code }) === "q" && !isBusy() && mode() === "class" && magnify(true)) return;
     // a key held down steps as fast as it is answered, and gives one verdict
     if (event.repeat && (isBusy() || !REPEATED.has(event.key))) return;
-    press(event.key, {}, { shift: event.shiftKey, ctrl: event.ctrlKey, repeat: event.repeat, digit: digitOf(event) });
+    press(event.key, {}, { shift: event.shiftKey, ctrl: event.ctrlKey, repeat: event.repeat, code: event.code, digit: digitOf(event) });
   },
   true,
 );
 addEventListener("keyup", (event) => {
   if (event.key === " ") pan(false);
-  if (event.key.toLowerCase() === "q") magnify(false);
+  if (event.code === "KeyQ" || event.key.toLowerCase() === "q") magnify(false);
 });
 
 // A key of the row of digits, whatever the layout makes of it with and without Shift: the digit, and the card that has

@@ -1,4 +1,4 @@
-// For how long the reviewer has had each image of the queue before them: whole on the screen, and wide enough. Images
+// For how long the reviewer has had each image of the queue before them: whole on the screen, and large enough. Images
 // that are side by side share the time, because nobody looks at two at once.
 import { view } from "../web/view.js";
 
@@ -33,7 +33,8 @@ function sharpen(image) {
 function isWhole(image) {
   if (!image.complete || !image.naturalWidth) return false;
   const { left, top, width, height } = placeOf(image);
-  if (width < Number(view().dataset.pixels)) return false;
+  const isKnown = secondsOf(image.dataset.image) >= needed(); // before replacements came, its card was larger
+  if (width * height < Number(view().dataset.pixels) && !isKnown) return false;
   const photo = image.closest(".photo");
   const [right, bottom] = [left + width - 1, top + height - 1];
   const points = [[left + 1, top + 1], [right, top + 1], [left + 1, bottom], [right, bottom], [left + width / 2, top + height / 2]];
@@ -41,7 +42,7 @@ function isWhole(image) {
   return points.every(([x, y]) => photo.contains(document.elementFromPoint(x, y)));
 }
 
-// Image ids of the queue that are whole on the screen, and wide enough.
+// Image ids of the queue that are whole on the screen, and large enough.
 export const whole = () =>
   [...document.querySelectorAll("#view [data-queued] img[data-image]")].filter(isWhole).map(({ dataset }) => dataset.image);
 

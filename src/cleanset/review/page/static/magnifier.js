@@ -6,12 +6,13 @@ const PIXELS = 320;
 const mouse = { x: -1, y: -1 };
 let glass = null;
 
+// Whether there is an image to magnify.
 export function magnify(on) {
-  if (on === (glass !== null)) return;
-  if (!on) {
-    glass.remove();
+  if (on === (glass !== null)) return on;
+  if (!on || !imageUnderMouse()?.naturalWidth) {
+    glass?.remove();
     glass = null;
-    return;
+    return false;
   }
   glass = Object.assign(document.createElement("div"), { id: "magnifier", hidden: true });
   glass.setAttribute("aria-hidden", "true");
@@ -19,12 +20,15 @@ export function magnify(on) {
   glass.firstChild.addEventListener("load", look);
   document.body.append(glass);
   look();
+  return true;
 }
+
+const imageUnderMouse = () => document.elementFromPoint(mouse.x, mouse.y)?.closest(".photo")?.querySelector("img[data-image]");
 
 function look() {
   if (glass === null) return;
   const [full, ratio] = glass.children;
-  const image = document.elementFromPoint(mouse.x, mouse.y)?.closest(".photo")?.querySelector("img[data-image]");
+  const image = imageUnderMouse();
   glass.hidden = !image?.naturalWidth;
   if (glass.hidden) return;
   const address = image.src.replace("/image/card/", "/image/full/");

@@ -1,7 +1,9 @@
 // The page in the browser. What is shown and what is saved is for the server to decide: nothing here
 // changes a verdict on the page.
-import { loadAhead, view, whenDrawn } from "../web/view.js";
-import { guess, isBusy, press, tellLost, work } from "./keys.js";
+import { announce, loadAhead, view, whenDrawn } from "../web/view.js";
+import { follow } from "./drafts.js";
+import { layOut } from "./grid.js";
+import { field, guess, isBusy, press, tellLost, work } from "./keys.js";
 import { pan, restoreRatio, sendKeysTo, showViewer, takeBox } from "./viewer.js";
 
 sendKeysTo({ press, work });
@@ -52,10 +54,32 @@ addEventListener("mousedown", (event) => {
   document.activeElement.blur();
 });
 
+// After each answer, focus is in what lies over the class, or where it was, or on the card of the next image.
+addEventListener("keydown", () => (focused ??= "[data-card].focus"), true);
+
 function restoreFocus() {
+  const overlay = document.querySelector("#overlay");
+  if (overlay && !document.activeElement.closest("#overlay, #panel, #below")) overlay.focus({ preventScroll: true });
   if (document.activeElement !== document.body || focused === null) return;
-  const found = [...document.querySelectorAll(focused)].find((each) => !each.closest("[inert]"));
-  found?.focus({ preventScroll: true });
+  const usable = (selector) => [...document.querySelectorAll(selector)].find((each) => !each.closest("[inert]"));
+  (usable(focused) ?? usable("[data-card].focus"))?.focus({ preventScroll: true });
+}
+
+// --- what is read aloud: another class, a saved answer, a notice ----------------------------------
+
+let heard = { classKey: null, verdicts: {}, notice: "" };
+
+function readAloud() {
+  const text = (selector) => document.querySelector(selector)?.textContent.replace(/\s+/g, " ").trim() ?? "";
+  const verdicts = Object.fromEntries([...document.querySelectorAll("[data-card]")].map((card) => [card.dataset.card, card.ariaLabel]));
+  const now = { classKey: view().dataset.classKey, verdicts, notice: text(".notice") };
+  const isNew = now.classKey !== heard.classKey;
+  const changed = Object.keys(verdicts).filter((id) => !isNew && id in heard.verdicts && verdicts[id] !== heard.verdicts[id]);
+  const parts = changed.map((id) => verdicts[id]);
+  if (isNew) parts.push(`${text("#view h1")}. ${text("#view .state")}`);
+  if (now.notice !== heard.notice) parts.push(now.notice);
+  if (parts.join("")) announce(parts.join(". "));
+  heard = now;
 }
 
 // --- cards that lie below ----------------------------------------------------------------------
@@ -82,7 +106,10 @@ addEventListener(
   },
   true,
 );
-addEventListener("resize", countBelow);
+addEventListener("resize", () => {
+  layOut();
+  countBelow();
+});
 
 function restoreScroll() {
   const cards = document.querySelector("#cards");
@@ -115,11 +142,20 @@ addEventListener("dblclick", (event) => {
   if (event.target.closest("[data-card], [data-tile]")) press("Enter");
 });
 
+// --- images that come next, once what is looked at is there ----------------------------------------
+
+function loadNext() {
+  const shown = [...document.querySelectorAll("#view img, #overlay img")];
+  if (shown.every((image) => image.complete)) loadAhead(document.querySelector("#ahead")?.dataset.images);
+}
+document.addEventListener("load", loadNext, true);
+
 // --- what the server shows ---------------------------------------------------------------------
 
 let focusBefore = null;
 let scrolledBefore = null;
 whenDrawn(() => {
+  layOut();
   showViewer(document.querySelector("#overlay img[data-look]"));
   restoreRatio();
   noteClass();
@@ -135,7 +171,9 @@ whenDrawn(() => {
   [focusBefore, scrolledBefore] = [focus?.dataset.card, scrolledAt];
   document.querySelector("[data-tile].focus")?.scrollIntoView({ block: "nearest" });
   restoreFocus();
+  readAloud();
   countBelow();
-  loadAhead(document.querySelector("#ahead")?.dataset.images);
+  loadNext();
   work();
+  follow(press, isBusy(), field());
 });

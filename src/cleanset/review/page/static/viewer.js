@@ -1,6 +1,8 @@
 // Looking closely at an image, and drawing a crop on it. The box lives here, in pixels of the image;
 // Cropper.js only shows it and is dragged: its own box lies on the screen, and would change with the zoom.
 
+import { keepBox, keptBox } from "./drafts.js";
+
 const PREVIEW_MILLISECONDS = 120;
 const PAN_PIXELS = 60;
 const OPTIONS = { autoCrop: false, background: false, checkOrientation: false, toggleDragModeOnDblclick: false };
@@ -69,7 +71,7 @@ function startCropping(element) {
     minCropBoxWidth: 2,
     minCropBoxHeight: 2,
     ready() {
-      setBox(element.dataset.box ? element.dataset.box.split(",").map(Number) : null);
+      setBox(keptBox() ?? (element.dataset.box ? element.dataset.box.split(",").map(Number) : null));
       takeProposal();
       done(element);
     },
@@ -158,9 +160,10 @@ function setBox(next) {
 // Take a box that was drawn before, of those to choose from: the one given, or the one after the box drawn now.
 export function takeBox(choice) {
   const choices = [...document.querySelectorAll("#overlay [data-choice]")].map((each) => each.dataset.choice);
-  if (cropper === null || choices.length === 0) return;
+  if (cropper === null || choices.length === 0) return false;
   const next = choice ?? choices[(choices.indexOf((edges ?? []).join(",")) + 1) % choices.length];
   setBox(next.split(",").map(Number));
+  return true;
 }
 
 // Draw the box where the image lies now; the part of it that can be seen.
@@ -206,6 +209,7 @@ function showProposal() {
 
 let later = 0;
 function boxChanged() {
+  keepBox(edges);
   showProposal();
   const size = document.querySelector("#crop-size");
   if (size) {
