@@ -22,7 +22,7 @@ from cleanset.measure.specs import ModuleModel, Spec, ZooModel, parse_specs
 from cleanset.measure.table import Cell, cell
 from cleanset.parsing import read_yaml
 from cleanset.studies.robustness.images import Change, Sources, StudyFile
-from cleanset.studies.robustness.results import FamilyStudy, StudiedImages
+from cleanset.studies.robustness.results import FamilySection, FamilyStudy, StudiedImages
 from cleanset.tables import FILE, NAME, Table
 from cleanset.validation import EachOnce, Role, Section, checked, shown
 from cleanset.vocabulary import class_indices, example_key, known_classes
@@ -150,22 +150,6 @@ class CommonParams(Section):
 
 ENDS = ("value", "low", "high")
 """The columns of a measure and of the ends of its interval."""
-
-
-class FamilySection(Section):
-    """The section of params.yaml that decides a family's changed images.
-
-    `published`: a folder of published images, which are read instead of made; None: the images are made. `names`:
-    changes or groups of them.
-    """
-
-    # before names, which are checked by it
-    published: Annotated[str, Field(min_length=1)] | None = None
-    names: Annotated[list[str], Field(default_factory=list)]
-
-    def changes(self) -> list[tuple[str, int]]:
-        """Each change and its step, a severity or a frame; 0 for neither."""
-        raise NotImplementedError
 
 
 class ReferencedModel(NamedTuple):

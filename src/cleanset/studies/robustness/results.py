@@ -9,17 +9,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import combinations
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from pydantic import Field
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.basics import LEVEL, Floats
 from cleanset.statistics.bootstrap import Bootstrap, Interval, Resamples, percentile_interval, reflected_interval
 from cleanset.statistics.paired import holm, sign_test_p
-from cleanset.validation import shown
+from cleanset.validation import Section, shown
 
 UNCHANGED = "unchanged"
 """The base image that corruptions and scenarios start from."""
@@ -27,6 +28,22 @@ UNCHANGED = "unchanged"
 
 CLEAN = "clean"
 """The image with the model's own preprocessing."""
+
+
+class FamilySection(Section):
+    """The section of params.yaml that decides a family's changed images.
+
+    `published`: a folder of published images, which are read instead of made; None: the images are made. `names`:
+    changes or groups of them.
+    """
+
+    # before names, which are checked by it
+    published: Annotated[str, Field(min_length=1)] | None = None
+    names: Annotated[list[str], Field(default_factory=list)]
+
+    def changes(self) -> list[tuple[str, int]]:
+        """Each change and its step, a severity or a frame; 0 for neither."""
+        raise NotImplementedError
 
 
 def expand_groups(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata
 
 from cleanset.errors import CleansetError
+from cleanset.statistics.basics import Ints
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.families import StudyParams
 from cleanset.studies.robustness.perturbations.family import PERTURBATION_FAMILY
@@ -20,7 +21,6 @@ from cleanset.studies.robustness.perturbations.measures import (
     MAX_TOP5_DISTANCE,
     SUFFIXES,
     Definition,
-    Ints,
     Pairs,
     PerturbationStudy,
     Top5,

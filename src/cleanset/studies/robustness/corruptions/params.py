@@ -9,8 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from cleanset.studies.robustness.family import FamilySection
-from cleanset.studies.robustness.results import check_names, expand_groups
+from cleanset.studies.robustness.results import FamilySection, check_names, expand_groups
 from cleanset.validation import Section
 
 CORRUPTION_GROUPS: dict[str, tuple[str, ...]] = {

@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from cleanset.studies.robustness.family import FamilySection
-from cleanset.studies.robustness.results import check_names, expand_groups
+from cleanset.studies.robustness.results import FamilySection, check_names, expand_groups
 from cleanset.validation import Section, check_known
 
 PERTURBATION_GROUPS: dict[str, tuple[str, ...]] = {

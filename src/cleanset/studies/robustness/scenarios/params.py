@@ -6,8 +6,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from cleanset.studies.robustness.family import FamilySection
-from cleanset.studies.robustness.results import CLEAN, UNCHANGED, check_names, expand_groups
+from cleanset.studies.robustness.results import CLEAN, UNCHANGED, FamilySection, check_names, expand_groups
 from cleanset.validation import Section, one_of, shown
 
 SCENARIO_GROUPS: dict[str, tuple[str, ...]] = {
