@@ -351,8 +351,7 @@ class Decisions:
     def for_reviewer(
         self, reviewer: str, own_reviews: Mapping[str, Review], class_index: int
     ) -> dict[str, DecideInClass]:
-        """As `for_class`, but for choosing the questions to one reviewer, whose reviews in the class are
-        `own_reviews`."""
+        """As `for_class`, for choosing the questions to one reviewer with `own_reviews` in the class."""
         counted = {name: review for name, review in own_reviews.items() if is_accepted(review, self.accept)}
         decide = for_reviewer(reviewer, counted, self._by_reviewers(class_index), self.boxes_asked)
         return self._by_role(decide, class_index)

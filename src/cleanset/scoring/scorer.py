@@ -233,8 +233,7 @@ def _mapped_ahead(
 
 
 def to_table(scored: Iterable[Scored]) -> pd.DataFrame:
-    """Scores as a table: the image ids, with a column for each part of named tuples, and the columns read off
-    logits."""
+    """Scores as a table: the image ids (a column for each part of named tuples), and the columns read off."""
     image_ids, columns = list[Any](), dict[str, list[Any]]()
     for each in scored:
         image_ids.extend(each.image_ids)

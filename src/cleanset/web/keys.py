@@ -4,8 +4,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class SentKey(BaseModel):
-    """A key as the browser sends it. `number`: counts the keys of a tab; `seen`: the images on the screen when
-    pressed."""
+    """A key as the browser sends it. `number`: counts the keys of a tab; `seen`: the images on screen then."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 

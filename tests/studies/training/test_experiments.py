@@ -207,7 +207,7 @@ def test_grids() -> None:
         grid_runs(grids, runs, "none")
     with pytest.raises(CleansetError, match="unknown grid 'ex9'; expected one of ex2, none"):
         grid_runs(grids, runs, "ex9")
-    with pytest.raises(CleansetError, match="grids: found none"):
+    with pytest.raises(CleansetError, match=r"grids: missing in params\.yaml"):
         grid_runs({}, runs, "ex1")
 
 

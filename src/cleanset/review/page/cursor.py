@@ -66,7 +66,7 @@ class Cursor:
     def queued(self) -> list[str]:
         """Image ids asked for that are needed whatever the verdicts on the others will be, in the order of the cards.
 
-        If there is none, the first one asked for.
+        Without one, the first one asked for.
         """
         needed = self._needed()
         return [image_id for image_id in self.images() if image_id in needed]
@@ -127,10 +127,10 @@ def lacks_box(status: ReviewerClassStatus) -> bool:
 
 @dataclass
 class ClassOrder:
-    """The order in which one tab goes through the classes.
+    """The order of the classes in one tab.
 
     `filter` is one of `keys.FILTERS`, or such as "reason: watermark" and "hint: text" of `keys.BY_KEYS`: at first the
-    classes in which an image lacks only its crop box, if there are any.
+    classes with an image that lacks only its crop box, if any.
     """
 
     session: Session
@@ -173,7 +173,7 @@ class ClassOrder:
         return next((index for index in reversed(others) if index < of), others[-1])
 
     def next_asked(self, after: int) -> int | None:
-        """The next matching class in which something is asked, this one last; None if nothing is asked any more."""
+        """The next matching class with a question, this one last; None if nothing is asked any more."""
         matching = set(self.matching())
         asked = [index for index in self.matching("to review") if index in matching]
         fresh = [index for index in asked if index not in self.skipped] or asked
@@ -197,7 +197,7 @@ LEFT = {
     "again, or Enter for a closer look and c.",
     "late": "shown only after the key was pressed: look, and press a again.",
 }
-"""Why one key for all the rest of a class leaves an image, and what to do about it.
+"""Why one key for all the rest of a class leaves an image, and the remedy.
 
 `judged`: somebody's verdict on it is not clean, or it is to be cropped. `early`: a key meant to reject it came too
 early to count. `unseen`: it was not on the screen, whole and large enough, for as long as it must be. `late`: it was
@@ -230,7 +230,7 @@ def rest_of_class(
 
 
 def rest_in_words(rest: Mapping[str, Sequence[str]], shown: Sequence[str]) -> str:
-    """A notice on what was taken and what is left, by the numbers of the cards; `shown`: their image ids, in order."""
+    """A notice on the images taken and left, by the numbers of the cards; `shown`: their image ids, in order."""
     count = len(rest["clean"])
     parts = [f"{count} {'image is' if count == 1 else 'images are'} clean."] if count else []
     for reason, text in LEFT.items():

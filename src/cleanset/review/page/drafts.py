@@ -41,7 +41,7 @@ class Draft:
     awaits_proposal: bool = False
 
     def propose(self, proposal: "CropProposal") -> None:
-        """Offer a box, and its reason unless there is a better one."""
+        """Offer a box, and its reason unless a better one is known."""
         self.proposal, self.awaits_proposal = proposal, False
         if self.reason in (None, "other"):
             self.reason = proposal.reason

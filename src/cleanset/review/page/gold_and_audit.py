@@ -96,7 +96,7 @@ def _audit_reading(read: Read, boxes: dict[str, Box]) -> Read:
 
 
 def mix_in_golds(edition: Edition, session: Session, golds: GoldKey) -> None:
-    """Give a session its gold items, once every class is read; nothing changes where there are none.
+    """Give a session its gold items, once every class is read; nothing changes without any.
 
     Raises CleansetError for an image of an item that is missing or was changed.
     """
@@ -145,7 +145,7 @@ def _answered(session: Session, golds: GoldKey) -> set[Key]:
 
 
 def gold_library(library: Library, items: Sequence[GoldItem], folder: Path) -> Library:
-    """The library with gold items among its candidates, and their bytes in place of those of their images."""
+    """The library with gold items among its candidates, and their bytes in place of their images'."""
     images = {item.image_id: _indexed(item, folder) for item in items}
     classes = dict(library.classes)
     for item in items:

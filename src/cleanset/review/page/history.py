@@ -40,7 +40,7 @@ class Step:
 
 @dataclass
 class History:
-    """The steps of one tab, the last one last: the only way in which it writes verdicts, so that each can be undone.
+    """The steps of one tab, the last one last: the only way to write verdicts, so that each can be undone.
 
     `shown`: this reviewer's verdicts as the tab shows them; only over these does it write another. `opened`: the images
     that were opened by themselves in this tab, by class index and image id.
@@ -85,7 +85,7 @@ class History:
         return True
 
     def undo(self) -> Step | None:
-        """Undo the last step, and return it; None if there is none. A note that it takes away is unsaved again.
+        """Undo the last step, and return it; None without one. A note that it takes away is unsaved again.
 
         A step is dropped if an entry was changed since; one that could not be written stays, to be tried again.
         """

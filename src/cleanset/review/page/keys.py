@@ -105,7 +105,7 @@ class UnreadNotices:
     _texts: dict[str, bool] = field(default_factory=dict)
 
     def begin(self, answered: int | None) -> None:
-        """Drop what could be read when a key was pressed; `answered`: number of the last key answered then."""
+        """Drop the notices that could be read when a key was pressed; `answered`: the last key answered then."""
         if answered is None or answered >= self.last:
             self._texts.clear()
             if time.monotonic() - self.counted_at >= READ_SECONDS:

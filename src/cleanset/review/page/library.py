@@ -77,7 +77,7 @@ class Library:
 
 
 def label_library(edition: Edition, library: Library) -> tuple[Library, Opinions]:
-    """The images whose labels the models contradict, in place of the candidates, and what the models predict instead.
+    """The images whose labels the models contradict, in place of the candidates, and the models' predictions.
 
     Each has the rank of its label in the list of all.
     """
@@ -146,7 +146,7 @@ MAX_PARTS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The class indices that one reviewer is asked for; in those of `common`, whatever others have found.
+    """The class indices that one reviewer is asked for; in the classes of `common`, whatever others have found.
 
     Agreement is measured on the classes of `common`, which every reviewer has.
     """

@@ -40,7 +40,7 @@ class LookBack:
     matching: dict[str, list[PastVerdict]] = field(default_factory=dict)
 
     def refresh(self) -> None:
-        """Find this reviewer's verdicts as last read, and what matches each filter, none of them empty."""
+        """Find this reviewer's verdicts as last read, and the matches of each filter, without empty ones."""
         verdicts = _own_verdicts(self.session)
         groups: dict[str, list[PastVerdict]] = {ALL: verdicts, HASTY: [], CONFLICT: [], DIFFERS: []}
         hints = {index: self.session.kinds_of_hints(index) for index in {each.key[0] for each in verdicts}}
@@ -124,7 +124,7 @@ def _filters(session: Session, verdict: PastVerdict, hints: Mapping[int, Mapping
 
 
 def differs(review: Review, decision: Decision, box_tolerance: float) -> bool:
-    """Whether what was decided on an image is not what a reviewer has found; False while it is undecided."""
+    """Whether the decision on an image differs from a reviewer's verdict; False while it is undecided."""
     if decision.verdict == "undecided":
         return False
     if review.verdict == "unsure":

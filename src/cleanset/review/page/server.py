@@ -79,8 +79,8 @@ def run(
     """Serve the review page of an edition until Ctrl+C: to one reviewer, or to a team, by a secret link for each.
 
     `port`: None for the usual one, 0 for any free one. `look_again`: a file for `read_look_again`. `plan`: of the audit
-    whose draws are shown instead. `share`: the part of the classes to ask for, such as 1/3; without it, what
-    `review.assign` says. `public_url`: the address behind a reverse proxy. `labels`: the images whose labels the models
+    whose draws are shown instead. `share`: the part of the classes to ask for, such as 1/3; without it, the share in
+    `review.assign`. `public_url`: the address behind a reverse proxy. `labels`: the images whose labels the models
     contradict are shown instead.
     """
 
@@ -125,9 +125,8 @@ def open_session(
 ) -> Session:
     """The session of one reviewer, with every class read; of a `team`, they see their own verdicts alone.
 
-    `hints`: those of all sessions on the same images; None for their own. `of_models`: the predictions that contradict
-    labels, where the library is that of `label_library`.
-    Raises CleansetError for an invalid name or share.
+    `hints`: the hints of all sessions on the same images; None for their own. `of_models`: the predictions that
+    contradict labels, for a library of `label_library`. Raises CleansetError for an invalid name or share.
     """
     review_file(edition.reviews, reviewer, class_keys()[0])
     reviewer_folders(edition.reviews)
@@ -270,7 +269,7 @@ class Dialog:
         self._dialog.on("hide", lambda: leave(None))
 
     def show(self, fill: Callable[[], None] | None) -> None:
-        """Open it with what `fill` puts in it, or close it."""
+        """Open it with the content of `fill`, or close it."""
         if (fill is not None) == self._dialog.value:
             return
         if fill is not None:

@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 
 
 class StoredVotes:
-    """The review files in `folder` for the page: those of all reviewers are read, those of `reviewer` written.
+    """The review files in `folder` for the page: all reviewers' files are read, the files of `reviewer` written.
 
     Others may change files at any time. The page asks at every step, so a file is parsed only when its text changed.
     Its time and size would not do: another text within a tick of the clock may have the same.
-    `official_images`: the images are those of the official archive, so that a review may name one by its id alone.
+    `official_images`: the images come from the official archive, so that a review may name one by its id alone.
     `golds`: the gold items; answers to them are left out of the votes unless `mixed`.
     """
 
@@ -128,7 +128,7 @@ class CropScores:
         self._predictions: dict[str, dict[Crop, Prediction]] = {role: {} for role in roles}
 
     def look(self) -> bool:
-        """Read changed tables; return whether there was one. Raises CleansetError for a table that cannot be read."""
+        """Read changed tables; return whether any changed. Raises CleansetError for a table that cannot be read."""
         changed = False
         for role, path in self._paths.items():
             stamp = (path.stat().st_mtime_ns, path.stat().st_size) if is_there(path) else None
@@ -189,7 +189,7 @@ class RecentVerdicts:
         return [*given, *(key for key in wanted if key not in self._of_verdict)]
 
     def seconds(self, key: ImageKey) -> float | None:
-        """Mean seconds of a verdict in the visit in which this one was given; None if it is older than the session."""
+        """Mean seconds of a verdict in this one's visit; None if it is older than the session."""
         visit = self._of_verdict.get(key)
         return (visit.end - visit.start) / visit.verdicts if visit else None
 
@@ -207,8 +207,8 @@ class ReviewerClassStatus:
 
     `kept`: number of images kept so far, by model; `conflicts`: images on which the reviewers differ; `clean`: images
     decided to be clean; `decisions`: by image id, on each reviewed image. `broken`: the error in the class's review
-    files, if there is one; then nothing is asked, and nothing can be saved. `look_again`: by image id, how people in a
-    study rated images to be looked at again.
+    files, if any; then nothing is asked, and nothing can be saved. `look_again`: by image id, how people in a study
+    rated images to be looked at again.
     """
 
     votes: Votes
@@ -221,7 +221,7 @@ class ReviewerClassStatus:
     look_again: Mapping[str, str] = field(default_factory=dict)
     decisions: Mapping[str, Decision] = field(default_factory=dict)
     read: Votes | None = None
-    """The votes as read, of which `votes` may be a part."""
+    """The votes as read; `votes` may be a part of them."""
 
 
 class Pace:
@@ -254,16 +254,16 @@ def in_words(seconds: float) -> str:
 
 @dataclass
 class Session:
-    """One reviewer's work on one edition, shared by their tabs: the status of each class, and what follows a verdict.
+    """One reviewer's work on one edition, shared by their tabs: the status of each class, and the steps after a
+    verdict.
 
     Not thread-safe: callers hold a lock.
 
     `share`: the classes that are asked for; None for all. `is_audit`: each image is asked for once, of one auditor;
-    `checks_labels`: of as many reviewers as a decision needs.
-    `shows_others`: a reviewer sees others' verdicts on an image once their own is given; `sees_own_only`: of no image,
-    nor what follows from them, as in a team until the board decides. `notes`: notes without a
-    verdict yet, by class index and image id; kept in memory only. `told_about_text`: a tab has said that text is not
-    looked for. `steps`: what each tab can undo, by the browser's name of the tab.
+    `checks_labels`: of as many reviewers as a decision needs. `shows_others`: a reviewer sees others' verdicts on an
+    image once their own is given; `sees_own_only`: of no image, nor their consequences, as in a team until the board
+    decides. `notes`: notes without a verdict yet, by class index and image id; kept in memory only. `told_about_text`:
+    a tab has said that text is not looked for. `steps`: what each tab can undo, by the browser's name of the tab.
 
     `golds`: the gold items of this session, `all_golds`: of the edition, `plain`: the classes without items. While
     `counts_golds` the items count like other images; no more once nothing else is asked.
@@ -344,7 +344,7 @@ class Session:
         return vote.review if vote else None
 
     def save_verdicts(self, class_index: int, changes: Mapping[str, VerdictChange]) -> None:
-        """Write verdicts on images of a class, by image id, all or none, and read the class again.
+        """Write verdicts on images of a class, by image id, atomically, and read the class again.
 
         Raises CleansetError or OSError as `review.save.save_all` does.
         """
@@ -364,7 +364,7 @@ class Session:
         self._end_counting()  # the last verdict may bring back the classes that had a gold item
 
     def asked_for(self) -> int:
-        """The number of classes of which this reviewer is asked."""
+        """The number of classes that this reviewer is asked for."""
         return len(self.statuses) if self.share is None else len(self.share.classes)
 
     def lacking(self, class_index: int) -> dict[str, int]:
@@ -394,7 +394,7 @@ class Session:
         return {"settled": "done", "open": "waits for others"}.get(status.state, status.state)
 
     def unsettled(self, role: str | None = None) -> list[int]:
-        """The classes in which this reviewer is asked something, for a model if given, or whose files are broken."""
+        """The classes with a question to this reviewer, for a model if given, or whose files are broken."""
         return [
             index
             for index, status in self.statuses.items()

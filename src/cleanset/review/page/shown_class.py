@@ -37,7 +37,7 @@ class VerdictOption:
 
     @property
     def box(self) -> Box | None:
-        """The crop box, where there is one."""
+        """The crop box, if any."""
         return self.review.box
 
     @property
@@ -56,8 +56,8 @@ class VerdictOption:
 def verdict_options(votes: Mapping[str, Vote]) -> list[VerdictOption]:
     """The distinct verdicts on an image, by `votes` of reviewers; the board's own is left out.
 
-    Verdicts are distinct if verdict, reason, box or correct class differ. Those of most reviewers come first, then in
-    the order of VERDICTS, of the reasons' names, of the boxes, and of the classes.
+    Verdicts are distinct if verdict, reason, box or correct class differ. Verdicts of most reviewers come first, then
+    in the order of VERDICTS, of the reasons' names, of the boxes, and of the classes.
     """
     found: dict[tuple[str, ...], dict[str, Review]] = {}
     for reviewer, vote in sorted(votes.items()):
@@ -123,7 +123,7 @@ class ShownClass:
         self._ask_for_box()
 
     def close(self) -> None:
-        """Return from the help, a question or a dialog to what lies beneath: the image alone, the class or the end."""
+        """Return from the help, a question or a dialog to the screen beneath: the image alone, the class or the end."""
         self.mode = "end" if self.ended else "zoom" if self.zoomed else "class"
 
     @contextmanager

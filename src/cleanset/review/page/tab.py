@@ -21,7 +21,7 @@ _NOT_OPEN = "does nothing here: nothing is open."
 
 
 class Tab(ShownClass):
-    """A tab: the shown class with its verdicts, what lies over it, and the ways to other classes.
+    """A tab: the shown class with its verdicts, its overlays, and the ways to other classes.
 
     Everything that a reviewer does goes through `press`.
     """
@@ -372,7 +372,7 @@ class Tab(ShownClass):
         return f"{title}, on card {number} ({focus})", kept or taken or (own.note if own else None) or ""
 
     def leave_note(self, text: str | None) -> None:
-        """Keep a note on the image in focus (None: discard it), and save it if there is a verdict already."""
+        """Keep a note on the image in focus (None: discard it), and save it with an existing verdict."""
         if self.mode != "note" or self.cursor.focus is None:
             return
         self.notice, draft, self.draft = None, self.draft, None
@@ -441,7 +441,7 @@ class Tab(ShownClass):
     # From class to class
 
     def start(self, class_index: int | None = None) -> None:
-        """Show this class, else the first in which something is asked, else the end."""
+        """Show this class, else the first with a question, else the end."""
         classes = self.session.library.classes
         if class_index is not None and class_index in classes:
             self.open(class_index)

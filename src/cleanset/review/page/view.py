@@ -1,4 +1,4 @@
-"""The HTML of a tab, rendered from templates in which everything is escaped."""
+"""The HTML of a tab, rendered from templates that escape everything."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,10 +43,10 @@ BASIS_WORDS = {"implied": "from a verdict on several images", "default": "kept w
 class Card:
     """An image among those side by side.
 
-    `question`: None for an image that is not asked for; `own`: this reviewer's verdict; `others`: those of others that
-    may be shown; `has_joined`: it was not shown when the class was opened; `queued`: needed whatever the other
-    verdicts will be; `likeliest`: the reason that a key without one rejects it for, None until all hints at it are
-    known; `opinions`: what studies of labels found; `misclassified_by`: the models that misclassify the crop.
+    `question`: None for an image that is not asked for; `own`: this reviewer's verdict; `others`: others' verdicts that
+    may be shown; `has_joined`: it was not shown when the class was opened; `queued`: needed whatever the other verdicts
+    will be; `likeliest`: the reason that a key without one rejects it for, None until all hints at it are known;
+    `opinions`: findings of label studies; `misclassified_by`: the models that misclassify the crop.
     """
 
     number: int

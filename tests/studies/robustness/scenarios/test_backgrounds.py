@@ -56,7 +56,7 @@ def test_no_photographs(tmp_path: Path) -> None:
         ("file", r"backgrounds: a file; expected a folder of photographs"),
         ("itself", r"backgrounds: a link that leads nowhere; expected a folder of photographs"),
         ("above", r"some/loop: more than 20 folders deep; expected no link to a folder above it"),
-        ("nowhere", r"backgrounds/a\.jpg: a link to .*none\.jpg, where nothing is; restore that, or remove the link"),
+        ("nowhere", r"backgrounds/a\.jpg: broken symlink to .*none\.jpg; restore its target, or remove the link"),
     ],
 )
 def test_what_is_no_folder_of_photographs_is_refused_at_once(tmp_path: Path, kind: str, message: str) -> None:
