@@ -1,4 +1,4 @@
-"""Access control of local pages: an ASGI middleware that every request and websocket handshake passes.
+"""Access control of local pages by tokens and cookies: an ASGI middleware that every request and handshake passes.
 
 Against DNS rebinding the Host must be one that the server was started for. Against foreign pages
 the Origin, where a browser sends one, must be that same host, and a browser's Sec-Fetch-Site must

@@ -1,4 +1,4 @@
-"""The files of a plan's folder, pinned by plan.json: a changed key would silently change the results."""
+"""The files of a plan's folder and its texts, pinned by plan.json: a changed key would silently change the results."""
 
 import re
 from collections.abc import Iterable
