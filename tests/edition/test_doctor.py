@@ -178,7 +178,7 @@ class TestLocks:
         lock.write_text(newer[:at])
         (done,) = repair_locks(edition)
         assert done.startswith(f"{lock}: empty or cut off, put back from ")
-        assert done.endswith("; what was there, perhaps newer, is in dvc.lock.damaged")
+        assert done.endswith("; the damaged file, perhaps newer, is dvc.lock.damaged")
         assert (lock.read_text(), (edition / "dvc.lock.damaged").read_text()) == (older, newer[:at])
         assert repair_locks(edition) == []
 

@@ -256,7 +256,7 @@ def test_make_repro_ends_with_the_metrics(repository: Path, checkout: Checkout, 
     assert (clone, enter, test) == ("git clone https://…/cleanset.git", "cd cleanset", "make test")  # what runs here
     done = shell(checkout, repro, HOME=str(tmp_path), DVC_SITE_CACHE_DIR="")
     assert done.returncode == 0, done.stderr
-    assert re.search(r"^metrics/totals/images.json +\d+ +\d+ +\d+ *$", done.stdout, re.MULTILINE)
+    assert re.search(r"^metrics/totals/images.json +- +\d+ +\d+ +\d+ *$", done.stdout, re.MULTILINE)
     assert list(tmp_path.iterdir()) == []
     assert (checkout.folder / ".dvc" / "tmp" / "site").is_dir()
 
@@ -368,7 +368,7 @@ def test_measuring_models(repository: Path, checkout: Checkout) -> None:
     assert lines[1] == "SHA-256 of every image as in the manifest"
     own, tiers = [line for line in lines if line.startswith("1 standard ")]
     assert tiers == "1 standard 100.00 % 100.00 % 100.00 %"
-    assert own.startswith("1 standard 100.00 % 89.85 – 100.00 100.00 ")
+    assert own.startswith("1 standard 100.00 % (89.85–100.00) 100.00 ")
     written = sorted(path.name for path in (checkout.folder / "build" / "evaluated").iterdir())
     name = "sample_weights_standard.safetensors"
     assert written == ["results.json", f"{name}.json", f"{name}.parquet"]
@@ -406,7 +406,7 @@ def test_a_model_of_ones_own(repository: Path, checkout: Checkout) -> None:
     done = shell(checkout, block(repository, "cleanset evaluate standard --model my_model:make_model"), COLUMNS="80")
     assert (done.returncode, done.stderr) == (0, "")
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
-    assert [line for line in lines if line.startswith("1 my_model:make_model 100.00 % 89.85 – 100.00 ")]
+    assert [line for line in lines if line.startswith("1 my_model:make_model 100.00 % (89.85–100.00) ")]
     (checkout.folder / "my_model.py").unlink()
 
 

@@ -50,7 +50,7 @@ from tests.ten_images import drawn_image
 pytestmark = pytest.mark.slow
 
 ELSEWHERE = {
-    "`data/` of an edition or a study, but what is listed below": "tests/project/test_stage_outputs.py",
+    "`data/` of an edition or a study, except for files listed below": "tests/project/test_stage_outputs.py",
     "`metrics/`, `tables.md5`": "tests/edition/test_doctor.py",
     "`scores.csv`, published lists": "tests/edition/test_lists.py",
     "tar of a release": "tests/sets/test_verify.py",

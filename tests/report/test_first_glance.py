@@ -12,7 +12,7 @@ def text(page: BeautifulSoup, selector: str) -> list[str]:
 def test_it_is_a_sample_as_the_card_says(index_page: BeautifulSoup) -> None:
     assert text(index_page, "header .lead") == [
         "For each model a set of images that it finds easy, that show exactly one thing, and that carry no watermark, "
-        "filter, border or noise: up to 3 of each class, out of 480 images. Those of tier relaxed carry several "
+        "filter, border or noise: up to 3 of each class, out of 480 images. Images of tier relaxed carry several "
         "labels, the class among them."
     ]
     assert text(index_page, ".notice") == [

@@ -211,10 +211,8 @@ def test_the_images_of_one_model_on_a_sheet(report: Path, page: Page) -> None:
     assert (shown(page), page.inner_text("#found")) == (34, "34 images")
     page.locator("#filter-tier").select_option("relaxed")
     assert shown(page) == 3
-    assert page.locator("section:visible h2").all_text_contents() == [
-        "strawberry n07745940, class 949",
-        "banana n07753592, class 954",
-    ]
+    titles = [" ".join(each.split()) for each in page.locator("section:visible h2").all_text_contents()]
+    assert titles == ["strawberry n07745940 class 949", "banana n07753592 class 954"]
 
 
 def test_a_class_is_found_by_any_of_its_names(report: Path, page: Page) -> None:
@@ -303,20 +301,16 @@ def test_what_is_printed_fits_the_page(name: str, report: Path, page: Page) -> N
 def test_every_link_leads_somewhere(report: Path) -> None:
     pages = {path: soup(path) for path in all_pages(report)}
     ids = {path.resolve(): {str(tag["id"]) for tag in page(id=True)} for path, page in pages.items()}
-    links = studies = 0
+    links = 0
     for path, page in pages.items():
         for link in page("a"):
             file, _, anchor = str(link["href"]).partition("#")
             target = (path.parent / file).resolve() if file else path.resolve()
-            if target == report.resolve().parent / "studies" / "robustness" / "report" / "index.html":
-                studies += 1  # which is there once it has run
-                continue
             assert target.is_file(), link
             assert report.resolve() in target.parents, link
             assert not anchor or anchor in ids[target], link
             links += 1
     assert links > 500
-    assert studies == 1
 
 
 def test_pages_are_put_together_as_they_should(report: Path) -> None:

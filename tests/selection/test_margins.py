@@ -140,9 +140,9 @@ def test_the_line_holds_the_models_that_have_a_published_number(tmp_path: Path) 
     for command in (["dvc", "init", "--quiet", "--no-scm"], ["dvc", "metrics", "show"]):
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     columns = {row.split()[0].rpartition("/")[2]: row.split()[1:] for row in done.stdout.splitlines()}
-    assert columns["Path"] == ["corruption_robust", "norm_robust", "standard"]
-    assert columns["accuracy_top1_minus_published.json"] == ["-", "-0.5", "-"]
-    assert columns["accuracy_top1.json"] == ["50.0", "87.5", "50.0"]
+    assert columns["Path"] == ["SHA-256", "corruption_robust", "norm_robust", "standard"]
+    assert columns["accuracy_top1_minus_published.json"] == ["-", "-", "-0.5", "-"]
+    assert columns["accuracy_top1.json"] == ["-", "50.0", "87.5", "50.0"]
 
 
 @pytest.mark.parametrize(

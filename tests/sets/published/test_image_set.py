@@ -128,7 +128,7 @@ def test_its_manifest_invents_nothing(drawn: Drawn, repository: Path) -> None:
 
 def test_its_card(drawn: Drawn) -> None:
     text = (drawn.out / "README.md").read_text()
-    assert "2,857 images of 1,000 classes, up to 3 of each, out of 50,000 validation images of ImageNet" in text
+    assert "2,857 images of 989 classes, up to 3 of each, out of 50,000 validation images of ImageNet" in text
     assert "because they are to be cropped and nobody has drawn the box yet: 109." in text
     assert "No network was run." in text
     assert "| `imagenet/published/top5.csv` | " in text
