@@ -15,7 +15,7 @@ from cleanset.statistics.bootstrap import Resamples
 from cleanset.studies.robustness import families
 from cleanset.studies.robustness.answers import ReadAnswers, predictions_table
 from cleanset.studies.robustness.families import FAMILIES, change_plan, families_in, notice, with_sections
-from cleanset.studies.robustness.family import Changing, CommonParams, Family, FamilySection, SheetLayout
+from cleanset.studies.robustness.family import Changing, CommonParams, Family, SheetLayout
 from cleanset.studies.robustness.images import (
     AnswerFiles,
     ChangeName,
@@ -28,6 +28,7 @@ from cleanset.studies.robustness.results import (
     CLEAN,
     UNCHANGED,
     Chosen,
+    FamilySection,
     FamilyStudy,
     Sampled,
     StudiedImages,
