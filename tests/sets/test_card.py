@@ -181,7 +181,7 @@ def test_a_crop_without_scores(tmp_path: Path) -> None:
 
 def test_rules(export_folder: Path) -> None:
     assert section((export_folder / "README.md").read_text(), "Rules") == (
-        "- Protocol as written: what source 000 says.\n"
+        "- Protocol as written: the rules in the paper of SCOOTER.\n"
         "- The label of an image is its one reassessed label.\n"
         "- Tier top5 is taken from the images that all models classify correctly.\n"
         "- Images are ordered by the log-odds of the top-1 class.\n"
@@ -194,15 +194,15 @@ def test_rules(export_folder: Path) -> None:
 @pytest.mark.parametrize(
     ("sections", "first", "last"),
     [
-        ({"protocol": "as_published"}, "Protocol as published: how the set of source 000 was made.", "top5, reserve; "),
+        ({"protocol": "as_published"}, "Protocol as published: how the set of SCOOTER was made.", "top5, reserve; "),
         (
             {"protocol": "as_published", "select": {"order": "log_odds", "tiers": ["top5"]}},
-            "Protocol as published: how the set of source 000 was made, except for select.order, select.tiers.",
+            "Protocol as published: how the set of SCOOTER was made, except for select.order, select.tiers.",
             "top5; an image",
         ),
         (
             {"select": {"tiers": ["top5", "reserve", "relaxed"]}, "review": {"crops": "last"}},
-            "Protocol as written: what source 000 says, except for select.tiers.",
+            "Protocol as written: the rules in the paper of SCOOTER, except for select.tiers.",
             "top5, reserve, relaxed.",
         ),
     ],

@@ -1,4 +1,4 @@
-"""The reading of source 000 that an edition follows, as sentences for the data card and the report."""
+"""The reading of SCOOTER (source 000) that an edition follows, as sentences for the data card and the report."""
 
 from cleanset.edition.params import PROTOCOLS, Params, ReviewPolicy
 
@@ -17,8 +17,8 @@ _OF_OWN_IMAGES: dict[tuple[str, str], str] = {
     ("dataset.label", "both"): "The label of an image is the class that it came with.",
 }
 _PROTOCOLS = {
-    "as_written": "as written: what source 000 says",
-    "as_published": "as published: how the set of source 000 was made",
+    "as_written": "as written: the rules in the paper of SCOOTER",
+    "as_published": "as published: how the set of SCOOTER was made",
 }
 
 
