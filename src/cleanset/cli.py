@@ -4,6 +4,7 @@ import io
 import sys
 from contextlib import redirect_stdout
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -189,6 +190,8 @@ def make_edition(
         typer.echo(f"{folder}: put the archives into {folder / 'data' / 'raw'} (see params.yaml), then run there")
         typer.echo("cleanset models --pin")
     typer.echo("dvc repro")
+    if find_spec("dvc") is None:
+        typer.echo(f"DVC is not installed here: {install_command('build')}")
     if images is not None:
         kept = f"A set has at most {read_params(folder).export.images_per_class} images of a class"
         typer.echo(f"{kept} (export.images_per_class in params.yaml), and none before a review: cleanset review.")

@@ -70,10 +70,14 @@ NOT_RUN = {
     "cleanset evaluate imagenet-r --restricted --model timm:resnet50.a1_in1k "
     "--model torchvision:resnet50.IMAGENET1K_V2": "needs ImageNet-R: tests/measure/test_restricted.py has a folder",
     'pip install "cleanset[evaluate] @ git+https://…/cleanset.git"': "another address; test_extras.py checks the extra",
-    'pip install "cleanset[review,text]"': "downloads RapidOCR: requirements.txt has what tests/review/hints runs",
+    'pip install "cleanset[review,text] @ git+https://…/cleanset.git"': "downloads RapidOCR: "
+    "requirements.txt has what tests/review/hints runs",
     "export RAY_AUTH_MODE=token": "needs two machines: make test-ray starts both as two network namespaces",
     "export RAY_ADDRESS=192.0.2.1:6379": "needs two machines: make test-ray scores on such a cluster",
-    'pip install "cleanset[generate]"': "downloads diffusers: make test-generate runs it with a pipeline of its own",
+    'pip install "cleanset[generate] @ git+https://…/cleanset.git"': "downloads diffusers: make test-generate runs it "
+    "with a pipeline of its own",
+    'pip install "cleanset[build,review] @ git+https://…/cleanset.git" datasets': "another address; test_extras.py "
+    "checks the extras",
     "cleanset study plan --set data/export/standard --attacked attacked --out build/study": "needs attacked images: "
     "tests/study draws some",
     "cleanset study analyse answers-*.csv --plan build/study --out build/analysis": "needs answers: "
@@ -433,12 +437,12 @@ def test_predictions_made_elsewhere(repository: Path, checkout: Checkout) -> Non
     done = checkout.run("python", "-c", program)
     assert (done.returncode, done.stderr) == (0, "")
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
-    assert [line for line in lines if line.startswith("1 mine 100.00 % 89.85 – 100.00 100.00 ")]
+    assert [line for line in lines if line.startswith("1 mine 100.00 % (89.85–100.00) 100.00 ")]
     done = shell(checkout, block(repository, PREDICTIONS), COLUMNS="80")
     assert (done.returncode, done.stderr) == (0, "")
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
-    assert [line for line in lines if line.startswith("2 mine 100.00 % 89.85 – 100.00 – ")]
-    assert "#1 – #2 0.00 -10.15 – 10.15 0 0 1.0000" in lines
+    assert [line for line in lines if line.startswith("2 mine 100.00 % (89.85–100.00) – ")]
+    assert "#1 – #2 0.00 (-10.15 to 10.15) 0 0 1.0000" in lines
     assert [path.name for path in (checkout.folder / "build" / "page").iterdir()] == ["index.html"]
     (checkout.folder / "predictions.csv").unlink()
     shutil.rmtree(checkout.folder / "build")

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from cleanset.edition.paths import Edition
-from cleanset.errors import CleansetError
+from cleanset.errors import CleansetError, install_command
 from cleanset.images.boxes import Box
 from cleanset.review import status as review_status
 from cleanset.review.hints.background import BackgroundHints
@@ -345,7 +345,7 @@ def test_one_tab_says_that_text_is_not_looked_for(
     monkeypatch.setattr("cleanset.review.page.tab.can_read_text", lambda: False)
     tab.session.told_about_text = False
     assert [TabAlone(edition, session=tab.session).said for _ in range(2)] == [
-        "Hints do not look for text: pip install 'cleanset[text]' adds that.", "",
+        f"Hints do not look for text: {install_command('text')} adds that.", "",
     ]  # fmt: skip
 
 

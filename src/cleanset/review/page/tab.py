@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from cleanset.errors import CleansetError
+from cleanset.errors import CleansetError, install_command
 from cleanset.review.hints.text import can_read_text
 from cleanset.review.page.cursor import rest_in_words, rest_of_class
 from cleanset.review.page.drafts import Draft, likeliest_reasons
@@ -450,7 +450,7 @@ class Tab(ShownClass):
             self._go_on(-1)
         if not can_read_text() and not self.session.told_about_text:
             self.session.told_about_text = True
-            self.notice = self.notice or Notice("Hints do not look for text: pip install 'cleanset[text]' adds that.")
+            self.notice = self.notice or Notice(f"Hints do not look for text: {install_command('text')} adds that.")
 
     def _go_to_neighbour(self, direction: int) -> None:
         following = self.order.neighbour(self.cursor.class_index, direction)
