@@ -30,6 +30,7 @@ from cleanset.measure.predictions import (
 )
 from cleanset.measure.rendering import as_text, write_page
 from cleanset.measure.sets import EvaluationSet, open_set
+from cleanset.measure.table import cell
 from cleanset.progress import available_cores, tracked
 from cleanset.scoring.logits import top5
 from cleanset.sets.image_set import ImageSet
@@ -70,11 +71,11 @@ class Results:
 
     def _repr_html_(self) -> str:
         """The numbers of the first printed table, for a notebook."""
-        low, high = self.interval
-        top5 = "–" if self.top5_accuracy is None else f"{self.top5_accuracy:.2%}"
-        ece = "–" if self.calibration_error is None else f"{self.calibration_error:.4f}"
+        accuracy, top5 = cell(self.accuracy, self.interval, unit="%"), cell(self.top5_accuracy, unit="%").in_terminal()
+        ece = cell(self.calibration_error, factor=1, digits=4).in_terminal()
         head = "<tr><th>model</th><th>images</th><th>accuracy</th><th>95 % interval</th><th>top-5</th><th>ECE</th></tr>"
-        shares = f"<td>{self.accuracy:.2%}</td><td>{low:.2%} to {high:.2%}</td><td>{top5}</td><td>{ece}</td>"
+        interval = f"{accuracy.low}% to {accuracy.high}%"
+        shares = f"<td>{accuracy.value}%</td><td>{interval}</td><td>{top5}</td><td>{ece}</td>"
         row = f"<tr><td>{escape(self.model.name)}</td><td>{len(self.predictions):,}</td>{shares}</tr>"
         return f"<p>{escape(self.images.name)}</p><table>{head}{row}</table>"
 
