@@ -296,17 +296,19 @@ def _table(family: Family, lines: Sequence[MeasureLine]) -> MeasureTable:
 def _differences(family: Family, evaluated: Evaluated) -> MeasureTable | None:
     """The paired differences of every two models in the first measure over all changes that has some."""
     whole = [each for each in evaluated.differences[family.name] if not each.change]
-    names = [name for name in family.shown_differences if any(each.measure == name for each in whole)]
+    measures = {each.measure for each in whole}
+    first = next((name for name in family.shown_differences if name in measures), None)
     rows = [
         (
             (each.model, each.other),
             [family.cell(each.measure, each.value, each.low, each.high), cell(each.p_holm, factor=1, digits=4)],
         )
         for each in whole
-        if each.measure == names[0] and each.selection == evaluated.images.selections[0]
+        if each.measure == first and each.selection == evaluated.images.selections[0]
     ]
-    title = f"difference in {family.headlines[names[0]]}" if names else ""
-    return MeasureTable(("model", "compared with"), (title, "p"), rows) if rows else None
+    if first is None or not rows:
+        return None
+    return MeasureTable(("model", "compared with"), (f"difference in {family.headlines[first]}", "p"), rows)
 
 
 _SHOWN_OTHERWISE = ("names", "severities", "max_images", "published")
