@@ -1,7 +1,7 @@
 """Networks as differentiable functions of pixels in 0..1, for attacks, and the networks that wrap a model's own.
 
 `PixelNetwork` computes on one device in one precision; `GroupedNetwork` replaces the classes by groups of them, and
-`Uninteresting` is a defense that only looks strong.
+`Uninteresting` is a defense by gradient masking.
 """
 
 import copy
@@ -133,7 +133,7 @@ def reseed(network: nn.Module, seed: int, device: torch.device) -> None:
 
 
 def wrap_network(network: nn.Module, groups: Sequence[Sequence[int]] | None, uninteresting: bool) -> nn.Module:
-    """Wrap a network: one logit for each group of class indices, then the defense that only looks strong."""
+    """Wrap a network: one logit for each group of class indices, then the gradient-masking defense."""
     found = network if groups is None else GroupedNetwork(network, groups)
     return Uninteresting(found) if uninteresting else found
 

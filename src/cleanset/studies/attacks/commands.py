@@ -49,7 +49,7 @@ def attack_results(study: StudyFolder = HERE) -> None:
 
 @app.command("attack-warnings", hidden=True)
 def attack_warnings(model: Role, study: StudyFolder = HERE) -> None:
-    """Look for signs that a model only looks strong."""
+    """Look for signs of gradient masking."""
     from cleanset.studies.attacks.attacking import run_warnings
 
     run_warnings(_study(study), model)
@@ -101,7 +101,7 @@ def evaluate(
             "repeat it for each step."
         ),
     ] = None,
-    warnings: Annotated[bool, typer.Option(help="Look for signs that a model only looks strong.")] = True,
+    warnings: Annotated[bool, typer.Option(help="Look for signs of gradient masking.")] = True,
     architecture: Architecture = None,
     precision: Annotated[
         str | None,

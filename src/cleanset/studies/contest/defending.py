@@ -348,7 +348,7 @@ class ModelDefence:
         return found.assign(confidence=confidences(found, self.wanted.confidence))
 
     def signs(self, known: Mapping[str, str], paths: Mapping[str, Path]) -> list[dict[str, str]]:
-        """The signs that the model only looks strong, in its answers to some images and in their gradients.
+        """The signs of gradient masking in the model's answers to some images and in their gradients.
 
         `known`: the group of each image by its name. No attack is run; the study of attacks does that.
         """

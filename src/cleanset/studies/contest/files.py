@@ -41,7 +41,7 @@ class NamedFile(Section):
 class ModelOfEdition(Section):
     """A model of the edition that abstains below a threshold of its confidence.
 
-    `wrapper`: `uninteresting` wraps the model into the defence of source 004, appendix E, which only looks strong.
+    `wrapper`: `uninteresting` wraps the model into the defence of source 004, appendix E, which masks its gradients.
     `seen`: the share of a square image's side that the model looks at, in the middle.
     """
 
@@ -216,7 +216,7 @@ class UnpublishedFigures(Eligibility):
 
 
 class WarningSign(Section):
-    """A sign that a defence only looks strong, with its evidence as a sentence."""
+    """A sign that a defence masks its gradients, with its evidence as a sentence."""
 
     sign: Name
     text: Text

@@ -61,7 +61,7 @@ class CardImage(NamedTuple):
 
 
 ModelWarnings = Mapping[str, Sequence[tuple[str, str]]]
-"""By the role of a model of the edition: the signs that it only looks strong, each with its evidence."""
+"""By the role of a model of the edition: the signs of gradient masking, each with its evidence."""
 
 
 def contest_page(
