@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box, check_crop
 from cleanset.review.page.library import IndexedImage
-from cleanset.review.page.session import Session
+from cleanset.review.page.session import ReviewerClassStatus, Session
 from cleanset.review.verdicts import Review
 from cleanset.validation import first_problem
 from cleanset.vocabulary import REASONS, Seen
@@ -121,17 +121,35 @@ def likeliest_reason(hinted: Collection[str], in_class: Counter[str], overall: C
     return min(among, key=lambda reason: (-in_class[reason], -overall[reason], REASONS.index(reason)))
 
 
-def likeliest_reasons(session: Session, class_index: int, image_ids: Collection[str]) -> dict[str, str]:
-    """The likeliest reason by image id, for images of a class: from the hints at them and the reviewer's rejections."""
-    in_class, overall = Counter[str](), Counter[str]()
-    for index, status in session.statuses.items():
-        for votes in status.votes.values():
-            own = votes.get(session.reviewer)
-            if own is not None and own.review.reason is not None and own.review.verdict == "reject":
-                overall[own.review.reason] += 1
-                in_class[own.review.reason] += index == class_index
-    hints = session.hints.of(image_ids)
-    return {
-        image_id: likeliest_reason({hint.kind for hint in hints.get(image_id, ())}, +in_class, overall)
-        for image_id in image_ids
-    }
+class LikeliestReasons:
+    """The likeliest reasons for images, from the hints at them and the rejections of a session's reviewer."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._counted: dict[int, tuple[ReviewerClassStatus, Counter[str]]] = {}
+        self._overall: Counter[str] = Counter()
+
+    def of(self, class_index: int, image_ids: Collection[str]) -> dict[str, str]:
+        """The likeliest reason by image id, for images of a class."""
+        self._count()
+        in_class = self._counted[class_index][1]
+        hints = self._session.hints.of(image_ids)
+        return {
+            image_id: likeliest_reason({hint.kind for hint in hints.get(image_id, ())}, in_class, self._overall)
+            for image_id in image_ids
+        }
+
+    def _count(self) -> None:
+        """Count the reasons anew in the classes that have changed, for this is done at every step."""
+        for index, status in self._session.statuses.items():
+            before = self._counted.get(index)
+            if before is None or before[0] is not status:
+                counts = self._reasons(status)
+                self._overall.subtract(before[1] if before else ())
+                self._overall.update(counts)
+                self._counted[index] = status, counts
+
+    def _reasons(self, status: ReviewerClassStatus) -> Counter[str]:
+        reviewer = self._session.reviewer
+        own = (votes[reviewer].review for votes in status.votes.values() if reviewer in votes)
+        return Counter(str(review.reason) for review in own if review.verdict == "reject")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from cleanset.errors import CleansetError, install_command
 from cleanset.review.hints.text import can_read_text
 from cleanset.review.page.cursor import rest_in_words, rest_of_class
-from cleanset.review.page.drafts import Draft, likeliest_reasons
+from cleanset.review.page.drafts import Draft, LikeliestReasons
 from cleanset.review.page.keys import BY_KEYS, FILTERS, REASON_KEYS, VERDICTS, Notice, ReviewKey
 from cleanset.review.page.overlays import GuidelinesSection, LookBack, guidelines_sections
 from cleanset.review.page.session import Session
@@ -30,6 +30,7 @@ class Tab(ShownClass):
         super().__init__(session)
         self.back = LookBack(session)
         self.guidelines: list[GuidelinesSection] = []
+        self.likeliest = LikeliestReasons(session)
         self._last_guess: tuple[int, str] | None = None
         self._is_guess_lost = False
         self._early: set[str] = set()
@@ -259,7 +260,7 @@ class Tab(ShownClass):
         self._check_seen()
         self._is_guess_lost = False
         left, focus = self.cursor.class_index, self.cursor.focus
-        reason = self._sent.reason or likeliest_reasons(self.session, left, [focus])[focus]
+        reason = self._sent.reason or self.likeliest.of(left, [focus])[focus]
         self.draft = Draft("reject", reason)
         self._save_draft()
         if self.cursor.class_index == left and self.mode == "class" and before in self.cursor.asked():

@@ -12,7 +12,6 @@ from jinja2 import Environment
 from cleanset.images.boxes import Crop
 from cleanset.review.opinions import Opinion
 from cleanset.review.page.cursor import MIN_HEIGHT, MIN_WIDTH, Cursor
-from cleanset.review.page.drafts import likeliest_reasons
 from cleanset.review.page.keys import BY_KEYS, FILTERS, REASON_KEYS
 from cleanset.review.page.library import IndexedImage, Library
 from cleanset.review.page.session import Session, in_words
@@ -83,7 +82,7 @@ def cards(tab: Tab) -> list[Card]:
     numbers = {image_id: number for number, image_id in enumerate(tab.cursor.images(), start=1)}
     hints = session.hints.of(numbers)
     complete, queued = session.hints.complete(numbers), tab.cursor.queued()
-    likeliest = likeliest_reasons(session, tab.cursor.class_index, numbers)
+    likeliest = tab.likeliest.of(tab.cursor.class_index, numbers)
     made = []
     for image_id, number in numbers.items():
         votes = status.votes.get((tab.cursor.class_index, image_id), {})
