@@ -141,3 +141,12 @@ def test_others_see_two_crops_apart_too(edition: Path, start: Serve, visit: Open
     card = ada.page.locator(f"[data-card='{image}']")
     assert "ben: crop, text, 280 × 190 at 20, 10" in card.inner_text()
     assert card.locator("rect.of-other").count() == 1
+
+
+def test_the_page_shows_what_others_have_written_meanwhile(edition: Path, start: Serve, visit: Open) -> None:
+    """At once when it is loaded, and at the end without a reload."""
+    at = visit(start("board"))
+    assert at.mode == "end"
+    in_conflict(edition, start, visit)
+    at.page.wait_for_selector("#cards.options")
+    assert at.mode == "class"

@@ -129,12 +129,6 @@ def test_a_team_from_links_to_a_set(edition: Path, links: dict[str, str], browse
     assert [after[name]["to_review"] for name in (*TEAM, "board")] == [[], [], [], [contested]]
     assert after["ana"]["verdicts"] == sum(map(len, reviews(edition, "ana").values()))
     board = opened(browser, links["board"])
-    # what the others have just written may be read after the page was sent
-    for _ in range(20):
-        if board.wnid:
-            break
-        board.page.wait_for_timeout(500)
-        board.page.reload()
     assert (board.wnid, board.focus) == (contested, image)
     assert others_named(board, "board") == set(TEAM)
     board.press("1")

@@ -420,7 +420,7 @@ class TabElements(KeyedTab):
 
     async def _refresh(self) -> None:
         if self._tab.mode in ("class", "end", "zoom") or self._tab.is_proposal_awaited:
-            await self.do(self._tab.propose_box)
+            await self.do(self._tab.follow_changes)
 
     def _show_dialogs(self) -> None:
         self._search.show(self._search.fill if self._tab.mode == "search" else None)
@@ -437,4 +437,6 @@ def build(session_of: Callable[[Request], Session], lock: asyncio.Lock) -> None:
         ui.add_head_html(_HEAD)
         class_index = class_indices().get(request.query_params.get("class", ""))
         async with lock:
+            with suppress(CleansetError, OSError):  # of a table that is being written; a class tells its own
+                await asyncio.to_thread(session.refresh)
             TabElements(session, lock, class_index)

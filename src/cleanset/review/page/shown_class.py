@@ -188,6 +188,13 @@ class ShownClass:
         """Whether a box may still be proposed for the crop that is open."""
         return self.mode == "crop" and self.draft is not None and self.draft.awaits_proposal
 
+    def follow_changes(self) -> None:
+        """Leave the end once others' verdicts ask for something, and propose a box once its image is measured."""
+        if self.mode == "end" and self.order.next_asked(-1) is not None:
+            self._go_on(-1)
+            self._came_by_settling = True  # a key pressed as it appears is not meant for it
+        self.propose_box()
+
     def propose_box(self) -> None:
         """Propose a box for the crop that is open, once its image is measured, unless it has one from before."""
         draft, focus = self.draft, self.cursor.focus
