@@ -22,6 +22,7 @@ from cleanset.edition.about import About
 from cleanset.edition.git import GitError, run_git
 from cleanset.edition.models import Models, with_files_of, with_lists, with_models
 from cleanset.edition.params import checked_params, read_params
+from cleanset.edition.yaml_edit import flow_text
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
 from cleanset.parsing import parse_yaml
@@ -118,18 +119,18 @@ def make_own_edition(
         "accuracy": all(model.source != "random" for model in models.values()),
     }
     entries = "\n".join(
-        f"  {_in_flow(role)}: {_in_flow(model.model_dump(exclude_none=True))}" for role, model in models.items()
+        f"  {flow_text(role)}: {flow_text(model.model_dump(exclude_none=True))}" for role, model in models.items()
     )
     said = {"about": about.model_dump(exclude_unset=True) if about else None}
     block = yaml.safe_dump(said, sort_keys=False, allow_unicode=True, width=10_000).rstrip("\n")
     params = _read(OF_OWN_IMAGES / "own_params.yaml").format(
-        **{key: _in_flow(value) for key, value in values.items()}, models=entries, about=indent(block, "  ")
+        **{key: flow_text(value) for key, value in values.items()}, models=entries, about=indent(block, "  ")
     )
     # before anything is written: what was given may make params that no stage reads
     checked_params(parse_yaml(params, "params.yaml"), "params.yaml")
     training = _read(OF_OWN_IMAGES / "own_training_params.yaml").format(
-        images=_in_flow(_relative(images, folder / TRAINING)),
-        labels=_in_flow(f"../../{names['labels']}" if "labels" in names else None),
+        images=flow_text(_relative(images, folder / TRAINING)),
+        labels=flow_text(f"../../{names['labels']}" if "labels" in names else None),
     )
     inputs = [PINNED, *(names[key] for key in ("labels", "names") if key in names)]
     texts = {
@@ -195,7 +196,7 @@ def _for_lists(params: str) -> str:
 
 def _own_pipeline(inputs: Iterable[object]) -> str:
     """The dvc.yaml of all editions with a stage preprocess that reads these paths."""
-    deps = "\n".join(f"      - {_in_flow(each)}" for each in inputs)
+    deps = "\n".join(f"      - {flow_text(each)}" for each in inputs)
     head = _read(OF_OWN_IMAGES / "own_pipeline_head.yaml").format(deps=deps)
     text = re.sub(r"(?s)\A.*?^stages:\n  preprocess:.*?\n\n", head, _template("dvc.yaml"), flags=re.M)
     # raw.md5 has the checksums of archives, which there are none of
@@ -215,7 +216,7 @@ OF_TRAINING = f"      - ../../{PINNED}\n"
 
 def depending_on_pinned(text: str, images: str) -> str:
     """The text of a dvc.yaml, of an edition or its trainings, with images.sha256 in place of the folder `images`."""
-    text = text.replace(f"      - {_in_flow(images)}\n", f"      - {PINNED}\n")
+    text = text.replace(f"      - {flow_text(images)}\n", f"      - {PINNED}\n")
     return text.replace("      - ${data.images}\n", OF_TRAINING)
 
 
@@ -237,13 +238,6 @@ def _min_crop_pixels(found: LabelledImages) -> int:
         except Exception:  # stage preprocess names what cannot be read
             continue
     return max(1, shortest // 2)
-
-
-def _in_flow(value: object) -> str:
-    """A value as YAML in one line."""
-    # without a width PyYAML breaks long lines
-    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, sort_keys=False, width=10_000)
-    return text.removesuffix("...\n").strip()
 
 
 def _with_head(text: str, head: str) -> str:

@@ -3,6 +3,7 @@
 import datetime
 from collections.abc import Iterable
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -129,10 +130,6 @@ class Model(Section):
             raise ValueError(f"name {shown(self.name)}; expected MODULE:CALLABLE")
         if self.beyond_sha256 is not None and self.beyond is None:
             raise ValueError("beyond_sha256 without beyond; expected both or neither")
-        return self
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
         if (self.source == "robustbench") != (self.threat_model is not None):
             raise ValueError("threat_model is needed for source robustbench, and for no other")
         return self
@@ -363,8 +360,7 @@ class Params(Section):
         for role, model in self.models.items():
             for key in keys_of.get(model.source, ()):
                 refused, expected, lacking = needs[key]
-                section, _, name = key.partition(".")
-                if getattr(getattr(self, section), name) == refused:
+                if attrgetter(key)(self) == refused:
                     raise ValueError(
                         f"{key}: {str(refused).lower()}, but models.{role} is {model.kind}, which lacks {lacking}; "
                         f"expected {expected}"
