@@ -21,15 +21,6 @@ from cleanset.vocabulary import class_column, class_names
 
 TEMPLATES = Path(__file__).parent / "templates"
 
-MAX_SHORT_CLASSES = 100
-"""Short classes listed on the first page; the page of all classes has them all."""
-
-STRIP_IMAGES = 12
-"""Images at the top of the first page, each of another class."""
-
-MAX_COMBINATIONS = 40
-"""Combinations of models listed; with ten models there may be 1,023."""
-
 Page = TypeVar("Page")
 
 ShownImage = tuple[str, Box | None]
@@ -99,20 +90,14 @@ def pages(report: ReportData, images: PageImages) -> dict[str, str]:
     """The text of each page, by its path."""
     names = class_names()
     environment = page_environment()
-    environment.globals |= {
-        "max_short_classes": MAX_SHORT_CLASSES,
-        "max_combinations": MAX_COMBINATIONS,
-    }
     on_sheet = {state.class_index: sheet.file for sheet in report.sheets for state in sheet.classes}
     common = {"report": report, "names": names, "sheet_of": on_sheet, "images": images, "up": ""}
     by_key = {(each.class_index, each.image_id): each for every in report.candidates.values() for each in every}
     written = {
         "index.html": environment.get_template("index.html").render(
-            common, strip=strip(report), reviewers=[name for name in report.reviewers if name != BOARD]
+            common, reviewers=[name for name in report.reviewers if name != BOARD]
         ),
-        "classes.html": environment.get_template("classes.html").render(
-            common, fates_of_class=lambda state: fates_of_class(state, report.candidates.get(state.class_index, ()))
-        ),
+        "classes.html": environment.get_template("classes.html").render(common),
         "rejected.html": environment.get_template("rejected.html").render(common, candidate_of=by_key),
     }
     for sheet, neighbours in _with_neighbours(report.sheets):
@@ -128,24 +113,6 @@ def _with_neighbours(pages: Sequence[Page]) -> Iterator[tuple[Page, dict[str, Pa
     """Each page, with the one before and the one after it."""
     for before, page, after in zip([None, *pages], pages, [*pages[1:], None], strict=False):
         yield page, {"previous": before, "next": after}
-
-
-def fates_of_class(state: ClassState, candidates: Sequence[ReportedCandidate]) -> list[str]:
-    """Filter keys of the page of all classes: role/state/reason, for each reason that a model rejects images for."""
-    found = []
-    for role in state.kept:
-        fates = [fate for each in candidates for fate in each.fates if fate.role == role]
-        reasons = list(dict.fromkeys(fate.reason for fate in fates if fate.is_flaw))
-        states = ["short" if role in state.short else "full", *(["open"] if state.open[role] else [])]
-        found += [f"{role}/{name}/{reason}" for name in states for reason in reasons or [""]]
-    return found
-
-
-def strip(report: ReportData) -> list[ReportedCandidate]:
-    """The first image kept of some classes, which are spread evenly over all that have one."""
-    first = [candidates[0] for candidates in report.candidates.values() if candidates[0].uses]
-    count = min(STRIP_IMAGES, len(first))
-    return [first[place * len(first) // count] for place in range(count)]
 
 
 def page_environment(*folders: Path) -> Environment:
