@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from textwrap import indent
+from typing import Any
 
 import yaml
 from PIL import Image
@@ -25,7 +26,7 @@ from cleanset.edition.params import checked_params, read_params
 from cleanset.edition.yaml_edit import flow_text
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
-from cleanset.parsing import parse_yaml
+from cleanset.parsing import parse_yaml, read_yaml
 from cleanset.validation import join_names
 
 SRC = Path(__file__).resolve().parents[2]
@@ -38,19 +39,8 @@ OF_OWN_IMAGES = Path(__file__).parent / "templates"
 IS_INSTALLED = SRC.name != "src" or not TEMPLATE.is_symlink()
 STUDY, ATTACKING, CONTEST, TRAINING = (f"studies/{name}" for name in ("robustness", "attacks", "contest", "training"))
 PROJECTS = STUDY, ATTACKING, CONTEST, TRAINING
-OF_DVC = (".dvcignore", ".dvc/.gitignore")
-COPIED = (
-    "raw.md5", "data/README.md", *OF_DVC,
-    *(f"{project}/{name}" for project in PROJECTS for name in ("dvc.yaml", ".gitignore", *OF_DVC)),
-    f"{STUDY}/.dvc/plots/line_per_model.json", f"{TRAINING}/.dvc/plots/line_per_part.json", f"{TRAINING}/params.yaml",
-    *(f"{STUDY}/{name}/README.md" for name in ("masks", "backgrounds", "generated")),
-    *(f"{CONTEST}/{name}" for name in ("params.yaml", "contest.yaml", ".gitattributes")),
-)  # fmt: skip
+COPIED: Any = read_yaml(Path(__file__).with_name("copied.yaml"), "install cleanset again")
 """Files that a new edition takes from the ImageNet edition as they are."""
-COPIED_TO_OWN = (
-    *OF_DVC, *(f"{TRAINING}/{name}" for name in (".gitignore", ".dvc/plots/line_per_part.json", *OF_DVC)),
-)  # fmt: skip
-"""Those that an edition of your own images takes from it."""
 GITIGNORE = "/data/*\n!/data/README.md\n/report/\nbuild/\ndvc_plots/\n*.partial\n.lock\n" + "/src\n" * IS_INSTALLED
 """The .gitignore of a new edition."""
 PINNED = "images.sha256"
@@ -87,7 +77,7 @@ def make_edition(folder: Path, models: Models | None = None) -> None:
         f"{STUDY}/params.yaml": _with_head(study, "# See docs/robustness.md for what to put where.\n"),
         f"{ATTACKING}/params.yaml": _with_head(_template(f"{ATTACKING}/params.yaml"), "# See docs/attacks.md.\n"),
     }
-    _write_edition(folder, _dvc_config(folder), PROJECTS, {name: TEMPLATE / name for name in COPIED}, texts)
+    _write_edition(folder, _dvc_config(folder), PROJECTS, {name: TEMPLATE / name for name in COPIED["imagenet"]}, texts)
 
 
 def make_own_edition(
@@ -140,7 +130,7 @@ def make_own_edition(
         f"{TRAINING}/params.yaml": training,
         f"{TRAINING}/dvc.yaml": _own_training_pipeline(has_labels="labels" in names),
     }
-    copied = {name: TEMPLATE / name for name in COPIED_TO_OWN} | {names[key]: path for key, path in given.items()}
+    copied = {name: TEMPLATE / name for name in COPIED["own"]} | {names[key]: path for key, path in given.items()}
     config = re.sub(r"    remote = .*\n|\['remote(?s:.*)\Z", "", _dvc_config(folder))
     _write_edition(folder, config, [TRAINING], copied, texts)
 

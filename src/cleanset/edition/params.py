@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
@@ -293,16 +293,8 @@ class Count(Section):
 
 Protocol = Literal["as_written", "as_published"]
 
-PROTOCOLS: dict[Protocol, dict[str, dict[str, object]]] = {
-    "as_written": {
-        "select": {"pool": "ensemble", "order": "log_odds", "tiers": ["top5", "reserve"]},
-        "review": {"crops": "last"},
-    },
-    "as_published": {
-        "select": {"pool": "model", "order": "float32", "tiers": ["top5", "reserve"]},
-        "review": {"crops": "in_rank"},
-    },
-}
+_PROTOCOLS: Any = read_yaml(Path(__file__).with_name("protocols.yaml"), "install cleanset again")
+PROTOCOLS: dict[Protocol, dict[str, dict[str, object]]] = _PROTOCOLS
 """Keys as source 000 says, and as its published set was made; a key in the file takes precedence."""
 
 
