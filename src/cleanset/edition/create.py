@@ -12,7 +12,6 @@ import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from textwrap import indent
-from typing import Any
 
 import yaml
 from PIL import Image
@@ -26,7 +25,7 @@ from cleanset.edition.params import checked_params, read_params
 from cleanset.edition.yaml_edit import flow_text
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
-from cleanset.parsing import parse_yaml, read_yaml
+from cleanset.parsing import data_beside, parse_yaml
 from cleanset.validation import join_names
 
 SRC = Path(__file__).resolve().parents[2]
@@ -39,7 +38,7 @@ OF_OWN_IMAGES = Path(__file__).parent / "templates"
 IS_INSTALLED = SRC.name != "src" or not TEMPLATE.is_symlink()
 STUDY, ATTACKING, CONTEST, TRAINING = (f"studies/{name}" for name in ("robustness", "attacks", "contest", "training"))
 PROJECTS = STUDY, ATTACKING, CONTEST, TRAINING
-COPIED: Any = read_yaml(Path(__file__).with_name("copied.yaml"), "install cleanset again")
+COPIED: dict[str, list[str]] = data_beside(__file__, "copied.yaml")
 """Files that a new edition takes from the ImageNet edition as they are."""
 GITIGNORE = "/data/*\n!/data/README.md\n/report/\nbuild/\ndvc_plots/\n*.partial\n.lock\n" + "/src\n" * IS_INSTALLED
 """The .gitignore of a new edition."""

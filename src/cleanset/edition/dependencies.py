@@ -22,12 +22,12 @@ from cleanset.edition.pipeline import load_yaml
 from cleanset.edition.yaml_edit import LayoutError, edited_text
 from cleanset.errors import PACKAGE, CleansetError, reason
 from cleanset.files import read_text, write_text
-from cleanset.parsing import parse_yaml, read_yaml
+from cleanset.parsing import data_beside, parse_yaml
 
 if TYPE_CHECKING:
     from dvc.stage import Stage
 
-PLUMBING: Any = read_yaml(Path(__file__).with_name("plumbing.yaml"), "install cleanset again")
+PLUMBING: dict[str, str] = data_beside(__file__, "plumbing.yaml")
 """The modules and packages at which the walk stops, and why no stage has to run again when one changes."""
 VERSION_FILE = "VERSION"
 SOURCE = Path(__file__).resolve().parents[1]

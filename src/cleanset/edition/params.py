@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from cleanset.edition.about import About
 from cleanset.errors import CleansetError, cut
-from cleanset.parsing import parse_ranges, read_yaml
+from cleanset.parsing import data_beside, parse_ranges, read_yaml
 from cleanset.selection.candidates import Label, Order, Pool, Rule
 from cleanset.validation import Role, Section, Sha256, first_problem, join_names, missing_keys, shown
 from cleanset.vocabulary import BASES, TIERS, class_indices, class_keys, imagenet
@@ -293,8 +293,7 @@ class Count(Section):
 
 Protocol = Literal["as_written", "as_published"]
 
-_PROTOCOLS: Any = read_yaml(Path(__file__).with_name("protocols.yaml"), "install cleanset again")
-PROTOCOLS: dict[Protocol, dict[str, dict[str, object]]] = _PROTOCOLS
+PROTOCOLS: dict[Protocol, dict[str, dict[str, object]]] = data_beside(__file__, "protocols.yaml")
 """Keys as source 000 says, and as its published set was made; a key in the file takes precedence."""
 
 

@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator
 from operator import attrgetter
-from pathlib import Path
-from typing import Any
 
 from cleanset.edition.params import PROTOCOLS, Params, ReviewPolicy
-from cleanset.parsing import read_yaml
+from cleanset.parsing import data_beside
 
-_SENTENCES: Any = read_yaml(Path(__file__).with_name("readings.yaml"), "install cleanset again")
+_SENTENCES = data_beside(__file__, "readings.yaml")
 COUNTS_AS_CLEAN: str = _SENTENCES["unreviewed"]["clean"]
 """The end of the sentence on the policy of a set with images that nobody has reviewed."""
 

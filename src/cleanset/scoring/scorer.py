@@ -37,8 +37,8 @@ In = TypeVar("In")
 Out = TypeVar("Out")
 
 
-def ignore_notice(_: str) -> None:
-    """Do nothing with a line for the user."""
+def ignore(*_: object) -> None:
+    """Show nothing."""
 
 
 class Scored(NamedTuple):
@@ -122,7 +122,7 @@ class Scorer:
         model: LoadedModel,
         device: Device,
         precision: Precision,
-        notify: Notify = ignore_notice,
+        notify: Notify = ignore,
         read_off: ReadOff = top5,
     ) -> None:
         self.device, self.waiting = device, WaitingTime()

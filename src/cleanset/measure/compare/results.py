@@ -23,7 +23,7 @@ from cleanset.measure.comparability import CLEAN, CardModel, ComparabilityCard, 
 from cleanset.measure.measures import Pair, pairs_of
 from cleanset.measure.rendering import for_paper, pairs_table
 from cleanset.measure.table import MeasureTable, cell
-from cleanset.parsing import check_digest, parse_json, read_yaml
+from cleanset.parsing import check_digest, data_beside, parse_json
 from cleanset.validation import first_problem, join_names, shown
 
 RESULTS = "results.json"
@@ -50,9 +50,7 @@ class Headline:
     is_bounded: bool = True
 
 
-HEADLINES = TypeAdapter(dict[str, tuple[Headline, ...]]).validate_python(
-    read_yaml(Path(__file__).with_name("headlines.yaml"), "install cleanset again")
-)
+HEADLINES = TypeAdapter(dict[str, tuple[Headline, ...]]).validate_python(data_beside(__file__, "headlines.yaml"))
 """The measures that a table of results has, by measurement."""
 # largest difference between an accuracy and the share of its counts: a file may hold rounded numbers
 COUNTS_TOLERANCE = 1e-6
