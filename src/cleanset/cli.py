@@ -23,13 +23,10 @@ from cleanset.studies.robustness import commands as robustness_cli
 from cleanset.studies.training import commands as training_cli
 from cleanset.validation import check_known, join_names
 
-STAGES = {
-    "preprocess": False, "score": True, "intersect": False, "select": True, "crops": False, "score_crops": True,
-    "review_apply": True, "export": True, "count": False, "report": False,
-}  # fmt: skip
+_COMMANDS = data_beside(__file__, "commands.yaml")
+STAGES: dict[str, bool] = _COMMANDS["stages"]
 """The stages of an edition's dvc.yaml, in its order, and whether each is of one model."""
 
-_COMMANDS = data_beside(__file__, "commands.yaml")
 PANELS: dict[str, list[str]] = _COMMANDS["panels"]
 """The commands by task, in the order of `cleanset --help`."""
 
