@@ -112,14 +112,20 @@ def make_own_edition(
     )
     said = {"about": about.model_dump(exclude_unset=True) if about else None}
     block = yaml.safe_dump(said, sort_keys=False, allow_unicode=True, width=10_000).rstrip("\n")
-    params = _read(OF_OWN_IMAGES / "own_params.yaml").format(
-        **{key: flow_text(value) for key, value in values.items()}, models=entries, about=indent(block, "  ")
+    params = (
+        (OF_OWN_IMAGES / "own_params.yaml")
+        .read_text("utf-8")
+        .format(**{key: flow_text(value) for key, value in values.items()}, models=entries, about=indent(block, "  "))
     )
     # before anything is written: what was given may make params that no stage reads
     checked_params(parse_yaml(params, "params.yaml"), "params.yaml")
-    training = _read(OF_OWN_IMAGES / "own_training_params.yaml").format(
-        images=flow_text(_relative(images, folder / TRAINING)),
-        labels=flow_text(f"../../{names['labels']}" if "labels" in names else None),
+    training = (
+        (OF_OWN_IMAGES / "own_training_params.yaml")
+        .read_text("utf-8")
+        .format(
+            images=flow_text(_relative(images, folder / TRAINING)),
+            labels=flow_text(f"../../{names['labels']}" if "labels" in names else None),
+        )
     )
     inputs = [PINNED, *(names[key] for key in ("labels", "names") if key in names)]
     texts = {
@@ -186,7 +192,7 @@ def _for_lists(params: str) -> str:
 def _own_pipeline(inputs: Iterable[object]) -> str:
     """The dvc.yaml of all editions with a stage preprocess that reads these paths."""
     deps = "\n".join(f"      - {flow_text(each)}" for each in inputs)
-    head = _read(OF_OWN_IMAGES / "own_pipeline_head.yaml").format(deps=deps)
+    head = (OF_OWN_IMAGES / "own_pipeline_head.yaml").read_text("utf-8").format(deps=deps)
     text = re.sub(r"(?s)\A.*?^stages:\n  preprocess:.*?\n\n", head, _template("dvc.yaml"), flags=re.M)
     # raw.md5 has the checksums of archives, which there are none of
     return text.replace("needs the archives", "needs the images").replace("      - raw.md5\n", "")
@@ -195,7 +201,9 @@ def _own_pipeline(inputs: Iterable[object]) -> str:
 def _own_training_pipeline(*, has_labels: bool) -> str:
     """The dvc.yaml of training studies without what scenarios need, and with the table of labels if there is any."""
     text = _OF_SCENARIOS.sub("", _template(f"{TRAINING}/dvc.yaml"))
-    text = re.sub(r"(?s)\A.*?^vars:", f"{_read(OF_OWN_IMAGES / 'own_training_head.yaml')}vars:", text, flags=re.M)
+    text = re.sub(
+        r"(?s)\A.*?^vars:", f"{(OF_OWN_IMAGES / 'own_training_head.yaml').read_text('utf-8')}vars:", text, flags=re.M
+    )
     text = depending_on_pinned(text, "")
     return text.replace(OF_TRAINING, f"{OF_TRAINING}      - ${{data.labels}}\n") if has_labels else text
 
@@ -241,11 +249,7 @@ def _relative(path: Path, folder: Path) -> str:
 
 def _template(name: str) -> str:
     """The text of a file of the ImageNet edition."""
-    return _read(TEMPLATE / name)
-
-
-def _read(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
+    return (TEMPLATE / name).read_text("utf-8")
 
 
 def _dvc_config(folder: Path) -> str:
