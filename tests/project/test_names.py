@@ -83,7 +83,6 @@ STILL_SEVERAL = frozenset(
         "SHOWN",
         "SHOWN_CLASSES",
         "SHOWN_DIGITS",
-        "SIDE",
         "STEP",
         "SUFFIXES",
         "SUM_TOLERANCE",

@@ -201,9 +201,8 @@ def _own_pipeline(inputs: Iterable[object]) -> str:
 def _own_training_pipeline(*, has_labels: bool) -> str:
     """The dvc.yaml of training studies without what scenarios need, and with the table of labels if there is any."""
     text = _OF_SCENARIOS.sub("", _template(f"{TRAINING}/dvc.yaml"))
-    text = re.sub(
-        r"(?s)\A.*?^vars:", f"{(OF_OWN_IMAGES / 'own_training_head.yaml').read_text('utf-8')}vars:", text, flags=re.M
-    )
+    head = (OF_OWN_IMAGES / "own_training_head.yaml").read_text("utf-8")
+    text = re.sub(r"(?s)\A.*?^vars:", f"{head}vars:", text, flags=re.M)
     text = depending_on_pinned(text, "")
     return text.replace(OF_TRAINING, f"{OF_TRAINING}      - ${{data.labels}}\n") if has_labels else text
 
