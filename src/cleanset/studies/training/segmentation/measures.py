@@ -174,19 +174,12 @@ def segmentation_regression(classes: pd.DataFrame, wanted: SegmentationMeasures)
     for name in ("scenario", "class_index"):
         tested = rows.groupby(name)["run"].nunique()
         rows = rows[rows[name].map(tested) == len(runs)]
-    levels = [rows[name].nunique() for name in CELL]
     # each factor needs a second level, else it explains nothing
-    if min(levels, default=0) < 2:
+    if min(rows[name].nunique() for name in CELL) < 2:
         return None
     scenarios = list(dict.fromkeys(rows["scenario"]))
     first = ORIGINAL if ORIGINAL in scenarios else scenarios[0]
-    chosen = wanted.baselines
+    levels = {"model": runs[0], "scenario": first, "class_index": int(rows["class_index"].min())}
     cells = rows.rename(columns={"run": "model"}).assign(accuracy=rows[wanted.measure])
-    return regression(
-        cells[["model", "scenario", "class_index", "accuracy"]],
-        (
-            runs[0] if chosen.model is None else chosen.model,
-            first if chosen.scenario is None else chosen.scenario,
-            int(rows["class_index"].min()) if chosen.class_index is None else chosen.class_index,
-        ),
-    )
+    chosen = levels | wanted.baselines.model_dump(exclude_none=True)
+    return regression(cells[[*levels, "accuracy"]], list(chosen.values()))
