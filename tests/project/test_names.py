@@ -20,7 +20,6 @@ STILL_SEVERAL = frozenset(
         "ANSWERS",
         "BINS",
         "Batch",
-        "CELL",
         "CLASSES",
         "CLASS_COLUMNS",
         "CLEAN",
@@ -84,7 +83,6 @@ STILL_SEVERAL = frozenset(
         "SHOWN_CLASSES",
         "SHOWN_DIGITS",
         "SIDE",
-        "STEP",
         "SUFFIXES",
         "SUM_TOLERANCE",
         "Seen",
@@ -93,7 +91,6 @@ STILL_SEVERAL = frozenset(
         "TEXTS",
         "THUMBNAIL_PIXELS",
         "TOP",
-        "TRAINED",
         "UNKNOWN",
         "VERDICTS",
     ]
