@@ -20,7 +20,6 @@ STILL_SEVERAL = frozenset(
         "ANSWERS",
         "BINS",
         "Batch",
-        "CELL",
         "CLASSES",
         "CLASS_COLUMNS",
         "CLEAN",
@@ -83,7 +82,6 @@ STILL_SEVERAL = frozenset(
         "SHOWN",
         "SHOWN_CLASSES",
         "SHOWN_DIGITS",
-        "STEP",
         "SUFFIXES",
         "SUM_TOLERANCE",
         "Seen",
@@ -92,7 +90,6 @@ STILL_SEVERAL = frozenset(
         "TEXTS",
         "THUMBNAIL_PIXELS",
         "TOP",
-        "TRAINED",
         "UNKNOWN",
         "VERDICTS",
     ]
