@@ -481,7 +481,7 @@ def run_defence(
     Raises CleansetError for a defence that fails, and for an image or a file of it that is missing or has changed.
     """
     defence, objects = files.defences[name], Objects(contest)
-    accepted = any(each.defence == name and each.date <= on for each in files.board.accepted)
+    accepted = any(each.defence == name and each.date <= on for each in files.accepted)
     if defence.command is not None and not accepted:
         raise CleansetError(f"{name}: a command that the board has not accepted by {on}; expected its acceptance")
     groups, edition = files.rules.groups(), Edition(contest / ".." / "..")

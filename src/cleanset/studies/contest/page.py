@@ -148,10 +148,8 @@ def image_cards(files: ContestFiles, current: Standing) -> list[dict[str, Any]]:
                 "state": of_image,
                 "given": given.get(sha, {}),
                 "judged_by": sorted(judged, key=lambda each: (each[1].date, each[0])),
-                "appeals": sorted((one for one in files.board.appeals if one.image == sha), key=lambda one: one.date),
-                "decisions": sorted(
-                    (one for one in files.board.decisions if one.image == sha), key=lambda one: one.date
-                ),
+                "appeals": sorted((one for one in files.appeals if one.image == sha), key=lambda one: one.date),
+                "decisions": sorted((one for one in files.decisions if one.image == sha), key=lambda one: one.date),
                 # `by_rule` raises for too few judges
                 "rules": by_rule(counting, *size, minimum) if len(counting) >= minimum else {},
             }

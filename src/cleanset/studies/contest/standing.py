@@ -36,7 +36,7 @@ from cleanset.validation import shown
 def accepted_on(files: ContestFiles) -> dict[str, datetime.date]:
     """The day from which each command may be run that the board has accepted."""
     # the latest first, so that the earliest permission of a defence is the one that stays
-    return {each.defence: each.date for each in sorted(files.board.accepted, key=lambda each: each.date, reverse=True)}
+    return {each.defence: each.date for each in sorted(files.accepted, key=lambda each: each.date, reverse=True)}
 
 
 class Parties:
@@ -55,10 +55,10 @@ class Parties:
             if each.command is None or name in accepted
         }
         self._appeals: dict[str, set[str]] = {}
-        for appeal in files.board.appeals:
+        for appeal in files.appeals:
             self._appeals.setdefault(appeal.image, set()).add(appeal.team)
         self._claimed: dict[str, list[tuple[datetime.date, str | None]]] = {}
-        decided = {each.image for each in files.board.decisions}
+        decided = {each.image for each in files.decisions}
         for answers in files.answers:
             for sha256 in decided & answers.answers.keys():
                 answer = answers.answers[sha256]
@@ -117,7 +117,7 @@ def _submission_problems(files: ContestFiles, _: Mapping[str, Submission]) -> It
 def _stakes(files: ContestFiles) -> Iterator[str]:
     batches: set[str] = set()
     staked: set[str] = set()
-    for stake in sorted(files.board.stakes, key=lambda each: (each.date, each.batch, each.by, each.defences)):
+    for stake in sorted(files.stakes, key=lambda each: (each.date, each.batch, each.by, each.defences)):
         where = f"stake of batch {stake.batch}"
         if stake.batch in batches:
             yield f"{where}: a second time; expected one entry for each batch"
@@ -136,7 +136,7 @@ def _stakes(files: ContestFiles) -> Iterator[str]:
 
 
 def _submissions(files: ContestFiles) -> Iterator[str]:
-    limits, staked = files.rules.limits, {name: stake.date for stake in files.board.stakes for name in stake.defences}
+    limits, staked = files.rules.limits, {name: stake.date for stake in files.stakes for name in stake.defences}
     a_day: Counter[tuple[str, datetime.date]] = Counter()
     for submission in in_order(files.submissions):
         team, day, target = submission.team, submission.day, submission.manifest.target
@@ -202,7 +202,7 @@ def _answers(files: ContestFiles, images: dict[str, Submission]) -> Iterator[str
 def _board(files: ContestFiles, images: dict[str, Submission]) -> Iterator[str]:
     rules, parties = files.rules, Parties(files)
     decided: set[tuple[str, datetime.date]] = set()
-    for decision in sorted(files.board.decisions, key=lambda each: (each.date, each.image, str(each))):
+    for decision in sorted(files.decisions, key=lambda each: (each.date, each.image, str(each))):
         where = f"decision on {decision.image[:12]}… of {decision.date}"
         if decision.image not in images or images[decision.image].week > decision.date:
             yield f"{where}: no image published by then; expected one whose week has ended"
@@ -212,13 +212,13 @@ def _board(files: ContestFiles, images: dict[str, Submission]) -> Iterator[str]:
         if decision.verdict not in (*rules.classes, INVALID, None):
             yield f"{where}: verdict {decision.verdict}; expected one of {', '.join((*rules.classes, INVALID))}"
         yield from _members(rules, decision, parties.deciding(images[decision.image], decision), where)
-    for appeal in sorted(files.board.appeals, key=lambda each: (each.date, each.image, each.team)):
+    for appeal in sorted(files.appeals, key=lambda each: (each.date, each.image, each.team)):
         where = f"appeal of {appeal.team} on {appeal.image[:12]}…"
         if appeal.image not in images or images[appeal.image].week > appeal.date:
             yield f"{where}: no image published by {appeal.date}; expected one whose week has ended"
         if appeal.team not in rules.teams:
             yield f"{where}: unknown team; expected one of the contest's teams"
-    for accepted in sorted(files.board.accepted, key=lambda each: (each.date, each.defence)):
+    for accepted in sorted(files.accepted, key=lambda each: (each.date, each.defence)):
         if accepted.defence not in files.defences:
             yield f"acceptance of an unknown defence {accepted.defence}; expected one submitted by then"
 
@@ -380,7 +380,7 @@ class _Contest:
         self._runs: dict[str, list[DefenceRun]] = {name: [] for name in files.defences}
         for run in sorted(files.runs, key=lambda each: each.date):
             self._runs[run.defence].append(run)
-        self._stakes = {name: stake for stake in files.board.stakes for name in stake.defences}
+        self._stakes = {name: stake for stake in files.stakes for name in stake.defences}
         # the files come in any order; the order of submission is that of the standing and the page
         published = [
             (image, each)
@@ -612,7 +612,7 @@ def _last_closed(states: Sequence[ImageState]) -> list[ImageState]:
 def _shares_of_batches(files: ContestFiles, defences: Sequence[DefenceStanding]) -> Shares:
     """Share each batch equally among its defences that have won, once no other can still win."""
     found: list[Shares] = []
-    for stake in files.board.stakes:
+    for stake in files.stakes:
         members = [each for each in defences if each.batch == stake.batch]
         if any(each.status in ("staked", "awaiting") for each in members):
             continue
