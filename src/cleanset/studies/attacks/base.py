@@ -256,6 +256,14 @@ def to_unit(images: Sequence[Pixels], network: "PixelNetwork") -> "Tensor":
     return to_device(torch.from_numpy(np.stack(images)), network.device).to(network.dtype) / LEVELS
 
 
+def logits_of(network: "PixelNetwork", pixels: "Tensor", mode: str = "no_grad") -> NDArray[np.float64]:
+    """The logits as an array, in one of torch's modes: no_grad, inference_mode or enable_grad."""
+    import torch
+
+    with getattr(torch, mode)():
+        return np.asarray(network(pixels).detach().double().cpu().numpy())
+
+
 def to_levels(pixels: "Tensor") -> NDArray[np.float64]:
     """Pixels in 0..1 as levels, 0 to 255, not rounded."""
     return pixels.detach().cpu().double().numpy() * LEVELS

@@ -365,7 +365,7 @@ class ModelDefence:
         ]
         network = PixelNetwork(self._model.network, self._settings.devices[0].torch, "float64", PROBED)
         with searching("float64"):
-            return [asdict(each) for each in of_answers(network, subjects, PROBED)]
+            return [asdict(each) for each in of_answers(network, [subjects])]
 
 
 def read_image(paths: Mapping[str, Path], name: str) -> Image.Image:
