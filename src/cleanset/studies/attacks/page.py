@@ -28,10 +28,9 @@ from cleanset.statistics.basics import Flags, Floats
 from cleanset.statistics.coverage import CONFIDENCES, CURVE_POINTS, AtCoverage, at_coverage, confidences, ranked
 from cleanset.studies.attacks.base import LEVELS
 from cleanset.studies.attacks.results import ATTACKED, WORST_CASE, AttackMeasure, by_name, measure_lines, metrics_of
-from cleanset.studies.attacks.study import AttackParams, AttackStudy, read_attack_params
+from cleanset.studies.attacks.study import AllParams, AttackParams, AttackStudy, read_attack_params
 from cleanset.studies.attacks.warnings import SIGNS, WarningRecord, read_warnings
 from cleanset.studies.robustness.answers import answer_columns
-from cleanset.studies.robustness.families import read_study_params
 from cleanset.studies.robustness.family import further_roles
 from cleanset.studies.robustness.images import STUDY_IMAGES, SetImages, StudyFile, files_of
 from cleanset.studies.robustness.measuring import write_csv
@@ -296,10 +295,9 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
     from cleanset.scoring.models import preprocessing_of
     from cleanset.studies.robustness.trained_models import further_preprocessing
 
-    params = read_params(study.edition.folder)
+    every = AllParams.read(study)
+    params, further, settings = every.edition, every.robustness.further_models, every.attacks
     roles = list(params.models)
-    further = read_study_params(study.robustness.params_yaml, roles).further_models
-    settings = read_attack_params(study.params_yaml, roles, list(further))
     files = files_of(study.edition, read_table(study.robustness.images, STUDY_IMAGES))
     models = settings.models(roles, further)
     seen_by: dict[str, Preprocessing] = {role: preprocessing_of(params.network(role)) for role in roles}

@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
 
-from cleanset.edition.params import Params, Precision, read_params
+from cleanset.edition.params import Params, Precision
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images import codec
@@ -44,9 +44,9 @@ from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import arithmetic
 from cleanset.studies.attacks.base import LEVELS, Ball, Other, Result, Subject, globally_seeded, seed_of, to_unit
 from cleanset.studies.attacks.changes import GUESSED, most_confident_mistakes
-from cleanset.studies.attacks.study import AttackParams, AttackStudy, WrappedModel, read_attack_params
+from cleanset.studies.attacks.study import AllParams, AttackStudy, WrappedModel
 from cleanset.studies.robustness.answers import PREDICTIONS, answer_columns, check_of_stored, with_step
-from cleanset.studies.robustness.families import StudyParams, change_plan, family_named, read_study_params
+from cleanset.studies.robustness.families import StudyParams, change_plan, family_named
 from cleanset.studies.robustness.images import (
     STUDY_IMAGES,
     ChangedImages,
@@ -303,50 +303,36 @@ def with_straight_through(network: nn.Module, names: Sequence[str]) -> nn.Module
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class AllParams:
-    """The params that attacks depend on: the edition's, its study of robustness's, and their own."""
-
-    edition: Params
-    robustness: StudyParams
-    attacks: AttackParams
-
-    @classmethod
-    def read(cls, study: AttackStudy, attacks: AttackParams | None = None) -> "AllParams":
-        """Read and check the three files, or two of them if `attacks` is given. Raises CleansetError naming the key."""
-        edition = read_params(study.edition.folder)
-        roles = list(edition.models)
-        robustness = read_study_params(study.robustness.params_yaml, roles)
-        if attacks is None:
-            attacks = read_attack_params(study.params_yaml, roles, list(robustness.further_models))
-        return cls(edition, robustness, attacks)
-
-    def source(self, target: "AttackedModel") -> str:
-        """The source of a model's network, such as timm or module."""
-        role = target.name if target.wrapped is None else target.wrapped.model
-        further = self.robustness.further_models
-        entry = further[role] if role in further else self.edition.network(role)
-        return "module" if isinstance(entry, str) else entry.source
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AttackedModel:
-    """A model, the images that it is attacked on, and how it classifies them.
+    """A model, the images that it is attacked on, and its judge.
 
-    `name`: a role of the edition, or the name of a further or a wrapped model, which `wrapped` describes.
-    `before`: the judged logits of an image, by file. `groups`: None where the model has all classes. `searched`: the
-    network that searches ask, where it is another than the model's. `has_scores`: its scores are stored.
+    `name`: a role of the edition, or the name of a further or a wrapped model, which `wrapped` describes. `seed`: of
+    the params. `groups`: None where the model has all classes. `searched`: the network that searches ask, where it is
+    another than the model's. `has_scores`: its scores are stored.
     """
 
     name: str
     model: LoadedModel
     images: pd.DataFrame
     files: Mapping[str, StudyFile]
-    before: Callable[[str], Logits]
+    judge: Judge
+    seed: int
     wrapped: WrappedModel | None = None
     groups: Groups | None = None
     searched: nn.Module | None = None
     has_scores: bool = False
+
+    @cached_property
+    def before(self) -> Callable[[str], Logits]:
+        """The judged logits of an image before any attack, by file; each is computed once."""
+
+        @cache
+        def judged(file: str) -> Logits:
+            seed = seed_of(self.seed, "judged", f"{self.name} ", file)
+            return self.judge.logits([self.pixels(file)], [seed])[0]
+
+        return judged
 
     def network(self, how: Searching) -> PixelNetwork:
         """The network that searches ask."""
@@ -395,7 +381,7 @@ def open_target(
     name: str,
     settings: Settings,
     lpips: Lpips | None = None,
-) -> tuple[Judge, AttackedModel]:
+) -> AttackedModel:
     """A model of a study and its images; verdicts include the LPIPS if `lpips` is given.
 
     Raises CleansetError for a name that no model of the study has, and where no image is of a class of the model's
@@ -429,22 +415,8 @@ def open_target(
         model = replace(model, network=wrap_network(model.network, members, around.wrapper is not None))
     judge = Judge(model, settings.devices[0].torch, lpips)
     files, seed = files_of(study.edition, images), params.attacks.seed
-    before = logits_before(judge, name, model, files, seed)
     is_of_edition = around is None and role not in further
-    return judge, AttackedModel(name, model, images, files, before, around, groups, has_scores=is_of_edition)
-
-
-def logits_before(
-    judge: Judge, name: str, model: LoadedModel, files: Mapping[str, StudyFile], seed: int
-) -> Callable[[str], Logits]:
-    """The judged logits of an image before any attack, by file; each is computed once. `seed` is that of the params."""
-
-    @cache
-    def before(file: str) -> Logits:
-        pixels = pixels_of(file, SetImages(files), model.preprocessing)
-        return judge.logits([pixels], [seed_of(seed, "judged", f"{name} ", file)])[0]
-
-    return before
+    return AttackedModel(name, model, images, files, judge, seed, around, groups, has_scores=is_of_edition)
 
 
 def other_models(study: AttackStudy, params: AllParams, name: str) -> dict[str, LoadedModel]:
