@@ -43,7 +43,7 @@ from cleanset.studies.attacks.base import Known, Parameters, globally_seeded, lo
 from cleanset.studies.attacks.changes import GUESSED
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
 from cleanset.studies.attacks.results import ATTACKED, NAMED_ATTACKED, SHARD, attacked_rows, png_name
-from cleanset.studies.attacks.study import AllParams, AttackedFolder, AttackParams, AttackStudy
+from cleanset.studies.attacks.study import AllParams, AttackedFolder, AttackParams, AttackRequest, AttackStudy
 from cleanset.studies.attacks.targets import (
     AttackedModel,
     Judge,
@@ -445,23 +445,16 @@ def evaluate(
     specs: Sequence[Spec],
     others: Sequence[Spec],
     images: OpenedImages,
-    params: AttackParams,
     settings: Settings,
-    out: Path,
-    *,
-    straight_through: Sequence[str],
-    lpips_folder: Path,
-    warnings: bool,
+    request: AttackRequest,
 ) -> tuple[dict[tuple[str, str], pd.DataFrame], dict[str, WarningRecord], dict[tuple[str, str], str]]:
     """Attack any models outside DVC: by attack and model the rows of NAMED_ATTACKED, by model its warnings.
 
     The last: by attack and model the problem that prevented a run; the results of all others stay.
 
-    Results are kept below the folder `out`, and an earlier run's results are reused. `others`: the
-    models that images are made on. `straight_through`: steps of the networks that gradients pass straight through.
-    `lpips_folder`: the folder that the params name LPIPS's weights from. Raises CleansetError if nothing can be run.
+    `others`: the models that images are made on. Raises CleansetError if nothing can be run.
     """
-    device = settings.devices[0].torch
+    params, device = request.params, settings.devices[0].torch
     how = Searching(device, params.search_precision, settings.batch_size)
     results, problems = dict[tuple[str, str], pd.DataFrame](), dict[tuple[str, str], str]()
     records = dict[str, WarningRecord]()
@@ -471,16 +464,16 @@ def evaluate(
         except CleansetError as error:
             problems |= {(name, spec.text): str(error) for name in params.attacks}
             continue
-        judge = Judge(named.loaded, device, lpips_of(lpips_folder, params, device), settings.precision)
-        searched = with_straight_through(named.loaded.network, straight_through)
+        judge = Judge(named.loaded, device, lpips_of(request.lpips_folder, params, device), settings.precision)
+        searched = with_straight_through(named.loaded.network, request.straight_through)
         target = AttackedModel(
             named.name, named.loaded, images.images, images.files, judge, params.seed, searched=searched
         )
         sources, finished = partial(_loaded, spec, others, settings, target, how), list[Attacking]()
         for name, attack in params.attacks.items():
             made_on = [other.text for other in others] if attack.kind == "transfer" else []
-            facts = [named.identity, settings.precision, *straight_through, *made_on]
-            folder = AttackedFolder(out / "attacks" / name / stem)
+            facts = [named.identity, settings.precision, *request.straight_through, *made_on]
+            folder = AttackedFolder(request.out / "attacks" / name / stem)
             attacking = Attacking(params, name, target, how, folder, json.dumps(facts), NAMED_ATTACKED)
             try:
                 # loaded anew for each attack: what a random source has drawn before must not count
@@ -494,7 +487,7 @@ def evaluate(
             try:
                 sign = settle(finished, partial(_anew, spec, settings), is_command or isinstance(spec, ModuleModel))
                 results |= {(each.name, spec.text): each.results() for each in finished}
-                record = probed(target, params, sources(), how, is_command=is_command) if warnings else None
+                record = probed(target, params, sources(), how, is_command=is_command) if request.warnings else None
             except CleansetError as error:
                 problems["verdicts and warnings", spec.text] = str(error)
             else:

@@ -21,7 +21,7 @@ from cleanset.parsing import read_yaml
 from cleanset.progress import cache_folder
 from cleanset.studies.attacks.base import LinfRadius
 from cleanset.studies.attacks.results import WORST_CASE, AttackMeasure, by_name, measure_lines
-from cleanset.studies.attacks.study import GUESS, KINDS, AttackParams
+from cleanset.studies.attacks.study import GUESS, KINDS, AttackParams, AttackRequest
 from cleanset.studies.robustness.image_sets import OpenedImages, open_images
 from cleanset.studies.robustness.images import images_sha256
 from cleanset.studies.robustness.measuring import write_csv
@@ -95,23 +95,14 @@ def _in_ball(name: str, eps: str) -> dict[str, Any]:
 
 
 def run(
-    edition: Edition,
-    wanted: Wanted,
-    params: AttackParams,
-    out: Path,
-    *,
-    lpips_folder: Path = Path(),
-    transfer_from: Sequence[str] = (),
-    straight_through: Sequence[str] = (),
-    warnings: bool = True,
+    edition: Edition, wanted: Wanted, request: AttackRequest, *, transfer_from: Sequence[str] = ()
 ) -> AttackedModels:
-    """Attack the models; write the changed images, measures, warnings and results into the folder `out`.
+    """Attack the models; write the changed images, measures, warnings and results into the folder of the request.
 
-    `lpips_folder`: the one that the params name LPIPS's weights from. `transfer_from`: models to make images on, in
-    place of the edition's. `straight_through`: steps of the networks that gradients pass straight through. Finished
-    results of an earlier run in `out` are reused. Names are checked and all images are read before torch is imported.
-    Raises CleansetError with the remedy.
+    `transfer_from`: models to make images on, in place of the edition's. Names are checked and all images are read
+    before torch is imported. Raises CleansetError with the remedy.
     """
+    params, out = request.params, request.out
     models = replace(wanted, out=out).models_to_run(edition)
     weights = edition.folder if models.roles else cache_folder()
     others = _sources(edition, models.roles, models.specs, transfer_from, weights)
@@ -134,17 +125,7 @@ def run(
 
     for spec in [*models.specs, *others]:
         check(spec)
-    results, records, problems = evaluate(
-        models.specs,
-        others,
-        images,
-        params,
-        settings_for(models.score),
-        out,
-        straight_through=straight_through,
-        lpips_folder=lpips_folder,
-        warnings=warnings,
-    )
+    results, records, problems = evaluate(models.specs, others, images, settings_for(models.score), request)
     names = [spec.text for spec in models.specs]
     masked = [model for model, record in records.items() if record.warnings]
     lines = measure_lines(names, results, params.of_image, params.resampling, masked)

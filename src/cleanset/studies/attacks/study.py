@@ -266,6 +266,21 @@ class AllParams:
         return "module" if isinstance(entry, str) else entry.source
 
 
+@dataclass(frozen=True, slots=True)
+class AttackRequest:
+    """Attacks on any models outside DVC; results are kept below the folder `out`, and an earlier run's are reused.
+
+    `lpips_folder`: the one that the params name LPIPS's weights from. `straight_through`: steps of the networks that
+    gradients pass straight through. `warnings`: look for signs of gradient masking.
+    """
+
+    params: AttackParams
+    out: Path
+    lpips_folder: Path = Path()
+    straight_through: Sequence[str] = ()
+    warnings: bool = True
+
+
 def read_attack_params(path: Path, roles: Sequence[str], others: Sequence[str] = ()) -> AttackParams:
     """Read and check the params.yaml of studies/attacks. Raises CleansetError naming the key.
 

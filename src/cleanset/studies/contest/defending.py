@@ -553,7 +553,7 @@ def different_answers(contest: Path, files: ContestFiles) -> list[str]:
     """
     edition, groups, objects, lines = Edition(contest / ".." / ".."), files.rules.groups(), Objects(contest), []
     for name, defence in sorted(files.defences.items()):
-        runs = [each for each in files.runs if each.defence == name]
+        runs = files.runs_by_defence()[name]
         if defence.model is None:
             lines.append(f"{name}: {len(runs)} runs of a command, not recomputable")
             continue

@@ -372,6 +372,13 @@ class ContestFiles:
     draws: Mapping[datetime.date, tuple[frozenset[str], int]] = field(default_factory=dict)
     head: str = ""
 
+    def runs_by_defence(self) -> dict[str, list[DefenceRun]]:
+        """The runs of every defence, by day."""
+        found: dict[str, list[DefenceRun]] = {name: [] for name in self.defences}
+        for run in sorted(self.runs, key=lambda each: each.date):
+            found.setdefault(run.defence, []).append(run)
+        return found
+
 
 def team_of(defence: str) -> str:
     """The team in a defence's name."""

@@ -77,11 +77,11 @@ def contest_page(
     """
     current = standing(files, on)
     files = replace(files, submissions=counted(files.submissions))
-    groups, cards = files.rules.groups().names, image_cards(files, current)
+    runs, groups, cards = files.runs_by_defence(), files.rules.groups().names, image_cards(files, current)
     context: dict[str, Any] = {
         "standing": current,
         "history": [(each, {one.name: one.status for one in each.defences}) for each in past],
-        "defences": [(each, files.defences[each.name], *run_and_line(files, each.name)) for each in current.defences],
+        "defences": [(each, files.defences[each.name], *run_and_line(runs[each.name])) for each in current.defences],
         "cards": cards,
         "images": images,
         "groups": groups,
@@ -101,9 +101,10 @@ def contest_page(
 def warnings_by_defence(files: ContestFiles, warnings: ModelWarnings) -> dict[str, list[tuple[str, str]]]:
     """The signs by defence, from its last run and from the study of its model; only defences with signs."""
     found: dict[str, list[tuple[str, str]]] = {}
+    runs = files.runs_by_defence()
     for name, defence in sorted(files.defences.items()):
         # a run without probes says nothing about signs: those of the run before stay
-        signs = next((each.signs for each in reversed(_runs_of(files, name)) if each.signs is not None), [])
+        signs = next((each.signs for each in reversed(runs[name]) if each.signs is not None), [])
         seen = {each.sign: each.text for each in signs}
         # what the study finds of a bare model does not apply to the model in a wrapper
         if defence.model is not None and defence.model.wrapper is None:
@@ -113,17 +114,12 @@ def warnings_by_defence(files: ContestFiles, warnings: ModelWarnings) -> dict[st
     return found
 
 
-def _runs_of(files: ContestFiles, name: str) -> list[DefenceRun]:
-    return sorted((run for run in files.runs if run.defence == name), key=lambda run: run.date)
-
-
-def run_and_line(files: ContestFiles, name: str) -> tuple[DefenceRun | None, dict[str, Any] | None]:
+def run_and_line(runs: Sequence[DefenceRun]) -> tuple[DefenceRun | None, dict[str, Any] | None]:
     """The first run of a defence, which decides on its eligibility, and its first line of accuracy over coverage."""
-    runs = _runs_of(files, name)
     for run in runs:
         if run.coverage is not None:
             steps = points([(covered, mistakes) for covered, mistakes in run.coverage], run.eligibility.images)
-            return runs[0], {"name": name, "points": limited_points(steps)}
+            return runs[0], {"name": run.defence, "points": limited_points(steps)}
     return (runs[0] if runs else None), None
 
 

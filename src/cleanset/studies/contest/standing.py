@@ -44,9 +44,7 @@ class Parties:
 
     def __init__(self, files: ContestFiles) -> None:
         self._files = files
-        self._runs: dict[str, list[DefenceRun]] = {name: [] for name in sorted(files.defences)}
-        for run in files.runs:
-            self._runs.setdefault(run.defence, []).append(run)
+        self._runs = files.runs_by_defence()
         accepted = accepted_on(files)
         # by name, the day from which on a defence can be run
         self._known_on = {
@@ -101,20 +99,19 @@ def check_files(files: ContestFiles) -> None:
     # of an image that was submitted twice the first submission counts
     first_last = reversed(in_order(files.submissions))
     images = {image.sha256: each for each, image in submitted_images(first_last)}
-    for problem in chain(*(find(files, images) for find in (_submission_problems, _answers, _board, _runs))):
+    checks = (_defences, _stakes, _submissions, _answers, _board, _runs)
+    for problem in chain(*(find(files, images) for find in checks)):
         raise CleansetError(problem)
 
 
 # The functions below yield a problem and go on as if there were none: nothing is asked for after the first one.
-def _submission_problems(files: ContestFiles, _: Mapping[str, Submission]) -> Iterator[str]:
+def _defences(files: ContestFiles, _: Mapping[str, Submission]) -> Iterator[str]:
     for name in sorted(files.defences):
         if team_of(name) not in files.rules.teams:
             yield f"defence {name}: unknown team {team_of(name)}; expected one of the contest's teams"
-    yield from _stakes(files)
-    yield from _submissions(files)
 
 
-def _stakes(files: ContestFiles) -> Iterator[str]:
+def _stakes(files: ContestFiles, _: Mapping[str, Submission]) -> Iterator[str]:
     batches: set[str] = set()
     staked: set[str] = set()
     for stake in sorted(files.stakes, key=lambda each: (each.date, each.batch, each.by, each.defences)):
@@ -135,7 +132,7 @@ def _stakes(files: ContestFiles) -> Iterator[str]:
             staked.add(name)
 
 
-def _submissions(files: ContestFiles) -> Iterator[str]:
+def _submissions(files: ContestFiles, _: Mapping[str, Submission]) -> Iterator[str]:
     limits, staked = files.rules.limits, {name: stake.date for stake in files.stakes for name in stake.defences}
     a_day: Counter[tuple[str, datetime.date]] = Counter()
     for submission in in_order(files.submissions):
@@ -377,9 +374,7 @@ class _Contest:
 
     def __init__(self, files: ContestFiles, on: datetime.date) -> None:
         self._files, self._on = files, on
-        self._runs: dict[str, list[DefenceRun]] = {name: [] for name in files.defences}
-        for run in sorted(files.runs, key=lambda each: each.date):
-            self._runs[run.defence].append(run)
+        self._runs = files.runs_by_defence()
         self._stakes = {name: stake for stake in files.stakes for name in stake.defences}
         # the files come in any order; the order of submission is that of the standing and the page
         published = [
