@@ -46,8 +46,8 @@ from cleanset.studies.attacks.results import ATTACKED, NAMED_ATTACKED, SHARD, at
 from cleanset.studies.attacks.study import AllParams, AttackedFolder, AttackParams, AttackRequest, AttackStudy
 from cleanset.studies.attacks.targets import (
     AttackedModel,
+    ImageLogits,
     Judge,
-    Logits,
     Lpips,
     Searching,
     check_scores,
@@ -119,7 +119,7 @@ def _opened(study: AttackStudy, attack_params: AttackParams | None, model: str) 
     return open_target(study, params, model, settings_for(params.edition.score)).model
 
 
-Answers = Mapping[tuple[str, str], Logits]
+Answers = Mapping[tuple[str, str], ImageLogits]
 """Logits by attack and file."""
 ITSELF = ""
 """In place of an attack's name: the image itself."""
@@ -274,12 +274,12 @@ class FreshModel:
     how: Searching
     files: Mapping[str, StudyFile]
 
-    def answers(self, parts: Sequence[Sequence[Asked]]) -> tuple[dict[tuple[str, str], Logits], Seen | None]:
+    def answers(self, parts: Sequence[Sequence[Asked]]) -> tuple[dict[tuple[str, str], ImageLogits], Seen | None]:
         """The logits of all images, by attack and file, and the sign that they depend on more than the image.
 
         Each part is answered in a process of its own. Raises CleansetError for a model that cannot be loaded there.
         """
-        found, signs = dict[tuple[str, str], Logits](), list[Seen]()
+        found, signs = dict[tuple[str, str], ImageLogits](), list[Seen]()
         with ProcessPoolExecutor(1, worker_processes([__name__]), max_tasks_per_child=1) as pool:
             try:
                 for answers, seen in pool.map(partial(_answered, self, classes_in_use(), Path.cwd()), parts):
@@ -295,7 +295,7 @@ class FreshModel:
 
 def _answered(
     fresh: FreshModel, classes: ClassTable, folder: Path, asked: Sequence[Asked]
-) -> tuple[dict[tuple[str, str], Logits], Seen | None]:
+) -> tuple[dict[tuple[str, str], ImageLogits], Seen | None]:
     os.chdir(folder)
     use_classes(classes)
     model, how, files = fresh.load(), fresh.how, SetImages(fresh.files)

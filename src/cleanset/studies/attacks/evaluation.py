@@ -31,7 +31,7 @@ from cleanset.validation import check_known, first_problem, validate
 if TYPE_CHECKING:
     from cleanset.studies.attacks.warnings import WarningRecord
 
-RESULTS = "attack_results.json"
+ATTACK_RESULTS = "attack_results.json"
 BLACK_BOX = [name for name, kind in KINDS.items() if kind.uses == "classes" and name != GUESS]
 """The attacks that need a model's classes alone."""
 
@@ -131,7 +131,7 @@ def run(
     lines = measure_lines(names, results, params.of_image, params.resampling, masked)
     evaluated = AttackedModels(images, params, names, lines, records, problems)
     write_csv(out / "attack_measures.csv", AttackMeasure._fields, lines)
-    write_text(out / RESULTS, json.dumps(content_of(evaluated), indent=2) + "\n")
+    write_text(out / ATTACK_RESULTS, json.dumps(content_of(evaluated), indent=2) + "\n")
     return evaluated
 
 
@@ -205,7 +205,7 @@ def _model(evaluated: AttackedModels, model: str) -> dict[str, Any]:
     }
 
 
-MEANING = (
+MEANING_OF_SHARES = (
     "robust: classified correctly, and broken by no attack. success: of the images that are classified correctly, "
     "those that the attack breaks. Both with Wilson's 95 % interval. –: signs below tell why attacks fail on the model "
     "though it may not be robust: its robust accuracy is not known."
@@ -216,7 +216,7 @@ def as_text(evaluated: AttackedModels) -> Group:
     """The images, a table of the robust accuracies, one of the attacks, and the warnings; fits into 80 columns."""
     parts: list[RenderableType] = [*map(Text, evaluated.images.about())]
     parts += [Text(), _robust(evaluated).in_terminal(), Text(), _attacks(evaluated).in_terminal()]
-    parts += [Text(), Text(MEANING)]
+    parts += [Text(), Text(MEANING_OF_SHARES)]
     for model, record in evaluated.warnings.items():
         parts.append(Text())
         clean = evaluated.value(WORST_CASE, model, "clean_accuracy")

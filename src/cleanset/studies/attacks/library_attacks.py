@@ -92,7 +92,7 @@ STANDARD: tuple[Part, ...] = ("apgd-ce", "apgd-t", "fab-t", "square")
 """The attacks of AutoAttack's standard version."""
 TWO_CLASSES = ("apgd-ce", "fab", "square")
 """The attacks that two classes are enough for."""
-MIN_CLASSES = 4
+MIN_DLR_CLASSES = 4
 """Classes that the DLR loss and targeted attacks need: they compare with the second and third of the other classes."""
 TARGETS = 9
 """Classes that a targeted attack aims at, in the standard version."""
@@ -139,7 +139,7 @@ class AutoAttackAttack(InBall):
 
         from cleanset.scoring.differentiable import EightBit
 
-        attacks = self.attacks if classes >= MIN_CLASSES else TWO_CLASSES
+        attacks = self.attacks if classes >= MIN_DLR_CLASSES else TWO_CLASSES
         # custom: the library's own versions would replace attacks, steps and restarts
         adversary = pyautoattack.AutoAttack(
             with_gradient(EightBit(network)), attacks=list(attacks), version="custom", device=network.device,

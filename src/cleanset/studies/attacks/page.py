@@ -86,7 +86,7 @@ def corner_points(points: Sequence[tuple[float, float]]) -> list[tuple[float, fl
     ]
 
 
-DISTANCES = {"l0": "L0", "l2": "L2", "linf": "Linf", "ssim": "SSIM", "lpips": "LPIPS", "from_center": "from center"}
+MEAN_TITLES = {"l0": "L0", "l2": "L2", "linf": "Linf", "ssim": "SSIM", "lpips": "LPIPS", "from_center": "from center"}
 """The titles of the mean distances, by their names."""
 COLORS = 256
 """Number of values that a color can take."""
@@ -148,7 +148,7 @@ def attacks_page(data: AttacksData) -> str:
         "attacks": {name: parameters(data.settings, name) for name in data.settings.names},
         "models_of": {name: data.models_of(name) for name in data.settings.names},
         "means": by_name(data.lines),
-        "distances": {name: title for name, title in DISTANCES.items() if name != "lpips" or data.settings.lpips},
+        "distances": {name: title for name, title in MEAN_TITLES.items() if name != "lpips" or data.settings.lpips},
         "worst_case": WORST_CASE,
         "of_image": data.settings.of_image,
         "signs": SIGNS,
@@ -261,8 +261,8 @@ def log10_covered(width: int, height: int, values: int, images: int, channels: i
 
 SHEET_IMAGES = 3
 """Images of an attack on a model, each of another class."""
-SHOWN_PIXELS, QUALITY = 112, 90
-IMAGES = "images"
+SHOWN_PIXELS, SHEET_QUALITY = 112, 90
+SHEET_FOLDER = "images"
 READ_OFF = ("largest_logit", "second_logit", "log_sum_exp", "log_odds")
 
 
@@ -307,7 +307,7 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
     seen_by |= {name: seen_by[each.model] for name, each in settings.wrapped.items()}
     groups = {name: each.two_groups for name, each in settings.wrapped.items()}
     answers, sheets = {}, {}
-    (report / IMAGES).mkdir(parents=True)
+    (report / SHEET_FOLDER).mkdir(parents=True)
     for name, model in settings.runs(roles, further):
         folder = study.results(name, model)
         results, grouped = read_table(folder.table, ATTACKED), groups.get(model)
@@ -315,7 +315,7 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
         read = partial(answer_columns, classes=classes) if grouped is None else stored_columns
         answers[name, model] = with_columns(results, read)
         if settings.attack(name).changes_images:
-            prefix = f"{IMAGES}/{name}_{model}"
+            prefix = f"{SHEET_FOLDER}/{name}_{model}"
             sheets[name, model] = [
                 sheet_row(row, files, folder.folder, seen_by[model], report, f"{prefix}_{place}", grouped)
                 for place, row in enumerate(some_results(results))
@@ -393,4 +393,4 @@ def prediction_text(logits: NDArray[np.float32], names: Sequence[str]) -> str:
 def small(pixels: Pixels) -> bytes:
     """A copy of at most SHOWN_PIXELS a side, as a JPEG."""
     image = Image.fromarray(np.ascontiguousarray(pixels))
-    return jpeg(np.asarray(image.resize((SHOWN_PIXELS, SHOWN_PIXELS), Image.Resampling.BICUBIC)), QUALITY)
+    return jpeg(np.asarray(image.resize((SHOWN_PIXELS, SHOWN_PIXELS), Image.Resampling.BICUBIC)), SHEET_QUALITY)

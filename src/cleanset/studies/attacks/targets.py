@@ -64,7 +64,7 @@ from cleanset.studies.robustness.trained_models import load_further
 from cleanset.tables import read_table
 from cleanset.validation import check_known, shown
 
-Logits = NDArray[np.float64]
+ImageLogits = NDArray[np.float64]
 """The logits of one image, of shape (classes,)."""
 
 
@@ -90,7 +90,7 @@ class Judge:
         self._network, self.lpips = PixelNetwork(model.network, device, precision), lpips
         self.precision = precision
 
-    def logits(self, images: Sequence[Pixels], seeds: Sequence[int] | None = None) -> list[Logits]:
+    def logits(self, images: Sequence[Pixels], seeds: Sequence[int] | None = None) -> list[ImageLogits]:
         """The logits of each image. Raises CleansetError if one of them is not finite.
 
         `seeds` are for a random model, one for each image; without them it goes on drawing.
@@ -105,7 +105,7 @@ class Judge:
             )
         return found
 
-    def _answer(self, image: Pixels, seed: int | None) -> Logits:
+    def _answer(self, image: Pixels, seed: int | None) -> ImageLogits:
         with nullcontext() if seed is None else globally_seeded(seed, self._network.device):
             if seed is not None:
                 # on the CPU: each GPU draws other numbers
@@ -113,7 +113,7 @@ class Judge:
             return np.asarray(self._network(to_unit([image], self._network))[0].double().cpu().numpy())
 
     def verdict(
-        self, subject: Subject, result: Result, ball: Ball | None, before: Logits, seed: int | None = None
+        self, subject: Subject, result: Result, ball: Ball | None, before: ImageLogits, seed: int | None = None
     ) -> dict[str, Any]:
         """The verdict on a candidate, by the PNG that holds it, as columns of SHARD; logits are in float64.
 
@@ -176,7 +176,7 @@ def distances(image: Pixels, candidate: Pixels, lpips: "Lpips | None" = None) ->
     }
 
 
-MIN_SIDE = 31
+MIN_LPIPS_SIDE = 31
 """Pixels; AlexNet has nothing left of a smaller image."""
 
 
@@ -212,10 +212,10 @@ class Lpips:
         self._metric = metric.eval().to(device, torch.float64)
 
     def __call__(self, image: Pixels, other: Pixels) -> float:
-        """The distance of two images, uint8 of shape (3, size, size). Raises CleansetError for one below MIN_SIDE."""
-        if min(image.shape[1:]) < MIN_SIDE:
+        """The distance of two images, uint8 of shape (3, size, size). Raises CleansetError for a smaller one."""
+        if min(image.shape[1:]) < MIN_LPIPS_SIDE:
             raise CleansetError(
-                f"lpips: an image of {image.shape[2]} x {image.shape[1]} pixels; expected at least {MIN_SIDE} "
+                f"lpips: an image of {image.shape[2]} x {image.shape[1]} pixels; expected at least {MIN_LPIPS_SIDE} "
                 "a side, as AlexNet needs: set lpips: null in studies/attacks/params.yaml"
             )
         pair = to_device(torch.from_numpy(np.stack((image, other))), self._device).double() / LEVELS
@@ -260,7 +260,7 @@ def source_network(model: LoadedModel, groups: Sequence[Sequence[int]] | None, h
     return how.network(network)
 
 
-MAX_NAMED = 12
+MAX_NAMED_STEPS = 12
 """Steps that an error names at most."""
 
 
@@ -296,7 +296,7 @@ def with_straight_through(network: nn.Module, names: Sequence[str]) -> nn.Module
     known = [name for name, _ in inner.named_modules() if name]
     for name in names:
         if name not in known:
-            some = ", ".join(known[:MAX_NAMED]) + (", …" if len(known) > MAX_NAMED else "")
+            some = ", ".join(known[:MAX_NAMED_STEPS]) + (", …" if len(known) > MAX_NAMED_STEPS else "")
             raise CleansetError(f"straight through {shown(name)}: no such step of the network; expected some of {some}")
         parent, _, last = name.rpartition(".")
         setattr(inner.get_submodule(parent), last, StraightThrough(name, inner.get_submodule(name)))
@@ -324,11 +324,11 @@ class AttackedModel:
     has_scores: bool = False
 
     @cached_property
-    def before(self) -> Callable[[str], Logits]:
+    def before(self) -> Callable[[str], ImageLogits]:
         """The judged logits of an image before any attack, by file; each is computed once."""
 
         @cache
-        def judged(file: str) -> Logits:
+        def judged(file: str) -> ImageLogits:
             seed = seed_of(self.seed, "judged", f"{self.name} ", file)
             return self.judge.logits([self.pixels(file)], [seed])[0]
 

@@ -48,7 +48,7 @@ MAX_DIFFERENCE = 1e-4
 """Largest difference of two answers to one image, relative to the length of the logits: devices differ by less."""
 MAX_DIFFERENCES = {"float64": 0.01, "float32": 0.01, "tf32": 0.1, "bfloat16": 0.1}
 """The same between the precision of the search and the verdicts' precision."""
-ROUNDING = {"float64": 1e-13, "float32": 2e-6, "tf32": 0.01, "bfloat16": 0.1}
+ROUNDING_OF_LOG_ODDS = {"float64": 1e-13, "float32": 2e-6, "tf32": 0.01, "bfloat16": 0.1}
 """Differences of log-odds that rounding makes, relative to the largest logit."""
 MIN_AGREEMENT = 0.4
 """Smallest share of the change that a gradient promises for a step along its signs, relative to random steps of the
@@ -66,10 +66,10 @@ MAX_SURPLUS = 0.1
 """Largest difference of 1 and the sum of clamped probabilities: a thousand that are at least 1e-4."""
 MAX_SATURATED, MAX_WITHOUT_GRADIENT = 0.5, 0.1
 """Largest shares of images with such answers before they count as a sign."""
-LEVEL = 0.05
+SIGNIFICANCE = 0.05
 """Significance level of the sign tests."""
 MIN_COMPARED = 5
-"""Images that are classified correctly, without which no sign test reaches LEVEL: 2**-5 is below it, 2**-4 above."""
+"""Correctly classified images, without which no sign test reaches SIGNIFICANCE: 2**-5 is below it, 2**-4 above."""
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
@@ -98,7 +98,7 @@ def rounded_dependence(
     answers: Sequence[NDArray[np.float64]], precision: str, alone: NDArray[np.float64] | None = None
 ) -> Seen | None:
     """The sign that answers to `batches_to_ask` depend on more than the image; `alone`: those to each image alone."""
-    rounding = max(MAX_DIFFERENCE, ROUNDING[precision])
+    rounding = max(MAX_DIFFERENCE, ROUNDING_OF_LOG_ODDS[precision])
     when = dependence(answers, rounding)
     if when is None and alone is not None and is_other(answers[0], alone, rounding):
         when = "in a batch"
@@ -254,7 +254,7 @@ def is_better(one: Flags, other: Flags) -> bool:
     differ = wins + losses
     # if both were equally good, each image that differs would be the toss of a coin
     tail = sum(comb(differ, count) for count in range(wins, differ + 1))
-    return wins > losses and tail <= LEVEL * 2**differ
+    return wins > losses and tail <= SIGNIFICANCE * 2**differ
 
 
 # torch is imported when a model is probed, not when a record is read
@@ -401,7 +401,7 @@ def _near_changes(network: "PixelNetwork", group: Sequence[Subject]) -> tuple[ND
     one_pixel = np.sqrt(np.mean(single, axis=0))
     along, promised = change(np.sign(slopes))
     tiny = np.finfo(np.float64).tiny
-    rounding = 10 * ROUNDING[network.precision] * np.abs(logits).max(axis=1)
+    rounding = 10 * ROUNDING_OF_LOG_ODDS[network.precision] * np.abs(logits).max(axis=1)
     return along, promised / expected.clip(min=tiny), one_pixel, found, rounding
 
 
