@@ -9,23 +9,22 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from PIL import Image
 
-from cleanset.errors import CleansetError
 from cleanset.files import replacing, write_text
 from cleanset.images.codec import decode_file, png
 from cleanset.images.preprocessing import enlarged_difference, jpeg
 from cleanset.report.pages import PageImage, page_environment
 from cleanset.studies.attacks.page import TEMPLATES as COVERAGE_TEMPLATES
 from cleanset.studies.attacks.page import limited_points
+from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.warnings import read_warnings
 from cleanset.studies.contest.files import ContestFiles, DefenceRun, counted, points, submitted_images
 from cleanset.studies.contest.judging import FAULTS, STATEMENTS, agreement_by_question, box_area, by_rule, doubled_area
 from cleanset.studies.contest.log import Line, Objects, state
 from cleanset.studies.contest.rules import ABSTAIN, SIZE_RULES, after
 from cleanset.studies.contest.standing import Standing, history, standing
-from cleanset.tables import parquet_content
+from cleanset.tables import read_table
 
 TEMPLATES = Path(__file__).parent / "templates"
 COPY_PIXELS, COPY_QUALITY = 320, 85
@@ -173,24 +172,12 @@ def attacked_images(study: Path, wanted: Collection[str]) -> dict[str, AttackedI
         attack, role = table.parent.parent.name, table.parent.name
         if attack == NONE:
             continue
-        rows = read_attacked(table)
+        rows = read_table(table, ATTACKED, ATTACKED_COLUMNS)
         for image_id, file, digest in rows[rows["png_sha256"].isin(wanted)].itertuples(index=False):
             # under the same name, since the attack `none` stores each image as the model sees it
             clean = attacks / NONE / role / file
             found.setdefault(digest, AttackedImage(attack, role, image_id, clean if clean.is_file() else None))
     return found
-
-
-def read_attacked(table: Path) -> pd.DataFrame:
-    """Read the columns that identify the files of an attack."""
-    try:
-        rows: pd.DataFrame = parquet_content(table).select(ATTACKED_COLUMNS).to_pandas()
-    except (OSError, ValueError, KeyError) as error:
-        first = str(error).partition("\n")[0]
-        raise CleansetError(
-            f"{table}: cannot be read ({first}); expected the results of an attack: dvc checkout"
-        ) from None
-    return rows
 
 
 def past_standings(lines: Sequence[Line], on: datetime.date) -> list[Standing]:
