@@ -240,7 +240,7 @@ def seed_of(seed: int, kind: Literal["attack", "judged", "searched"], what: str,
 
 
 def chosen(wanted: list[str] | None, known: Mapping[str, T], unknown: Callable[[str], str]) -> Mapping[str, T]:
-    """Those of `known` that are named; all without names. Raises CleansetError, with the message for another name."""
+    """The named entries of `known`; all without names. Raises CleansetError, with the message for another name."""
     for name in wanted or ():
         if name not in known:
             raise CleansetError(unknown(name))
