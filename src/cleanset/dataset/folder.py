@@ -117,7 +117,7 @@ def _locations(images: Path, ids: Iterable[str], where: str) -> dict[str, Locati
             missing.append(f"{image_id} (broken symlink)" if path.is_symlink() else image_id)
             continue
         check_size(str(path), size)
-        found[image_id] = Location(path, 0, size)
+        found[image_id] = Location(str(path), 0, size)
     if missing:
         raise CleansetError(f"{where}: not in {images}: {join_names(missing)}; put them there, or correct the table")
     return found

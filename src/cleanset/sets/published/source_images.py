@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from cleanset.dataset.archives import SOURCES, NamedLocation, locate
+from cleanset.dataset.archives import SOURCES, Location, locate
 from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, VALIDATION_IMAGES, parse_image_name
 from cleanset.errors import CleansetError
 from cleanset.files import check_regular, md5, open_file, sha256, sha256_of, write_text
@@ -176,7 +176,7 @@ class SourceImages:
         self.expected_md5 = table.archive_md5 if table else OFFICIAL_IMAGES_MD5
         checks: tuple[SourceCheck, SourceCheck] = ("archive_md5", "image_sha256" if table else "none")
         self.check: SourceCheck = checks[0] if self.is_archive else checks[1]
-        self._locations: Mapping[str, NamedLocation] = {}
+        self._locations: Mapping[str, Location] = {}
 
     @property
     def is_official(self) -> bool:
