@@ -100,7 +100,7 @@ def are_official(images: str, digests: Mapping[str, str]) -> bool:
 KAGGLE_IMAGES = Path("ILSVRC/Data/CLS-LOC/val")
 MAX_STORED_BYTES = 64 * 2**20
 """Largest accepted file; the largest of the 50,000 images has under 16 MiB."""
-ENDINGS = (".jpeg", ".jpg", ".png")
+IMAGE_SUFFIXES = (".jpeg", ".jpg", ".png")
 MAX_PEEKED = 3
 """Folders that are looked into for official names."""
 
@@ -245,7 +245,7 @@ def _in_folder(folder: Path) -> Iterator[_Found]:
         for file in visible_entries(entry.path) if entry.is_dir() else [entry]:
             # in a folder of another name only official names count
             is_other = wnid is None and entry.is_dir()
-            if parse_image_name(file.name) or (not is_other and file.name.lower().endswith(ENDINGS)):
+            if parse_image_name(file.name) or (not is_other and file.name.lower().endswith(IMAGE_SUFFIXES)):
                 size = check_regular(Path(file.path)).st_size
                 check_size(file.path, size)
                 yield file.path, file.name, Location(file.path, 0, size, wnid)
