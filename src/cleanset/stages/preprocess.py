@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 
 import pandas as pd
 
-from cleanset.dataset.archives import Location, NamedLocation, check_archive, locate, read_md5_list, to_table
+from cleanset.dataset.archives import Location, check_archive, locate, read_md5_list, to_table
 from cleanset.dataset.folder import read_images
 from cleanset.dataset.ilsvrc import image_id, image_number, timm_info
 from cleanset.dataset.labels import kaggle_labels_beside, read_original_labels, read_reassessed
@@ -106,7 +106,7 @@ def check_complete(image_ids: list[str], dataset: Dataset) -> None:
 
 
 def original_labels(
-    edition: Edition, dataset: Dataset, locations: Mapping[str, NamedLocation]
+    edition: Edition, dataset: Dataset, locations: Mapping[str, Location]
 ) -> tuple[dict[str, int], int | None]:
     """Class index of each image, and the size of the whole set (None if the labels come from names only).
 
