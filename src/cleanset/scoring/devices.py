@@ -1,6 +1,7 @@
 """The devices that networks are computed on. Only this module asks whether one is a CPU or a GPU."""
 
 import resource
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
@@ -81,7 +82,8 @@ class Device:
 
     def peak_memory(self) -> int:
         """Bytes that this process took at most."""
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        # Linux counts in kilobytes, macOS in bytes
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 class Cuda(Device):

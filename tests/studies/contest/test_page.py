@@ -14,7 +14,7 @@ from PIL import Image
 from playwright.sync_api import Browser
 
 from cleanset.errors import CleansetError
-from cleanset.report.pages import PageImage
+from cleanset.report.thumbnails import PageImage
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.warnings import Seen, WarningRecord
 from cleanset.studies.contest.files import ContestFiles, DefenceRun, WarningSign

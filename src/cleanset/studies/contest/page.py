@@ -14,7 +14,8 @@ from PIL import Image
 from cleanset.files import replacing, write_text
 from cleanset.images.codec import decode_file, png
 from cleanset.images.preprocessing import enlarged_difference, jpeg
-from cleanset.report.pages import PageImage, page_environment
+from cleanset.report.pages import page_environment
+from cleanset.report.thumbnails import PageImage
 from cleanset.studies.attacks.page import TEMPLATES as COVERAGE_TEMPLATES
 from cleanset.studies.attacks.page import limited_points
 from cleanset.studies.attacks.results import ATTACKED
