@@ -47,7 +47,7 @@ PINNED = "images.sha256"
 MIN_CROP_PIXELS = 32
 """The shortest edge of a crop, where the images are large enough."""
 _SHARED_CACHE = re.compile(r"\[cache\]\n    dir = (?:\.\./)+\.dvc/cache\n")
-"""The section of the ImageNet edition's .dvc/config, and its studies', by which they share the checkout's cache."""
+"""The section of the ImageNet edition's .dvc/config, and its studies', that shares the checkout's cache."""
 _OF_SCENARIOS = re.compile(r"      - (?:\$\{data\.(?:masks|generated)\}|\.\./robustness/backgrounds)\n")
 
 

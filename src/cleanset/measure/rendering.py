@@ -183,7 +183,7 @@ MAX_PAIRED = 6
 
 
 def write_page(folder: Path, images: EvaluationSet, rows: Sequence[MeasuredModel]) -> None:
-    """Write the page into a folder, which is made where it is missing; an earlier page there is replaced.
+    """Write the page into a folder, made if it is missing, and replace an earlier page.
 
     The same measures give the same text, however the predictions were computed.
     """

@@ -147,7 +147,7 @@ def evaluate(
     """The measures of each model, in the order of `specs`; `restricted`: among the classes of the images alone.
 
     With `out`, predictions are written there with their records, finished shards are kept until a model is finished,
-    and finished results of an earlier run there are reused. Raises CleansetError, naming the model, if one
+    and finished results of an earlier run in it are reused. Raises CleansetError, naming the model, if one
     cannot be loaded or does not give finite logits, one for each class; those before it stay finished.
     """
     for spec in specs:  # what is known to be missing shows before hours are spent on another

@@ -25,7 +25,7 @@ _CHOICE = {"if", "then", "else"}
 _NAME = re.compile(r"\$(\w+)")
 
 Texts = Mapping[str, Any]
-"""Texts by name: the entries of templates/imagenet.yaml or own.yaml, and what `texts_of` fills in there."""
+"""Texts by name: the entries of templates/imagenet.yaml or own.yaml, and the values that `texts_of` adds."""
 
 
 @cache

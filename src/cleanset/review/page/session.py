@@ -241,9 +241,10 @@ class Session:
     `checks_labels`: of as many reviewers as a decision needs. `shows_others`: a reviewer sees others' verdicts on an
     image once their own is given; `sees_own_only`: of no image, nor their consequences, as in a team until the board
     decides. `notes`: notes without a verdict yet, by class index and image id; kept in memory only. `told_about_text`:
-    a tab has said that text is not looked for. `steps`: what each tab can undo, by the browser's name of the tab.
+    a tab has said that text is not looked for. `steps`: the steps to undo, by the browser's name
+    of the tab.
 
-    `all_golds`: the gold items of the edition; `golds`: those of this session, whose answers are shown as verdicts.
+    `all_golds`: the gold items of the edition; `golds`: this session's own, whose answers are shown as verdicts.
     `plain`: the classes without items. While `counts_golds` the items count like other images; no more once nothing
     else is asked.
     """

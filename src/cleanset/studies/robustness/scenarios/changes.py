@@ -102,7 +102,7 @@ def scenario_image(
 
     As_coded random_background is of the photograph's shape.
 
-    `regions` are those of this image, of shape (height, width). `seed` is the image's (`seeds.image_seed`).
+    `regions`: of this image, of shape (height, width). `seed` is the image's (`seeds.image_seed`).
     `wanted` has the definition, the matte of transparent_image, and the scale, weight and place of the object in
     random_background. random_background needs `photographs`, as_written ones at least as large as the image;
     generated_background needs the `generated` image. Raises CleansetError for an unknown scenario, and for photographs
@@ -274,7 +274,7 @@ _CHANGES: dict[str, Callable[[_Scene], Pixels]] = {
     "image_brightness": _brightened,
     "segmented_image": lambda scene: np.zeros_like(scene.image),
 }
-"""The pixels of a scenario; only those of the background are used, or of the object."""
+"""The pixels of a scenario; only background or object pixels are used."""
 
 PHOTOGRAPH_SUFFIXES = (".jpg", ".jpeg", ".png")
 
@@ -377,9 +377,9 @@ def photograph_files(
 ) -> tuple[StoredFile, ...]:
     """The photographs in a folder and the folders in it, sorted by path.
 
-    `images` are the image ids of the study by file, which `read` decodes, `indexed` those of the edition by the SHA-256
-    of their pixels. Raises CleansetError as `photograph_paths`, for one that cannot be read or is smaller than a base
-    image, and for one with the pixels of one of these images.
+    `images` are the image ids of the study by file, which `read` decodes, `indexed` the edition's image ids by
+    the SHA-256 of their pixels. Raises CleansetError as `photograph_paths`, for one that cannot be read or is
+    smaller than a base image, and for one with the pixels of one of these images.
     """
     found = tuple(map(_stored, photograph_paths(folder)))
     known = {**indexed, **{pixels_sha256(read(file)): image_id for file, image_id in images.items()}}
