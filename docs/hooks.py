@@ -23,10 +23,10 @@ from cleanset.edition.params import PROTOCOLS, Params
 from cleanset.studies.attacks.results import ATTACKED, MEASURES_COLUMNS
 from cleanset.studies.attacks.study import AttackParams
 from cleanset.studies.contest.rules import ContestRules
-from cleanset.studies.robustness.answers import DIGESTS, PREDICTIONS
+from cleanset.studies.robustness.answers import ANSWER_TABLES, DIGESTS
 from cleanset.studies.robustness.families import FAMILIES, StudyParams
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
-from cleanset.studies.robustness.measuring import MEASURE_FILES, OFFICIAL
+from cleanset.studies.robustness.measuring import MEASURE_FILES, OFFICIAL_COLUMN
 from cleanset.studies.training.params import TrainingParams
 from cleanset.tables import Table
 
@@ -60,7 +60,7 @@ MEASURE_COLUMNS: Mapping[str, str] = {
     "model": "a role, or the name of a further model",
     "ms": "mean square",
     "notice": "a caution about the numbers",
-    OFFICIAL: "`yes`: of all images of the published benchmark; `no`: of a subset, or of changes made here",
+    OFFICIAL_COLUMN: "`yes`: of all images of the published benchmark; `no`: of a subset, or of changes made here",
     "origin": "who made the masks: `person`, `generator` or `model`",
     "other": "the model whose measure is subtracted",
     "p": "the probability of so large a value by chance; of a difference, from the exact sign test over the images",
@@ -323,7 +323,7 @@ def all_tables() -> str:
 def study_tables() -> str:
     """The columns of every table of a study of robustness and of attacks, and of the CSV files of their measures."""
     found = {"data/images.parquet": STUDY_IMAGES, "data/masks.parquet": MASKS}
-    found |= {f"data/{family}/<model>.parquet": table for family, table in PREDICTIONS.items()}
+    found |= {f"data/{family}/<model>.parquet": table for family, table in ANSWER_TABLES.items()}
     found |= {f"data/digests/{family}.parquet": table for family, table in DIGESTS.items()}
     found["data/attacks/<attack>/<model>/attacked.parquet"] = ATTACKED
     text = _tables(found)

@@ -11,7 +11,18 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from cleanset.edition.options import ANY_MODEL, HERE, Device, Folder, Form, Hub, Json, NewFolder, Precision, show
+from cleanset.edition.options import (
+    ANY_MODEL,
+    HERE,
+    DeviceOption,
+    Folder,
+    Form,
+    HubOption,
+    Json,
+    NewFolder,
+    PrecisionOption,
+    show,
+)
 from cleanset.edition.paths import Edition, use_classes_of
 from cleanset.errors import CleansetError, install_command, reason, system_error
 from cleanset.parsing import data_beside
@@ -308,12 +319,12 @@ def evaluate(
             "--restricted", help="Predict among the classes of the images alone, as ImageNet-R and -A are measured."
         ),
     ] = False,
-    precision: Precision = None,
-    device: Device = None,
+    precision: PrecisionOption = None,
+    device: DeviceOption = None,
     out: Annotated[
         Path | None, typer.Option(help="Write predictions and results here, and continue an interrupted run.")
     ] = None,
-    hub: Hub = None,
+    hub: HubOption = None,
     report: Annotated[
         Path | None, typer.Option(help="Write a static page of the results into this folder, as index.html.")
     ] = None,

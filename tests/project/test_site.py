@@ -17,7 +17,7 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from cleanset import tables
 from cleanset.edition.params import PROTOCOLS, Params
 from cleanset.studies.attacks.results import ATTACKED, AttackMeasure
-from cleanset.studies.robustness.answers import PREDICTIONS
+from cleanset.studies.robustness.answers import ANSWER_TABLES
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
 from cleanset.studies.robustness.measuring import MEASURE_FILES
 from cleanset.tables import Table
@@ -167,7 +167,7 @@ def test_every_key_of_the_studies_is_there(site: Path, repository: Path) -> None
 def test_every_column_of_a_study_is_there(site: Path) -> None:
     text = words(site, "reference/study_tables")
     found = {"data/images.parquet": STUDY_IMAGES, "data/masks.parquet": MASKS}
-    found |= {f"data/{family}/<model>.parquet": table for family, table in PREDICTIONS.items()}
+    found |= {f"data/{family}/<model>.parquet": table for family, table in ANSWER_TABLES.items()}
     found["data/attacks/<attack>/<model>/attacked.parquet"] = ATTACKED
     for name, table in found.items():
         section = text.partition(f"{name} ")[2].partition(" data/")[0]

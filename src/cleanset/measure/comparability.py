@@ -20,9 +20,9 @@ from cleanset.validation import Section, Sha256
 FORM = 1
 SHOWN_DIGITS = 12
 """Hexadecimal digits of a digest that people are shown."""
-MAX_SHOWN = 80
+MAX_VALUE_SHOWN = 80
 """Characters of a value that people are shown."""
-CLEAN = "accuracy"
+CLEAN_ACCURACY = "accuracy"
 """The measurement on images as delivered."""
 
 PIXELS, REFERENCE = "pixels", "reference"
@@ -106,7 +106,7 @@ class ComparabilityCard(Section):
         decoder, and where both cards have them they are compared.
         """
         excluded: dict[str, Any] = {"models": True, "images": {"manifest_sha256"}}
-        if self.measured == CLEAN:
+        if self.measured == CLEAN_ACCURACY:
             excluded["pixels_sha256"] = True
         fields = self.model_dump(mode="json", exclude=excluded)
         # two names of one reference are one reference
@@ -145,7 +145,7 @@ class ComparabilityCard(Section):
         if value is None:
             return "none"
         text = value if isinstance(value, str) else json.dumps(value)
-        text = f"{text[:SHOWN_DIGITS]}…" if _DIGEST.fullmatch(text) else cut(text, MAX_SHOWN)
+        text = f"{text[:SHOWN_DIGITS]}…" if _DIGEST.fullmatch(text) else cut(text, MAX_VALUE_SHOWN)
         return f"{self.reference.name} ({text})" if name == REFERENCE and self.reference else text
 
     def as_json(self) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from cleanset.vocabulary import class_column, class_indices, class_keys, example
 
 _INDEX = re.compile(r"[0-9]{1,4}", re.ASCII)
 
-Kind = Literal["export", "folder"]
+SetKind = Literal["export", "folder"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class EvaluationSet:
     """
 
     name: str
-    kind: Kind
+    kind: SetKind
     items: Sequence[Item]
     read: Callable[[str], Image.Image]
     checked: str | None
@@ -73,7 +73,7 @@ def _read_in_folder(folder: Path, sha256_of: Mapping[str, str], file: str) -> Im
     return decode_file(data, path)
 
 
-def _of_folder(name: str, kind: Kind, folder: Path, items: Sequence[Item], **more: Any) -> EvaluationSet:
+def _of_folder(name: str, kind: SetKind, folder: Path, items: Sequence[Item], **more: Any) -> EvaluationSet:
     # a partial function can be pickled, as worker processes need it
     read = partial(_read_in_folder, folder, {item.file: item.sha256 for item in items})
     return EvaluationSet(name, kind, items, read, **more)

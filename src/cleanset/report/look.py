@@ -15,7 +15,7 @@ from cleanset.sets.folder import check_outside, one_set, read_entries, read_imag
 from cleanset.sets.manifest import Entry
 from cleanset.vocabulary import class_keys, class_names
 
-PAGE, IMAGES = "index.html", "images"
+LOOK_PAGE, IMAGES_FOLDER = "index.html", "images"
 
 
 def write(place: str, out: Path | None) -> str:
@@ -45,9 +45,9 @@ def write(place: str, out: Path | None) -> str:
                 classes=len(class_keys()),
             )
         )
-        write_text(folder / PAGE, text)
-    return f"{out / PAGE}: {len(entries):,} {'image' if len(entries) == 1 else 'images'}; open it in a browser"
+        write_text(folder / LOOK_PAGE, text)
+    return f"{out / LOOK_PAGE}: {len(entries):,} {'image' if len(entries) == 1 else 'images'}; open it in a browser"
 
 
 def _save(source: Path, folder: Path, entry: Entry) -> PageImage:
-    return thumbnail(read_image(source, entry)).saved(folder, f"{IMAGES}/{entry.file}.jpg")
+    return thumbnail(read_image(source, entry)).saved(folder, f"{IMAGES_FOLDER}/{entry.file}.jpg")

@@ -21,7 +21,7 @@ from cleanset.studies.attacks.library_attacks import BoundaryAttack
 from cleanset.studies.attacks.targets import Judge
 from cleanset.studies.attacks.warnings import (
     MIN_COMPARED,
-    Seen,
+    SeenSign,
     WarningRecord,
     black_box_better,
     fewer,
@@ -247,7 +247,7 @@ def test_nothing_is_learnt_where_no_transferred_image_succeeds() -> None:
     """Of a model on which PGD succeeds everywhere the sign can be told: no other attack is better."""
     none, some, every = np.zeros(8, bool), np.arange(8) < 3, np.ones(8, bool)
     text = "no image made on another model (a, b) succeeds, from which nothing is learnt"
-    assert nothing_learnt(none, every, {"a": none, "b": none}) == [Seen("transfer_beats_gradient", text)]
+    assert nothing_learnt(none, every, {"a": none, "b": none}) == [SeenSign("transfer_beats_gradient", text)]
     assert nothing_learnt(none, every, {"a": none, "b": some}) == []
     assert nothing_learnt(every, every, {"a": none}) == []
 
@@ -496,7 +496,7 @@ class TestRules:
         gradients[0] = 0
         assert no_gradient(gradients) is None
         gradients[1:3] = np.nan
-        assert no_gradient(gradients) == Seen("no_gradient", "3 of 20 images have no gradient")
+        assert no_gradient(gradients) == SeenSign("no_gradient", "3 of 20 images have no gradient")
 
     def test_steps_and_black_boxes(self) -> None:
         few, many = np.arange(20) < 12, np.arange(20) < 5
@@ -554,8 +554,8 @@ TEXT = """{
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    seen = Seen(sign="no_gradient", text="4 of 4 images have no gradient")
-    few = Seen(sign="black_box_better", text="4 images")
+    seen = SeenSign(sign="no_gradient", text="4 of 4 images have no gradient")
+    few = SeenSign(sign="black_box_better", text="4 images")
     record = WarningRecord(role="mine", images=4, parameters={"eps": 0.5}, warnings=(seen,), not_told=(few,))
     write_warnings(tmp_path / "mine.json", record)
     assert (tmp_path / "mine.json").read_text() == TEXT

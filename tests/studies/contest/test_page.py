@@ -16,7 +16,7 @@ from playwright.sync_api import Browser
 from cleanset.errors import CleansetError
 from cleanset.report.thumbnails import PageImage
 from cleanset.studies.attacks.results import ATTACKED
-from cleanset.studies.attacks.warnings import Seen, WarningRecord
+from cleanset.studies.attacks.warnings import SeenSign, WarningRecord
 from cleanset.studies.contest.files import ContestFiles, DefenceRun, WarningSign
 from cleanset.studies.contest.log import read, state
 from cleanset.studies.contest.page import (
@@ -300,7 +300,7 @@ def test_it_is_written_from_the_disk(made: OnDisk) -> None:
     old = made.path("results/page_images/old.jpg")
     made.text(old, "")
     record = made.folder / ".." / "attacks" / "data" / "attack_warnings" / "standard.json"
-    seen = Seen(sign="random_answers", text="3 of 8")
+    seen = SeenSign(sign="random_answers", text="3 of 8")
     made.text(record, WarningRecord(role="standard", images=8, parameters={}, warnings=(seen,)).model_dump_json())
     path = write_page(made.folder, read(made.folder), day("2026-11-14"))
     found = soup(path)

@@ -7,7 +7,7 @@ import pytest
 from cleanset.errors import CleansetError
 from cleanset.studies.realness.analysis import AnalysisSettings, analyse
 from cleanset.studies.realness.ratings import (
-    KINDS,
+    IMAGE_KINDS,
     Answer,
     AnswerKind,
     ExclusionLimits,
@@ -123,7 +123,7 @@ def test_published_ratings_have_no_lists_times_or_checks(limits: ExclusionLimits
     [((), "allow more"), (trials("a", "1", 1), "check that --plan is the plan of these answers, or allow more")],
 )
 def test_all_excluded_is_said_as_that(answered: tuple[Answer, ...], remedy: str) -> None:
-    ratings = tuple(Answer(person, kind, "x", 1) for person in "ab" for kind in KINDS)
+    ratings = tuple(Answer(person, kind, "x", 1) for person in "ab" for kind in IMAGE_KINDS)
     checks = (Answer("a", "pair", passed=False), Answer("b", "pair", passed=False))
     message = (
         "all 2 people who rated images are excluded, by rule: comprehension 2; expected some who are not: " + remedy

@@ -174,7 +174,7 @@ class RecentVerdicts:
 # longest time between two verdicts that counts; a longer one is a pause
 MAX_GAP_SECONDS = 90.0
 
-MIN_CLASSES = 3
+MIN_SETTLED_CLASSES = 3
 """Settled classes needed to estimate the time left."""
 
 
@@ -219,7 +219,7 @@ class Pace:
 
     def seconds_left(self, classes: int) -> float | None:
         """Estimated seconds for a number of classes; None while too few are settled."""
-        return classes * self.seconds / self.settled if self.settled >= MIN_CLASSES else None
+        return classes * self.seconds / self.settled if self.settled >= MIN_SETTLED_CLASSES else None
 
 
 def in_words(seconds: float) -> str:

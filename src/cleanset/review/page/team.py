@@ -13,7 +13,7 @@ from cleanset.review.reports import grid
 from cleanset.validation import first_names
 from cleanset.vocabulary import class_keys
 
-MAX_CLASSES_NAMED = 8
+MAX_NAMED_IN_TEAM = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def as_table(progress: Mapping[str, ReviewerProgress]) -> Group:
     for name, each in progress.items():
         if each.to_review:
             keys = [class_keys()[index] for index in each.to_review]
-            lines.append(f"{name} has to review {first_names(keys, MAX_CLASSES_NAMED)}.")
+            lines.append(f"{name} has to review {first_names(keys, MAX_NAMED_IN_TEAM)}.")
     return Group(grid(("reviewer", "classes", "to review", "verdicts"), rows), *lines)
 
 

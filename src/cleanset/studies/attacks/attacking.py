@@ -58,7 +58,7 @@ from cleanset.studies.attacks.targets import (
     with_straight_through,
 )
 from cleanset.studies.attacks.warnings import (
-    Seen,
+    SeenSign,
     WarningRecord,
     answers_in_batches,
     changed_answers,
@@ -274,12 +274,12 @@ class FreshModel:
     how: Searching
     files: Mapping[str, StudyFile]
 
-    def answers(self, parts: Sequence[Sequence[Asked]]) -> tuple[dict[tuple[str, str], ImageLogits], Seen | None]:
+    def answers(self, parts: Sequence[Sequence[Asked]]) -> tuple[dict[tuple[str, str], ImageLogits], SeenSign | None]:
         """The logits of all images, by attack and file, and the sign that they depend on more than the image.
 
         Each part is answered in a process of its own. Raises CleansetError for a model that cannot be loaded there.
         """
-        found, signs = dict[tuple[str, str], ImageLogits](), list[Seen]()
+        found, signs = dict[tuple[str, str], ImageLogits](), list[SeenSign]()
         with ProcessPoolExecutor(1, worker_processes([__name__]), max_tasks_per_child=1) as pool:
             try:
                 for answers, seen in pool.map(partial(_answered, self, classes_in_use(), Path.cwd()), parts):
@@ -295,7 +295,7 @@ class FreshModel:
 
 def _answered(
     fresh: FreshModel, classes: ClassTable, folder: Path, asked: Sequence[Asked]
-) -> tuple[dict[tuple[str, str], ImageLogits], Seen | None]:
+) -> tuple[dict[tuple[str, str], ImageLogits], SeenSign | None]:
     os.chdir(folder)
     use_classes(classes)
     model, how, files = fresh.load(), fresh.how, SetImages(fresh.files)
@@ -324,18 +324,18 @@ def _place(each: Asked) -> tuple[bool, str]:
     return each.attack == ITSELF, sha256(f"{each.file} {each.attack}".encode())
 
 
-def other_answers(stored: Answers, anew: Answers, verdicts: int) -> Seen | None:
+def other_answers(stored: Answers, anew: Answers, verdicts: int) -> SeenSign | None:
     """The sign that files get another answer from the model loaded anew; `verdicts`: how many another verdict, too."""
     if not (changed := changed_answers([np.stack([each[key] for key in stored]) for each in (stored, anew)])):
         return None
-    return Seen(
+    return SeenSign(
         "depends_on_others",
         f"{changed} of {len(stored)} files get another answer from the model loaded anew, {verdicts} of them another "
         "verdict, which counts",
     )
 
 
-def settle(attacks: Sequence[Attacking], opened: Callable[[], LoadedModel], is_custom: bool) -> Seen | None:
+def settle(attacks: Sequence[Attacking], opened: Callable[[], LoadedModel], is_custom: bool) -> SeenSign | None:
     """Judge the files of all attacks on a model once more, in a fresh process; write its verdicts into the results.
 
     Returns the sign that answers depend on more than the image. Files judged so before are not judged again. The
@@ -343,7 +343,7 @@ def settle(attacks: Sequence[Attacking], opened: Callable[[], LoadedModel], is_c
     the images themselves.
     """
     records = [json.loads(read_text(each.folder.record, "run the attack again")) for each in attacks]
-    before = next((Seen(**record[SETTLED]) for record in records if record.get(SETTLED)), None)
+    before = next((SeenSign(**record[SETTLED]) for record in records if record.get(SETTLED)), None)
     if all(SETTLED in record for record in records):
         return before
     target, seed = attacks[0].target, attacks[0].params.seed
@@ -497,7 +497,7 @@ def evaluate(
     return results, records, problems
 
 
-def _with_sign(sign: Seen | None, model: str, record: WarningRecord | None) -> dict[str, WarningRecord]:
+def _with_sign(sign: SeenSign | None, model: str, record: WarningRecord | None) -> dict[str, WarningRecord]:
     """The warnings by model; without a probe there are none but the sign, which says why verdicts changed."""
     signs = () if sign is None else (sign,)
     if record is None:

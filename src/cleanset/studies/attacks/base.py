@@ -87,7 +87,7 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Images = Annotated[int, Field(ge=1)]
 Steps = Annotated[int, Field(ge=1, le=1_000_000)]
 Group = Annotated[int, Field(ge=1, le=4096)]
-Draws = Annotated[int, Field(ge=1, le=1000)]
+NumberOfDraws = Annotated[int, Field(ge=1, le=1000)]
 Samples = Annotated[int, Field(ge=2, le=65536, multiple_of=2)]
 
 

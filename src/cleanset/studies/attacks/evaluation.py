@@ -21,7 +21,7 @@ from cleanset.parsing import read_yaml
 from cleanset.progress import cache_folder
 from cleanset.studies.attacks.base import LinfRadius
 from cleanset.studies.attacks.results import WORST_CASE, AttackMeasure, by_name, measure_lines
-from cleanset.studies.attacks.study import GUESS, KINDS, AttackParams, AttackRequest
+from cleanset.studies.attacks.study import ATTACK_KINDS, GUESS, AttackParams, AttackRequest
 from cleanset.studies.robustness.image_sets import OpenedImages, open_images
 from cleanset.studies.robustness.images import images_sha256
 from cleanset.studies.robustness.measuring import write_csv
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cleanset.studies.attacks.warnings import WarningRecord
 
 ATTACK_RESULTS = "attack_results.json"
-BLACK_BOX = [name for name, kind in KINDS.items() if kind.uses == "classes" and name != GUESS]
+BLACK_BOX = [name for name, kind in ATTACK_KINDS.items() if kind.uses == "classes" and name != GUESS]
 """The attacks that need a model's classes alone."""
 
 
@@ -76,7 +76,7 @@ def attack_params(attacks: str, eps: str | None = None, images: int | None = Non
         for name in (each.strip() for each in attacks.split(",")):
             if name == GUESS:
                 raise CleansetError(f"--attacks {GUESS}: reads the stored predictions of a study; name another attack")
-            check_known("--attacks", name, [each for each in KINDS if each != GUESS])
+            check_known("--attacks", name, [each for each in ATTACK_KINDS if each != GUESS])
             if name in content["attacks"]:
                 raise CleansetError(f"--attacks {name}: given twice; expected each attack once")
             content["attacks"][name] = _in_ball(name, eps)
@@ -87,7 +87,7 @@ def attack_params(attacks: str, eps: str | None = None, images: int | None = Non
 
 def _in_ball(name: str, eps: str) -> dict[str, Any]:
     """Parameters with which an attack that has an Linf ball searches in the one of `eps` around the image itself."""
-    kind = KINDS[name]
+    kind = ATTACK_KINDS[name]
     ball = kind.model_validate({}).ball
     if "eps" not in kind.model_fields or ball is None or ball.norm != "Linf":
         return {}

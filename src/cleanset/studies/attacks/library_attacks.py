@@ -24,12 +24,12 @@ from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import Pixels
 from cleanset.studies.attacks.base import (
     Ball,
-    Draws,
     Group,
     Images,
     InBall,
     Known,
     L2Radius,
+    NumberOfDraws,
     Other,
     Parameters,
     Result,
@@ -135,7 +135,7 @@ class AutoAttackAttack(PyAutoAttack):
     attacks: Annotated[list[Part], EachOnce, Field(min_length=1)] = Field(default_factory=lambda: list(STANDARD))
     steps: Steps = 100
     square_queries: Steps = 5000
-    draws: Draws = 1
+    draws: NumberOfDraws = 1
     group: Group = 16
 
     def _search(self, network: "PixelNetwork", images: "Tensor", seed: int) -> "Callable[[Tensor, Tensor], Tensor]":

@@ -114,13 +114,13 @@ ATTACKS: tuple[type[Parameters], ...] = (
     SquareAttack, TransferAttack, AutoAttackAttack, GuessAttack,
 )  # fmt: skip
 """All attacks, in the order of tables; a new one is a module and a line here."""
-KINDS = {str(attack.model_fields["kind"].default): attack for attack in ATTACKS}
+ATTACK_KINDS = {str(attack.model_fields["kind"].default): attack for attack in ATTACKS}
 """The attacks by kind, their name in params.yaml."""
 
 
 def _of_kind(entry: Any, _: object) -> Parameters:
     # by its own class alone: a union would put the names of its parts into the keys that errors name
-    kind = KINDS[entry["kind"]] if isinstance(entry, dict) else Parameters
+    kind = ATTACK_KINDS[entry["kind"]] if isinstance(entry, dict) else Parameters
     return kind.model_validate(entry)
 
 
@@ -147,8 +147,10 @@ def _with_kinds(attacks: object) -> object:
         entry = {} if entry is None else entry
         if isinstance(entry, dict):
             entry = {"kind": name} | entry
-            if entry["kind"] not in KINDS:
-                raise ValueError(f"{shown(name)}: kind {shown(entry['kind'])}; expected one of {', '.join(KINDS)}")
+            if entry["kind"] not in ATTACK_KINDS:
+                raise ValueError(
+                    f"{shown(name)}: kind {shown(entry['kind'])}; expected one of {', '.join(ATTACK_KINDS)}"
+                )
         found[name] = entry
     return found
 
@@ -195,7 +197,9 @@ class AttackParams(Section):
     attacks: Annotated[
         dict[Role, AnyAttack],
         BeforeValidator(_with_kinds),
-        Field(min_length=1, default_factory=lambda: {name: kind() for name, kind in KINDS.items() if name != GUESS}),
+        Field(
+            min_length=1, default_factory=lambda: {name: kind() for name, kind in ATTACK_KINDS.items() if name != GUESS}
+        ),
     ]
     wrapped: Annotated[dict[Role, WrappedModel], Field(default_factory=dict)]
     bootstrap: BootstrapParams = BootstrapParams()

@@ -45,7 +45,7 @@ from cleanset.scoring.scorer import arithmetic
 from cleanset.studies.attacks.base import LEVELS, Ball, Other, Result, Subject, globally_seeded, seed_of, to_unit
 from cleanset.studies.attacks.changes import GUESSED, most_confident_mistakes
 from cleanset.studies.attacks.study import AllParams, AttackStudy, WrappedModel
-from cleanset.studies.robustness.answers import PREDICTIONS, answer_columns, check_of_stored, with_step
+from cleanset.studies.robustness.answers import ANSWER_TABLES, answer_columns, check_of_stored, with_step
 from cleanset.studies.robustness.families import StudyParams, change_plan, family_named
 from cleanset.studies.robustness.images import (
     STUDY_IMAGES,
@@ -441,7 +441,7 @@ def check_scores(study: AttackStudy, params: Params, target: AttackedModel, imag
 def guess_of(study: Study, params: StudyParams, target: AttackedModel) -> Callable[[Subject], Pixels]:
     """The most confident known mistake of an image's class, by the stored predictions of a study, made again."""
     families = [family_named(name) for name in GUESSED]
-    stored = (read_table(study.predictions(each.name, target.name), PREDICTIONS[each.name]) for each in families)
+    stored = (read_table(study.predictions(each.name, target.name), ANSWER_TABLES[each.name]) for each in families)
     mistakes = most_confident_mistakes(target.images, pd.concat(map(with_step, stored, families)))
     # a changed image is square already: it is resized, never cropped
     whole = Resized(target.model.preprocessing.size)

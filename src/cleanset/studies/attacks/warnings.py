@@ -73,61 +73,63 @@ MIN_COMPARED = 5
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
-class Seen:
+class SeenSign:
     """A sign that was seen, or that cannot be told, by its name, with the evidence as a sentence."""
 
     sign: str
     text: str
 
 
-def random_answers(answers: Sequence[NDArray[np.float64]], what: str = "images") -> Seen | None:
+def random_answers(answers: Sequence[NDArray[np.float64]], what: str = "images") -> SeenSign | None:
     """The sign that a model's answers, each of shape (n, classes), to the same images differ; `what` names them."""
     changed = changed_answers(answers)
     text = f"{changed} of {len(answers[0])} {what} get another answer when asked {len(answers)} times"
-    return Seen("random_answers", text) if changed else None
+    return SeenSign("random_answers", text) if changed else None
 
 
-def gradient_changes_answers(answers: Sequence[NDArray[np.float64]]) -> Seen | None:
+def gradient_changes_answers(answers: Sequence[NDArray[np.float64]]) -> SeenSign | None:
     """The sign that a model's answers to the same images depend on whether a gradient is wanted."""
     changed = changed_answers(answers)
     text = f"{changed} of {len(answers[0])} images get another answer when a gradient is wanted"
-    return Seen("gradient_changes_answers", text) if changed else None
+    return SeenSign("gradient_changes_answers", text) if changed else None
 
 
 def rounded_dependence(
     answers: Sequence[NDArray[np.float64]], precision: str, alone: NDArray[np.float64] | None = None
-) -> Seen | None:
+) -> SeenSign | None:
     """The sign that answers to `batches_to_ask` depend on more than the image; `alone`: those to each image alone."""
     rounding = max(MAX_DIFFERENCE, ROUNDING_OF_LOG_ODDS[precision])
     when = dependence(answers, rounding)
     if when is None and alone is not None and is_other(answers[0], alone, rounding):
         when = "in a batch"
-    return None if when is None else Seen("depends_on_others", f"images get another answer {when}")
+    return None if when is None else SeenSign("depends_on_others", f"images get another answer {when}")
 
 
-def precision_changes_answers(answers: NDArray[np.float64], exact: NDArray[np.float64], precision: str) -> Seen | None:
+def precision_changes_answers(
+    answers: NDArray[np.float64], exact: NDArray[np.float64], precision: str
+) -> SeenSign | None:
     """The sign that answers in the precision of the search are not those that are judged, apart from rounding."""
     differences = np.linalg.norm(answers - exact, axis=1) / np.linalg.norm(exact, axis=1).clip(min=1e-10)
     changed = int((~(differences <= MAX_DIFFERENCES[precision])).sum())
     text = f"{changed} of {len(exact)} images get another answer when searched in {precision} than when judged"
-    return Seen("precision_changes_answers", text) if changed else None
+    return SeenSign("precision_changes_answers", text) if changed else None
 
 
-def unsteady_answers(one_pixel: NDArray[np.float64], all_pixels: NDArray[np.float64]) -> Seen | None:
+def unsteady_answers(one_pixel: NDArray[np.float64], all_pixels: NDArray[np.float64]) -> SeenSign | None:
     """The sign that a level in one color of one pixel changes most answers nearly as much as one in all pixels."""
     unsteady = int((one_pixel > MAX_UNSTEADY * all_pixels).sum())
     text = f"{unsteady} of {len(one_pixel)} images get another answer when one color of one pixel changes by a level"
-    return Seen("unsteady_answers", text) if 2 * unsteady > len(one_pixel) else None
+    return SeenSign("unsteady_answers", text) if 2 * unsteady > len(one_pixel) else None
 
 
-def misleading_gradient(agreement: NDArray[np.float64]) -> Seen | None:
+def misleading_gradient(agreement: NDArray[np.float64]) -> SeenSign | None:
     """The sign that a step along the gradient changes the log-odds of most images by a small share of its promise."""
     misled = int((agreement < MIN_AGREEMENT).sum())
     text = (
         f"a step along the gradient of {misled} of {len(agreement)} images changes the answer by less than "
         f"{MIN_AGREEMENT:.0%} of what it promises"
     )
-    return Seen("misleading_gradient", text) if 2 * misled > len(agreement) else None
+    return SeenSign("misleading_gradient", text) if 2 * misled > len(agreement) else None
 
 
 def changed_answers(answers: Sequence[NDArray[np.float64]]) -> int:
@@ -139,18 +141,18 @@ def changed_answers(answers: Sequence[NDArray[np.float64]]) -> int:
     return int((~(np.stack(differences) <= MAX_DIFFERENCE)).any(axis=0).sum())
 
 
-def saturated_answers(logits: NDArray[np.float64]) -> Seen | None:
+def saturated_answers(logits: NDArray[np.float64]) -> SeenSign | None:
     """The sign that logits, of shape (n, classes), are too large for a gradient, or of probabilities."""
     count = len(logits)
     sums = np.abs(logits.sum(axis=1) - 1)
     if ((logits >= -1e-6) & (logits <= 1 + 1e-6)).all() and (sums < 1e-4).all():
         one_hot = (np.isclose(logits, 0) | np.isclose(logits, 1)).all()
-        return Seen(
+        return SeenSign(
             "saturated_answers",
             f"all {count} answers are {'one-hot' if one_hot else 'probabilities'}; expected logits",
         )
     if (tied := tied_answers(logits)) > MAX_WITHOUT_GRADIENT * count:
-        return Seen(
+        return SeenSign(
             "saturated_answers",
             f"{tied} of {count} images have the same lowest logit for most classes, as the logarithm of clamped "
             "probabilities has: those classes have no gradient",
@@ -163,7 +165,7 @@ def saturated_answers(logits: NDArray[np.float64]) -> Seen | None:
         saturated = -np.log(others.sum(axis=1)) > MAX_LOG_ODDS
     if saturated.mean() <= MAX_SATURATED:
         return None
-    return Seen(
+    return SeenSign(
         "saturated_answers",
         f"{saturated.sum()} of {count} images have log-odds above {MAX_LOG_ODDS:g}, where the cross-entropy has no "
         "gradient in float32",
@@ -186,21 +188,21 @@ def tied_answers(logits: NDArray[np.float64]) -> int:
     return int(((ties >= 2) & (2 * ties > logits.shape[1] - 1)).sum())
 
 
-def no_gradient(gradients: NDArray[np.float64]) -> Seen | None:
+def no_gradient(gradients: NDArray[np.float64]) -> SeenSign | None:
     """The sign that gradients of the cross-entropy by the pixels, of shape (n, …), are 0 or not finite."""
     flat = gradients.reshape(len(gradients), -1)
     useless = ~np.isfinite(flat).all(axis=1) | (flat == 0).all(axis=1)
     if useless.mean() <= MAX_WITHOUT_GRADIENT:
         return None
-    return Seen("no_gradient", f"{useless.sum()} of {len(flat)} images have no gradient")
+    return SeenSign("no_gradient", f"{useless.sum()} of {len(flat)} images have no gradient")
 
 
-def fewer_steps_better(success: Mapping[int, Flags]) -> Seen | None:
+def fewer_steps_better(success: Mapping[int, Flags]) -> SeenSign | None:
     """The sign that an attack succeeds more often with fewer steps; `success` by steps, on the same images and ball."""
     steps = sorted(success)
     for few, many in ((few, many) for many in reversed(steps) for few in steps if few < many):
         if is_better(success[few], success[many]):
-            return Seen(
+            return SeenSign(
                 "fewer_steps_better",
                 f"PGD succeeds on {success[few].sum()} of {len(success[few])} images with {few} "
                 f"step{'s' if few > 1 else ''}, on {success[many].sum()} with {many}",
@@ -208,21 +210,21 @@ def fewer_steps_better(success: Mapping[int, Flags]) -> Seen | None:
     return None
 
 
-def _best(sign: str, text: str, white: Flags, others: Mapping[str, Flags]) -> Seen | None:
+def _best(sign: str, text: str, white: Flags, others: Mapping[str, Flags]) -> SeenSign | None:
     """The sign that another attack succeeds more often; `text` gets its name and successes, images, and `white`'s."""
     # of several that are equally good the first, so that the text does not depend on anything else
     better = {name: int(flags.sum()) for name, flags in others.items() if is_better(flags, white)}
     name = max(better, key=better.__getitem__, default=None)
-    return None if name is None else Seen(sign, text.format(name, better[name], len(white), white.sum()))
+    return None if name is None else SeenSign(sign, text.format(name, better[name], len(white), white.sum()))
 
 
-def black_box_better(white: Flags, black: Mapping[str, Flags]) -> Seen | None:
+def black_box_better(white: Flags, black: Mapping[str, Flags]) -> SeenSign | None:
     """The sign that an attack without gradients, by name, beats PGD on the same images in the same ball."""
     text = "{} succeeds on {} of {} images without a gradient, PGD on {}"
     return _best("black_box_better", text, white, black)
 
 
-def transfer_beats_gradient(white: Flags, transferred: Mapping[str, Flags]) -> Seen | None:
+def transfer_beats_gradient(white: Flags, transferred: Mapping[str, Flags]) -> SeenSign | None:
     """The sign that images made by PGD on another model, by its name, beat those made on the model itself.
 
     Each other model is compared alone: the best of several would win by the number of tries.
@@ -231,21 +233,21 @@ def transfer_beats_gradient(white: Flags, transferred: Mapping[str, Flags]) -> S
     return _best("transfer_beats_gradient", text, white, transferred)
 
 
-def nothing_learnt(white: Flags, correct: Flags, transferred: Mapping[str, Flags]) -> list[Seen]:
+def nothing_learnt(white: Flags, correct: Flags, transferred: Mapping[str, Flags]) -> list[SeenSign]:
     """The sign that cannot be told: no image made on another model succeeds, though images are left to succeed on."""
     if not transferred or any(flags.any() for flags in transferred.values()) or not is_better(correct, white):
         return []
     text = f"no image made on another model ({join_names(transferred)}) succeeds, from which nothing is learnt"
-    return [Seen("transfer_beats_gradient", text)]
+    return [SeenSign("transfer_beats_gradient", text)]
 
 
-def not_told(correct: int, has_others: bool) -> list[Seen]:
+def not_told(correct: int, has_others: bool) -> list[SeenSign]:
     """The signs that cannot be told: with too few correctly classified images, or without another model."""
     few = f"{correct} images are classified correctly; two attacks are compared on {MIN_COMPARED} or more"
     compared = ("fewer_steps_better", "black_box_better", "transfer_beats_gradient")
     if correct < MIN_COMPARED:
-        return [Seen(sign, few) for sign in compared]
-    return [] if has_others else [Seen("transfer_beats_gradient", "there is no other model to make images on")]
+        return [SeenSign(sign, few) for sign in compared]
+    return [] if has_others else [SeenSign("transfer_beats_gradient", "there is no other model to make images on")]
 
 
 def is_better(one: Flags, other: Flags) -> bool:
@@ -274,8 +276,8 @@ _REMEDY = "run dvc repro in studies/attacks, or dvc pull to fetch it"
 class Probed(NamedTuple):
     """The signs that were seen, and those that cannot be told, each in the order of SIGNS."""
 
-    seen: list[Seen]
-    not_told: list[Seen]
+    seen: list[SeenSign]
+    not_told: list[SeenSign]
 
 
 def probe(
@@ -316,12 +318,12 @@ def of_command(network: "PixelNetwork", subjects: Sequence[Subject], repeats: in
     """The signs that show in classes alone: other answers to the same images. All others cannot be told."""
     answers = [_answers(network, subjects) for _ in range(repeats)]
     text = "a command answers with classes alone"
-    unclear = [Seen(sign, text) for sign in SIGNS if sign not in ("random_answers", "depends_on_others")]
+    unclear = [SeenSign(sign, text) for sign in SIGNS if sign not in ("random_answers", "depends_on_others")]
     found = random_answers(answers) or _of_batches(network, subjects)
     return Probed([] if found is None else [found], unclear)
 
 
-def _of_batches(network: "PixelNetwork", subjects: Sequence[Subject]) -> Seen | None:
+def _of_batches(network: "PixelNetwork", subjects: Sequence[Subject]) -> SeenSign | None:
     asked = [subject.pixels for subject in subjects[: network.batch_size]]
     return rounded_dependence(answers_in_batches(network, asked, "no_grad"), network.precision)
 
@@ -332,7 +334,7 @@ def answers_in_batches(network: "PixelNetwork", images: Sequence[Pixels], mode: 
     return [logits_of(network, to_unit([images[each] for each in batch], network), mode) for batch in batches]
 
 
-def of_answers(network: "PixelNetwork", groups: Sequence[Sequence[Subject]], repeats: int = 3) -> list[Seen]:
+def of_answers(network: "PixelNetwork", groups: Sequence[Sequence[Subject]], repeats: int = 3) -> list[SeenSign]:
     """The signs that need no attack: the answers to groups of images, asked again in turn, and their gradients."""
     answers = [np.concatenate([_answers(network, group) for group in groups]) for _ in range(repeats)]
     faint = [np.concatenate([_answers(network, group, FAINT) for group in groups]) for _ in range(repeats)]
@@ -358,7 +360,7 @@ def of_neighbours(network: "PixelNetwork", groups: Sequence[Sequence[Subject]]) 
         return Probed([unsteady], [])
     if 2 * clear.sum() < len(clear):
         text = f"{(~clear).sum()} of {len(clear)} images get nearly the same answer when all pixels change by a level"
-        return Probed([], [Seen("misleading_gradient", text)])
+        return Probed([], [SeenSign("misleading_gradient", text)])
     misleading = misleading_gradient((along / all_pixels / promised)[clear])
     return Probed([] if misleading is None else [misleading], [])
 
@@ -490,8 +492,8 @@ class WarningRecord(BaseModel):
     role: str
     images: Annotated[int, Field(ge=0)]
     parameters: dict[str, Any]
-    warnings: tuple[Seen, ...]
-    not_told: tuple[Seen, ...] = ()
+    warnings: tuple[SeenSign, ...]
+    not_told: tuple[SeenSign, ...] = ()
 
 
 def read_warnings(path: Path) -> WarningRecord:

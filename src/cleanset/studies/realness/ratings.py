@@ -23,7 +23,7 @@ from cleanset.parsing import csv_rows, parse_rows
 from cleanset.validation import EmptyIsNone, checked, normal_text, numeric, one_of, shown
 
 ImageKind = Literal["real", "modified"]
-KINDS: tuple[ImageKind, ...] = ("real", "modified")
+IMAGE_KINDS: tuple[ImageKind, ...] = ("real", "modified")
 SCALE = (-2, -1, 0, 1, 2)
 LABELS = ("surely modified", "rather modified", "cannot tell", "rather real", "surely real")
 """The ratings of SCALE in words."""
@@ -116,12 +116,12 @@ class StudyAnswers:
     @property
     def ratings(self) -> tuple[Answer, ...]:
         """The ratings of images."""
-        return tuple(each for each in self.answers if each.kind in KINDS)
+        return tuple(each for each in self.answers if each.kind in IMAGE_KINDS)
 
     @property
     def checks(self) -> tuple[Answer, ...]:
         """The answers to attention checks and comprehension pairs."""
-        return tuple(each for each in self.answers if each.kind not in KINDS)
+        return tuple(each for each in self.answers if each.kind not in IMAGE_KINDS)
 
     @property
     def trials(self) -> tuple[Answer, ...]:
@@ -218,7 +218,7 @@ def _answered(row: _Answered, at: str, key: Mapping[str, Stimulus]) -> Answer:
     choices = SIDES if stimulus.kind == "pair" else tuple(map(str, SCALE))
     if row.answer not in choices:
         raise CleansetError(f"{at}, answer: {shown(row.answer)}; expected one of {', '.join(choices)}")
-    is_rating, trial = stimulus.kind in KINDS, (True, row.list_name, row.position, row.milliseconds)
+    is_rating, trial = stimulus.kind in IMAGE_KINDS, (True, row.list_name, row.position, row.milliseconds)
     rating, passed = int(row.answer) if is_rating else 0, is_rating or row.answer == stimulus.expected
     return Answer(row.person, stimulus.kind, stimulus.image, rating, passed, *trial)
 
@@ -241,7 +241,7 @@ def _check_time(trial: Answer, least: int, at: str) -> None:
 def _check_once(answer: Answer, at: str, seen: set[tuple[str, ...]]) -> None:
     """Raise CleansetError for a second answer to one trial, or a second rating of an image; note what is seen."""
     found: tuple[str, ...]
-    if answer.kind in KINDS:
+    if answer.kind in IMAGE_KINDS:
         found, what = (answer.person, answer.kind, answer.image), f"the {answer.kind} image {shown(answer.image)}"
     elif answer.position:
         found, what = (answer.person, answer.list_name, "", answer.position), f"trial {shown(answer.position)}"
@@ -255,7 +255,7 @@ def _check_once(answer: Answer, at: str, seen: set[tuple[str, ...]]) -> None:
     seen.add(found)
 
 
-NotNegative = Annotated[int, Field(ge=0)]
+NotNegativeInt = Annotated[int, Field(ge=0)]
 CHECK_RULES = {"attention": "attention", "comprehension": "pair"}
 """The rules that always apply, with the kind of their checks."""
 
@@ -270,9 +270,9 @@ class ExclusionLimits:
     same list, only the one who answered most of it is kept.
     """
 
-    attention: NotNegative = 1
-    comprehension: NotNegative = 0
-    min_attention: NotNegative = 0
+    attention: NotNegativeInt = 1
+    comprehension: NotNegativeInt = 0
+    min_attention: NotNegativeInt = 0
     min_share: Annotated[float, Field(ge=0, le=1)] = 0.0
     max_same: Annotated[float, Field(ge=0.2, le=1)] | None = None
     min_milliseconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
@@ -389,7 +389,7 @@ def _straight_lining(answers: StudyAnswers, allowed: float) -> tuple[str, ...]:
 def _too_fast(answers: StudyAnswers, required: float) -> tuple[str, ...]:
     times = defaultdict(list)
     for each in answers.trials:
-        if each.kind in KINDS and each.milliseconds is not None:
+        if each.kind in IMAGE_KINDS and each.milliseconds is not None:
             times[each.person].append(each.milliseconds)
     if not times:
         raise CleansetError(

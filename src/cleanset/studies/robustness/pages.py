@@ -30,7 +30,7 @@ from cleanset.studies.robustness.families import (
 )
 from cleanset.studies.robustness.family import ENDS, Family, PagesData, SheetImage
 from cleanset.studies.robustness.images import ChangeName, Sources, Study
-from cleanset.studies.robustness.measuring import REMEDY, read_measures
+from cleanset.studies.robustness.measuring import MEASURE_REMEDY, read_measures
 from cleanset.studies.robustness.results import MIN_IMAGES, UNCHANGED
 from cleanset.studies.robustness.scenarios.masks import counts_by_value
 from cleanset.validation import check_known, shown
@@ -134,7 +134,8 @@ def run(study: Study) -> None:
             texts = pages(data)
         except (IndexError, KeyError, UndefinedError) as error:  # each table is whole, but not the set of them
             raise CleansetError(
-                f"{study.measures}: rows are missing ({error}); expected tables of one run of stage measure: {REMEDY}"
+                f"{study.measures}: rows are missing ({error}); expected tables of one run of stage measure: "
+                f"{MEASURE_REMEDY}"
             ) from None
         for name, text in texts.items():
             write_text(folder / name, text)

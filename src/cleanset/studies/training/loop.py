@@ -19,7 +19,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import remove_abandoned, sha256, write_bytes
 from cleanset.scoring.validity import MadeFrom
 from cleanset.statistics.seeds import change_seed, image_seed
-from cleanset.studies.training.images import ALONE, Share
+from cleanset.studies.training.images import ALONE, ProcessShare
 from cleanset.studies.training.params import Optimization
 
 LOSS = "loss"
@@ -157,7 +157,7 @@ def train(
     settings: Optimization,
     state: StateFolder,
     report: Callable[[Progress], None] = lambda _: None,
-    share: Share = ALONE,
+    share: ProcessShare = ALONE,
 ) -> Trained:
     """Train until the settings' end, from the state if it exists.
 

@@ -22,12 +22,12 @@ from cleanset.studies.robustness.scenarios.params import ORIGINAL, Baselines, Sc
 from cleanset.validation import EachOnce, Role, Section, check_known, shown, validate
 from cleanset.vocabulary import classes_in_use
 
-Protocol = Literal["own", "as_written", "as_coded"]
+TrainingProtocol = Literal["own", "as_written", "as_coded"]
 RecipeName = Literal["standard", "adversarial", "madry", "augmix", "augmix_mixing", "noise"]
 TaskName = Literal["classification", "segmentation"]
-Count = Annotated[int, Field(ge=1, le=10_000_000)]
+PositiveCount = Annotated[int, Field(ge=1, le=10_000_000)]
 Epochs = Annotated[int, Field(ge=0, le=100_000)]
-Share = Annotated[float, Field(ge=0, le=1)]
+Proportion = Annotated[float, Field(ge=0, le=1)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 _TABLES: Any = read_yaml(Path(__file__).parent / "templates" / "protocols.yaml", "install cleanset again", merges=True)
@@ -170,7 +170,7 @@ class Optimization(Section):
 
     optimizer: Literal["sgd", "adam", "adamw"] = "adamw"
     rate: Positive = 1e-3
-    momentum: Share = 0.9
+    momentum: Proportion = 0.9
     weight_decay: NotNegative = 0.0
     undecayed: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list)
     schedule: Literal["constant", "step", "cosine", "poly", "linear"] = "cosine"
@@ -178,7 +178,7 @@ class Optimization(Section):
     end_rate: NotNegative = 0.0
     warm_up_epochs: Epochs = 0
     epochs: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    steps: Count | None = None
+    steps: PositiveCount | None = None
     batch: Annotated[int, Field(ge=2, le=65_536)] = 32
     incomplete_batch: bool = False
     precision: Literal["float32", "bfloat16"] = "float32"
@@ -232,7 +232,7 @@ class Run(Optimization):
     network: Network
     scenario: Scenario = ORIGINAL
     test: Annotated[list[Scenario], Field(min_length=1), EachOnce] | None = None
-    protocol: Protocol = "own"
+    protocol: TrainingProtocol = "own"
     size: Annotated[int, Field(ge=16, le=2048)] = 224
     augmentation: Literal["none", "shift_and_mirror", "random_resized_crop", "crop_and_jitter"] = "shift_and_mirror"
     resizing: Literal["cropped", "bilinear", "nearest"] = "cropped"
@@ -240,7 +240,7 @@ class Run(Optimization):
     folds: Annotated[int, Field(ge=0, le=100)] = 1
     split: Literal["own", "as_coded"] = "own"
     validation: Literal["set_aside", "as_written"] = "set_aside"
-    max_tested: Count | None = None
+    max_tested: PositiveCount | None = None
     trained_on: CorruptionNames = Field(default_factory=list)
 
     @model_validator(mode="before")

@@ -25,7 +25,7 @@ from cleanset.scoring.devices import Device, choose_devices, device_of
 from cleanset.scoring.scorer import arithmetic
 from cleanset.scoring.validity import code_of, library_versions
 from cleanset.studies.training.classification import Classification
-from cleanset.studies.training.images import ALONE, FoldData, Share, read_fold
+from cleanset.studies.training.images import ALONE, FoldData, ProcessShare, read_fold
 from cleanset.studies.training.loop import STATE_FILE, Row, StateFolder, Trained, train
 from cleanset.studies.training.params import Run, read_training_params
 from cleanset.studies.training.study import RunFiles, TrainingStudy
@@ -33,10 +33,13 @@ from cleanset.studies.training.study import RunFiles, TrainingStudy
 if TYPE_CHECKING:
     from cleanset.studies.training.segmentation.task import Segmentation
 
-LIBRARIES = ("numpy", "opencv-python-headless", "pillow", "timm", "torch", "torchvision")
+TRAINING_LIBRARIES = ("numpy", "opencv-python-headless", "pillow", "timm", "torch", "torchvision")
 CODE = ("studies/robustness", "studies/attacks", "studies/training")
 """The packages that decide a network's weights."""
-LIBRARIES_BY_TASK = {"classification": LIBRARIES, "segmentation": (*LIBRARIES, "segmentation-models-pytorch")}
+LIBRARIES_BY_TASK = {
+    "classification": TRAINING_LIBRARIES,
+    "segmentation": (*TRAINING_LIBRARIES, "segmentation-models-pytorch"),
+}
 # digits of a number in a history: all of a float32
 _SIGNIFICANT = 9
 
@@ -79,7 +82,7 @@ def start_processes(study: TrainingStudy, name: str, count: int) -> None:
 
 
 @contextmanager
-def process_share(device: Device, processes: int) -> Iterator[tuple[Device, Share]]:
+def process_share(device: Device, processes: int) -> Iterator[tuple[Device, ProcessShare]]:
     """The device of this process and its share of each batch, among the processes that torchrun has started.
 
     Raises CleansetError for another number of processes than the run's `devices`, and for too few GPUs.
@@ -101,12 +104,12 @@ def process_share(device: Device, processes: int) -> Iterator[tuple[Device, Shar
     # the first process validates and tests alone, and torch gives up waiting for it after minutes by default
     distributed.init_process_group(device.backend, timeout=timedelta(days=7))
     try:
-        yield device, Share(distributed.get_rank(), processes)
+        yield device, ProcessShare(distributed.get_rank(), processes)
     finally:
         distributed.destroy_process_group()
 
 
-def train_fold(device: Device, share: Share, study: TrainingStudy, name: str, fold: str) -> None:
+def train_fold(device: Device, share: ProcessShare, study: TrainingStudy, name: str, fold: str) -> None:
     """Train a fold and write its files beside its state; of several processes the first one writes."""
     params = read_training_params(study.params_yaml)
     data = read_fold(study, params, name, fold, device.torch, share)

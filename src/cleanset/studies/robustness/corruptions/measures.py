@@ -74,7 +74,7 @@ def relative_to(
     return {name: ratio_to(reference[name], each, answers) for name, each in own.items()}
 
 
-BINS = 15
+CONFIDENCE_BINS = 15
 """Bins of equal width; a confidence between two belongs to the lower one."""
 
 UNIT = 2**-20
@@ -86,8 +86,8 @@ def gaps_by_bin(confidences: Floats, correct: npt.NDArray[np.bool_]) -> Floats:
 
     `confidences`, 0 to 1, and `correct` have the shape images x answers.
     """
-    bins = np.clip(np.ceil(confidences * BINS).astype(np.int64) - 1, 0, BINS - 1)
-    gaps = np.zeros((len(confidences), BINS))
+    bins = np.clip(np.ceil(confidences * CONFIDENCE_BINS).astype(np.int64) - 1, 0, CONFIDENCE_BINS - 1)
+    gaps = np.zeros((len(confidences), CONFIDENCE_BINS))
     np.add.at(gaps, (np.arange(len(confidences))[:, np.newaxis], bins), rounded(confidences) - correct)
     return gaps
 

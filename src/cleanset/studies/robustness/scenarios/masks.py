@@ -122,7 +122,7 @@ _PNG_MODES = ("1", "L", "P", "I", "I;16", "RGB")
 
 OTHER, IGNORED = 0, 1000
 
-CLASSES = 919
+IMAGENET_S_CLASSES = 919
 
 WITHOUT_MASKS = frozenset(Path(__file__).with_name("imagenet_s_without_masks.txt").read_text("utf-8").split())
 """The 81 classes of ILSVRC2012 that ImageNet-S leaves out: places, parts and others that cannot be drawn around."""
@@ -273,9 +273,11 @@ def _numbers(data: bytes, where: str) -> NDArray[np.int64]:
         raise CleansetError(f"{where}: PNG of mode {image.mode}; expected RGB, as ImageNet-S stores class numbers")
     pixels = np.asarray(image).astype(np.int64)
     numbers: NDArray[np.int64] = pixels[..., 0] + 256 * pixels[..., 1]
-    wrong = numbers[(numbers > CLASSES) & (numbers != IGNORED)]
+    wrong = numbers[(numbers > IMAGENET_S_CLASSES) & (numbers != IGNORED)]
     if wrong.size:
-        raise CleansetError(f"{where}: class number {wrong[0]}; expected 0 to {CLASSES}, or {IGNORED} for ignored")
+        raise CleansetError(
+            f"{where}: class number {wrong[0]}; expected 0 to {IMAGENET_S_CLASSES}, or {IGNORED} for ignored"
+        )
     return numbers
 
 
@@ -290,7 +292,7 @@ IMAGENET_S = "imagenet_s"
 
 FORMATS: tuple[str, ...] = (*_READERS, IMAGENET_S)
 
-SUFFIXES: dict[str, str] = {"png": ".png", "coco": ".json", "labelme": ".json", IMAGENET_S: ".png"}
+MASK_SUFFIXES: dict[str, str] = {"png": ".png", "coco": ".json", "labelme": ".json", IMAGENET_S: ".png"}
 """The suffix of the files of each format."""
 
 
@@ -352,12 +354,13 @@ def find_masks(sources: Iterable[MaskSource]) -> dict[str, MaskFile]:
     """
     found = dict[str, MaskFile]()
     for source in sources:
-        files = sorted(source.folder.glob(f"*{SUFFIXES[source.format]}"))
+        files = sorted(source.folder.glob(f"*{MASK_SUFFIXES[source.format]}"))
         # a misspelled folder would leave out all its images without a word
         if not files:
             raise CleansetError(
                 f"{source.folder}: no masks; expected files like "
-                f"ILSVRC2012_val_00000001{SUFFIXES[source.format]}: put them there, or take the folder out of masks"
+                f"ILSVRC2012_val_00000001{MASK_SUFFIXES[source.format]}: put them there, or take the folder out of "
+                "masks"
             )
         for path in files:
             if not _is_image_id(path.stem):

@@ -43,7 +43,7 @@ FACTORS = ("model", "scenario", "class_index")
 OBSERVED = "accuracy"
 STARS = ((0.0001, "****"), (0.001, "***"), (0.01, "**"), (0.05, "*"))
 """Upper limits of p-values and the stars below each; `ns` without stars."""
-ROUNDING = 1e-24
+EXACT_FIT = 1e-24
 """Residual sum of squares, as a share of the total, below which the fit is exact."""
 
 
@@ -152,7 +152,7 @@ def _regression(design: Design, fit: Fit) -> Regression:
     """The tables of a fit."""
     df = design.residual_df
     # an exact fit leaves rounding errors, from which t and p would be arbitrary numbers
-    exact = fit.residual_ss <= ROUNDING * (fit.factor_ss.sum() + fit.residual_ss)
+    exact = fit.residual_ss <= EXACT_FIT * (fit.factor_ss.sum() + fit.residual_ss)
     errors = np.zeros_like(fit.standard_errors) if exact else fit.standard_errors
     with np.errstate(divide="ignore", invalid="ignore"):
         t = fit.coefficients / errors

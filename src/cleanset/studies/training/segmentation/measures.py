@@ -20,7 +20,7 @@ from cleanset.studies.robustness.scenarios.masks import Mask
 from cleanset.studies.robustness.scenarios.measures import Regression, regression
 from cleanset.studies.robustness.scenarios.params import ORIGINAL
 from cleanset.studies.training.params import SegmentationMeasures
-from cleanset.studies.training.segmentation.examples import IGNORED, Labels
+from cleanset.studies.training.segmentation.examples import IGNORED_LABEL, Labels
 
 SHEET_COLUMNS: Final = ("scenario", "place", "number", "file", "class_index", "iou", "tile")
 """The columns of sheets.csv: `place` is best or worst, `number` counts from 1, `tile` is a file beside it."""
@@ -41,7 +41,7 @@ CLASS_MEASURES: Final = ("accuracy", "iou", "boundary_iou")
 MEANS: Final = ("pixel_accuracy", "mean_accuracy", "mean_iou", "mean_boundary_iou")
 """The measures over all classes; the background is one of them."""
 
-Counts = NDArray[np.int64]
+LabelCounts = NDArray[np.int64]
 """Counts by label, int64 of shape (labels, 5); the columns are COUNTS."""
 
 
@@ -58,17 +58,17 @@ def boundary_band(mask: Mask, distance: int) -> Mask:
     return mask & ~inner.astype(np.bool_)
 
 
-def label_counts(truth: Labels, predicted: Labels, labels: int, *, with_boundaries: bool = True) -> Counts:
+def label_counts(truth: Labels, predicted: Labels, labels: int, *, with_boundaries: bool = True) -> LabelCounts:
     """The counts of one image by label, 0 to `labels` - 1; pixels that `truth` ignores count nowhere.
 
     Without boundaries their counts are 0. Raises ValueError for label maps of two shapes.
     """
     if truth.shape != predicted.shape:
         raise ValueError(f"label maps of {truth.shape} and {predicted.shape}; expected one shape")
-    seen, counts = truth != IGNORED, np.zeros((labels, len(COUNTS)), np.int64)
+    seen, counts = truth != IGNORED_LABEL, np.zeros((labels, len(COUNTS)), np.int64)
     distance = boundary_distance(*truth.shape)
     present = set(np.unique(truth).tolist()) | set(np.unique(predicted[seen]).tolist())
-    for label in sorted(present - {IGNORED}):
+    for label in sorted(present - {IGNORED_LABEL}):
         pairs = [(truth == label, predicted == label)]
         if with_boundaries:
             pairs.append((boundary_band(pairs[0][0], distance), boundary_band(pairs[0][1], distance)))
@@ -79,7 +79,7 @@ def label_counts(truth: Labels, predicted: Labels, labels: int, *, with_boundari
     return counts
 
 
-def intersection_over_unions(counts: Counts) -> NDArray[np.float64]:
+def intersection_over_unions(counts: LabelCounts) -> NDArray[np.float64]:
     """The IoU of each label, 0 to 1; NaN for a label in neither label map nor prediction."""
     with np.errstate(invalid="ignore"):
         found: NDArray[np.float64] = counts[:, 1] / counts[:, 2]
