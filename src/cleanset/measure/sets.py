@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from PIL import Image
 
-from cleanset.dataset.archives import ENDINGS, visible_entries
+from cleanset.dataset.archives import IMAGE_SUFFIXES, visible_entries
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
@@ -149,8 +149,10 @@ def _files(folder: Path) -> Iterator[str]:
                 f"{path}: not {known_classes()}; expected folders like {example_key()}: name the folder that holds them"
             )
         for file in (Path(entry.path) for entry in visible_entries(path)):
-            if file.is_dir() or not file.name.lower().endswith(ENDINGS):
-                raise CleansetError(f"{file}: not an image; expected files that end in {', '.join(ENDINGS)}: remove it")
+            if file.is_dir() or not file.name.lower().endswith(IMAGE_SUFFIXES):
+                raise CleansetError(
+                    f"{file}: not an image; expected files that end in {', '.join(IMAGE_SUFFIXES)}: remove it"
+                )
             if not file.name.isprintable():
                 raise CleansetError(f"{file}: a name that cannot be printed; expected another: rename it")
             yield f"{path.name}/{file.name}"

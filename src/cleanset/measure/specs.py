@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cleanset.edition.params import Model, has_no_network
+from cleanset.edition.params import Model, has_no_network, is_callable_name
 from cleanset.errors import CleansetError
 from cleanset.files import sha256_of
 from cleanset.validation import shown, validate
@@ -92,7 +92,7 @@ def _parse(text: str, architecture: str | None, roles: Mapping[str, Model], edit
         return ZooModel(text, _of_zoo(text, source, name), weights)
     if colon and source == "command":
         return _command(text, name)
-    if colon and all(part.isidentifier() for part in (*source.split("."), name)):
+    if is_callable_name(text):
         return ModuleModel(text, source, name)
     known = f"; its roles are {', '.join(roles)}" if roles else ""
     raise CleansetError(f"--model {shown(text)}: no such model; {EXPECTED}{known}")

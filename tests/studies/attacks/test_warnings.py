@@ -376,6 +376,10 @@ class Cheating(nn.Module):
 OTHERWISE = "12 of 12 images get another answer when a gradient is wanted"
 
 
+def in_eights(images: list[Subject]) -> list[list[Subject]]:
+    return [images[start : start + 8] for start in range(0, len(images), 8)]
+
+
 @pytest.mark.parametrize(
     ("network", "sign", "text"),
     [
@@ -387,7 +391,7 @@ OTHERWISE = "12 of 12 images get another answer when a gradient is wanted"
     ids=["clamped", "requires_grad", "grad_enabled", "inference_mode"],
 )
 def test_what_hides_from_gradients(network: nn.Module, sign: str, text: str) -> None:
-    (found,) = of_answers(on_cpu(network), subjects(HONEST), 8)
+    (found,) = of_answers(on_cpu(network), in_eights(subjects(HONEST)))
     assert found.sign == sign
     assert text in found.text
 
@@ -443,9 +447,11 @@ class TestUninteresting:
         bias = -float(PATTERN.sum()) * (0.5 + 0.2 * 0.5 / 255) - 432 * 4 / 255
         near = Linear(self.network().weight.detach(), torch.tensor([bias, 0.0], dtype=torch.float64))
         assert self.errors(Uninteresting(near, seed=5), None) == 0
-        found = {warned.sign: warned.text for warned in of_answers(on_cpu(Uninteresting(near)), self.images(), 8)}
+        found = {
+            warned.sign: warned.text for warned in of_answers(on_cpu(Uninteresting(near)), in_eights(self.images()))
+        }
         assert re.fullmatch(r"\d of 16 images and faint copies get another answer .*", found["random_answers"])
-        assert "random_answers" not in {warned.sign for warned in of_answers(on_cpu(near), self.images(), 8)}
+        assert "random_answers" not in {warned.sign for warned in of_answers(on_cpu(near), in_eights(self.images()))}
 
     def test_it_is_warned_of(self) -> None:
         near = Uninteresting(random_linear(3, seed=1))

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
@@ -23,7 +23,7 @@ from cleanset.measure.comparability import CLEAN, CardModel, ComparabilityCard, 
 from cleanset.measure.measures import Pair, pairs_of
 from cleanset.measure.rendering import for_paper, pairs_table
 from cleanset.measure.table import MeasureTable, cell
-from cleanset.parsing import check_digest, parse_json
+from cleanset.parsing import check_digest, data_beside, parse_json
 from cleanset.validation import first_problem, join_names, shown
 
 RESULTS = "results.json"
@@ -50,19 +50,7 @@ class Headline:
     is_bounded: bool = True
 
 
-HEADLINES: Mapping[str, tuple[Headline, ...]] = {
-    CLEAN: (
-        Headline("accuracy", "accuracy", higher_is_better=True),
-        Headline("top5", "top-5", higher_is_better=True),
-        Headline(ECE, "ECE", is_share=False),
-    ),
-    "corruptions": (Headline("mean_error", "mean error"), Headline("mce", "mCE", is_bounded=False)),
-    "perturbations": (Headline("mean_fp", "mean FP"), Headline("mfr", "mFR", is_bounded=False)),
-    "scenarios": (
-        Headline("mean_accuracy", "mean accuracy", higher_is_better=True),
-        Headline("score_as_published", "Score", is_share=False, higher_is_better=True, is_bounded=False),
-    ),
-}
+HEADLINES = TypeAdapter(dict[str, tuple[Headline, ...]]).validate_python(data_beside(__file__, "headlines.yaml"))
 """The measures that a table of results has, by measurement."""
 # largest difference between an accuracy and the share of its counts: a file may hold rounded numbers
 COUNTS_TOLERANCE = 1e-6

@@ -90,12 +90,12 @@ class LookBack:
 def _own_verdicts(session: Session) -> list[PastVerdict]:
     """This reviewer's verdicts: of this session, the newest first, then by the time of the file and by class."""
     reviews = {
-        key: votes[session.reviewer].review
+        (class_index, image_id): review
         for class_index, status in session.statuses.items()
-        for key, votes in status.votes.items()
-        if session.reviewer in votes and key[1] in session.library.images
+        for image_id, review in status.own.items()
+        if image_id in session.library.images
     }
-    by_file = sorted(reviews, key=lambda key: (-session.stored.changed_at(key[0]), key))
+    by_file = sorted(reviews, key=lambda key: (-session.stored.changed_at(session.reviewer, key[0]), key))
     return [PastVerdict(key, reviews[key], session.recent.seconds(key)) for key in session.recent.newest_first(by_file)]
 
 

@@ -32,9 +32,8 @@ def progress_of_team(edition: Edition, team: Sequence[str]) -> dict[str, Reviewe
     for name in team:
         session = open_session(edition, library, name, team=team if len(team) > 1 else ())
         session.hints.close()
-        asked = session.statuses if session.share is None else session.share.classes
-        verdicts = sum(name in votes for status in session.statuses.values() for votes in status.votes.values())
-        found[name] = ReviewerProgress(sorted(asked), sorted(session.unsettled()), verdicts)
+        verdicts = sum(len(status.own) for status in session.statuses.values())
+        found[name] = ReviewerProgress(sorted(session.share.classes), sorted(session.unsettled()), verdicts)
     return found
 
 

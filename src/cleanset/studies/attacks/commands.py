@@ -120,17 +120,12 @@ def evaluate(
     from cleanset.edition.paths import Edition
     from cleanset.measure.command import Wanted
     from cleanset.studies.attacks import evaluation
+    from cleanset.studies.attacks.study import AttackRequest
 
-    evaluated = evaluation.run(
-        Edition(edition),
-        Wanted(images, model, architecture, precision=precision, device=device),
-        evaluation.attack_params(attacks, eps, limit),
-        out,
-        lpips_folder=Path(attacks).parent,
-        transfer_from=transfer_from or (),
-        straight_through=straight_through or (),
-        warnings=warnings,
-    )
+    wanted = Wanted(images, model, architecture, precision=precision, device=device)
+    params = evaluation.attack_params(attacks, eps, limit)
+    request = AttackRequest(params, out, Path(attacks).parent, straight_through or (), warnings)
+    evaluated = evaluation.run(Edition(edition), wanted, request, transfer_from=transfer_from or ())
     show(evaluation.paper_table(evaluated).in_form(form) if form else evaluation.as_text(evaluated))
     for (name, of), text in evaluated.problems.items():
         raise CleansetError(f"{name} {of}: {text} (all other results are in {out})")

@@ -17,10 +17,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from cleanset.files import write_text
+from cleanset.images.preprocessing import Pixels
 from cleanset.measure.consistency import batches_to_ask, dependence, is_other
 from cleanset.parsing import read_json
 from cleanset.statistics.basics import Flags
-from cleanset.studies.attacks.base import LEVELS, Known, Parameters, Result, Subject, to_unit
+from cleanset.studies.attacks.base import LEVELS, Known, Parameters, Subject, logits_of, to_unit
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, gradient
 from cleanset.validation import join_names
 
@@ -47,7 +48,7 @@ MAX_DIFFERENCE = 1e-4
 """Largest difference of two answers to one image, relative to the length of the logits: devices differ by less."""
 MAX_DIFFERENCES = {"float64": 0.01, "float32": 0.01, "tf32": 0.1, "bfloat16": 0.1}
 """The same between the precision of the search and the verdicts' precision."""
-ROUNDING = {"float64": 1e-13, "float32": 2e-6, "tf32": 0.01, "bfloat16": 0.1}
+ROUNDING_OF_LOG_ODDS = {"float64": 1e-13, "float32": 2e-6, "tf32": 0.01, "bfloat16": 0.1}
 """Differences of log-odds that rounding makes, relative to the largest logit."""
 MIN_AGREEMENT = 0.4
 """Smallest share of the change that a gradient promises for a step along its signs, relative to random steps of the
@@ -65,10 +66,10 @@ MAX_SURPLUS = 0.1
 """Largest difference of 1 and the sum of clamped probabilities: a thousand that are at least 1e-4."""
 MAX_SATURATED, MAX_WITHOUT_GRADIENT = 0.5, 0.1
 """Largest shares of images with such answers before they count as a sign."""
-LEVEL = 0.05
+SIGNIFICANCE = 0.05
 """Significance level of the sign tests."""
 MIN_COMPARED = 5
-"""Images that are classified correctly, without which no sign test reaches LEVEL: 2**-5 is below it, 2**-4 above."""
+"""Correctly classified images, without which no sign test reaches SIGNIFICANCE: 2**-5 is below it, 2**-4 above."""
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
@@ -97,7 +98,7 @@ def rounded_dependence(
     answers: Sequence[NDArray[np.float64]], precision: str, alone: NDArray[np.float64] | None = None
 ) -> Seen | None:
     """The sign that answers to `batches_to_ask` depend on more than the image; `alone`: those to each image alone."""
-    rounding = max(MAX_DIFFERENCE, ROUNDING[precision])
+    rounding = max(MAX_DIFFERENCE, ROUNDING_OF_LOG_ODDS[precision])
     when = dependence(answers, rounding)
     if when is None and alone is not None and is_other(answers[0], alone, rounding):
         when = "in a batch"
@@ -253,7 +254,7 @@ def is_better(one: Flags, other: Flags) -> bool:
     differ = wins + losses
     # if both were equally good, each image that differs would be the toss of a coin
     tail = sum(comb(differ, count) for count in range(wins, differ + 1))
-    return wins > losses and tail <= LEVEL * 2**differ
+    return wins > losses and tail <= SIGNIFICANCE * 2**differ
 
 
 # torch is imported when a model is probed, not when a record is read
@@ -289,14 +290,12 @@ def probe(
     `pgd` is the strongest, which is repeated with fewer steps of the length that fits, and on each of the other models;
     attacks of `black_box` search in the same ball. Compute within `searching`.
     """
-    asked, others = of_answers(network, subjects, pgd.group), known.sources()
-    unchanged = [Result(subject.pixels, 0) for subject in subjects]
-    groups = range(0, len(subjects), pgd.group)
-    wrong = [_errors(network, subjects[at : at + pgd.group], unchanged[at : at + pgd.group]) for at in groups]
-    correct = ~np.concatenate(wrong)
+    groups = _groups(subjects, pgd.group)
+    asked, others = of_answers(network, groups), known.sources()
+    correct = ~np.concatenate([_errors(network, group, [subject.pixels for subject in group]) for group in groups])
     unclear = not_told(int(correct.sum()), bool(others))
     if not {"random_answers", "no_gradient"} & {each.sign for each in asked}:
-        near = of_neighbours(network, subjects, pgd.group)
+        near = of_neighbours(network, groups)
         asked, unclear = [*asked, *near.seen], [*near.not_told, *unclear]
     left_out = {each.sign for each in unclear}
     if {"fewer_steps_better", "black_box_better"} <= left_out:
@@ -323,14 +322,18 @@ def of_command(network: "PixelNetwork", subjects: Sequence[Subject], repeats: in
 
 
 def _of_batches(network: "PixelNetwork", subjects: Sequence[Subject]) -> Seen | None:
-    batches = batches_to_ask(min(len(subjects), network.batch_size))
-    answers = [_answers(network, [subjects[number] for number in batch]) for batch in batches]
-    return rounded_dependence(answers, network.precision)
+    asked = [subject.pixels for subject in subjects[: network.batch_size]]
+    return rounded_dependence(answers_in_batches(network, asked, "no_grad"), network.precision)
 
 
-def of_answers(network: "PixelNetwork", subjects: Sequence[Subject], group_size: int, repeats: int = 3) -> list[Seen]:
-    """The signs that need no attack: the answers to the same images in turn, and their gradients."""
-    groups = [subjects[start : start + group_size] for start in range(0, len(subjects), group_size)]
+def answers_in_batches(network: "PixelNetwork", images: Sequence[Pixels], mode: str) -> list[NDArray[np.float64]]:
+    """The logits of images in `batches_to_ask`, computed in one of torch's modes."""
+    batches = batches_to_ask(len(images))
+    return [logits_of(network, to_unit([images[each] for each in batch], network), mode) for batch in batches]
+
+
+def of_answers(network: "PixelNetwork", groups: Sequence[Sequence[Subject]], repeats: int = 3) -> list[Seen]:
+    """The signs that need no attack: the answers to groups of images, asked again in turn, and their gradients."""
     answers = [np.concatenate([_answers(network, group) for group in groups]) for _ in range(repeats)]
     faint = [np.concatenate([_answers(network, group, FAINT) for group in groups]) for _ in range(repeats)]
     wanting = [_with_gradients(network, group) for group in groups]
@@ -339,24 +342,22 @@ def of_answers(network: "PixelNetwork", subjects: Sequence[Subject], group_size:
     found = [random_answers(both, "images and faint copies")]
     if found == [None]:
         other = [np.concatenate([_answers(network, group, mode=mode) for group in groups]) for mode in MODES]
-        found += [_of_batches(network, subjects), gradient_changes_answers([answers[0], *other, with_gradients])]
+        first = _of_batches(network, [subject for group in groups for subject in group])
+        found += [first, gradient_changes_answers([answers[0], *other, with_gradients])]
     found += [saturated_answers(answers[0]), no_gradient(gradients)]
     return [each for each in found if each is not None]
 
 
-def of_neighbours(network: "PixelNetwork", subjects: Sequence[Subject], group_size: int) -> Probed:
+def of_neighbours(network: "PixelNetwork", groups: Sequence[Sequence[Subject]]) -> Probed:
     """The signs in the answers to images that differ by a level: in one color, in all at random, along the gradient."""
-    groups = [subjects[start : start + group_size] for start in range(0, len(subjects), group_size)]
     parts = zip(*(_near_changes(network, group) for group in groups), strict=True)
     along, promised, one_pixel, all_pixels, rounding = (np.concatenate(part) for part in parts)
     unsteady = unsteady_answers(one_pixel, np.maximum(all_pixels, rounding))
     clear = (all_pixels > rounding) & (promised > 0)
     if unsteady is not None:
         return Probed([unsteady], [])
-    if 2 * clear.sum() < len(subjects):
-        text = (
-            f"{(~clear).sum()} of {len(subjects)} images get nearly the same answer when all pixels change by a level"
-        )
+    if 2 * clear.sum() < len(clear):
+        text = f"{(~clear).sum()} of {len(clear)} images get nearly the same answer when all pixels change by a level"
         return Probed([], [Seen("misleading_gradient", text)])
     misleading = misleading_gradient((along / all_pixels / promised)[clear])
     return Probed([] if misleading is None else [misleading], [])
@@ -368,6 +369,10 @@ def _near_changes(network: "PixelNetwork", group: Sequence[Subject]) -> tuple[ND
     along: of a step along the signs of the gradient; promised: the same, by the gradient, relative to random steps;
     one_pixel, all_pixels: the root mean square of random ones, in one color of one pixel and in all.
     """
+    import torch
+
+    from cleanset.scoring.devices import to_device
+
     logits, slopes = _with_gradients(network, group, of_log_odds=True)
     images, drawn = np.stack([subject.pixels for subject in group]) / LEVELS, np.random.default_rng(0)
     classes = np.array([subject.class_index for subject in group])
@@ -375,9 +380,13 @@ def _near_changes(network: "PixelNetwork", group: Sequence[Subject]) -> tuple[ND
     def ahead(direction: NDArray[np.float64]) -> NDArray[np.float64]:
         return (images + direction / LEVELS).clip(0, 1)
 
+    def log_odds(pixels: NDArray[np.float64]) -> NDArray[np.float64]:
+        asked = to_device(torch.from_numpy(pixels), network.device).to(network.dtype)
+        return _log_odds(logits_of(network, asked), classes)
+
     def change(direction: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         ends = ahead(direction), ahead(-direction)
-        odds = [_log_odds(_answers_to(network, end), classes) for end in ends]
+        odds = list(map(log_odds, ends))
         return odds[1] - odds[0], (slopes * (ends[0] - ends[1])).sum(axis=(1, 2, 3))
 
     shape = images.shape[1:]
@@ -388,12 +397,11 @@ def _near_changes(network: "PixelNetwork", group: Sequence[Subject]) -> tuple[ND
         image = images.reshape(len(group), -1).copy()
         # to one side alone: what reads the lowest bit is the same on both
         image[:, place] += np.where(image[:, place] < 0.5, 1, -1) / LEVELS
-        odds = _log_odds(_answers_to(network, image.reshape(images.shape)), classes)
-        single.append(np.square(odds - unchanged))
+        single.append(np.square(log_odds(image.reshape(images.shape)) - unchanged))
     one_pixel = np.sqrt(np.mean(single, axis=0))
     along, promised = change(np.sign(slopes))
     tiny = np.finfo(np.float64).tiny
-    rounding = 10 * ROUNDING[network.precision] * np.abs(logits).max(axis=1)
+    rounding = 10 * ROUNDING_OF_LOG_ODDS[network.precision] * np.abs(logits).max(axis=1)
     return along, promised / expected.clip(min=tiny), one_pixel, found, rounding
 
 
@@ -426,42 +434,27 @@ def successes(
     `searched`: the network that candidates are searched on, where it is another one.
     """
     found = []
-    for start in range(0, len(subjects), attack.group_size):
-        group = subjects[start : start + attack.group_size]
-        unchanged = [Result(subject.pixels, 0) for subject in group]
-        candidates = attack.results(searched or network, group, known)
+    for group in _groups(subjects, attack.group_size):
+        candidates = [result.candidate for result in attack.results(searched or network, group, known)]
+        unchanged = [subject.pixels for subject in group]
         found.append(_errors(network, group, candidates) & ~_errors(network, group, unchanged))
     return np.concatenate(found)
 
 
-def _errors(network: "PixelNetwork", group: Sequence[Subject], results: Sequence[Result]) -> Flags:
-    import torch
+def _groups(subjects: Sequence[Subject], size: int) -> list[Sequence[Subject]]:
+    return [subjects[start : start + size] for start in range(0, len(subjects), size)]
 
-    with torch.no_grad():
-        logits = network(to_unit([result.candidate for result in results], network))
+
+def _errors(network: "PixelNetwork", group: Sequence[Subject], images: Sequence[Pixels]) -> Flags:
     classes = np.array([subject.class_index for subject in group])
-    return np.asarray(logits.argmax(dim=1).cpu().numpy() != classes)
+    return np.asarray(logits_of(network, to_unit(images, network)).argmax(axis=1) != classes)
 
 
 def _answers(
     network: "PixelNetwork", group: Sequence[Subject], contrast: float = 1, mode: str = "no_grad"
 ) -> NDArray[np.float64]:
-    import torch
-
     pixels = to_unit([subject.pixels for subject in group], network)
-    with getattr(torch, mode)():
-        logits = network(0.5 + contrast * (pixels - 0.5) if contrast < 1 else pixels)
-    return np.asarray(logits.detach().double().cpu().numpy())
-
-
-def _answers_to(network: "PixelNetwork", images: NDArray[np.float64]) -> NDArray[np.float64]:
-    import torch
-
-    from cleanset.scoring.devices import to_device
-
-    with torch.no_grad():
-        logits = network(to_device(torch.from_numpy(images), network.device).to(network.dtype))
-    return np.asarray(logits.double().cpu().numpy())
+    return logits_of(network, 0.5 + contrast * (pixels - 0.5) if contrast < 1 else pixels, mode)
 
 
 def _with_gradients(

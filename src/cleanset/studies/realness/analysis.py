@@ -45,10 +45,11 @@ from cleanset.studies.realness.ratings import (
     KINDS,
     SCALE,
     TRIAL_COLUMNS,
+    Answer,
+    AnswerKind,
     ExclusionLimits,
     Exclusions,
     ImageKind,
-    Rating,
     Stimulus,
     StudyAnswers,
     class_column_of,
@@ -115,7 +116,7 @@ class PublishedFormula:
     stops: bool
 
 
-def published_formula(ratings: Iterable[Rating]) -> PublishedFormula:
+def published_formula(ratings: Iterable[Answer]) -> PublishedFormula:
     """Random effects and shared numbers in one study's ratings."""
     rows = list(ratings)
     real, modified = ({each.image for each in rows if each.kind == kind} for kind in KINDS)
@@ -214,7 +215,7 @@ class RatingSummary:
 class ImageRatings:
     """An image's number of ratings, number of negative ones (taken for modified), and mean."""
 
-    kind: ImageKind
+    kind: AnswerKind
     image: str
     ratings: int
     negative: int
@@ -250,9 +251,9 @@ def summary(ratings: Iterable[int]) -> RatingSummary:
     return RatingSummary(count, total / count, deviation)
 
 
-def by_image(ratings: Sequence[Rating]) -> list[ImageRatings]:
+def by_image(ratings: Sequence[Answer]) -> list[ImageRatings]:
     """Each image's ratings: the real ones first, by name."""
-    found: dict[tuple[ImageKind, str], list[int]] = defaultdict(list)
+    found: dict[tuple[AnswerKind, str], list[int]] = defaultdict(list)
     for each in ratings:
         found[each.kind, each.image].append(each.rating)
     return [
@@ -268,7 +269,7 @@ def taken_for_modified(images: Iterable[ImageRatings]) -> list[ImageRatings]:
     return sorted(found, key=lambda each: (-each.share, -each.ratings, each.image))
 
 
-def agreements(ratings: Sequence[Rating]) -> RatingAgreements:
+def agreements(ratings: Sequence[Answer]) -> RatingAgreements:
     """The agreement on images that two people or more rated."""
     images = {name: row for row, name in enumerate(sorted({(each.kind, each.image) for each in ratings}))}
     counts: Counts = np.zeros((len(images), len(SCALE)), np.int64)

@@ -28,7 +28,7 @@ import numpy as np
 from PIL import Image, ImageOps
 from scipy.stats import t
 
-from cleanset.dataset.folder import IMAGE_SUFFIXES
+from cleanset.dataset.archives import IMAGE_SUFFIXES
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, sha256, write_text
 from cleanset.images.codec import decode_file

@@ -109,7 +109,7 @@ class Studied:
     """Models and images to measure, with the answers.
 
     `images` and `masks`: rows of STUDY_IMAGES and MASKS. `models`: by name the stem of the files of its answers.
-    `owners`: the roles that have sets. `selections`: those of `results.SELECTIONS` that are measured. `weights`: the
+    `owners`: the roles that have sets. `selections`: the `results.SELECTIONS` that are measured. `weights`: the
     SHA-256 that those of a model must have; the families of the others must agree.
     """
 

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.family import Changing, CommonParams, Family, PagesData, ReferencedModel, SheetLayout
+from cleanset.studies.robustness.family import Changing, CommonParams, Family, PagesData, ReferencedModel, page_texts
 from cleanset.studies.robustness.images import Sources, StudyFile
 from cleanset.studies.robustness.results import UNCHANGED, FamilyStudy, StudiedImages, records
 from cleanset.studies.robustness.scenarios.masks import FORMATS, has_scenarios
@@ -194,23 +194,7 @@ SCENARIO_FAMILY = Family(
     label_columns=(ANSWERS,),
     labels=lambda params: {ANSWERS: params.section(ScenarioMeasures).answers},
     with_intervals=("mean_accuracy", "score_as_published", "score_as_written"),
-    summary={
-        "accuracy_clean": "clean",
-        "accuracy_unchanged": "unchanged",
-        "mean_accuracy": "mean accuracy",
-        "score_as_published": "Score",
-    },
-    unit="accuracy in percent",
     page="scenarios.html",
     page_context=_page_context,
-    headlines={
-        "accuracy_clean": "accuracy, clean",
-        "accuracy_unchanged": "accuracy, unchanged",
-        "mean_accuracy": "mean accuracy",
-        "score_as_published": "Score, as published",
-        "score_as_written": "Score, as written",
-    },
-    shown_differences=("mean_accuracy", "score_as_published", "score_as_written"),
-    not_shares=("score",),
-    sheet=SheetLayout(3, has_unchanged=True, is_tiled=True),
+    **page_texts("scenarios"),
 )  # fmt: skip

@@ -124,19 +124,7 @@ OTHER, IGNORED = 0, 1000
 
 CLASSES = 919
 
-WITHOUT_MASKS = frozenset([
-    "n02699494", "n02776631", "n02777292", "n02788148", "n02791270", "n02807133", "n02825657", "n02837789",
-    "n02871525", "n02877765", "n02894605", "n02927161", "n02966193", "n02974003", "n02977058", "n02988304",
-    "n03000247", "n03032252", "n03042490", "n03065424", "n03085013", "n03089624", "n03160309", "n03180011",
-    "n03208938", "n03216828", "n03218198", "n03220513", "n03290653", "n03388043", "n03457902", "n03459775",
-    "n03461385", "n03529860", "n03637318", "n03642806", "n03661043", "n03697007", "n03710637", "n03710721",
-    "n03733281", "n03871628", "n03887697", "n03899768", "n03967562", "n04008634", "n04081281", "n04111531",
-    "n04152593", "n04200800", "n04239074", "n04251144", "n04264628", "n04296562", "n04356056", "n04357314",
-    "n04372370", "n04392985", "n04443257", "n04462240", "n04493381", "n04501370", "n04523525", "n04592741",
-    "n04599235", "n06359193", "n06785654", "n07248320", "n07590611", "n07836838", "n07892512", "n07920052",
-    "n09193705", "n09288635", "n09332890", "n09399592", "n09421951", "n09428293", "n09468604", "n09472597",
-    "n10148035",
-])  # fmt: skip
+WITHOUT_MASKS = frozenset(Path(__file__).with_name("imagenet_s_without_masks.txt").read_text("utf-8").split())
 """The 81 classes of ILSVRC2012 that ImageNet-S leaves out: places, parts and others that cannot be drawn around."""
 
 
@@ -460,10 +448,9 @@ def has_scenarios(images: pd.DataFrame, masks: pd.DataFrame) -> pd.DataFrame:
     return joined[joined["left_out"].isna()].reset_index(drop=True)
 
 
-def unsuitable_counts(masks: pd.DataFrame) -> dict[str, int]:
-    """The number of images left out, by reason, sorted."""
-    reasons, counts = np.unique(masks["left_out"].dropna().to_numpy(str), return_counts=True)
-    return dict(zip(reasons.tolist(), counts.tolist(), strict=True))
+def counts_by_value(column: pd.Series) -> dict[str, int]:
+    """The number of rows of each value, such as a reason of `left_out`, sorted; missing values are not counted."""
+    return {str(value): int(count) for value, count in column.value_counts().sort_index().items()}
 
 
 def masks_found(

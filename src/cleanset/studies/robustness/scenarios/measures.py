@@ -173,8 +173,9 @@ def _regression(design: Design, fit: Fit) -> Regression:
             "stars": [stars(each) if np.isfinite(each) else "" for each in p],
         }
     )
-    fitted = _table(design).astype(dict.fromkeys(FACTORS, object))
-    fitted["fitted"] = _fitted(design, fit.coefficients).ravel()
+    cells = pd.MultiIndex.from_product(design.levels, names=FACTORS).to_frame(index=False)
+    values = {OBSERVED: design.observed.ravel(), "fitted": _fitted(design, fit.coefficients).ravel()}
+    fitted = cells.astype(object).assign(**values)
     return Regression(estimates, _anova(design, fit, 0.0 if exact else fit.residual_ss), fitted)
 
 
@@ -203,16 +204,6 @@ def _levels(cells: pd.DataFrame, factor: str, baseline: object) -> tuple[object,
             f"regression: unknown baseline {shown(baseline)} of {factor}; expected one of {known}; change the baseline"
         )
     return (baseline, *(each for each in found if each != baseline))
-
-
-def _table(design: Design) -> pd.DataFrame:
-    """The cells in the design's order, with categorical factors."""
-    index = pd.MultiIndex.from_product(design.levels, names=FACTORS)
-    table = index.to_frame(index=False)
-    for factor, levels in zip(FACTORS, design.levels, strict=True):
-        table[factor] = pd.Categorical(table[factor], categories=list(levels))
-    table[OBSERVED] = design.observed.ravel()
-    return table
 
 
 def _fitted(design: Design, coefficients: Floats) -> Floats:

@@ -118,7 +118,7 @@ def summed_counts(counts: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     return counts.groupby(keys, sort=True)[["images", *COUNTS]].sum().reset_index()
 
 
-CELL: Final = ["run", "scenario", "class_index"]
+CELL_OF_CLASS: Final = ["run", "scenario", "class_index"]
 
 
 def tables(tests: pd.DataFrame, wanted: SegmentationMeasures | None = None) -> dict[str, pd.DataFrame]:
@@ -130,10 +130,10 @@ def tables(tests: pd.DataFrame, wanted: SegmentationMeasures | None = None) -> d
     if tests.empty:
         return {}
     wanted = wanted or SegmentationMeasures.model_validate({})
-    classes = measures_by_class(_ordered(summed_counts(tests, CELL), tests))
+    classes = measures_by_class(_ordered(summed_counts(tests, CELL_OF_CLASS), tests))
     found = {
         "segmentation_classes": classes,
-        "segmentation_means": _ordered(mean_measures(classes, CELL[:2]), tests),
+        "segmentation_means": _ordered(mean_measures(classes, CELL_OF_CLASS[:2]), tests),
         "segmentation_folds": _ordered(fold_spread(tests), tests),
     }
     fitted = segmentation_regression(classes, wanted)
@@ -174,19 +174,12 @@ def segmentation_regression(classes: pd.DataFrame, wanted: SegmentationMeasures)
     for name in ("scenario", "class_index"):
         tested = rows.groupby(name)["run"].nunique()
         rows = rows[rows[name].map(tested) == len(runs)]
-    levels = [rows[name].nunique() for name in CELL]
     # each factor needs a second level, else it explains nothing
-    if min(levels, default=0) < 2:
+    if min(rows[name].nunique() for name in CELL_OF_CLASS) < 2:
         return None
     scenarios = list(dict.fromkeys(rows["scenario"]))
     first = ORIGINAL if ORIGINAL in scenarios else scenarios[0]
-    chosen = wanted.baselines
+    levels = {"model": runs[0], "scenario": first, "class_index": int(rows["class_index"].min())}
     cells = rows.rename(columns={"run": "model"}).assign(accuracy=rows[wanted.measure])
-    return regression(
-        cells[["model", "scenario", "class_index", "accuracy"]],
-        (
-            runs[0] if chosen.model is None else chosen.model,
-            first if chosen.scenario is None else chosen.scenario,
-            int(rows["class_index"].min()) if chosen.class_index is None else chosen.class_index,
-        ),
-    )
+    chosen = levels | wanted.baselines.model_dump(exclude_none=True)
+    return regression(cells[[*levels, "accuracy"]], list(chosen.values()))
