@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hypothesis import settings
 from playwright.sync_api import Browser, Page, Request
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
@@ -22,6 +23,7 @@ from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
 from cleanset.studies.robustness.measuring import MEASURE_FILES
 from cleanset.tables import Table
 from tests.once import once
+from tests.properties import FAST
 
 pytestmark = pytest.mark.slow
 
@@ -230,13 +232,14 @@ def fits(shown: Page, width: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.long)])
-def test_it_is_read_from_the_disk(step: int, site: Path, page: tuple[Page, list[str]]) -> None:
-    """No page asks for anything but files of the site, lacks an image, or is too wide; every sixth, unless long.
+def test_it_is_read_from_the_disk(site: Path, page: tuple[Page, list[str]]) -> None:
+    """No page asks for anything but files of the site, lacks an image, or is too wide; every sixth,
+    unless in `make test LONG=1` or `ALL=1`.
 
     A phone shows a row of a table as lines, each with the header of its column.
     """
     shown, problems = page
+    step = 6 if settings.get_current_profile_name() == FAST else 1
     for path in sorted(site.rglob("*.html"))[::step]:
         if path.name == "404.html":  # a server's page: its addresses begin with /
             continue

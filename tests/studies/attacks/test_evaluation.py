@@ -214,18 +214,17 @@ def test_what_is_finished_is_not_computed_again(
         evaluated(folder, "both", ["mine:honest"], "transfer", warnings=False, transfer_from=["mine:rounded"])
 
 
-@pytest.mark.parametrize("name", ["remembering", "remembering_in_module"])
+@pytest.mark.parametrize(("name", "warnings"), [("remembering", True), ("remembering_in_module", False)])
 @pytest.mark.long
-def test_a_memory_of_earlier_queries(folder: Path, name: str) -> None:
+def test_a_memory_of_earlier_queries(folder: Path, name: str, warnings: bool) -> None:
     """Images made on the honest model are judged by the model loaded anew, which they break; so says a rerun."""
-    for warnings in (True, False):
-        options: dict[str, Any] = {"transfer_from": ["mine:honest"], "warnings": warnings}
-        found = evaluated(folder, name, [f"mine:{name}"], "none,transfer", **options)
-        assert accuracies(found, f"mine:{name}") == [1]
-        assert success(found, "transfer", f"mine:{name}") == pytest.approx(8 / 12)
-        seen = found.warnings[f"mine:{name}"].warnings[0]  # of 12 images and twice 12 files
-        text = "12 of 36 files get another answer from the model loaded anew, 8 of them another verdict, which counts"
-        assert (seen.sign, seen.text) == ("depends_on_others", text)
+    options: dict[str, Any] = {"transfer_from": ["mine:honest"], "warnings": warnings}
+    found = evaluated(folder, name, [f"mine:{name}"], "none,transfer", **options)
+    assert accuracies(found, f"mine:{name}") == [1]
+    assert success(found, "transfer", f"mine:{name}") == pytest.approx(8 / 12)
+    seen = found.warnings[f"mine:{name}"].warnings[0]  # of 12 images and twice 12 files
+    text = "12 of 36 files get another answer from the model loaded anew, 8 of them another verdict, which counts"
+    assert (seen.sign, seen.text) == ("depends_on_others", text)
     table = pd.read_parquet(folder / name / "attacks" / "transfer" / f"mine_{name}" / "attacked.parquet")
     assert table["is_error"].sum() == 8
     assert (np.stack(table["logits_after"].tolist()).argmax(axis=1) != table["class_index"]).sum() == 8
